@@ -1,0 +1,194 @@
+"""Everything that can go wrong, as one tree.
+
+GuidedError
+├── RequestError                 the request contradicts itself, its budget or its model
+│   ├── ConstraintError          a constraint that cannot be enforced; it names the place
+│   │   ├── InvalidConstraintError     the text of the constraint is wrong
+│   │   ├── UnsupportedFeatureError    the text is right, but this version cannot enforce it
+│   │   └── UnsatisfiableError         no text satisfies the constraint
+│   └── LimitExceededError       a bound on size, states or budget would be passed
+├── TokenRejectedError           a token that the constraint does not allow here
+├── OutOfMemoryError             no room left in the key/value cache
+├── ModelError                   a model or tokenizer that cannot be fetched, read or used
+├── AnswerValidationError        the answer fits its schema, but its Python type refuses it
+└── ServiceError                 the service did not answer
+    ├── ServiceUnavailableError        no connection, or a server that is starting or draining
+    ├── DeadlineExceededError          the time allowed for the call ran out
+    ├── RequestCancelledError          the call was cancelled by its caller
+    └── InternalServiceError           a fault of the service itself; carries an incident id
+
+Messages say what, where and the way out. Whatever a message quotes is an attribute as well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from guided.spec import FinishReason, Usage
+
+__all__ = [
+    "AnswerValidationError",
+    "ConstraintError",
+    "DeadlineExceededError",
+    "GuidedError",
+    "InternalServiceError",
+    "InvalidConstraintError",
+    "LimitExceededError",
+    "ModelError",
+    "OutOfMemoryError",
+    "RequestCancelledError",
+    "RequestError",
+    "ServiceError",
+    "ServiceUnavailableError",
+    "TokenRejectedError",
+    "UnsatisfiableError",
+    "UnsupportedFeatureError",
+]
+
+
+class GuidedError(Exception):
+    """Base of every error raised on purpose; catch it to catch them all."""
+
+    code: ClassVar[str] = "INTERNAL"
+    """Stable name of the kind of error, as it travels between processes and over the wire."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message}; {hint}")
+        self.message = message
+        self.hint = hint
+        """The way out, where one is known."""
+
+
+class RequestError(GuidedError):
+    """The request contradicts itself, its budget or its model."""
+
+    code = "INVALID_REQUEST"
+
+    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+        """Path of the request's field that is wrong, e.g. ``max_tokens``."""
+
+
+class ConstraintError(RequestError):
+    """A constraint that cannot be enforced; raised before the first token."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        pointer: str | None = None,
+        position: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        where = "" if pointer is None else f"at {pointer or 'the root'}: "
+        super().__init__(where + message, field="constraint", hint=hint)
+        self.pointer = pointer
+        """JSON pointer (RFC 6901) of the schema's keyword, empty for the root."""
+        self.position = position
+        """Offset in characters inside a pattern or a text, where one is meant."""
+
+
+class InvalidConstraintError(ConstraintError):
+    """The text of the constraint is wrong: not JSON, not a schema, not a regular expression."""
+
+    code = "INVALID_CONSTRAINT"
+
+
+class UnsupportedFeatureError(ConstraintError):
+    """The constraint is right, but this version cannot enforce it, so it is refused whole."""
+
+    code = "UNSUPPORTED_FEATURE"
+
+
+class UnsatisfiableError(ConstraintError):
+    """No text satisfies the constraint."""
+
+    code = "UNSATISFIABLE"
+
+
+class LimitExceededError(RequestError):
+    """A bound on size, states or budget would be passed."""
+
+    code = "LIMIT_EXCEEDED"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        limit: int,
+        field: str | None = None,
+        pointer: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        where = "" if pointer is None else f"at {pointer or 'the root'}: "
+        super().__init__(where + message, field=field, hint=hint)
+        self.limit = limit
+        self.pointer = pointer
+
+
+class TokenRejectedError(GuidedError):
+    """A token was offered that the constraint does not allow at this position."""
+
+    code = "TOKEN_REJECTED"
+
+    def __init__(self, message: str, *, token: int) -> None:
+        super().__init__(message)
+        self.token = token
+
+
+class OutOfMemoryError(GuidedError):
+    """The key/value cache has no room for the request now; it may have later."""
+
+    code = "OUT_OF_MEMORY"
+
+
+class ModelError(GuidedError):
+    """A model or tokenizer cannot be fetched, read or used."""
+
+    code = "MODEL"
+
+
+class AnswerValidationError(GuidedError):
+    """The answer fits its schema, but the caller's Python type refuses it (a custom validator, say)."""
+
+    code = "ANSWER_VALIDATION"
+
+    def __init__(
+        self, message: str, *, text: str, finish_reason: FinishReason, usage: Usage
+    ) -> None:
+        super().__init__(message)
+        self.text = text
+        self.finish_reason = finish_reason
+        self.usage = usage
+
+
+class ServiceError(GuidedError):
+    """The service did not answer the request."""
+
+    code = "SERVICE"
+
+
+class ServiceUnavailableError(ServiceError):
+    """No connection, or a server that is starting, restarting or draining; try again."""
+
+    code = "UNAVAILABLE"
+
+
+class DeadlineExceededError(ServiceError):
+    """The time allowed for the call ran out."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class RequestCancelledError(ServiceError):
+    """The call was cancelled by its caller."""
+
+    code = "CANCELLED"
+
+
+class InternalServiceError(ServiceError):
+    """A fault of the service itself, logged there under the incident id in the message."""
+
+    code = "INTERNAL"
