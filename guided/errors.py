@@ -151,7 +151,7 @@ class ModelError(GuidedError):
 
 
 class AnswerValidationError(GuidedError):
-    """The answer fits its schema, but the caller's Python type refuses it (a custom validator, say)."""
+    """The answer fits its schema, but the caller's Python type refuses it."""
 
     code = "ANSWER_VALIDATION"
 

@@ -45,7 +45,7 @@ class Forcing(StrEnum):
     """Which tokens are taken without asking the model."""
 
     OFF = "off"
-    """None: every token costs a model call, which is the reference that speed is measured against."""
+    """None: every token costs a model call; the reference that speed is measured against."""
     STRICT = "strict"
     """A token is taken where the mask holds exactly one; the answer equals that of OFF."""
     CANONICAL = "canonical"

@@ -1,0 +1,41 @@
+# make demo   install what is needed, serve the default model, answer a batch, compare, drain
+# make test   install what is needed, then formatting, lint, types, import contracts and all tests
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+TORCH := torch==2.13.0
+
+.PHONY: demo test check format proto clean
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+test: check
+	$(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+proto: $(STAMP)
+	$(BIN)/python proto/generate.py
+
+# torch comes first and by its exact version: whatever depends on it would otherwise bring the
+# newest build, which may be several gigabytes of CUDA.
+$(STAMP): pyproject.toml constraints.txt
+	@echo "== creating $(VENV) and installing what is needed (a few minutes the first time)"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --progress-bar on -c constraints.txt $(TORCH)
+	$(BIN)/python -m pip install --progress-bar on -c constraints.txt -e '.[server,client,bench,dev]'
+	touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,116 @@
+"""Structured generation: answers that fit a constraint exactly, and fewer model calls to make them.
+
+>>> import guided
+>>> with guided.Client("localhost:50051") as client:
+...     invoice = client.generate("Make up an invoice.", Invoice).value
+
+Importing the package loads neither torch nor grpc; the client is loaded when it is first named.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from guided.errors import (
+    AnswerValidationError,
+    ConstraintError,
+    DeadlineExceededError,
+    GuidedError,
+    InternalServiceError,
+    InvalidConstraintError,
+    LimitExceededError,
+    ModelError,
+    OutOfMemoryError,
+    RequestCancelledError,
+    RequestError,
+    ServiceError,
+    ServiceUnavailableError,
+    TokenRejectedError,
+    UnsatisfiableError,
+    UnsupportedFeatureError,
+)
+from guided.spec import (
+    FinishReason,
+    Forcing,
+    GenerationRequest,
+    GenerationResult,
+    JsonSchema,
+    Message,
+    Sampling,
+    Usage,
+)
+
+if TYPE_CHECKING:
+    from guided.client import (
+        Answer,
+        AsyncClient,
+        Client,
+        Completed,
+        RawPrompt,
+        Request,
+        wait_until_serving,
+    )
+    from guided.constraint.check import SchemaReport, check
+
+__all__ = [
+    "Answer",
+    "AnswerValidationError",
+    "AsyncClient",
+    "Client",
+    "Completed",
+    "ConstraintError",
+    "DeadlineExceededError",
+    "FinishReason",
+    "Forcing",
+    "GenerationRequest",
+    "GenerationResult",
+    "GuidedError",
+    "InternalServiceError",
+    "InvalidConstraintError",
+    "JsonSchema",
+    "LimitExceededError",
+    "Message",
+    "ModelError",
+    "OutOfMemoryError",
+    "RawPrompt",
+    "Request",
+    "RequestCancelledError",
+    "RequestError",
+    "Sampling",
+    "SchemaReport",
+    "ServiceError",
+    "ServiceUnavailableError",
+    "TokenRejectedError",
+    "UnsatisfiableError",
+    "UnsupportedFeatureError",
+    "Usage",
+    "check",
+    "wait_until_serving",
+]
+
+_LOADED_WHEN_NAMED = {
+    **dict.fromkeys(
+        (
+            "Answer",
+            "AsyncClient",
+            "Client",
+            "Completed",
+            "RawPrompt",
+            "Request",
+            "wait_until_serving",
+        ),
+        "guided.client",
+    ),
+    **dict.fromkeys(("SchemaReport", "check"), "guided.constraint.check"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LOADED_WHEN_NAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LOADED_WHEN_NAMED[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

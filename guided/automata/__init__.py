@@ -1,0 +1,1 @@
+"""Regular machinery: sets of code points, expressions, and automata over code points and bytes."""

@@ -1,0 +1,29 @@
+"""The command ``guided check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from guided.constraint.check import check as check_schema
+
+__all__ = ["check"]
+
+
+def check(
+    schema: Annotated[
+        Path, typer.Option(help="File with a JSON Schema.", exists=True, dir_okay=False)
+    ],
+) -> None:
+    """Tell what an answer would be held to, keyword by keyword; status 1 if it cannot be."""
+    report = check_schema(schema.read_text(encoding="utf-8"))
+    table = Table("keyword", "verdict", "note")
+    for verdict in report.verdicts:
+        table.add_row(verdict.pointer, verdict.enforcement.value, verdict.note)
+    console = Console(soft_wrap=True)
+    console.print(table)
+    console.print("shortest answer:", report.shortest_answer, markup=False, highlight=False)

@@ -1,0 +1,60 @@
+"""The command ``guided generate``."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from guided.spec import Forcing
+
+__all__ = ["generate"]
+
+
+def generate(
+    prompt: Annotated[str, typer.Option(help="What to ask the model.")],
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="File with a JSON Schema for the answer.", exists=True, dir_okay=False),
+    ] = None,
+    address: Annotated[
+        str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
+    ] = "localhost:50051",
+    max_tokens: Annotated[int, typer.Option(help="Budget of the answer in tokens.")] = 256,
+    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0,
+    top_k: Annotated[int | None, typer.Option(help="Keep the k likeliest tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Keep the likeliest mass p.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same answer.")] = None,
+    forcing: Annotated[
+        Forcing, typer.Option(help="Which tokens are taken without asking the model.")
+    ] = Forcing.CANONICAL,
+    show_schema: Annotated[bool, typer.Option(help="Tell the model the schema.")] = False,
+) -> None:
+    """Make one answer: its text goes to standard output, what it cost to standard error."""
+    from guided.client import Client
+
+    with Client(address) as client:
+        ask = partial(
+            client.generate,
+            prompt,
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
+            forcing=forcing,
+            show_schema=show_schema,
+        )
+        answer = ask() if schema is None else ask(schema=schema.read_text(encoding="utf-8"))
+    typer.echo(answer.text)
+    usage = answer.usage
+    Console(stderr=True).print(
+        f"{answer.finish_reason.value}: {usage.output_tokens} tokens"
+        f" ({usage.forced_tokens} forced), {usage.model_calls} model calls,"
+        f" {answer.seconds:.2f} s",
+        style="dim",
+        highlight=False,
+    )

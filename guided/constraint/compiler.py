@@ -1,0 +1,66 @@
+"""Constraints → compiled constraints, each made once and kept while it is in use."""
+
+from __future__ import annotations
+
+import threading
+
+from cachetools import LRUCache
+
+from guided.constraint.compiled import CompiledConstraint
+from guided.constraint.free_text import FreeText
+from guided.constraint.limits import ConstraintLimits
+from guided.constraint.matcher import Matcher
+from guided.constraint.walk_cache import WalkCache
+from guided.errors import UnsatisfiableError
+from guided.frontends.json_schema import lower_json_schema
+from guided.recognizer.json_machine import JsonMachine
+from guided.spec import Constraint, JsonSchema
+from guided.tokens.binding import TokenBinding
+from guided.tokens.vocabulary import Vocabulary
+
+__all__ = ["ConstraintCompiler"]
+
+
+class ConstraintCompiler:
+    """Compiles constraints for one vocabulary; safe to use from several threads."""
+
+    def __init__(self, vocabulary: Vocabulary, limits: ConstraintLimits | None = None) -> None:
+        self.limits = limits or ConstraintLimits()
+        self.binding = TokenBinding.of(vocabulary)
+        self._free_text = FreeText.of(vocabulary)
+        self._walks = WalkCache(self.limits.max_mask_bytes)
+        self._compiled: LRUCache[str, CompiledConstraint] = LRUCache(self.limits.max_compiled)
+        self._lock = threading.Lock()
+
+    def start(self, constraint: Constraint) -> Matcher:
+        """The position before the first token of an answer; ``None`` allows every text.
+
+        Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
+        LimitExceededError for a constraint that cannot be enforced.
+        """
+        return self._free_text if constraint is None else self.compile(constraint).start()
+
+    def compile(self, constraint: JsonSchema) -> CompiledConstraint:
+        """The compiled form, out of the cache where it is kept; raises as ``start`` does."""
+        key = constraint.digest()
+        with self._lock:
+            compiled = self._compiled.get(key)
+        if compiled is None:
+            compiled = self._compile(constraint)
+            with self._lock:
+                self._compiled[key] = compiled
+        return compiled
+
+    def _compile(self, constraint: JsonSchema) -> CompiledConstraint:
+        grammar = lower_json_schema(constraint.text).grammar
+        missing = self.binding.vocabulary.missing_bytes
+        try:
+            machine = JsonMachine(grammar, missing, self.limits.recognizer)
+        except UnsatisfiableError:
+            # Tell apart what no text satisfies from what this vocabulary cannot spell.
+            JsonMachine(grammar, limits=self.limits.recognizer)
+            raise UnsatisfiableError(
+                "every document needs bytes for which the model has no token",
+                hint="use a model whose tokenizer covers all bytes",
+            ) from None
+        return CompiledConstraint(machine, self.binding, self._walks)

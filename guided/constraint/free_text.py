@@ -1,0 +1,49 @@
+"""No constraint: the matcher that allows everything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guided.errors import TokenRejectedError
+from guided.spec import Forcing, TokenId
+from guided.tokens.mask import Mask, mask_of
+from guided.tokens.vocabulary import Vocabulary
+
+__all__ = ["FreeText"]
+
+
+@dataclass(frozen=True, slots=True)
+class FreeText:
+    """Any text; every position is the same, so there is one of these for a vocabulary."""
+
+    allowed: Mask
+    is_complete: bool = False
+    is_accepting: bool = True
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> FreeText:
+        """The matcher over all tokens that stand for text or end it."""
+        texts = (token for token, text in enumerate(vocabulary.token_bytes) if text is not None)
+        mask = mask_of(len(vocabulary), [*texts, *vocabulary.end_ids])
+        mask.flags.writeable = False
+        return cls(mask)
+
+    def mask(self) -> Mask:
+        return self.allowed
+
+    def advance(self, token: TokenId) -> FreeText:
+        if not self.allowed.view("uint32")[token >> 5] >> (token & 31) & 1:
+            raise TokenRejectedError(f"token {token} stands for no text", token=token)
+        return self
+
+    def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:  # noqa: ARG002 - nothing is
+        return ()
+
+    def shortest_end(self) -> tuple[TokenId, ...]:
+        return ()
+
+    def fits(self, budget: int) -> bool:
+        return budget >= 0
+
+    def mask_within(self, budget: int) -> Mask:  # noqa: ARG002 - it may end anywhere
+        return self.allowed

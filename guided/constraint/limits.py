@@ -1,0 +1,21 @@
+"""How much a compiler may keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from guided.recognizer.limits import RecognizerLimits
+
+__all__ = ["ConstraintLimits"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintLimits:
+    """Bounds on the memory of all constraints of one vocabulary together."""
+
+    max_compiled: int = 64
+    """Compiled constraints kept for the next request; those in use live on beyond it."""
+    max_mask_bytes: int = 256 * 2**20
+    """Finished masks, in bytes."""
+    recognizer: RecognizerLimits = field(default_factory=RecognizerLimits)
+    """Bounds on each recogniser."""

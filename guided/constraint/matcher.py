@@ -1,0 +1,58 @@
+"""A position in an answer: which tokens may follow, which must, and how to end."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from guided.spec import Forcing, TokenId
+from guided.tokens.mask import Mask
+
+__all__ = ["Matcher"]
+
+
+class Matcher(Protocol):
+    """Immutable: ``advance`` gives another matcher, so keeping, forking and rolling back are free.
+
+    Every method may be called from any thread.
+    """
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing but the end may follow."""
+        ...
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether the answer may end here."""
+        ...
+
+    def mask(self) -> Mask:
+        """The tokens that may come next, end-of-sequence tokens where the answer may end.
+
+        Shared and read-only. Raises LimitExceededError when the recogniser is full; the answer can
+        still be ended along ``shortest_end``.
+        """
+        ...
+
+    def advance(self, token: TokenId) -> Matcher:
+        """The position behind ``token``; raises TokenRejectedError where the mask forbids it."""
+        ...
+
+    def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
+        """Tokens that have to come next; empty where there is a choice or forcing is off."""
+        ...
+
+    def shortest_end(self) -> tuple[TokenId, ...]:
+        """Tokens that end the answer, close to as few as can be; empty where it may end here."""
+        ...
+
+    def fits(self, budget: int) -> bool:
+        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap while the budget is large."""
+        ...
+
+    def mask_within(self, budget: int) -> Mask:
+        """``mask`` without the tokens after which the answer could not end inside the budget.
+
+        ``budget`` counts tokens, the next one included; it has to be one that ``fits``.
+        """
+        ...

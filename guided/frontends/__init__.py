@@ -1,0 +1,1 @@
+"""Constraints as text → intermediate forms; one package for each language."""

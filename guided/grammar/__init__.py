@@ -1,0 +1,1 @@
+"""The intermediate forms between front ends and recognisers."""

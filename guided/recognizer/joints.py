@@ -1,0 +1,54 @@
+"""What becomes of a context when a label is taken in it, in a form that compiled code can read."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["EMPTY_SLOT", "JointTable"]
+
+EMPTY_SLOT = -1
+"""Key of a slot that holds no joint."""
+
+
+class JointTable:
+    """An open-addressing hash table from (context, label) to (context, row).
+
+    Three arrays of the same length, a power of two: ``keys`` int64 (context times the number of
+    labels, plus label), ``contexts`` and ``rows`` int32.
+    """
+
+    def __init__(self, num_labels: int) -> None:
+        self.num_labels = num_labels
+        self.used = 0
+        self._allocate(256)
+
+    def __len__(self) -> int:
+        return self.used
+
+    def put(self, context: int, label: int, target: int, row: int) -> None:
+        """Add a joint that is not there yet."""
+        if 2 * (self.used + 1) > len(self.keys):
+            self._rehash()
+        self._insert(context * self.num_labels + label, target, row)
+        self.used += 1
+
+    def _insert(self, key: int, target: int, row: int) -> None:
+        mask = len(self.keys) - 1
+        slot = (key * 0x9E3779B1 >> 7) & mask
+        while self.keys[slot] != EMPTY_SLOT:
+            slot = (slot + 1) & mask
+        self.keys[slot] = key
+        self.contexts[slot] = target
+        self.rows[slot] = row
+
+    def _allocate(self, size: int) -> None:
+        self.keys: NDArray[np.int64] = np.full(size, EMPTY_SLOT, dtype=np.int64)
+        self.contexts: NDArray[np.int32] = np.empty(size, dtype=np.int32)
+        self.rows: NDArray[np.int32] = np.empty(size, dtype=np.int32)
+
+    def _rehash(self) -> None:
+        old = (self.keys, self.contexts, self.rows)
+        self._allocate(2 * len(self.keys))
+        for slot in np.nonzero(old[0] != EMPTY_SLOT)[0].tolist():
+            self._insert(*(int(array[slot]) for array in old))

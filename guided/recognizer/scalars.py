@@ -1,0 +1,108 @@
+"""Automata for the scalars of JSON, shared by all schemas that ask for the same ones."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection
+
+import numpy as np
+
+from guided.automata.byte_dfa import (
+    ByteDfa,
+    byte_dfa_from_dfa,
+    byte_dfa_from_literals,
+    byte_dfa_from_rows,
+)
+from guided.automata.dfa import DEAD, Dfa, dfa_from_regular, length_dfa, product
+from guided.automata.regular import ANYTHING, Alternate, literal
+from guided.automata.utf8 import json_string_sequences, utf8_sequences
+from guided.grammar.json_grammar import NumberShape, StringShape
+from guided.grammar.numbers import number_dfa
+
+__all__ = ["json_key", "number_block", "string_block", "string_content"]
+
+_CACHED_BLOCKS = 256
+
+
+def json_key(text: str) -> bytes:
+    """The canonical spelling of a string in JSON, quotes included."""
+    content = b"".join(
+        bytes(low for low, _ in next(json_string_sequences(ord(character), ord(character))))
+        for character in text
+    )
+    return b'"' + content + b'"'
+
+
+@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+def string_block(shapes: tuple[StringShape, ...], missing: frozenset[int]) -> ByteDfa:
+    """JSON strings, quotes included, that one of the shapes allows."""
+    if all(shape.choices is not None for shape in shapes):
+        choices = {text for shape in shapes for text in _allowed_choices(shape)}
+        return byte_dfa_from_literals(((json_key(text), 0) for text in sorted(choices)), missing)
+    dfa = functools.reduce(lambda a, b: product(a, b, _either), map(_content_dfa, shapes))
+    return _quoted(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
+
+
+@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+def number_block(shapes: tuple[NumberShape, ...], missing: frozenset[int]) -> ByteDfa:
+    """JSON numbers that one of the shapes allows."""
+    dfa = functools.reduce(lambda a, b: product(a, b, _either), map(_number_dfa, shapes))
+    return byte_dfa_from_dfa(dfa, utf8_sequences, missing)
+
+
+@functools.lru_cache(maxsize=8)
+def string_content(missing: frozenset[int]) -> ByteDfa:
+    """The inside of any JSON string."""
+    return byte_dfa_from_dfa(dfa_from_regular(ANYTHING), json_string_sequences, missing)
+
+
+def _either(left: bool, right: bool) -> bool:
+    return left or right
+
+
+def _both(left: bool, right: bool) -> bool:
+    return left and right
+
+
+def _patterns_dfa(shape: StringShape) -> Dfa:
+    parts = [dfa_from_regular(pattern, search=True) for pattern in shape.patterns]
+    if shape.min_length or shape.max_length is not None or not parts:
+        parts.append(length_dfa(shape.min_length, shape.max_length))
+    return functools.reduce(lambda a, b: product(a, b, _both), parts)
+
+
+def _content_dfa(shape: StringShape) -> Dfa:
+    if shape.choices is None:
+        return _patterns_dfa(shape)
+    return dfa_from_regular(Alternate(tuple(literal(text) for text in _allowed_choices(shape))))
+
+
+def _allowed_choices(shape: StringShape) -> Collection[str]:
+    assert shape.choices is not None
+    if not shape.patterns and not shape.min_length and shape.max_length is None:
+        return shape.choices
+    dfa = _patterns_dfa(shape)
+    return [text for text in shape.choices if dfa.accepts(text)]
+
+
+def _number_dfa(shape: NumberShape) -> Dfa:
+    if shape.choices is None:
+        return number_dfa(shape)
+    spelled = (format(value.normalize() + 0, "f") for value in shape.choices)
+    return dfa_from_regular(Alternate(tuple(literal(text) for text in spelled)))
+
+
+def _quoted(content: ByteDfa) -> ByteDfa:
+    """Put quotes around; inside, a raw quote never occurs but behind a backslash."""
+    if not len(content):
+        return content
+    inner = content.next[:, content.byte_class]  # [states, 256]
+    inner = np.where(inner == DEAD, DEAD, inner + 1)
+    count = len(content)
+    rows = np.full((count + 2, 256), DEAD, dtype=np.int32)
+    rows[1 : count + 1] = inner
+    rows[0, ord('"')] = 1
+    rows[1 : count + 1, ord('"')] = np.where(content.label != DEAD, count + 1, inner[:, ord('"')])
+    label = np.full(count + 2, DEAD, dtype=np.int32)
+    label[-1] = 0
+    return byte_dfa_from_rows(rows, label)
