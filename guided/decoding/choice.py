@@ -1,0 +1,92 @@
+"""Choosing one token so that the answer can still end inside its budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.sampling import choose_token
+from guided.errors import LimitExceededError
+from guided.spec import Sampling, TokenId
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
+
+__all__ = ["Choice", "Chooser", "Closing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A token the model chose, and where it leads."""
+
+    token: TokenId
+    matcher: Matcher | None
+    """The position behind the token; ``None`` when the token ends the answer."""
+    narrowed: bool
+    """The first choice would not have left room for an end, so the budget took it away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The answer is over: these tokens, its way out, are all that still follows."""
+
+    tokens: tuple[TokenId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chooser:
+    """What one request's choices depend on besides the logits."""
+
+    sampling: Sampling
+    seed: int
+    max_tokens: int
+    end_ids: frozenset[TokenId]
+
+    def remaining(self, position: int) -> int:
+        """Tokens the answer may still have when it has ``position`` of them."""
+        return self.max_tokens - position
+
+    def fits(self, matcher: Matcher, position: int) -> bool:
+        """Whether an answer of ``position`` tokens that got here can still end in its budget."""
+        return matcher.fits(self.remaining(position))
+
+    def choose(
+        self, logits: NDArray[np.float32], matcher: Matcher, position: int
+    ) -> Choice | Closing:
+        """Choose the token at ``position`` of an answer that fits so far.
+
+        A constraint that passes a limit on the way cannot go on, but it can close.
+        """
+        try:
+            return self._choose(logits, matcher, position)
+        except LimitExceededError:
+            return Closing(matcher.shortest_end())
+
+    def _choose(
+        self, logits: NDArray[np.float32], matcher: Matcher, position: int
+    ) -> Choice | Closing:
+        choice = self._draw(logits, matcher, matcher.mask(), position)
+        if choice.matcher is None or self.fits(choice.matcher, position + 1):
+            return choice
+        # Both draws have the same noise, so together they are one draw from the narrowed mask.
+        within = matcher.mask_within(self.remaining(position))
+        choice = replace(self._draw(logits, matcher, within, position), narrowed=True)
+        if choice.matcher is None or self.fits(choice.matcher, position + 1):
+            return choice
+        # The ways out are short but not always the shortest: behind the first token of one that
+        # fits, another may be found that does not. Then the one that fits is taken whole.
+        return Closing(matcher.shortest_end())
+
+    def _draw(
+        self,
+        logits: NDArray[np.float32],
+        matcher: Matcher,
+        mask: NDArray[np.int32],
+        position: int,
+    ) -> Choice:
+        token = choose_token(logits, mask, self.sampling, seed=self.seed, position=position)
+        after = None if token in self.end_ids else matcher.advance(token)
+        return Choice(token, after, narrowed=False)

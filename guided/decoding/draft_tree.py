@@ -1,0 +1,135 @@
+"""A draft tree: what one model call computes for one sequence.
+
+Its trunk is certain: prompt tokens, the token chosen last, a forced run. Behind the trunk a
+drafter may guess, with several continuations at a node. Plain decoding is a trunk alone::
+
+    trunk (certain)            guesses
+    ──────────────────         ────────────────────────────
+    "name"  →  :  →  "   ┬→  A  →  lice    (guessed, guessed)
+                         └→  B  →  ob
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.spec import TokenId
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
+
+__all__ = ["DraftTree"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftTree:
+    """Nodes in an order that puts every parent before its children."""
+
+    tokens: tuple[TokenId, ...]
+    parents: tuple[int | None, ...]
+    """Index of each node's parent; ``None`` for the first node, the only root."""
+    certain: tuple[bool, ...]
+    """Whether the node follows its parent whatever the model says."""
+    matchers: tuple[Matcher | None, ...]
+    """The position behind a node; ``None`` where what follows is decided already."""
+
+    @classmethod
+    def chain(cls, tokens: Sequence[TokenId], matcher: Matcher | None) -> DraftTree:
+        """The trunk of certain tokens; ``matcher`` is the position behind the last of them.
+
+        ``None`` as matcher means that more certain tokens wait for the next call.
+        """
+        count = len(tokens)
+        return cls(
+            tokens=tuple(tokens),
+            parents=(None, *range(count - 1)),
+            certain=(True,) * count,
+            matchers=(None,) * (count - 1) + (matcher,),
+        )
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether every node follows the one before it."""
+        return all(parent == node - 1 for node, parent in enumerate(self.parents[1:], start=1))
+
+    @property
+    def trunk(self) -> int:
+        """How many nodes at the start are certain, one behind the other."""
+        count = 0
+        while (
+            count < len(self)
+            and self.certain[count]
+            and (count == 0 or self.parents[count] == count - 1)
+        ):
+            count += 1
+        return count
+
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """The nodes whose logits are needed: those behind which something is to be chosen."""
+        return tuple(
+            node
+            for node, matcher in enumerate(self.matchers)
+            if matcher is not None and not matcher.is_complete and not self._run_behind(node)
+        )
+
+    def depths(self) -> tuple[int, ...]:
+        """How many tokens lie before each node."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(0 if parent is None else depths[parent] + 1)
+        return tuple(depths)
+
+    def children(self, node: int) -> tuple[int, ...]:
+        """The nodes that follow a node."""
+        return tuple(child for child, parent in enumerate(self.parents) if parent == node)
+
+    def ancestors(self) -> NDArray[np.bool_]:
+        """Which nodes a node sees, itself included: ``[nodes, nodes]``, a row for each node."""
+        sees: NDArray[np.bool_] = np.eye(len(self), dtype=np.bool_)
+        for node, parent in enumerate(self.parents):
+            if parent is not None:
+                sees[node] |= sees[parent]
+        return sees
+
+    def check(self) -> None:
+        """Raise unless the nodes form a tree with a trunk and no child is there twice."""
+        count = len(self.tokens)
+        assert count > 0, "a draft tree without nodes"
+        assert count == len(self.parents) == len(self.certain) == len(self.matchers), (
+            "tokens, parents, certain and matchers differ in length"
+        )
+        assert self.parents[0] is None, "the first node is not the root"
+        assert self.certain[0], "the root is not certain"
+        trunk = self.trunk
+        siblings: set[tuple[int, TokenId]] = set()
+        certain_parents = {
+            parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure
+        }
+        for node in range(1, count):
+            parent = self.parents[node]
+            assert parent is not None, f"node {node} is a second root"
+            assert 0 <= parent < node, f"node {node} precedes its parent"
+            assert (parent, self.tokens[node]) not in siblings, f"node {node} is there twice"
+            siblings.add((parent, self.tokens[node]))
+            assert self.certain[node] or parent not in certain_parents, (
+                f"node {node} is guessed where another one is certain"
+            )
+            assert node < trunk or self.matchers[node] is not None, (
+                f"node {node} is guessed and has no matcher"
+            )
+        for parent in certain_parents - {None}:
+            assert sum(p == parent for p in self.parents) == 1, f"node {parent} has two ways on"
+
+    def _run_behind(self, node: int) -> bool:
+        return any(
+            parent == node and sure for parent, sure in zip(self.parents, self.certain, strict=True)
+        )

@@ -1,0 +1,79 @@
+"""Walking a draft tree along what the model would have said: which guesses stay, what comes next.
+
+Every choice on the way is the choice that one-token decoding would make at that position, with the
+same noise. A guess stays when it equals the choice, so the law of the answer does not depend on
+what was guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.choice import Choice, Chooser, Closing
+from guided.decoding.draft_tree import DraftTree
+
+__all__ = ["Acceptance", "verify"]
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """The path through a draft tree that the model confirms."""
+
+    path: tuple[int, ...]
+    """Nodes from the root on; their rows stay in the cache."""
+    choice: Choice | Closing | None
+    """What comes behind the path; ``None`` when that was decided before, or nothing may come."""
+    narrowed: bool
+    """The budget took at least one choice on the way away."""
+
+
+def verify(
+    tree: DraftTree,
+    logits: Mapping[int, NDArray[np.float32]],
+    chooser: Chooser,
+    position: int,
+) -> Acceptance:
+    """Walk the tree from its root.
+
+    ``logits`` has a row for every node in ``tree.deciding``; ``position`` counts the answer's
+    tokens up to the end of the trunk.
+    """
+    path = list(range(tree.trunk))
+    narrowed = False
+    while True:
+        node = path[-1]
+        matcher = tree.matchers[node]
+        run = _certain_run(tree, node)
+        if run:
+            behind = tree.matchers[run[-1]]
+            assert behind is not None, f"node {run[-1]} has no matcher"
+            if not chooser.fits(behind, position + len(run)):
+                return Acceptance(tuple(path), None, narrowed)
+            path += run
+            position += len(run)
+            continue
+        if matcher is None or matcher.is_complete or chooser.remaining(position) == 0:
+            return Acceptance(tuple(path), None, narrowed)
+        choice = chooser.choose(logits[node], matcher, position)
+        if isinstance(choice, Closing):
+            return Acceptance(tuple(path), choice, narrowed)
+        narrowed = narrowed or choice.narrowed
+        child = next((c for c in tree.children(node) if tree.tokens[c] == choice.token), None)
+        if child is None:
+            return Acceptance(tuple(path), choice, narrowed)
+        path.append(child)
+        position += 1
+
+
+def _certain_run(tree: DraftTree, node: int) -> list[int]:
+    """The certain nodes behind a node, one after the other."""
+    run: list[int] = []
+    children = tree.children(node)
+    while len(children) == 1 and tree.certain[children[0]]:
+        run.append(children[0])
+        children = tree.children(children[0])
+    return run

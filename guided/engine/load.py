@@ -1,0 +1,71 @@
+"""Loading a model and building the engine around it."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from guided.constraint import ConstraintCompiler
+from guided.engine.engine import Engine
+from guided.errors import RequestError
+from guided.model.load import load_model
+from guided.model.prompt import render_prompt
+from guided.model.runner import ModelRunner
+
+__all__ = ["load_engine", "physical_cores"]
+
+_DTYPES = {
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+}
+
+
+def load_engine(
+    model: str | None = None,
+    *,
+    dtype: str | None = None,
+    threads: int | None = None,
+    max_batch: int = 16,
+    cache_tokens: int = 16384,
+    step_tokens: int = 512,
+) -> Engine:
+    """Load a model (``None``: the default one) and make it ready for requests.
+
+    ``dtype`` is that of the weights (``None``: the model's own), ``threads`` those of a model call
+    (``None``: one for each physical core), ``cache_tokens`` the tokens that all running requests
+    may hold, ``step_tokens`` the most that one model call computes.
+    """
+    if dtype is not None and dtype not in _DTYPES:
+        raise RequestError(
+            f"dtype {dtype!r} is none of {', '.join(map(repr, _DTYPES))}", field="dtype"
+        )
+    if threads is not None and threads < 1:
+        raise RequestError(f"threads {threads!r} is below 1", field="threads")
+    torch.set_num_threads(threads or physical_cores())
+    loaded = load_model(model, dtype=None if dtype is None else _DTYPES[dtype])
+    return Engine(
+        model_name=loaded.name,
+        runner=ModelRunner(loaded.module, vocabulary_size=len(loaded.vocabulary)),
+        vocabulary=loaded.vocabulary,
+        context_window=loaded.context_window,
+        render=partial(render_prompt, loaded),
+        start=ConstraintCompiler(loaded.vocabulary).start,
+        max_batch=max_batch,
+        cache_tokens=cache_tokens,
+        step_tokens=step_tokens,
+    )
+
+
+def physical_cores() -> int:
+    """The cores this process may run on, counting the two threads of one core once."""
+    allowed = os.sched_getaffinity(0)
+    siblings = set()
+    for cpu in allowed:
+        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        siblings.add(topology.read_text().strip() if topology.exists() else str(cpu))
+    return len(siblings)

@@ -1,0 +1,165 @@
+"""The state of one request while it is in the engine."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from guided.decoding.choice import Chooser, Closing
+from guided.decoding.draft_tree import DraftTree
+from guided.decoding.verify import Acceptance
+from guided.errors import LimitExceededError
+from guided.kv.slots import SequenceSlots
+from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, Usage
+from guided.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
+
+__all__ = ["Sequence"]
+
+
+class Sequence:
+    """One request: its tokens, where its answer stands in the constraint, and what it cost.
+
+    Tokens, in order, and who knows them::
+
+        prompt ............ | answer ........................
+        committed (in the cache) ......... | pending (certain)
+    """
+
+    def __init__(
+        self,
+        request_id: str,
+        prompt: tuple[TokenId, ...],
+        matcher: Matcher,
+        chooser: Chooser,
+        forcing: Forcing,
+        *,
+        is_constrained: bool,
+    ) -> None:
+        self.request_id = request_id
+        self.prompt_length = len(prompt)
+        self.tokens: list[TokenId] = list(prompt)
+        """Prompt and answer so far."""
+        self.matcher = matcher
+        self.chooser = chooser
+        self.forcing = forcing
+        self.finish_reason: FinishReason | None = None
+        self._is_constrained = is_constrained
+        self._is_closed_early = False
+        self._sampled = 0
+        self._forced = 0
+        self._model_calls = 0
+        self._started = time.monotonic()
+        self._seconds = 0.0
+        self._settle()
+
+    @property
+    def answer_length(self) -> int:
+        """Tokens of the answer so far."""
+        return len(self.tokens) - self.prompt_length
+
+    def pending(self, slots: SequenceSlots) -> int:
+        """Tokens that are certain but not yet in the cache."""
+        return len(self.tokens) - slots.committed
+
+    def trunk(self, slots: SequenceSlots, count: int) -> DraftTree:
+        """The next ``count`` pending tokens as the trunk of a draft tree."""
+        tokens = self.tokens[slots.committed : slots.committed + count]
+        reaches_the_tip = slots.committed + count == len(self.tokens)
+        return DraftTree.chain(tokens, self.matcher if reaches_the_tip else None)
+
+    def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
+        """Take over what a model call confirmed and chose, and the run that follows from it."""
+        self._model_calls += 1
+        for node in acceptance.path[tree.trunk :]:
+            matcher = tree.matchers[node]
+            assert matcher is not None, f"guessed node {node} has no matcher"
+            self._append(tree.tokens[node], matcher, is_forced=tree.certain[node])
+        self._is_closed_early = self._is_closed_early or acceptance.narrowed
+        choice = acceptance.choice
+        if choice is None:
+            if len(acceptance.path) > tree.trunk:
+                self._settle()
+            return
+        if isinstance(choice, Closing):
+            self._close(choice.tokens)
+            return
+        if choice.matcher is None:
+            self._finish(FinishReason.STOP)
+            return
+        self._append(choice.token, choice.matcher, is_forced=False)
+        self._settle()
+
+    def result(self, vocabulary: Vocabulary) -> GenerationResult:
+        """The answer, once there is a finish reason."""
+        assert self.finish_reason is not None, f"request {self.request_id!r} is still running"
+        answer = tuple(self.tokens[self.prompt_length :])
+        # A free text may be cut inside a character; a constrained one never is.
+        errors = "strict" if self._is_constrained else "replace"
+        return GenerationResult(
+            text=vocabulary.decode(answer).decode("utf-8", errors),
+            tokens=answer,
+            finish_reason=self.finish_reason,
+            usage=Usage(
+                prompt_tokens=self.prompt_length,
+                sampled_tokens=self._sampled,
+                forced_tokens=self._forced,
+                model_calls=self._model_calls,
+            ),
+            seconds=self._seconds,
+        )
+
+    def _settle(self) -> None:
+        """Append what is certain now, and finish when nothing may follow or fit.
+
+        A run that would leave no room for an end gives way to the shortest end itself, which
+        fits: that of every position an answer gets to does.
+        """
+        try:
+            run = self.matcher.forced_run(self.forcing)
+        except LimitExceededError:
+            if self.answer_length == 0:
+                raise  # nothing is said yet, so the request can still be refused
+            self._close(self.matcher.shortest_end())
+            return
+        after = _advance(self.matcher, run)
+        if not self.chooser.fits(after, self.answer_length + len(run)):
+            self._close(self.matcher.shortest_end())
+            return
+        self._force(run, after)
+        if after.is_complete:
+            self._finish(FinishReason.COMPLETE)
+        elif self.chooser.remaining(self.answer_length) == 0:
+            self._close(())
+
+    def _close(self, way_out: tuple[TokenId, ...]) -> None:
+        self._is_closed_early = True
+        self._force(way_out, _advance(self.matcher, way_out))
+        self._finish(FinishReason.LENGTH)
+
+    def _force(self, run: tuple[TokenId, ...], after: Matcher) -> None:
+        self.tokens += run
+        self._forced += len(run)
+        self.matcher = after
+
+    def _append(self, token: TokenId, matcher: Matcher, *, is_forced: bool) -> None:
+        self.tokens.append(token)
+        self.matcher = matcher
+        if is_forced:
+            self._forced += 1
+        else:
+            self._sampled += 1
+
+    def _finish(self, reason: FinishReason) -> None:
+        if self._is_constrained and self._is_closed_early:
+            reason = FinishReason.LENGTH_CLOSED
+        self.finish_reason = reason
+        self._seconds = time.monotonic() - self._started
+
+
+def _advance(matcher: Matcher, tokens: tuple[TokenId, ...]) -> Matcher:
+    for token in tokens:
+        matcher = matcher.advance(token)
+    return matcher

@@ -1,0 +1,152 @@
+"""One trial call that tells whether a model can run on packed attention, and what it stores.
+
+A model is refused by name here rather than run wrongly later: when it keeps state outside its
+attention, masks in a way the attention is not told about, or does not answer as it did with its
+own attention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import PreTrainedModel
+
+from guided.errors import ModelError
+from guided.kv.storage import LayerShape
+from guided.model.attention import ATTENTION_NAME, register_attention
+
+__all__ = ["ModelShape", "probe_model"]
+
+_TRIAL_TOKENS = 6
+_STEP_DEPENDENT_ROPE = ("dynamic", "longrope")
+_KNOWN_LAYER_TYPES = ("full_attention", "sliding_attention")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelShape:
+    """What packed attention has to know about a model."""
+
+    layers: tuple[LayerShape, ...]
+    windows: frozenset[int | None]
+    """The attention windows its layers use; ``None`` is full attention."""
+    dtype: torch.dtype
+    device: torch.device
+
+
+class _TrialAttention:
+    """Plain causal attention that writes down what each layer asks for."""
+
+    def __init__(self) -> None:
+        self.layers: dict[int, LayerShape] = {}
+        self.windows: dict[int, int | None] = {}
+        self.calls = 0
+
+    def attend(
+        self,
+        layer: int,
+        query: torch.Tensor,
+        key: torch.Tensor,
+        value: torch.Tensor,
+        *,
+        scaling: float | None,
+        window: int | None,
+    ) -> torch.Tensor:
+        self.calls += 1
+        self.windows[layer] = window
+        self.layers[layer] = LayerShape(key.shape[1], key.shape[-1], value.shape[-1])
+        tokens = torch.arange(query.shape[2], device=query.device)
+        gaps = tokens[:, None] - tokens[None, :]
+        sees = (gaps >= 0) if window is None else (gaps >= 0) & (gaps < window)
+        output = scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            attn_mask=sees,
+            scale=scaling,
+            enable_gqa=query.shape[1] != key.shape[1],
+        )
+        return output.transpose(1, 2)
+
+
+def probe_model(module: PreTrainedModel) -> ModelShape:
+    """Switch a model to packed attention after a trial call; raise ``ModelError`` if it cannot."""
+    kind = type(module).__name__
+    config = module.config.get_text_config()
+    _refuse_by_config(kind, config)
+    register_attention()
+    size = int(config.vocab_size)
+    tokens = torch.arange(_TRIAL_TOKENS, device=module.device) * 7919 % size
+    positions = torch.arange(_TRIAL_TOKENS, device=module.device)
+    trial = _TrialAttention()
+    with torch.inference_mode():
+        # The reference is the model's own code, not another kernel behind the same interface.
+        module.set_attn_implementation("eager")
+        own = module(input_ids=tokens[None], position_ids=positions[None], use_cache=False).logits
+        module.set_attn_implementation(ATTENTION_NAME)
+        ours = module(
+            input_ids=tokens[None],
+            position_ids=positions[None],
+            use_cache=False,
+            guided_step=trial,
+        ).logits
+    layers = int(config.num_hidden_layers)
+    if trial.calls != layers or set(trial.layers) != set(range(layers)):
+        raise ModelError(
+            f"{kind} has {layers} layers, but {trial.calls} of them went through transformers' "
+            "attention interface",
+            hint="use a decoder all of whose layers do",
+        )
+    _refuse_hidden_windows(kind, config, trial.windows)
+    _refuse_other_answers(kind, own, ours)
+    return ModelShape(
+        layers=tuple(trial.layers[layer] for layer in range(layers)),
+        windows=frozenset(trial.windows.values()),
+        dtype=module.dtype,
+        device=module.device,
+    )
+
+
+def _refuse_by_config(kind: str, config: object) -> None:
+    rope = getattr(config, "rope_parameters", None) or {}
+    # One set of parameters, or one for each type of layer.
+    kinds = [rope.get("rope_type")] + [
+        inner.get("rope_type") for inner in rope.values() if isinstance(inner, dict)
+    ]
+    for name in _STEP_DEPENDENT_ROPE:
+        if name in kinds:
+            raise ModelError(
+                f"{kind} uses {name!r} rotary positions, which depend on the longest sequence of "
+                "a call",
+                hint="set rope_parameters in its config.json to a type that does not",
+            )
+    for layer_type in getattr(config, "layer_types", None) or ():
+        if layer_type not in _KNOWN_LAYER_TYPES:
+            raise ModelError(f"{kind} has layers of type {layer_type!r}, which is not supported")
+    for name in ("attention_chunk_size", "num_kv_shared_layers", "use_bidirectional_attention"):
+        if getattr(config, name, None):
+            raise ModelError(f"{kind} sets {name} in its config, which is not supported")
+
+
+def _refuse_hidden_windows(kind: str, config: object, windows: dict[int, int | None]) -> None:
+    """A layer that slides by its mask alone would quietly see too much."""
+    for layer, layer_type in enumerate(getattr(config, "layer_types", None) or ()):
+        if (layer_type == "sliding_attention") != (windows[layer] is not None):
+            raise ModelError(
+                f"layer {layer} of {kind} is of type {layer_type!r}, but its attention was called "
+                f"with sliding_window={windows[layer]!r}"
+            )
+
+
+def _refuse_other_answers(kind: str, own: torch.Tensor, ours: torch.Tensor) -> None:
+    """Positions added to the attention scores, say, show in the answer and nowhere else."""
+    own, ours = own.double(), ours.double()
+    difference = float((own - ours).norm() / own.norm())
+    # Half-precision weights differ by up to 0.01 with the kernel; another attention by far more.
+    if not difference < 0.05:
+        raise ModelError(
+            f"the logits of {kind} differ by {difference:.1%} between its own attention and "
+            "packed attention",
+            hint="its attention does something that is not supported",
+        )

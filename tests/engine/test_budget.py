@@ -1,0 +1,158 @@
+"""Every answer closes inside its budget."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.spec import FinishReason, Forcing, GenerationRequest, Sampling, TokenId
+from tests.engine.finite_language import WordMatcher
+from tests.engine.tiny_models import answers, make_engine, make_model, start, words
+
+ENGINE = make_engine(make_model())
+
+TEXTS = {
+    "objects": ('{"name":"abcabcabcabc"}', '{"name":"ab"}', '{"me":12}', '{"me":121212121212}'),
+    "open": ("12", "1212", "12121212", "121212121212121212"),
+    "spelled": ("namename~", "namenamename", "na~na~na~na~"),
+}
+
+
+@pytest.mark.parametrize("forcing", Forcing)
+@pytest.mark.parametrize("texts", TEXTS.values(), ids=TEXTS)
+def test_every_budget_from_the_shortest_answer_up_gives_a_whole_answer(
+    texts: tuple[str, ...], forcing: Forcing
+) -> None:
+    constraint = words(*texts)
+    shortest = len(start(constraint).shortest_end())
+    for max_tokens in range(shortest, shortest + 16):
+        requests = {
+            str(seed): GenerationRequest(
+                prompt="go",
+                constraint=constraint,
+                max_tokens=max_tokens,
+                forcing=forcing,
+                sampling=Sampling(temperature=3.0, seed=seed),
+            )
+            for seed in range(4)
+        }
+        for result in answers(ENGINE, requests).values():
+            assert result.text in texts
+            assert len(result.tokens) <= max_tokens
+            assert result.usage.output_tokens == len(result.tokens)
+
+
+@given(data=st.data(), is_careless=st.booleans())
+@settings(max_examples=150, deadline=None)
+def test_any_language_closes_inside_any_budget(data: st.DataObject, is_careless: bool) -> None:
+    """Also where the ways out known at neighbouring positions differ at will."""
+    texts = data.draw(st.lists(st.text("abcd12", max_size=8), min_size=1, max_size=6))
+    constraint = words(*texts, is_careless=is_careless)
+    shortest = len(start(constraint).shortest_end())
+    request = GenerationRequest(
+        prompt="go",
+        constraint=constraint,
+        max_tokens=max(1, shortest + data.draw(st.integers(0, 5))),
+        forcing=data.draw(st.sampled_from(Forcing)),
+        sampling=Sampling(temperature=2.0, seed=data.draw(st.integers(0, 99))),
+    )
+    result = answers(ENGINE, {"r": request})["r"]
+    assert result.text in texts
+    assert len(result.tokens) <= request.max_tokens
+
+
+def budgeted(
+    texts: tuple[str, ...], max_tokens: int, forcing: Forcing = Forcing.OFF
+) -> FinishReason:
+    request = GenerationRequest(
+        prompt="go", constraint=words(*texts), max_tokens=max_tokens, forcing=forcing
+    )
+    return answers(ENGINE, {"r": request})["r"].finish_reason
+
+
+def test_the_finish_reason_tells_whether_the_budget_had_a_hand_in_it() -> None:
+    """Only the budget keeps the model from "~": a run of 8 does not fit into 7, one choice does."""
+    assert budgeted(("~~~~~~~~",), 8) is FinishReason.COMPLETE
+    # "~" is chosen again as the 1-token way out, or was the choice: try both first tokens.
+    reasons = {budgeted((first + "~" * 7, second), 7) for first, second in (("y", "z"), ("z", "y"))}
+    assert reasons == {FinishReason.COMPLETE, FinishReason.LENGTH_CLOSED}
+
+
+def test_a_run_that_leaves_no_room_gives_way_to_the_shortest_end() -> None:
+    """Longest first, "abcdna" is abc, d, na; the shortest spelling is ab, cdna."""
+    spelled = ("abcdna", "abcdna~~~~~~")
+    shortest = len(start(words(*spelled)).shortest_end())
+    run = start(words(*spelled)).forced_run(Forcing.CANONICAL)
+    assert (len(run), shortest) == (3, 2)
+    request = GenerationRequest(
+        prompt="go", constraint=words(*spelled), max_tokens=shortest, forcing=Forcing.CANONICAL
+    )
+    result = answers(ENGINE, {"r": request})["r"]
+    assert (result.text, len(result.tokens)) == ("abcdna", shortest)
+    assert result.finish_reason is FinishReason.LENGTH_CLOSED
+    assert result.usage.forced_tokens == shortest
+
+
+def test_an_answer_cut_where_it_may_end_was_closed_by_its_length() -> None:
+    texts = tuple("~" * n for n in range(3, 40))
+    results = [
+        answers(
+            ENGINE,
+            {
+                "r": GenerationRequest(
+                    prompt="go",
+                    constraint=words(*texts),
+                    max_tokens=4,
+                    sampling=Sampling(temperature=5.0, seed=seed),
+                )
+            },
+        )["r"]
+        for seed in range(40)
+    ]
+    for result in results:
+        full = len(result.text) == 4
+        assert result.finish_reason is (FinishReason.LENGTH_CLOSED if full else FinishReason.STOP)
+    assert {len(result.text) == 4 for result in results} == {True, False}
+
+
+class LimitedMatcher(WordMatcher):
+    """Passes a limit when it is asked for the mask behind "ab"."""
+
+    def advance(self, token: TokenId) -> WordMatcher:
+        return LimitedMatcher(super().advance(token).rests, is_careless=False)
+
+    def mask(self) -> NDArray[np.int32]:
+        if self.rests == {b"12", b"~~~~"}:
+            raise LimitExceededError("too many states", limit=7)
+        return super().mask()
+
+
+@pytest.mark.parametrize("forcing", Forcing)
+def test_a_limit_passed_on_the_way_closes_the_answer(forcing: Forcing) -> None:
+    matcher = LimitedMatcher(frozenset({b"ab12", b"ab~~~~"}), is_careless=False)
+    engine = make_engine(start=lambda constraint: matcher)  # noqa: ARG005
+    request = GenerationRequest(prompt="go", constraint=words("-"), forcing=forcing)
+    result = answers(engine, {"r": request})["r"]
+    assert result.text == "ab12"
+    assert result.finish_reason is FinishReason.LENGTH_CLOSED
+
+
+def test_a_text_without_a_constraint_ends_with_its_budget() -> None:
+    result = answers(ENGINE, {"r": GenerationRequest(prompt="hello name", max_tokens=9)})["r"]
+    assert result.finish_reason is FinishReason.LENGTH
+    assert len(result.tokens) == result.usage.sampled_tokens == 9
+
+
+def test_a_budget_below_the_shortest_answer_is_refused_with_both_numbers() -> None:
+    request = GenerationRequest(prompt="go", constraint=words("~~~~~"), max_tokens=4)
+    with pytest.raises(LimitExceededError) as caught:
+        ENGINE.submit("r", request)
+    assert str(caught.value) == (
+        "max_tokens is 4, but the shortest answer known has 5 tokens; allow at least 5"
+    )
+    assert (caught.value.limit, caught.value.field) == (4, "max_tokens")
+    assert not ENGINE.has_work

@@ -1,0 +1,80 @@
+"""What goes wrong with one request ends that request and no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guided.errors import GuidedError, TokenRejectedError
+from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult
+from tests.engine.finite_language import AnythingMatcher
+from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
+
+MODEL = make_model()
+
+
+class FaultyMatcher(AnythingMatcher):
+    """Goes wrong when the answer reaches its fourth token."""
+
+    def __init__(self, error: Exception, left: int = 4) -> None:
+        self.error = error
+        self.left = left
+
+    def advance(self, token: Any) -> FaultyMatcher:  # noqa: ARG002
+        if self.left == 1:
+            raise self.error
+        return FaultyMatcher(self.error, self.left - 1)
+
+
+def run_beside(error: Exception) -> tuple[Any, Any]:
+    def start_faulty(constraint: Constraint) -> Any:
+        return FaultyMatcher(error) if constraint == words("faulty") else start(constraint)
+
+    engine = make_engine(MODEL, start=start_faulty)
+    engine.submit("bad", GenerationRequest(prompt="x", constraint=words("faulty"), max_tokens=9))
+    engine.submit("good", GenerationRequest(prompt="hello name", max_tokens=9))
+    ended = drain(engine)
+    return ended["bad"].outcome, ended["good"].outcome
+
+
+ALONE = answers(make_engine(MODEL), {"good": GenerationRequest(prompt="hello name", max_tokens=9)})[
+    "good"
+]
+
+
+def test_an_error_of_one_request_is_its_outcome_and_the_others_go_on() -> None:
+    error = TokenRejectedError("token 7 is not allowed here", token=7)
+    bad, good = run_beside(error)
+    assert bad is error
+    assert isinstance(good, GenerationResult)
+    assert good.tokens == ALONE.tokens
+
+
+def test_a_fault_of_our_own_is_named_logged_and_kept_from_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bad, good = run_beside(IndexError("row 7 of 5"))
+    assert type(bad) is GuidedError
+    assert bad.code == "INTERNAL"
+    assert str(bad) == (
+        "the engine failed on request 'bad': IndexError: row 7 of 5; "
+        "this is a fault of the engine; its log holds the details"
+    )
+    assert isinstance(bad.__cause__, IndexError)
+    assert [record.getMessage() for record in caplog.records] == [
+        "request 'bad' failed inside the engine"
+    ]
+    assert good.tokens == ALONE.tokens
+
+
+def test_the_room_of_a_failed_request_is_free_again() -> None:
+    def start_faulty(constraint: Constraint) -> Any:  # noqa: ARG001
+        return FaultyMatcher(TokenRejectedError("token 7 is not allowed here", token=7))
+
+    engine = make_engine(MODEL, start=start_faulty, cache_tokens=10)
+    for number in range(3):
+        engine.submit(str(number), GenerationRequest(prompt="x", max_tokens=9, forcing=Forcing.OFF))
+    ended = drain(engine)
+    assert [type(finished.outcome) for finished in ended.values()] == [TokenRejectedError] * 3
+    assert not engine.has_work

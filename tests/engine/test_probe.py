@@ -1,0 +1,115 @@
+"""A model that packed attention would run wrongly is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from transformers import (
+    BloomConfig,
+    Gemma2Config,
+    GPT2Config,
+    LlamaConfig,
+    MambaConfig,
+    PretrainedConfig,
+    Qwen2Config,
+)
+
+from guided.errors import ModelError
+from guided.model.probe import probe_model
+from guided.model.runner import ModelRunner
+from guided.spec import GenerationRequest
+from tests.engine.finite_language import TOKEN_BYTES
+from tests.engine.tiny_models import answers, from_config, make_engine, make_model
+
+SMALL: dict[str, Any] = {
+    "vocab_size": 288,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 64,
+    "initializer_range": 0.5,
+}
+
+REFUSED: dict[str, tuple[PretrainedConfig, str]] = {
+    "positions that depend on the call": (
+        LlamaConfig(
+            **SMALL, rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
+        ),
+        "LlamaForCausalLM uses 'dynamic' rotary positions, which depend on the longest sequence",
+    ),
+    "soft-capped scores": (
+        Gemma2Config(**SMALL, head_dim=8, sliding_window=4),
+        "Gemma2Attention needs softcap in its attention, which is not supported; use a model "
+        "without it",
+    ),
+    "attention of its own": (
+        BloomConfig(vocab_size=288, hidden_size=32, n_layer=2, n_head=4),
+        "BloomForCausalLM has 2 layers, but 0 of them went through transformers' attention",
+    ),
+    "no attention at all": (
+        MambaConfig(vocab_size=288, hidden_size=32, num_hidden_layers=2, state_size=4),
+        "MambaForCausalLM has layers of type 'linear_attention', which is not supported",
+    ),
+    "state in other layers": (
+        Qwen2Config(**SMALL, layer_types=["full_attention", "linear_attention"]),
+        "Qwen2ForCausalLM has layers of type 'linear_attention', which is not supported",
+    ),
+}
+
+
+@pytest.mark.parametrize(("config", "message"), REFUSED.values(), ids=REFUSED)
+def test_refusals(config: PretrainedConfig, message: str) -> None:
+    model = from_config(config)
+    with pytest.raises(ModelError) as caught:
+        probe_model(model)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_model_that_answers_otherwise_than_with_its_own_attention_is_refused() -> None:
+    """A hook stands in for whatever a model may do to its scores outside our sight."""
+    model = make_model("gpt2")
+    model.transformer.register_forward_hook(  # type: ignore[union-attr]
+        lambda module, _, output: setattr(
+            output,
+            "last_hidden_state",
+            output.last_hidden_state.flip(-1)
+            if module.config._attn_implementation == "guided"
+            else output.last_hidden_state,
+        )
+    )
+    with pytest.raises(ModelError, match="between its own attention and packed attention"):
+        probe_model(model)
+
+
+def test_a_model_is_described_by_what_its_layers_ask_for() -> None:
+    shape = probe_model(make_model("gemma3_sliding"))
+    assert [(layer.heads, layer.key_size, layer.value_size) for layer in shape.layers] == [
+        (2, 16, 16),
+        (2, 16, 16),
+    ]
+    assert shape.windows == {6, None}
+    assert shape.dtype == torch.float64
+
+
+def test_two_engines_may_share_a_model() -> None:
+    model = make_model()
+    request = GenerationRequest(prompt="hello", max_tokens=8)
+    first = answers(make_engine(model), {"r": request})["r"]
+    assert answers(make_engine(model), {"r": request})["r"].tokens == first.tokens
+
+
+@pytest.mark.parametrize("width", [280, 269, 240])
+def test_logits_are_cut_or_widened_to_the_vocabulary(width: int) -> None:
+    """Tokens that the model has no logits for are never chosen."""
+    torch.manual_seed(3)
+    config = GPT2Config(vocab_size=width, n_embd=16, n_layer=1, n_head=2, initializer_range=0.5)
+    runner = ModelRunner(from_config(config), vocabulary_size=len(TOKEN_BYTES))
+    engine = make_engine()
+    engine._runner = runner
+    result = answers(engine, {"r": GenerationRequest(prompt="hello", max_tokens=20)})["r"]
+    assert len(result.tokens) > 0
+    assert max(result.tokens) < min(width, len(TOKEN_BYTES))

@@ -1,0 +1,50 @@
+"""A plan fits its budget, lets everyone move and serves the shortest first."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.engine.scheduler import admissible, plan_step
+
+
+@pytest.mark.parametrize(
+    ("pending", "step_tokens", "counts"),
+    [
+        ([], 8, ()),
+        ([1, 700, 3], 512, (1, 508, 3)),
+        ([700, 600], 512, (1, 511)),
+        ([5], 8, (5,)),
+        ([20], 8, (8,)),
+        ([4, 4, 4], 3, (1, 1, 1)),
+    ],
+)
+def test_a_plan_shares_the_tokens_of_a_step(
+    pending: list[int], step_tokens: int, counts: tuple[int, ...]
+) -> None:
+    assert plan_step(pending, step_tokens).counts == counts
+
+
+@given(st.lists(st.integers(1, 50), max_size=8), st.integers(8, 60))
+def test_a_plan_wastes_nothing_and_starves_nobody(pending: list[int], step_tokens: int) -> None:
+    counts = plan_step(pending, step_tokens).counts
+    assert all(1 <= count <= wanted for count, wanted in zip(counts, pending, strict=True))
+    assert sum(counts) == min(step_tokens, sum(pending))
+
+
+@pytest.mark.parametrize(
+    ("needs", "places", "free", "count"),
+    [
+        ([], 4, 10, 0),
+        ([3, 3, 3], 4, 9, 3),
+        ([3, 3, 3], 2, 9, 2),
+        ([3, 3, 3], 4, 8, 2),
+        ([9, 1], 4, 8, 0),
+        ([1], 0, 8, 0),
+    ],
+)
+def test_the_waiting_start_in_order_while_there_is_room(
+    needs: list[int], places: int, free: int, count: int
+) -> None:
+    assert admissible(needs, places=places, free_slots=free) == count

@@ -1,0 +1,99 @@
+"""A draft tree knows its trunk, who sees whom and what is to be decided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.decoding import DraftTree
+from guided.spec import TokenId
+from tests.engine.finite_language import AnythingMatcher, WordMatcher
+
+HERE: Any = AnythingMatcher()
+
+
+def tree_of(parents: list[int | None], trunk: int = 1) -> DraftTree:
+    """Tokens are numbered like their nodes; all behind the trunk is guessed."""
+    count = len(parents)
+    return DraftTree(
+        tokens=tuple(TokenId(node) for node in range(count)),
+        parents=tuple(parents),
+        certain=tuple(node < trunk for node in range(count)),
+        matchers=tuple(None if node < trunk - 1 else HERE for node in range(count)),
+    )
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> DraftTree:
+    count = draw(st.integers(1, 9))
+    return tree_of([None, *(draw(st.integers(0, node - 1)) for node in range(1, count))])
+
+
+def test_a_chain_is_all_trunk_and_decides_behind_its_last_node() -> None:
+    chain = DraftTree.chain([TokenId(5), TokenId(6), TokenId(7)], HERE)
+    chain.check()
+    assert chain.parents == (None, 0, 1)
+    assert (chain.trunk, chain.is_chain, chain.deciding) == (3, True, (2,))
+
+
+def test_a_chain_with_more_certain_tokens_to_come_decides_nothing() -> None:
+    chain = DraftTree.chain([TokenId(5), TokenId(6)], None)
+    chain.check()
+    assert chain.deciding == ()
+
+
+def test_nothing_is_decided_where_the_answer_is_complete_or_a_run_follows() -> None:
+    done: Any = WordMatcher.of([""])
+    tree = replace(
+        tree_of([None, 0, 1, 0]),
+        certain=(True, False, True, False),
+        matchers=(HERE, HERE, HERE, done),
+    )
+    tree.check()
+    assert tree.deciding == (0, 2)
+
+
+@given(trees())
+def test_a_node_sees_itself_and_what_its_parent_sees(tree: DraftTree) -> None:
+    tree.check()
+    sees = tree.ancestors()
+    for node in range(len(tree)):
+        line, at = set(), node
+        while True:
+            line.add(at)
+            parent = tree.parents[at]
+            if parent is None:
+                break
+            at = parent
+        assert set(sees[node].nonzero()[0].tolist()) == line
+        assert tree.depths()[node] == len(line) - 1
+
+
+@given(trees())
+def test_a_tree_is_a_chain_when_no_node_has_two_children(tree: DraftTree) -> None:
+    expected = all(tree.parents[node] == node - 1 for node in range(1, len(tree)))
+    assert tree.is_chain == expected
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (tree_of([]), "without nodes"),
+        (tree_of([0, 0]), "the first node is not the root"),
+        (tree_of([None, None]), "a second root"),
+        (tree_of([None, 2, 0]), "node 1 precedes its parent"),
+        (tree_of([None], trunk=0), "the root is not certain"),
+        (replace(tree_of([None, 0, 0]), tokens=(TokenId(0),) + (TokenId(9),) * 2), "twice"),
+        (replace(tree_of([None, 0, 0]), certain=(True, False, True)), "guessed where another"),
+        (replace(tree_of([None, 0, 0]), certain=(True, True, True)), "node 0 has two ways on"),
+        (replace(tree_of([None, 0]), matchers=(HERE, None)), "has no matcher"),
+        (replace(tree_of([None, 0]), matchers=(HERE,)), "differ in length"),
+    ],
+)
+def test_a_broken_tree_is_named(broken: DraftTree, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
+        broken.check()

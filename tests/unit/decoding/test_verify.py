@@ -1,0 +1,206 @@
+"""Whatever a tree guesses, the path and the choice behind it are those of one-token decoding."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from guided.decoding import Acceptance, Choice, Chooser, DraftTree, TreeGrowth, verify
+from guided.spec import Forcing, Sampling, TokenId
+from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
+
+LANGUAGES = (
+    ("ab", "abc", "abcd", "bcd", "b"),
+    ('{"name":"abc"}', '{"name":"ab"}', '{"name":"12"}', '{"me":12}'),
+    ("12", "121", "1212", "12121212"),
+    ("name", "na", "mena"),
+    ("~abcdna", "~abcdna~~", "yabcdna", "xabcdna"),
+)
+
+
+def logits_after(prefix: tuple[TokenId, ...]) -> NDArray[np.float32]:
+    """A model in miniature: logits that depend on every token before."""
+    seed = zlib.crc32(np.array(prefix, dtype=np.int64).tobytes())
+    return np.random.default_rng(seed).normal(0, 2, len(TOKEN_BYTES)).astype(np.float32)
+
+
+def chooser_for(sampling: Sampling = Sampling(), max_tokens: int = 100) -> Chooser:  # noqa: B008
+    return Chooser(sampling=sampling, seed=11, max_tokens=max_tokens, end_ids=END_IDS)
+
+
+def one_at_a_time(
+    matcher: WordMatcher, chooser: Chooser, forcing: Forcing
+) -> tuple[list[TokenId], bool]:
+    """The reference: tokens until the end or until a run does not fit, and whether it ended."""
+    tokens: list[TokenId] = []
+    while not matcher.is_complete and chooser.remaining(len(tokens)) > 0:
+        here: Any = matcher
+        choice = chooser.choose(logits_after(tuple(tokens)), here, len(tokens))
+        assert isinstance(choice, Choice)
+        if choice.matcher is None:
+            return [*tokens, choice.token], True
+        tokens.append(choice.token)
+        after: Any = choice.matcher
+        run = after.forced_run(forcing)
+        behind = after
+        for token in run:
+            behind = behind.advance(token)
+        if len(tokens) + len(run) + len(behind.shortest_end()) > chooser.max_tokens:
+            return tokens, False
+        tokens += run
+        matcher = behind
+    return tokens, True
+
+
+def grow(matcher: WordMatcher, forcing: Forcing, guesses: int, draws: random.Random) -> DraftTree:
+    """A tree of random legal guesses behind a trunk of one token, many of them wrong."""
+    start: Any = matcher
+    growth = TreeGrowth(DraftTree.chain([TokenId(40)], start), forcing, room=40, end_ids=END_IDS)
+    tips = [0]
+    for _ in range(guesses):
+        node = draws.choice(tips)
+        here: Any = growth.matcher(node)
+        legal = here.legal()
+        tip = growth.guess(node, draws.choice(legal)) if legal else None
+        if tip is not None:
+            tips.append(tip)
+    return growth.tree()
+
+
+def outcome(tree: DraftTree, acceptance: Acceptance) -> list[TokenId]:
+    tokens = [tree.tokens[node] for node in acceptance.path[1:]]
+    if acceptance.choice is None:
+        return tokens
+    assert isinstance(acceptance.choice, Choice)
+    return [*tokens, acceptance.choice.token]
+
+
+def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
+    """Verify with logits for exactly the nodes that the tree asks for."""
+    prefixes: list[tuple[TokenId, ...]] = []
+    for node, parent in enumerate(tree.parents):
+        prefixes.append(() if parent is None else (*prefixes[parent], tree.tokens[node]))
+    rows = {node: logits_after(prefixes[node]) for node in tree.deciding}
+    return verify(tree, rows, chooser, 0)
+
+
+@given(
+    language=st.sampled_from(LANGUAGES),
+    forcing=st.sampled_from(Forcing),
+    temperature=st.sampled_from([0.0, 1.0]),
+    guesses=st.integers(0, 14),
+    extra=st.sampled_from([0, 1, 3, 100]),
+    draws=st.randoms(use_true_random=False),
+)
+@settings(max_examples=400, deadline=None)
+def test_a_verified_tree_walks_the_way_of_one_token_decoding(
+    language: tuple[str, ...],
+    forcing: Forcing,
+    temperature: float,
+    guesses: int,
+    extra: int,
+    draws: random.Random,
+) -> None:
+    matcher = WordMatcher.of(language)
+    chooser = chooser_for(
+        Sampling(temperature=temperature), max_tokens=len(matcher.shortest_end()) + extra
+    )
+    tree = grow(matcher, forcing, guesses, draws)
+    tree.check()
+    acceptance = run(tree, chooser)
+    expected, _ = one_at_a_time(matcher, chooser, forcing)
+    found = outcome(tree, acceptance)
+    assert found == expected[: len(found)]
+    assert len(found) >= min(1, len(expected))
+    # It stops only where the tree has no node for what comes next.
+    guessed = {tree.tokens[child] for child in tree.children(acceptance.path[-1])}
+    if isinstance(acceptance.choice, Choice):
+        assert acceptance.choice.token not in guessed
+
+
+def greedy_tree(matcher: WordMatcher, forcing: Forcing) -> tuple[DraftTree, list[TokenId]]:
+    """A tree that guesses everything right, and has a wrong branch at every node."""
+    chooser = chooser_for()
+    expected, ended = one_at_a_time(matcher, chooser, forcing)
+    assert ended
+    start: Any = matcher
+    growth = TreeGrowth(DraftTree.chain([TokenId(40)], start), forcing, room=200, end_ids=END_IDS)
+    node, done = 0, 0
+    while done < len(expected) and expected[done] not in END_IDS:
+        here: Any = growth.matcher(node)
+        for wrong in here.legal():
+            if wrong != expected[done]:
+                growth.guess(node, wrong)
+        tip = growth.guess(node, expected[done])
+        assert tip is not None
+        before = growth.tree().depths()
+        done += before[tip] - before[node]
+        node = tip
+    return growth.tree(), expected
+
+
+@pytest.mark.parametrize("forcing", Forcing)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_right_guesses_are_all_accepted_in_one_call(
+    language: tuple[str, ...], forcing: Forcing
+) -> None:
+    tree, expected = greedy_tree(WordMatcher.of(language), forcing)
+    tree.check()
+    assert not tree.is_chain
+    assert outcome(tree, run(tree, chooser_for())) == expected
+
+
+def test_wrong_guesses_cost_nothing_but_their_rows() -> None:
+    start: Any = WordMatcher.of(["ab", "cd"])
+    legal = start.legal()
+    first = chooser_for().choose(logits_after(()), start, 0)
+    assert isinstance(first, Choice)
+    right = first.token
+    growth = TreeGrowth(DraftTree.chain([TokenId(40)], start), Forcing.OFF, room=9, end_ids=END_IDS)
+    for token in legal:
+        if token != right:
+            assert growth.guess(0, token) is not None
+    acceptance = run(growth.tree(), chooser_for())
+    assert acceptance.path == (0,)
+    assert acceptance.choice == first
+
+
+def test_a_trunk_whose_successor_is_known_chooses_nothing() -> None:
+    trunk = DraftTree.chain([TokenId(40), TokenId(41)], None)
+    assert verify(trunk, {}, chooser_for(), 0) == Acceptance((0, 1), None, narrowed=False)
+
+
+def test_an_illegal_a_repeated_an_ending_or_a_too_long_guess_is_not_taken() -> None:
+    start: Any = WordMatcher.of(["", "ab", "cname"])
+    a, b, c, ab = (spell_bytes(text)[0] for text in (b"a", b"b", b"c", b"ab"))
+    growth = TreeGrowth(
+        DraftTree.chain([TokenId(40)], start), Forcing.CANONICAL, room=2, end_ids=END_IDS
+    )
+    assert growth.guess(0, b) is None
+    assert growth.guess(0, min(END_IDS)) is None
+    assert growth.guess(0, ab) == 1
+    assert growth.guess(0, ab) is None
+    assert growth.guess(0, c) is None  # it forces "name" as well: 2 nodes, and 1 is left
+    assert growth.guess(0, a) is None  # it forces "b" as well
+    assert len(growth.tree()) == 2
+
+
+def test_a_run_behind_a_right_guess_is_left_out_where_it_does_not_fit() -> None:
+    """ "abcdna" takes two tokens at least, three as the tokenizer spells it, and two are left."""
+    start: Any = WordMatcher.of(["~abcdna", "yabcdna"])
+    growth = TreeGrowth(
+        DraftTree.chain([TokenId(40)], start), Forcing.CANONICAL, room=9, end_ids=END_IDS
+    )
+    for token in start.legal():
+        assert growth.guess(0, token) is not None
+    tree = growth.tree()
+    roomy, tight = (run(tree, chooser_for(max_tokens=budget)) for budget in (4, 3))
+    assert len(roomy.path) == 5
+    assert tight == Acceptance(roomy.path[:2], None, narrowed=False)
