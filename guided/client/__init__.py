@@ -1,0 +1,18 @@
+"""The Python SDK: a blocking and an asyncio client of the service."""
+
+from guided.client.answer import Answer, Completed
+from guided.client.async_client import AsyncClient
+from guided.client.client import Client
+from guided.client.prompt import RawPrompt
+from guided.client.readiness import wait_until_serving
+from guided.client.request import Request
+
+__all__ = [
+    "Answer",
+    "AsyncClient",
+    "Client",
+    "Completed",
+    "RawPrompt",
+    "Request",
+    "wait_until_serving",
+]

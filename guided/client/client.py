@@ -1,0 +1,137 @@
+"""The blocking client."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack, overload
+
+import grpc
+from pydantic import TypeAdapter
+
+from guided.client.answer import Answer, Completed
+from guided.client.batch import Batch, in_order
+from guided.client.channel import CHANNEL_OPTIONS
+from guided.client.decode import decode_answer
+from guided.client.encode import encode_batch, encode_request
+from guided.client.prompt import Prompt
+from guided.client.request import Options, Request
+from guided.client.status import raising_guided_errors
+from guided.errors import GuidedError, RequestError
+from guided.v1.generation_pb2_grpc import GenerationServiceStub
+
+__all__ = ["Client"]
+
+T = TypeVar("T")
+
+
+class Client:
+    """A connection to a server; threads may share it, a forked process may not.
+
+    >>> with Client("localhost:50051") as client:
+    ...     person = client.generate("Invent a person.", Person).value
+
+    A call that the server could not take on (it is starting, or full) is tried twice more.
+    """
+
+    def __init__(self, address: str, *, timeout: float = 600.0) -> None:
+        """Connect on first use; ``timeout`` bounds each call, in seconds."""
+        self._timeout = timeout
+        self._is_closed = False
+        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._service = GenerationServiceStub(self._channel)
+
+    @overload
+    def generate(
+        self,
+        prompt: Prompt,
+        response_model: type[T] | TypeAdapter[T],
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Answer[T]: ...
+
+    @overload
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        schema: str | Mapping[str, object],
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Answer[Any]: ...
+
+    @overload
+    def generate(
+        self, prompt: Prompt, *, timeout: float | None = ..., **options: Unpack[Options]
+    ) -> Answer[str]: ...
+
+    def generate(
+        self,
+        prompt: Prompt,
+        response_model: Any = None,
+        *,
+        schema: str | Mapping[str, object] | None = None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> Answer[Any]:
+        """Make one answer; its value is as ``Request`` says.
+
+        ``timeout`` is in seconds; ``None`` takes the client's.
+        """
+        return self._generate(Request(prompt, response_model, schema, **options), timeout)
+
+    def batch(
+        self, requests: Sequence[Request[T]], *, timeout: float | None = None
+    ) -> list[Answer[T] | GuidedError]:
+        """Make many answers side by side; each outcome stands where its request stood."""
+        return in_order(self.as_completed(requests, timeout=timeout))
+
+    def as_completed(
+        self, requests: Sequence[Request[T]], *, timeout: float | None = None
+    ) -> Generator[Completed[T], None, None]:
+        """Make many answers side by side, handing out each outcome once it is there.
+
+        Closing the iterator cancels what is still running.
+        """
+        self._check_open()
+        batch = Batch(requests)
+        message = encode_batch(request.specification for request in requests)
+        with raising_guided_errors():
+            call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
+            try:
+                for response in call:
+                    yield batch.read(response)
+            finally:
+                call.cancel()
+        batch.check_complete()
+
+    def close(self) -> None:
+        """Give the connection back; calls that still run are cancelled."""
+        self._is_closed = True
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _generate(self, request: Request[T], timeout: float | None) -> Answer[T]:
+        self._check_open()
+        message = encode_request(request.specification)
+        with raising_guided_errors():
+            response = self._service.Generate(message, timeout=self._seconds(timeout))
+        return request.read(decode_answer(response))
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self._timeout if timeout is None else timeout
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RequestError("the client is closed", hint="make another")

@@ -1,0 +1,41 @@
+"""From protobuf messages to answers and outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from guided.client.answer import Answer
+from guided.errors import InternalServiceError
+from guided.spec import FinishReason, Usage
+from guided.v1 import generation_pb2 as pb
+
+__all__ = ["FINISH_REASONS", "decode_answer"]
+
+FINISH_REASONS: Mapping[pb.FinishReason.ValueType, FinishReason] = {
+    pb.FINISH_REASON_COMPLETE: FinishReason.COMPLETE,
+    pb.FINISH_REASON_STOP: FinishReason.STOP,
+    pb.FINISH_REASON_LENGTH_CLOSED: FinishReason.LENGTH_CLOSED,
+    pb.FINISH_REASON_LENGTH: FinishReason.LENGTH,
+}
+
+
+def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
+    """The answer as text, before a response model reads it."""
+    reason = FINISH_REASONS.get(response.finish_reason)
+    if reason is None:
+        raise InternalServiceError(
+            f"the server sent finish reason {response.finish_reason}, unknown to this client",
+            hint="update the client to the server's version",
+        )
+    return Answer(
+        value=response.text,
+        text=response.text,
+        finish_reason=reason,
+        usage=Usage(
+            prompt_tokens=response.usage.prompt_tokens,
+            sampled_tokens=response.usage.sampled_tokens,
+            forced_tokens=response.usage.forced_tokens,
+            model_calls=response.usage.model_calls,
+        ),
+        seconds=response.duration.ToTimedelta().total_seconds(),
+    )

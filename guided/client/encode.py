@@ -1,0 +1,74 @@
+"""From a request to its protobuf message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from guided.errors import LimitExceededError, RequestError
+from guided.spec import Forcing, GenerationRequest, Message, Sampling
+from guided.v1 import generation_pb2 as pb
+
+__all__ = ["FORCING", "encode_batch", "encode_request"]
+
+FORCING: Mapping[Forcing, pb.Forcing.ValueType] = {
+    Forcing.OFF: pb.FORCING_OFF,
+    Forcing.STRICT: pb.FORCING_STRICT,
+    Forcing.CANONICAL: pb.FORCING_CANONICAL,
+}
+
+_LARGEST_INT32 = 2**31 - 1
+
+
+def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
+    """The message of one request."""
+    message = pb.GenerateRequest(
+        max_tokens=_int32(request.max_tokens, "max_tokens"),
+        sampling=_encode_sampling(request.sampling),
+        forcing=FORCING[request.forcing],
+        show_schema=request.show_schema,
+    )
+    if isinstance(request.prompt, str):
+        message.text = _utf8(request.prompt, "prompt")
+    else:
+        message.messages.messages.extend(_encode_turn(turn) for turn in request.prompt)
+    if request.constraint is not None:
+        message.constraint.json_schema = _utf8(request.constraint.text, "constraint")
+    return message
+
+
+def encode_batch(requests: Iterable[GenerationRequest]) -> pb.GenerateBatchRequest:
+    """The message of many requests."""
+    return pb.GenerateBatchRequest(requests=[encode_request(request) for request in requests])
+
+
+def _encode_turn(turn: Message) -> pb.Message:
+    return pb.Message(role=turn.role, content=_utf8(turn.content, "messages.content"))
+
+
+def _encode_sampling(sampling: Sampling) -> pb.Sampling:
+    return pb.Sampling(
+        temperature=sampling.temperature,
+        top_k=None if sampling.top_k is None else _int32(sampling.top_k, "sampling.top_k"),
+        top_p=sampling.top_p,
+        seed=sampling.seed,
+    )
+
+
+def _int32(value: int, field: str) -> int:
+    if value > _LARGEST_INT32:
+        raise LimitExceededError(
+            f"{field} {value!r} is above {_LARGEST_INT32}", limit=_LARGEST_INT32, field=field
+        )
+    return value
+
+
+def _utf8(text: str, field: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise RequestError(
+            f"{field} holds {text[error.start]!r} at offset {error.start}, which is no character",
+            field=field,
+            hint="replace lone surrogates before sending",
+        ) from error
+    return text

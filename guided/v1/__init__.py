@@ -1,0 +1,1 @@
+"""Generated stubs of the public API; ``proto/generate.py`` makes them, nobody edits them."""

@@ -1,0 +1,49 @@
+"""The command ``guided serve``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from guided_service.config import ServerConfig
+from guided_service.server import serve as serve_config
+from pydantic import ValidationError
+
+__all__ = ["serve"]
+
+
+def serve(
+    model: Annotated[
+        str | None, typer.Option(help="Name or folder of the model; else the default model.")
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Format of the weights, e.g. float32.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of a model call.")] = None,
+    drain_seconds: Annotated[
+        float | None, typer.Option(help="Time for running requests after SIGTERM.")
+    ] = None,
+) -> None:
+    """Serve a model over gRPC until SIGTERM; every setting is also read from GUIDED_<NAME>."""
+    given = {
+        "model": model,
+        "host": host,
+        "port": port,
+        "dtype": dtype,
+        "threads": threads,
+        "drain_seconds": drain_seconds,
+    }
+    raise typer.Exit(serve_config(_config(given)))
+
+
+def _config(given: dict[str, str | int | float | None]) -> ServerConfig:
+    try:
+        return ServerConfig.model_validate(
+            {name: value for name, value in given.items() if value is not None}
+        )
+    except ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, fault['loc'])) or 'settings'}: {fault['msg']}"
+            for fault in error.errors()
+        ]
+        raise typer.BadParameter("; ".join(faults)) from error

@@ -1,0 +1,52 @@
+"""What can be set about a server."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+__all__ = ["ServerConfig"]
+
+
+class ServerConfig(BaseSettings):
+    """Settings of one server; each is also read from the environment as ``GUIDED_<NAME>``."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="GUIDED_", frozen=True, use_attribute_docstrings=True
+    )
+
+    model: str | None = None
+    """Name or folder of the model; ``None`` is the default model."""
+    dtype: str | None = None
+    """Format of the weights, e.g. ``float32``; ``None`` is the best for this machine."""
+    threads: int | None = Field(default=None, ge=1)
+    """Threads of a model call; ``None`` is one per core."""
+    host: str = "127.0.0.1"
+    """Address to listen on; ``0.0.0.0`` is every one of the machine's. Traffic is not encrypted."""
+    port: int = Field(default=50051, ge=0, le=65535)
+    """Port to listen on; 0 takes a free one."""
+    max_requests_in_flight: int = Field(default=64, ge=1)
+    """Requests that may run at once, each of a batch counted; more are told to come again."""
+    max_batch_size: int = Field(default=64, ge=1)
+    """Requests in one batch; at most ``max_requests_in_flight``."""
+    max_message_bytes: int = Field(default=4 * 2**20, ge=1024)
+    """Size of one call's message in bytes."""
+    retry_after_seconds: float = Field(default=0.5, gt=0)
+    """How long a caller who was turned away is asked to wait, in seconds."""
+    drain_seconds: float = Field(default=30.0, ge=0)
+    """How long running requests may take to finish after SIGTERM, in seconds."""
+    restart_backoff_seconds: float = Field(default=0.5, ge=0)
+    """Wait before a lost engine is started again, in seconds; doubles with each failure."""
+    max_restart_backoff_seconds: float = Field(default=30.0, ge=0)
+    """Longest such wait, in seconds."""
+
+    @model_validator(mode="after")
+    def _batch_fits(self) -> Self:
+        if self.max_batch_size > self.max_requests_in_flight:
+            raise ValueError(
+                f"max_batch_size {self.max_batch_size} is above max_requests_in_flight "
+                f"{self.max_requests_in_flight}, so the largest batches could never run"
+            )
+        return self

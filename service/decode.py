@@ -1,0 +1,85 @@
+"""From protobuf messages to requests, refusing what this server does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from google.protobuf.message import Message as ProtobufMessage
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from guided.errors import InvalidConstraintError, RequestError
+from guided.spec import Constraint, Forcing, GenerationRequest, JsonSchema, Message, Sampling
+from guided.v1 import generation_pb2 as pb
+
+__all__ = ["DEFAULT_MAX_TOKENS", "FORCING", "decode_request"]
+
+DEFAULT_MAX_TOKENS = 256
+
+FORCING: Mapping[pb.Forcing.ValueType, Forcing] = {
+    pb.FORCING_UNSPECIFIED: Forcing.CANONICAL,
+    pb.FORCING_OFF: Forcing.OFF,
+    pb.FORCING_STRICT: Forcing.STRICT,
+    pb.FORCING_CANONICAL: Forcing.CANONICAL,
+}
+
+
+def decode_request(message: pb.GenerateRequest) -> GenerationRequest:
+    """The request that a message stands for; whatever is wrong with it raises ``RequestError``."""
+    _refuse_unknown_fields(message)
+    has_budget = message.HasField("max_tokens")
+    return GenerationRequest(
+        prompt=_decode_prompt(message),
+        constraint=_decode_constraint(message),
+        max_tokens=message.max_tokens if has_budget else DEFAULT_MAX_TOKENS,
+        sampling=_decode_sampling(message.sampling),
+        forcing=_decode_forcing(message.forcing),
+        show_schema=message.show_schema,
+    )
+
+
+def _decode_prompt(message: pb.GenerateRequest) -> str | tuple[Message, ...]:
+    if message.WhichOneof("prompt") == "messages":
+        return tuple(Message(turn.role, turn.content) for turn in message.messages.messages)
+    return message.text
+
+
+def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
+    if not message.HasField("constraint"):
+        return None
+    if message.constraint.WhichOneof("kind") is None:
+        raise InvalidConstraintError(
+            "the constraint says nothing", hint="set json_schema, or leave the constraint out"
+        )
+    return JsonSchema(message.constraint.json_schema)
+
+
+def _decode_sampling(message: pb.Sampling) -> Sampling:
+    return Sampling(
+        temperature=message.temperature,
+        top_k=message.top_k if message.HasField("top_k") else None,
+        top_p=message.top_p if message.HasField("top_p") else None,
+        seed=message.seed if message.HasField("seed") else None,
+    )
+
+
+def _decode_forcing(value: pb.Forcing.ValueType) -> Forcing:
+    forcing = FORCING.get(value)
+    if forcing is None:
+        known = ", ".join(pb.Forcing.Name(number) for number in FORCING)
+        raise RequestError(f"forcing {value} is none of {known}", field="forcing")
+    return forcing
+
+
+def _refuse_unknown_fields(message: ProtobufMessage) -> None:
+    """Refuse what a newer client asks for; left unread, it would be silently not granted."""
+    unknown = UnknownFieldSet(message)
+    if len(unknown):
+        raise RequestError(
+            f"field number {unknown[0].field_number} of {message.DESCRIPTOR.full_name} "
+            "is unknown to this server",
+            hint="use a client of the server's version",
+        )
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is not None:
+            for part in value if descriptor.is_repeated else (value,):
+                _refuse_unknown_fields(part)

@@ -1,0 +1,38 @@
+"""From results and errors to protobuf messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from google.protobuf.duration_pb2 import Duration
+
+from guided.spec import FinishReason, GenerationResult
+from guided.v1 import generation_pb2 as pb
+
+__all__ = ["FINISH_REASONS", "encode_result"]
+
+FINISH_REASONS: Mapping[FinishReason, pb.FinishReason.ValueType] = {
+    FinishReason.COMPLETE: pb.FINISH_REASON_COMPLETE,
+    FinishReason.STOP: pb.FINISH_REASON_STOP,
+    FinishReason.LENGTH_CLOSED: pb.FINISH_REASON_LENGTH_CLOSED,
+    FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
+}
+
+
+def encode_result(result: GenerationResult) -> pb.GenerateResponse:
+    """The message of one answer."""
+    duration = Duration()
+    duration.FromTimedelta(timedelta(seconds=result.seconds))
+    usage = result.usage
+    return pb.GenerateResponse(
+        text=result.text,
+        finish_reason=FINISH_REASONS[result.finish_reason],
+        usage=pb.Usage(
+            prompt_tokens=usage.prompt_tokens,
+            sampled_tokens=usage.sampled_tokens,
+            forced_tokens=usage.forced_tokens,
+            model_calls=usage.model_calls,
+        ),
+        duration=duration,
+    )

@@ -1,0 +1,194 @@
+"""One life of the engine process, seen from the server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Self
+from uuid import uuid4
+
+import msgspec
+import zmq
+import zmq.asyncio
+from guided_service.messages import (
+    Answered,
+    Cancel,
+    EngineSettings,
+    Failed,
+    ModelChoice,
+    NotStarted,
+    Ready,
+    Stop,
+    Submit,
+    ToEngine,
+    read_from_engine,
+    write,
+)
+
+from guided.error_record import rebuild_error
+from guided.errors import GuidedError, ServiceUnavailableError
+from guided.spec import GenerationRequest, GenerationResult
+
+__all__ = ["EngineConnection"]
+
+_LAST_WORDS_SECONDS = 0.1
+"""How long messages of an ended process may take through the socket."""
+
+
+class EngineConnection:
+    """A running engine process and the requests that wait for it."""
+
+    def __init__(
+        self,
+        process: asyncio.subprocess.Process,
+        context: zmq.asyncio.Context,
+        socket: zmq.asyncio.Socket,
+        folder: TemporaryDirectory[str],
+    ) -> None:
+        self._process = process
+        self._context = context
+        self._socket = socket
+        self._folder = folder
+        self._waiting: dict[str, asyncio.Future[GenerationResult]] = {}
+
+    @classmethod
+    async def start(cls, command: Sequence[str], choice: ModelChoice) -> Self:
+        """Start the process and a socket for it; it loads the model in its own time."""
+        # Private to this user, so nobody else can talk to the engine.
+        folder = TemporaryDirectory(prefix="guided-")
+        endpoint = f"ipc://{Path(folder.name) / 'engine'}"
+        context = zmq.asyncio.Context()
+        socket = context.socket(zmq.PAIR)
+        # Unbounded, since admission bounds what can be under way.
+        socket.set_hwm(0)
+        socket.linger = 0
+        socket.bind(endpoint)
+        settings = EngineSettings(choice, endpoint, parent=os.getpid())
+        process = await asyncio.create_subprocess_exec(
+            *command, msgspec.json.encode(settings).decode(), stdin=asyncio.subprocess.DEVNULL
+        )
+        return cls(process, context, socket, folder)
+
+    @property
+    def process_id(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
+    async def ready(self) -> Ready:
+        """Wait until the model is loaded, or raise what kept it from that."""
+        message = await self._next_message()
+        match message:
+            case Ready():
+                return message
+            case NotStarted(error):
+                await self._process.wait()
+                raise rebuild_error(error)
+            case None:
+                raise ServiceUnavailableError(
+                    f"the engine process {self._ending()} before its model was loaded",
+                    hint="its own output says why",
+                )
+            case _:
+                raise AssertionError(f"the engine process began with {message!r}")
+
+    async def serve(self) -> str:
+        """Hand answers to who waits for them until the process ends; how it ended."""
+        while (message := await self._next_message()) is not None:
+            match message:
+                case Answered(request_id, result):
+                    self._settle(request_id, result)
+                case Failed(request_id, error):
+                    self._settle(request_id, rebuild_error(error))
+                case _:
+                    raise AssertionError(f"the engine process said {message!r} while it ran")
+        ending = self._ending()
+        self.fail_all(
+            ServiceUnavailableError(
+                f"the engine process {ending} while the request ran", hint="try again"
+            )
+        )
+        return ending
+
+    async def generate(self, request: GenerationRequest) -> GenerationResult:
+        """Have one answer made; giving up waiting cancels it."""
+        request_id = uuid4().hex
+        future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = future
+        try:
+            self._send(Submit(request_id, request))
+            return await future
+        except asyncio.CancelledError:
+            # An engine that is gone has nothing left to cancel.
+            with suppress(ServiceUnavailableError):
+                self._send(Cancel(request_id))
+            raise
+        finally:
+            del self._waiting[request_id]
+
+    def fail_all(self, error: GuidedError) -> None:
+        """Raise an error wherever an answer is awaited."""
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(error)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """End the process, by force if it does not end within the grace period."""
+        try:
+            if self._process.returncode is None:
+                self._send(Stop())
+                async with asyncio.timeout(grace_seconds):
+                    await self._process.wait()
+        except (TimeoutError, ServiceUnavailableError):
+            if self._process.returncode is None:
+                self._process.kill()
+            await self._process.wait()
+        self.close()
+
+    def close(self) -> None:
+        """Give back what the connection held; the process must have ended."""
+        self._socket.close()
+        self._context.term()
+        self._folder.cleanup()
+
+    async def _next_message(self) -> Ready | NotStarted | Answered | Failed | None:
+        """The next message, or ``None`` once the process has ended and said all it had to say."""
+        receiving = asyncio.ensure_future(self._socket.recv())
+        ended = asyncio.create_task(self._process.wait())
+        try:
+            await asyncio.wait({receiving, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if not receiving.done():
+                await asyncio.wait({receiving}, timeout=_LAST_WORDS_SECONDS)
+            return read_from_engine(receiving.result()) if receiving.done() else None
+        finally:
+            receiving.cancel()
+            ended.cancel()
+
+    def _settle(self, request_id: str, outcome: GenerationResult | GuidedError) -> None:
+        future = self._waiting.get(request_id)
+        # An answer and a cancellation may cross on their way.
+        if future is None or future.done():
+            return
+        if isinstance(outcome, GuidedError):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
+
+    def _send(self, message: ToEngine) -> None:
+        # Without waiting, the future is settled when it comes.
+        sent = asyncio.ensure_future(self._socket.send(write(message), zmq.DONTWAIT))
+        error = sent.exception()
+        if isinstance(error, zmq.Again):
+            raise ServiceUnavailableError(
+                "the engine process does not take requests", hint="try again"
+            ) from error
+        if error is not None:
+            raise error
+
+    def _ending(self) -> str:
+        code = self._process.returncode
+        assert code is not None, "the process has not ended"
+        return f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"

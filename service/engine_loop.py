@@ -1,0 +1,130 @@
+"""The loop of the engine process: take messages in, step, send answers out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+import zmq
+from guided_service.incident import incident_of
+from guided_service.lifeline import is_orphan
+from guided_service.messages import (
+    Answered,
+    Cancel,
+    EngineSettings,
+    Failed,
+    FromEngine,
+    ModelChoice,
+    NotStarted,
+    Ready,
+    Stop,
+    Submit,
+    ToEngine,
+    read_to_engine,
+    write,
+)
+
+from guided.error_record import record_error
+from guided.errors import GuidedError, ModelError
+from guided.spec import GenerationRequest, GenerationResult
+
+__all__ = ["FinishedRequest", "Loader", "RunningEngine", "run_engine"]
+
+_POLL_MILLIS = 1000
+"""How long an idle engine sleeps before it looks whether the server is still there."""
+
+
+class FinishedRequest(Protocol):
+    """One request that left the engine."""
+
+    @property
+    def request_id(self) -> str: ...
+    @property
+    def outcome(self) -> GenerationResult | GuidedError: ...
+
+
+Finished = TypeVar("Finished", bound=FinishedRequest, covariant=True)
+
+
+class RunningEngine(Protocol[Finished]):
+    """What the loop needs of an engine."""
+
+    @property
+    def model_name(self) -> str: ...
+    @property
+    def context_window(self) -> int: ...
+    @property
+    def vocabulary_size(self) -> int: ...
+    @property
+    def has_work(self) -> bool: ...
+    def submit(self, request_id: str, request: GenerationRequest) -> None: ...
+    def cancel(self, request_id: str) -> None: ...
+    def step(self) -> Sequence[Finished]: ...
+
+
+Loader = Callable[[ModelChoice], RunningEngine[FinishedRequest]]
+"""How an engine is made; raises ``ModelError``."""
+
+
+def run_engine(settings: EngineSettings, load: Loader) -> int:
+    """Load an engine and serve the one server behind the endpoint; the exit status."""
+    with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
+        socket.set_hwm(0)
+        socket.connect(settings.endpoint)
+        try:
+            engine = load(settings.choice)
+        except ModelError as error:
+            socket.send(write(NotStarted(record_error(error))))
+            return 1
+        _send(socket, Ready(engine.model_name, engine.context_window, engine.vocabulary_size))
+        _serve(engine, socket, settings.parent)
+    return 0
+
+
+def _serve(engine: RunningEngine[FinishedRequest], socket: zmq.Socket[bytes], parent: int) -> None:
+    while not is_orphan(parent):
+        for message in _received(socket, wait=not engine.has_work):
+            match message:
+                case Submit(request_id, request):
+                    _submit(engine, socket, request_id, request)
+                case Cancel(request_id):
+                    engine.cancel(request_id)
+                case Stop():
+                    return
+        # An error that leaves a step has left the engine in no known state: the process ends
+        # with it, and the server starts another.
+        if engine.has_work:
+            for finished in engine.step():
+                _send(socket, _message(finished.request_id, finished.outcome))
+
+
+def _received(socket: zmq.Socket[bytes], *, wait: bool) -> Iterator[ToEngine]:
+    waiting = _POLL_MILLIS if wait else 0
+    while socket.poll(waiting):
+        yield read_to_engine(socket.recv())
+        waiting = 0
+
+
+def _submit(
+    engine: RunningEngine[FinishedRequest],
+    socket: zmq.Socket[bytes],
+    request_id: str,
+    request: GenerationRequest,
+) -> None:
+    try:
+        engine.submit(request_id, request)
+    except GuidedError as error:
+        _send(socket, _message(request_id, error))
+    except Exception as error:
+        # What is not admitted has touched no other request, so only this one fails.
+        _send(socket, _message(request_id, incident_of(error)))
+
+
+def _message(request_id: str, outcome: GenerationResult | GuidedError) -> FromEngine:
+    if isinstance(outcome, GuidedError):
+        return Failed(request_id, record_error(outcome))
+    return Answered(request_id, outcome)
+
+
+def _send(socket: zmq.Socket[bytes], message: FromEngine) -> None:
+    socket.send(write(message))

@@ -1,0 +1,43 @@
+"""Program of the engine process: ``python -m guided_service.engine_process SETTINGS``.
+
+The engine has a process of its own because Python threads beside a model call slow it many times
+over; here is one thread, which either steps the engine or waits for messages.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from guided_service.engine_loop import Loader, run_engine
+from guided_service.lifeline import die_with_parent, ignore_terminal_signals, is_orphan
+from guided_service.logs import configure_logs
+from guided_service.messages import ModelChoice, read_settings
+
+if TYPE_CHECKING:
+    from guided.engine import Engine
+
+__all__ = ["load_real_engine", "main"]
+
+
+def main(load: Loader) -> int:
+    """Run the engine that the first argument describes; the exit status."""
+    ignore_terminal_signals()
+    die_with_parent()
+    settings = read_settings(sys.argv[1])
+    if is_orphan(settings.parent):
+        return 1
+    configure_logs()
+    return run_engine(settings, load)
+
+
+def load_real_engine(choice: ModelChoice) -> Engine:
+    """The engine that a server was told to load."""
+    # Loading torch takes seconds, in which the server may go: the lifeline comes first.
+    from guided.engine import load_engine
+
+    return load_engine(choice.model, dtype=choice.dtype, threads=choice.threads)
+
+
+if __name__ == "__main__":
+    sys.exit(main(load_real_engine))

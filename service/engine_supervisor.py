@@ -1,0 +1,100 @@
+"""Keeping an engine process running, and its requests honest when it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+from guided_service.config import ServerConfig
+from guided_service.engine_connection import EngineConnection
+from guided_service.messages import ModelChoice
+
+from guided.errors import GuidedError, ServiceUnavailableError
+from guided.spec import GenerationRequest, GenerationResult
+
+__all__ = ["EngineSupervisor", "HealthListener"]
+
+HealthListener = Callable[[bool], Awaitable[None]]
+"""Called with whether requests are taken, each time that changes."""
+
+_STOP_SECONDS = 5.0
+"""How long an engine may take to finish its step and end."""
+
+_log = structlog.get_logger()
+
+
+class EngineSupervisor:
+    """The engine as the rest of the server sees it: there, or coming back."""
+
+    def __init__(
+        self, command: Sequence[str], config: ServerConfig, set_serving: HealthListener
+    ) -> None:
+        self._command = command
+        self._config = config
+        self._set_serving = set_serving
+        self._connection: EngineConnection | None = None
+        self._is_ready = False
+
+    async def run(self) -> None:
+        """Start the engine, and again whenever it ends, until cancelled.
+
+        Raises what keeps it from the first start; later ones are tried until they succeed.
+        """
+        await self._start()
+        while True:
+            assert self._connection is not None, "the engine was not started"
+            ending = await self._connection.serve()
+            await self._lose()
+            _log.error("engine lost", ending=ending)
+            await self._restart()
+
+    def check_ready(self) -> None:
+        """Raise ``ServiceUnavailableError`` unless requests are taken."""
+        self._ready_connection()
+
+    async def generate(self, request: GenerationRequest) -> GenerationResult:
+        """Have one answer made; cancelling the caller cancels it in the engine."""
+        return await self._ready_connection().generate(request)
+
+    async def stop(self) -> None:
+        """End the engine process."""
+        connection, was_ready = self._connection, self._is_ready
+        self._connection, self._is_ready = None, False
+        if connection is not None:
+            # One that is still loading would not hear of it for minutes.
+            await connection.stop(_STOP_SECONDS if was_ready else 0.0)
+
+    async def _start(self) -> None:
+        config = self._config
+        choice = ModelChoice(config.model, config.dtype, config.threads)
+        self._connection = await EngineConnection.start(self._command, choice)
+        ready = await self._connection.ready()
+        self._is_ready = True
+        _log.info("engine ready", model=ready.model_name, process=self._connection.process_id)
+        await self._set_serving(True)
+
+    def _ready_connection(self) -> EngineConnection:
+        if self._connection is None or not self._is_ready:
+            raise ServiceUnavailableError("the engine is starting", hint="try again shortly")
+        return self._connection
+
+    async def _restart(self) -> None:
+        delay = self._config.restart_backoff_seconds
+        while True:
+            await asyncio.sleep(delay)
+            try:
+                await self._start()
+            except GuidedError as error:
+                delay = min(2 * delay, self._config.max_restart_backoff_seconds)
+                await self._lose()
+                _log.error("engine not started", error=str(error), next_try_seconds=delay)
+            else:
+                return
+
+    async def _lose(self) -> None:
+        self._is_ready = False
+        connection, self._connection = self._connection, None
+        await self._set_serving(False)
+        if connection is not None:
+            connection.close()

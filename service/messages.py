@@ -1,0 +1,119 @@
+"""What the server and its engine process say to each other."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from guided.error_record import ErrorRecord
+from guided.spec import GenerationRequest, GenerationResult
+
+__all__ = [
+    "Answered",
+    "Cancel",
+    "EngineSettings",
+    "Failed",
+    "FromEngine",
+    "ModelChoice",
+    "NotStarted",
+    "Ready",
+    "Stop",
+    "Submit",
+    "ToEngine",
+    "read_from_engine",
+    "read_settings",
+    "read_to_engine",
+    "write",
+]
+
+
+class ModelChoice(msgspec.Struct, frozen=True):
+    """The model to load, and how; ``None`` leaves the choice to the engine."""
+
+    model: str | None = None
+    dtype: str | None = None
+    threads: int | None = None
+
+
+class EngineSettings(msgspec.Struct, frozen=True):
+    """What an engine process is started with."""
+
+    choice: ModelChoice
+    endpoint: str
+    """Socket of the server that started it."""
+    parent: int
+    """Process id of that server, with which the engine ends."""
+
+
+class Submit(msgspec.Struct, frozen=True, tag=True):
+    """Make this answer."""
+
+    request_id: str
+    request: GenerationRequest
+
+
+class Cancel(msgspec.Struct, frozen=True, tag=True):
+    """Nobody waits for this answer any more."""
+
+    request_id: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag=True):
+    """End the process."""
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True):
+    """The model is loaded."""
+
+    model_name: str
+    context_window: int
+    vocabulary_size: int
+
+
+class NotStarted(msgspec.Struct, frozen=True, tag=True):
+    """The model cannot be loaded, and the process ends."""
+
+    error: ErrorRecord
+
+
+class Answered(msgspec.Struct, frozen=True, tag=True):
+    """A request has its answer."""
+
+    request_id: str
+    result: GenerationResult
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True):
+    """A request has an error instead of an answer."""
+
+    request_id: str
+    error: ErrorRecord
+
+
+ToEngine: TypeAlias = Submit | Cancel | Stop
+FromEngine: TypeAlias = Ready | NotStarted | Answered | Failed
+
+_encoder = msgspec.msgpack.Encoder()
+_to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)
+_from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(FromEngine)
+
+
+def write(message: ToEngine | FromEngine) -> bytes:
+    """A message as bytes."""
+    return _encoder.encode(message)
+
+
+def read_to_engine(payload: bytes) -> ToEngine:
+    """The message that the server wrote."""
+    return _to_engine.decode(payload)
+
+
+def read_from_engine(payload: bytes) -> FromEngine:
+    """The message that the engine process wrote."""
+    return _from_engine.decode(payload)
+
+
+def read_settings(text: str) -> EngineSettings:
+    """The settings that came on the command line."""
+    return msgspec.json.decode(text, type=EngineSettings)

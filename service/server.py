@@ -1,0 +1,146 @@
+"""The server: what it is put together from, and its life from start to drain."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TypeAlias
+
+import grpc.aio
+import structlog
+import typer
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1.health import SERVICE_NAME as HEALTH_NAME
+from grpc_health.v1.health import aio as health_aio
+from grpc_reflection.v1alpha import reflection
+from guided_service.config import ServerConfig
+from guided_service.engine_supervisor import EngineSupervisor
+from guided_service.logs import configure_logs
+from guided_service.servicer import GenerationServicer
+
+from guided.errors import GuidedError, ServiceError
+from guided.v1 import generation_pb2
+from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
+
+__all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
+
+ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
+"""How the engine process is started; its settings follow as one more argument."""
+
+SERVICE_NAME = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"].full_name
+
+HealthServicer: TypeAlias = health_aio.HealthServicer
+
+_FLUSH_SECONDS = 0.5
+"""How long the last answers may take to leave."""
+
+_log = structlog.get_logger()
+
+
+def serve(config: ServerConfig, engine_command: Sequence[str] = ENGINE_COMMAND) -> int:
+    """Run a server until it is told to stop; the exit status."""
+    configure_logs()
+    try:
+        asyncio.run(run_server(config, engine_command))
+    except GuidedError as error:
+        typer.echo(f"guided: {error}", err=True)
+        return 1
+    return 0
+
+
+async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> None:
+    """Listen, start the engine, and serve until SIGTERM or SIGINT; then finish what runs.
+
+    Raises what keeps it from listening, and what keeps the engine from its first start.
+    """
+    stop_asked = _stop_asked()
+    health = HealthServicer()
+    await _set_health(health, False)
+    supervisor = EngineSupervisor(engine_command, config, partial(_set_health, health))
+    servicer = GenerationServicer(supervisor, config)
+    server = _wired(servicer, health, config)
+    port = _bind(server, config)
+    await server.start()
+    typer.echo(f"guided: listening on {config.host}:{port}")
+    engine = asyncio.create_task(supervisor.run())
+    stop = asyncio.create_task(stop_asked.wait())
+    try:
+        # The engine's task ends by itself only with the error that ends the server.
+        await asyncio.wait({engine, stop}, return_when=asyncio.FIRST_COMPLETED)
+        if stop.done():
+            await health.enter_graceful_shutdown()
+            await _drain(server, servicer, config.drain_seconds)
+    finally:
+        stop.cancel()
+        engine.cancel()
+        await server.stop(0)
+        await supervisor.stop()
+        await asyncio.wait({engine})
+    if not engine.cancelled():
+        engine.result()
+
+
+async def _drain(server: grpc.aio.Server, servicer: GenerationServicer, seconds: float) -> None:
+    _log.info("draining", requests=servicer.admission.in_flight, seconds=seconds)
+    stopped = asyncio.create_task(server.stop(seconds))
+    idle = asyncio.create_task(servicer.admission.wait_until_empty())
+    await asyncio.wait({stopped, idle}, return_when=asyncio.FIRST_COMPLETED)
+    idle.cancel()
+    # What still keeps the server are its last answers on their way and callers who watch its
+    # health, and those never leave by themselves.
+    await server.stop(_FLUSH_SECONDS)
+    await stopped
+
+
+def _wired(
+    servicer: GenerationServicer, health: HealthServicer, config: ServerConfig
+) -> grpc.aio.Server:
+    server = grpc.aio.server(
+        options=(
+            # Two servers on one port would share its calls by chance; let the second one fail.
+            ("grpc.so_reuseport", 0),
+            # Well above the limit, so that a message too large meets the error that says so.
+            ("grpc.max_receive_message_length", 2 * config.max_message_bytes + 2**20),
+            ("grpc.max_send_message_length", -1),
+        )
+    )
+    add_GenerationServiceServicer_to_server(servicer, server)
+    health_pb2_grpc.add_HealthServicer_to_server(health, server)
+    names = (SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
+    reflection.enable_server_reflection(names, server)
+    return server
+
+
+def _bind(server: grpc.aio.Server, config: ServerConfig) -> int:
+    host = f"[{config.host}]" if ":" in config.host else config.host
+    try:
+        return server.add_insecure_port(f"{host}:{config.port}")
+    except RuntimeError as error:
+        raise ServiceError(
+            f"cannot listen on {host}:{config.port}: {error}",
+            hint="choose another host or port; port 0 takes a free one",
+        ) from error
+
+
+async def _set_health(health: HealthServicer, is_serving: bool) -> None:
+    state = health_pb2.HealthCheckResponse
+    for name in ("", SERVICE_NAME):
+        await health.set(name, state.SERVING if is_serving else state.NOT_SERVING)
+
+
+def _stop_asked() -> asyncio.Event:
+    event = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def ask() -> None:
+        event.set()
+        # Who asks a second time does not want to wait.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ask)
+    return event

@@ -1,0 +1,147 @@
+"""The calls of GenerationService."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+import grpc
+import grpc.aio
+from google.rpc import status_pb2
+from guided_service.admission import Admission
+from guided_service.config import ServerConfig
+from guided_service.decode import decode_request
+from guided_service.encode import encode_result
+from guided_service.incident import incident_of
+from guided_service.status import status_code_of, status_of, trailers_of
+from typing_extensions import override
+
+from guided.errors import (
+    DeadlineExceededError,
+    GuidedError,
+    InternalServiceError,
+    LimitExceededError,
+)
+from guided.spec import GenerationRequest, GenerationResult
+from guided.v1 import generation_pb2 as pb
+from guided.v1.generation_pb2_grpc import GenerationServiceServicer
+
+__all__ = ["AnswerMaker", "GenerationServicer"]
+
+T = TypeVar("T")
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+
+
+class AnswerMaker(Protocol):
+    """Where answers come from."""
+
+    def check_ready(self) -> None:
+        """Raise ``ServiceUnavailableError`` unless requests are taken."""
+
+    async def generate(self, request: GenerationRequest) -> GenerationResult:
+        """Make one answer; cancelling the caller frees what it holds."""
+
+
+class GenerationServicer(GenerationServiceServicer):
+    """Checks calls, has their answers made, and gives each failure its status."""
+
+    def __init__(self, maker: AnswerMaker, config: ServerConfig) -> None:
+        self._maker = maker
+        self._config = config
+        self.admission = Admission(config.max_requests_in_flight)
+
+    @override
+    async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
+        """Make one answer."""
+        return await self._or_abort(context, self._admit_one(request))
+
+    # The generated type expects a handler that yields. One that writes is cancelled in its own
+    # frame when the client goes away, so nothing that it started is left behind.
+    @override
+    async def GenerateBatch(  # type: ignore[override]
+        self, request: pb.GenerateBatchRequest, context: Context
+    ) -> None:
+        """Make many answers and send each once it is there."""
+        await self._or_abort(context, self._admit_all(request, context))
+
+    async def _admit_one(self, request: pb.GenerateRequest) -> pb.GenerateResponse:
+        self._check_size(request.ByteSize())
+        with self.admission.admitted(1):
+            return await self._answer(request)
+
+    async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
+        self._check_size(batch.ByteSize())
+        self._check_batch(len(batch.requests))
+        self._maker.check_ready()
+        with self.admission.admitted(len(batch.requests)):
+            await self._answer_all(batch, context)
+
+    async def _answer_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
+        running = [
+            asyncio.create_task(self._outcome(index, request))
+            for index, request in enumerate(batch.requests)
+        ]
+        try:
+            for outcome in asyncio.as_completed(running):
+                await context.write(await outcome)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _outcome(self, index: int, request: pb.GenerateRequest) -> pb.GenerateBatchResponse:
+        try:
+            response = await self._answer(request)
+        except Exception as error:
+            return pb.GenerateBatchResponse(index=index, error=self._status(_shown(error)))
+        return pb.GenerateBatchResponse(index=index, response=response)
+
+    async def _answer(self, request: pb.GenerateRequest) -> pb.GenerateResponse:
+        return encode_result(await self._maker.generate(decode_request(request)))
+
+    async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(context.time_remaining()):
+                return await work
+        except TimeoutError:
+            failure: GuidedError = DeadlineExceededError(
+                "the call's deadline passed before its answer was complete",
+                hint="allow more time, or fewer tokens",
+            )
+        except Exception as error:
+            failure = _shown(error)
+        status = self._status(failure)
+        return await context.abort(status_code_of(failure), status.message, trailers_of(status))
+
+    def _status(self, error: GuidedError) -> status_pb2.Status:
+        return status_of(error, self._config.retry_after_seconds)
+
+    def _check_size(self, size: int) -> None:
+        limit = self._config.max_message_bytes
+        if size > limit:
+            raise LimitExceededError(
+                f"the call's message has {size} bytes, above the limit of {limit}",
+                limit=limit,
+                hint="send less in one call",
+            )
+
+    def _check_batch(self, size: int) -> None:
+        limit = self._config.max_batch_size
+        if size > limit:
+            raise LimitExceededError(
+                f"the batch has {size} requests, above the limit of {limit}",
+                limit=limit,
+                field="requests",
+                hint="split the batch",
+            )
+
+
+def _shown(error: Exception) -> GuidedError:
+    """What the caller may see: faults of the service only by the id of their incident."""
+    if isinstance(error, InternalServiceError):
+        return error
+    if isinstance(error, GuidedError) and status_code_of(error) is not grpc.StatusCode.INTERNAL:
+        return error
+    return incident_of(error)

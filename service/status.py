@@ -1,0 +1,131 @@
+"""From an error of the library to a status with details: the one table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+from guided_service.admission import OverloadedError
+
+from guided.error_record import ErrorRecord, rebuild_error, record_error
+from guided.client.status import DETAILS_TRAILER, DOMAIN
+from guided.errors import (
+    AnswerValidationError,
+    ConstraintError,
+    DeadlineExceededError,
+    GuidedError,
+    InternalServiceError,
+    InvalidConstraintError,
+    LimitExceededError,
+    ModelError,
+    OutOfMemoryError,
+    RequestCancelledError,
+    RequestError,
+    ServiceError,
+    ServiceUnavailableError,
+    TokenRejectedError,
+    UnsatisfiableError,
+    UnsupportedFeatureError,
+)
+
+__all__ = ["STATUS_CODES", "status_code_of", "status_of", "trailers_of"]
+
+STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
+    RequestError: grpc.StatusCode.INVALID_ARGUMENT,
+    ConstraintError: grpc.StatusCode.INVALID_ARGUMENT,
+    InvalidConstraintError: grpc.StatusCode.INVALID_ARGUMENT,
+    UnsatisfiableError: grpc.StatusCode.INVALID_ARGUMENT,
+    # Sending the same again cannot help, so it is not RESOURCE_EXHAUSTED, which invites to.
+    LimitExceededError: grpc.StatusCode.INVALID_ARGUMENT,
+    # Right as it stands, and another version may take it.
+    UnsupportedFeatureError: grpc.StatusCode.FAILED_PRECONDITION,
+    ModelError: grpc.StatusCode.FAILED_PRECONDITION,
+    OutOfMemoryError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    ServiceUnavailableError: grpc.StatusCode.UNAVAILABLE,
+    DeadlineExceededError: grpc.StatusCode.DEADLINE_EXCEEDED,
+    RequestCancelledError: grpc.StatusCode.CANCELLED,
+    # Faults of the service, whatever their kind: a caller can do nothing about them.
+    TokenRejectedError: grpc.StatusCode.INTERNAL,
+    AnswerValidationError: grpc.StatusCode.INTERNAL,
+    InternalServiceError: grpc.StatusCode.INTERNAL,
+    ServiceError: grpc.StatusCode.INTERNAL,
+    GuidedError: grpc.StatusCode.INTERNAL,
+}
+
+_MAY_PASS = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
+
+_PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
+"""Trailing metadata in which the transport's own retries look for the pause to make."""
+
+_LONGEST_MESSAGE = 600
+_LONGEST_FIELD = 300
+"""Bytes; the transport may drop a call whose trailers exceed 8 KiB, and these stay below it even
+with each text sent twice, once spelled with three characters a byte."""
+
+
+def status_code_of(error: GuidedError) -> grpc.StatusCode:
+    """The code of an error, or that of the nearest kind above it."""
+    return next(STATUS_CODES[kind] for kind in type(error).__mro__ if kind in STATUS_CODES)
+
+
+def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Status:
+    """The status of an error; one that may pass asks to be tried again after a while."""
+    code = status_code_of(error)
+    record = _shortened(record_error(error))
+    details: list[Message] = [
+        error_details_pb2.ErrorInfo(reason=record.code, domain=DOMAIN, metadata=record.fields)
+    ]
+    if isinstance(error, RequestError) and error.field is not None:
+        violation = error_details_pb2.BadRequest.FieldViolation(
+            field=error.field, description=record.message, reason=record.code
+        )
+        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+    if code in _MAY_PASS:
+        delay = Duration()
+        delay.FromMilliseconds(_millis(retry_after_seconds))
+        details.append(error_details_pb2.RetryInfo(retry_delay=delay))
+    return status_pb2.Status(
+        code=code.value[0],
+        message=str(rebuild_error(record)),
+        details=[_packed(detail) for detail in details],
+    )
+
+
+def trailers_of(status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:
+    """The trailing metadata that carries a status with its details."""
+    trailers: list[tuple[str, str | bytes]] = [(DETAILS_TRAILER, status.SerializeToString())]
+    for detail in status.details:
+        retry = error_details_pb2.RetryInfo()
+        if detail.Unpack(retry):
+            trailers.append((_PUSHBACK_TRAILER, str(retry.retry_delay.ToMilliseconds())))
+    return tuple(trailers)
+
+
+def _shortened(record: ErrorRecord) -> ErrorRecord:
+    fields = {name: _short(value, _LONGEST_FIELD) for name, value in record.fields.items()}
+    return replace(record, message=_short(record.message, _LONGEST_MESSAGE), fields=fields)
+
+
+def _short(text: str, longest: int) -> str:
+    # Texts that quote a caller may hold half a surrogate pair, which no message can carry.
+    encoded = text.encode(errors="replace")
+    if len(encoded) <= longest:
+        return encoded.decode()
+    return encoded[:longest].decode(errors="ignore") + "…"
+
+
+def _packed(message: Message) -> AnyMessage:
+    packed = AnyMessage()
+    packed.Pack(message)
+    return packed
+
+
+def _millis(seconds: float) -> int:
+    return math.ceil(1000 * seconds)

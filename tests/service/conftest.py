@@ -1,0 +1,43 @@
+"""The servers that tests talk to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from guided.client import Client
+from tests.service.server_process import ECHO_SERVER, REAL_SERVER, ServerProcess, serving
+
+LOADING_SECONDS = 300.0
+"""How long the default model may take to be fetched, converted and loaded."""
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server of the default model, for tests that leave it as they found it."""
+    log = tmp_path_factory.mktemp("server") / "log"
+    with serving(REAL_SERVER, log, timeout=LOADING_SECONDS) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: ServerProcess) -> Iterator[Client]:
+    """A client of the server of the default model."""
+    with Client(server.address) as connected:
+        yield connected
+
+
+@pytest.fixture
+def echo_server(tmp_path: Path) -> Iterator[ServerProcess]:
+    """A fresh server over the echo engine."""
+    with serving(ECHO_SERVER, tmp_path / "log") as running:
+        yield running
+
+
+@pytest.fixture
+def echo(echo_server: ServerProcess) -> Iterator[Client]:
+    """A client of a fresh server over the echo engine."""
+    with Client(echo_server.address) as connected:
+        yield connected

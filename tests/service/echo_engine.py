@@ -1,0 +1,104 @@
+"""An engine process without a model: it answers with its prompt, or as the prompt tells it.
+
+For tests of the messages and the supervision around an engine; what they say about answers is
+held by the tests that run the real one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from guided_service.engine_process import main
+from guided_service.messages import ModelChoice
+
+from guided.errors import GuidedError, InvalidConstraintError, ModelError
+from guided.spec import FinishReason, GenerationRequest, GenerationResult, TokenId, Usage
+
+
+@dataclass(frozen=True)
+class EchoFinished:
+    request_id: str
+    outcome: GenerationResult | GuidedError
+
+
+@dataclass
+class EchoEngine:
+    """Takes one step of a millisecond a token; ``wait`` takes as long as it is let."""
+
+    model_name: str = "echo"
+    context_window: int = 1000
+    vocabulary_size: int = 256
+    running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
+    cancelled: int = 0
+
+    @property
+    def has_work(self) -> bool:
+        return bool(self.running)
+
+    def submit(self, request_id: str, request: GenerationRequest) -> None:
+        match request.prompt:
+            case "refuse":
+                raise InvalidConstraintError(
+                    "the type is odd", pointer="/type", position=3, hint="even it out"
+                )
+            case "bug in submit":
+                raise KeyError("secret")
+            case "long refusal":
+                raise InvalidConstraintError(
+                    "語" * 5000, pointer="/é" * 5000, position=3, hint="💡" * 5000
+                )
+        self.running[request_id] = (request, 0)
+
+    def cancel(self, request_id: str) -> None:
+        if self.running.pop(request_id, None) is not None:
+            self.cancelled += 1
+
+    def step(self) -> Sequence[EchoFinished]:
+        time.sleep(0.001)
+        finished = []
+        for request_id, (request, tokens) in list(self.running.items()):
+            if request.prompt == "bug in step":
+                raise RuntimeError("a step that went wrong")
+            if request.prompt == "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if request.prompt == "wait" or tokens + 1 < request.max_tokens:
+                self.running[request_id] = (request, tokens + 1)
+            else:
+                del self.running[request_id]
+                finished.append(EchoFinished(request_id, self._result(request)))
+        return finished
+
+    def _result(self, request: GenerationRequest) -> GenerationResult:
+        text = f"{self.cancelled} cancelled" if request.prompt == "count" else _echo(request)
+        return GenerationResult(
+            text=text,
+            tokens=tuple(TokenId(byte) for byte in text.encode()),
+            finish_reason=FinishReason.STOP,
+            usage=Usage(1, 2, 3, 4),
+            seconds=0.25,
+        )
+
+
+def _echo(request: GenerationRequest) -> str:
+    if isinstance(request.prompt, str):
+        return request.prompt
+    return request.prompt[-1].content
+
+
+def load(choice: ModelChoice) -> EchoEngine:
+    if choice.model == "unreadable":
+        raise ModelError("the model 'unreadable' cannot be read", hint="choose another")
+    if choice.model == "broken":
+        raise RuntimeError("a loader that went wrong")
+    if choice.model == "slow":
+        time.sleep(60)
+    return EchoEngine()
+
+
+if __name__ == "__main__":
+    sys.exit(main(load))

@@ -1,0 +1,82 @@
+"""Servers as processes of their own, as a user runs them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from guided.client import wait_until_serving
+
+REAL_SERVER = (sys.executable, "-m", "guided_service")
+ECHO_SERVER = (sys.executable, str(Path(__file__).with_name("echo_server.py")))
+
+
+@dataclass(frozen=True)
+class ServerProcess:
+    """A server that listens."""
+
+    process: subprocess.Popen[str]
+    address: str
+    log: Path
+    """Its standard error."""
+
+    def ask_to_stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, timeout: float) -> int:
+        return self.process.wait(timeout)
+
+    def has_engine(self) -> bool:
+        return bool(self._children())
+
+    def engine_process_id(self) -> int:
+        """The one child of the server."""
+        (child,) = self._children()
+        return child
+
+    def _children(self) -> list[int]:
+        server = self.process.pid
+        return [int(n) for n in Path(f"/proc/{server}/task/{server}/children").read_text().split()]
+
+
+@contextmanager
+def listening(
+    command: Sequence[str], log: Path, settings: dict[str, str] | None = None
+) -> Iterator[ServerProcess]:
+    """A server on a free port, killed at the end unless it has ended by itself."""
+    variables = {f"GUIDED_{name.upper()}": value for name, value in (settings or {}).items()}
+    environment = os.environ | {"GUIDED_PORT": "0"} | variables
+    with (
+        log.open("w") as errors,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            _, _, address = line.strip().partition("listening on ")
+            assert address, f"said {line!r} and logged {log.read_text()!r}"
+            yield ServerProcess(process, address, log)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def serving(
+    command: Sequence[str],
+    log: Path,
+    settings: dict[str, str] | None = None,
+    *,
+    timeout: float = 30.0,
+) -> Iterator[ServerProcess]:
+    """A server whose engine is ready."""
+    with listening(command, log, settings) as server:
+        wait_until_serving(server.address, timeout)
+        yield server

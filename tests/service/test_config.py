@@ -1,0 +1,45 @@
+"""Settings come from arguments and the environment, and contradictions are refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import typer
+from guided_service.cli import serve
+from guided_service.config import ServerConfig
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+app = typer.Typer()
+app.command()(serve)
+
+
+def test_a_setting_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GUIDED_PORT", "7")
+    assert ServerConfig().port == 7
+    assert ServerConfig(port=8).port == 8
+
+
+def test_every_setting_is_documented() -> None:
+    undocumented = [n for n, field in ServerConfig.model_fields.items() if not field.description]
+    assert set(undocumented) == {"model_config"} & set(undocumented)
+    assert len(ServerConfig.model_fields) > 10
+
+
+def test_a_batch_that_could_never_run_is_refused() -> None:
+    with pytest.raises(ValidationError, match="max_batch_size 65 is above max_requests_in_flight"):
+        ServerConfig(max_batch_size=65)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--port", "70000"], "port: Input should be less than or equal to 65535"),
+        (["--threads", "0"], "threads: Input should be greater than or equal to 1"),
+    ],
+)
+def test_a_wrong_option_is_named(arguments: list[str], complaint: str) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert complaint in re.sub(r"[│\s]+", " ", result.output)

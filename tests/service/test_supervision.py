@@ -1,0 +1,380 @@
+"""A server keeps its word whatever becomes of its engine and of its callers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from guided_service.lifeline import is_orphan
+
+from guided.client import Answer, AsyncClient, Client, RawPrompt, Request, wait_until_serving
+from guided.errors import (
+    DeadlineExceededError,
+    GuidedError,
+    InternalServiceError,
+    InvalidConstraintError,
+    LimitExceededError,
+    RequestError,
+    ServiceUnavailableError,
+)
+from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
+
+
+def raw(prompt: str, max_tokens: int = 1) -> Request[str]:
+    return Request(RawPrompt(prompt), max_tokens=max_tokens)
+
+
+def cancelled_requests(client: Client) -> int:
+    text = client.generate(RawPrompt("count"), max_tokens=1).text
+    return int(text.removesuffix(" cancelled"))
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came true"
+        time.sleep(0.02)
+
+
+def test_outcomes_come_as_they_complete_each_with_its_own_status(echo: Client) -> None:
+    requests = [raw("slow", 400), raw("refuse"), raw("bug in submit"), raw("quick", 1)]
+    completed = list(echo.as_completed(requests))
+    assert sorted(one.index for one in completed) == [0, 1, 2, 3]
+    assert completed[-1].index == 0
+    outcomes = {one.index: one.outcome for one in completed}
+    refused, failed = outcomes[1], outcomes[2]
+    assert isinstance(outcomes[0], Answer)
+    assert isinstance(outcomes[3], Answer)
+    assert isinstance(refused, InvalidConstraintError)
+    assert isinstance(failed, InternalServiceError)
+    assert str(refused) == "at /type: the type is odd; even it out"
+    assert (refused.pointer, refused.position, refused.hint) == ("/type", 3, "even it out")
+
+
+def test_a_fault_is_logged_once_under_the_incident_that_its_caller_is_told(
+    echo: Client, echo_server: ServerProcess
+) -> None:
+    with pytest.raises(InternalServiceError) as caught:
+        echo.generate(RawPrompt("bug in submit"))
+    assert "secret" not in str(caught.value)
+    incident = caught.value.message.removeprefix("the service failed; incident ")
+    log = echo_server.log.read_text()
+    assert log.count(incident) == 1
+    assert "KeyError: 'secret'" in log
+
+
+def test_an_error_of_any_length_arrives_cut_to_what_a_call_can_carry(echo: Client) -> None:
+    with pytest.raises(InvalidConstraintError) as caught:
+        echo.generate(RawPrompt("long refusal"))
+    error = caught.value
+    assert str(error).startswith("at /é/é")
+    assert error.hint is not None
+    assert error.hint.startswith("💡💡")
+    assert error.hint.endswith("…")
+    assert str(error).count("語") > 100
+
+
+def test_closing_an_iterator_frees_what_its_batch_held(echo: Client) -> None:
+    completed = echo.as_completed([raw("quick"), raw("wait"), raw("wait")])
+    assert next(completed).index == 0
+    completed.close()
+    eventually(lambda: cancelled_requests(echo) == 2)
+
+
+def test_a_client_that_goes_away_frees_what_its_calls_held(
+    echo: Client, echo_server: ServerProcess
+) -> None:
+    with Client(echo_server.address) as leaving:
+        completed = leaving.as_completed([raw("quick"), raw("wait")])
+        next(completed)
+    eventually(lambda: cancelled_requests(echo) == 1)
+
+
+def test_a_deadline_frees_what_its_call_held(echo: Client) -> None:
+    with pytest.raises(DeadlineExceededError, match="allow more time"):
+        echo.generate(RawPrompt("wait"), timeout=0.3)
+    with pytest.raises(DeadlineExceededError):
+        echo.batch([raw("wait"), raw("wait")], timeout=0.3)
+    eventually(lambda: cancelled_requests(echo) == 3)
+
+
+def test_a_cancelled_task_frees_what_its_call_held(
+    echo: Client, echo_server: ServerProcess
+) -> None:
+    async def give_up() -> None:
+        async with AsyncClient(echo_server.address) as client:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await client.generate(RawPrompt("wait"))
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await client.batch([raw("wait")])
+
+    asyncio.run(give_up())
+    eventually(lambda: cancelled_requests(echo) == 2)
+
+
+def test_the_asyncio_client_does_what_the_blocking_one_does(echo_server: ServerProcess) -> None:
+    async def talk() -> None:
+        async with AsyncClient(echo_server.address) as client:
+            assert (await client.generate("hello", max_tokens=1)).value == "hello"
+            outcomes = await client.batch([raw("slow", 50), raw("refuse"), raw("quick")])
+            assert isinstance(outcomes[0], Answer)
+            assert isinstance(outcomes[1], InvalidConstraintError)
+            assert isinstance(outcomes[2], Answer)
+            assert outcomes[2].text == "quick"
+            with pytest.raises(InvalidConstraintError, match="the type is odd"):
+                await client.generate(RawPrompt("refuse"))
+
+    asyncio.run(talk())
+
+
+@pytest.mark.parametrize("end_engine", ["kill", "bug in step"])
+def test_a_lost_engine_fails_what_it_ran_and_comes_back(
+    echo: Client, echo_server: ServerProcess, end_engine: str
+) -> None:
+    before = echo_server.engine_process_id()
+    outcomes: list[GuidedError | Answer[str]] = []
+    batch = threading.Thread(target=lambda: outcomes.extend(echo.batch([raw("wait"), raw("wait")])))
+    completed = echo.as_completed([raw("quick"), raw("wait")])
+    next(completed)
+    batch.start()
+    time.sleep(0.2)
+    if end_engine == "kill":
+        os.kill(before, signal.SIGKILL)
+        expected = "the engine process was killed by signal 9 while the request ran; try again"
+    else:
+        with pytest.raises(ServiceUnavailableError):
+            echo.generate(RawPrompt(end_engine), max_tokens=1)
+        expected = "the engine process ended with status 1 while the request ran; try again"
+    lost = next(completed)
+    assert lost.index == 1
+    assert isinstance(lost.outcome, ServiceUnavailableError)
+    assert str(lost.outcome) == expected
+    batch.join(10)
+    assert [type(outcome) for outcome in outcomes] == [ServiceUnavailableError] * 2
+    wait_until_serving(echo_server.address, 20)
+    assert echo_server.engine_process_id() != before
+    assert echo.generate("again", max_tokens=1).text == "again"
+
+
+def health_of(server: ServerProcess, service: str) -> str:
+    with grpc.insecure_channel(server.address) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        response = stub.Check(  # type: ignore[attr-defined]
+            health_pb2.HealthCheckRequest(service=service), timeout=5
+        )
+        return str(health_pb2.HealthCheckResponse.ServingStatus.Name(response.status))
+
+
+def _is_not_serving(server: ServerProcess, service: str) -> bool:
+    return health_of(server, service) == "NOT_SERVING"
+
+
+def test_health_says_when_requests_are_taken(tmp_path: Path) -> None:
+    settings = {"restart_backoff_seconds": "2", "retry_after_seconds": "0.05"}
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+        for name in ("", "guided.v1.GenerationService"):
+            assert health_of(server, name) == "SERVING"
+        os.kill(server.engine_process_id(), signal.SIGKILL)
+        for name in ("", "guided.v1.GenerationService"):
+            eventually(partial(_is_not_serving, server, name), 1.0)
+        with Client(server.address) as client, pytest.raises(ServiceUnavailableError) as caught:
+            client.batch([raw("x")])
+        assert str(caught.value) == "the engine is starting; try again shortly"
+        wait_until_serving(server.address, 10)
+
+
+def test_a_call_that_could_not_be_taken_is_tried_again(tmp_path: Path) -> None:
+    settings = {"restart_backoff_seconds": "0.5", "retry_after_seconds": "2"}
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+        os.kill(server.engine_process_id(), signal.SIGKILL)
+        eventually(partial(_is_not_serving, server, ""), 1.0)
+        with Client(server.address) as client:
+            assert client.generate("patience", max_tokens=1).text == "patience"
+
+
+def test_requests_above_the_bound_are_told_to_come_again(tmp_path: Path) -> None:
+    settings = {
+        "max_requests_in_flight": "2",
+        "max_batch_size": "2",
+        "retry_after_seconds": "0.05",
+    }
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+    ):
+        completed = client.as_completed([raw("wait"), raw("refuse")])
+        assert next(completed).index == 1
+        with pytest.raises(ServiceUnavailableError) as caught:
+            client.generate("one more", max_tokens=1)
+        assert str(caught.value) == (
+            "2 requests are in flight and 1 more came, above the limit of 2; try again shortly"
+        )
+        completed.close()
+        assert client.generate("now", max_tokens=1).text == "now"
+
+
+def test_a_call_above_a_limit_is_refused_with_the_limit(echo: Client) -> None:
+    with pytest.raises(LimitExceededError) as caught:
+        echo.batch([raw("x")] * 65)
+    assert str(caught.value) == "the batch has 65 requests, above the limit of 64; split the batch"
+    assert (caught.value.limit, caught.value.field) == (64, "requests")
+    with pytest.raises(LimitExceededError, match="above the limit of 4194304; send less") as large:
+        echo.generate(RawPrompt("x" * 5_000_000))
+    assert large.value.limit == 4194304
+
+
+def test_an_empty_batch_has_no_outcomes(echo: Client) -> None:
+    assert echo.batch([]) == []
+
+
+def test_a_server_told_to_stop_finishes_what_runs(echo: Client, echo_server: ServerProcess) -> None:
+    engine = echo_server.engine_process_id()
+    completed = echo.as_completed([raw("quick"), raw("slow", 1000)])
+    next(completed)
+    echo_server.ask_to_stop()
+    time.sleep(0.3)
+    with Client(echo_server.address) as late, pytest.raises(ServiceUnavailableError):
+        late.generate("too late")
+    slow = next(completed)
+    assert isinstance(slow.outcome, Answer)
+    assert slow.outcome.text == "slow"
+    assert echo_server.wait(5) == 0
+    assert has_ended(engine)
+
+
+def test_what_does_not_finish_within_the_grace_period_is_cut(tmp_path: Path) -> None:
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"drain_seconds": "0.5"}) as server,
+        Client(server.address) as client,
+    ):
+        completed = client.as_completed([raw("quick"), raw("wait")])
+        next(completed)
+        server.ask_to_stop()
+        with pytest.raises(GuidedError):
+            next(completed)
+        assert server.wait(5) == 0
+
+
+def test_a_caller_who_watches_health_does_not_hold_up_a_drain(echo_server: ServerProcess) -> None:
+    with grpc.insecure_channel(echo_server.address) as channel:
+        watch = health_pb2_grpc.HealthStub(channel).Watch(  # type: ignore[attr-defined]
+            health_pb2.HealthCheckRequest()
+        )
+        assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+        echo_server.ask_to_stop()
+        assert next(watch).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert echo_server.wait(5) == 0
+
+
+def has_ended(process: int) -> bool:
+    stat = Path(f"/proc/{process}/stat")
+    # One that has ended stays listed as a zombie until its parent asks.
+    return not stat.exists() or stat.read_text().rpartition(") ")[2].startswith("Z")
+
+
+def test_an_engine_ends_with_its_server(echo_server: ServerProcess) -> None:
+    engine = echo_server.engine_process_id()
+    echo_server.process.kill()
+    eventually(partial(has_ended, engine), 5.0)
+
+
+def test_an_engine_that_is_loading_ends_with_its_server(tmp_path: Path) -> None:
+    with listening(ECHO_SERVER, tmp_path / "log", {"model": "slow"}) as server:
+        eventually(server.has_engine)
+        engine = server.engine_process_id()
+        time.sleep(1.0)
+        server.process.kill()
+        eventually(partial(has_ended, engine), 5.0)
+
+
+def test_a_process_knows_when_its_parent_is_another() -> None:
+    assert not is_orphan(os.getppid())
+    assert is_orphan(os.getppid() + 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_for_the_whole_group_does_not_take_the_engine_away(
+    echo: Client, echo_server: ServerProcess, number: signal.Signals
+) -> None:
+    engine = echo_server.engine_process_id()
+    os.kill(engine, number)
+    time.sleep(0.3)
+    assert echo.generate("still here", max_tokens=1).text == "still here"
+    assert echo_server.engine_process_id() == engine
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("unreadable", "guided: the model 'unreadable' cannot be read; choose another\n"),
+        (
+            "broken",
+            "guided: the engine process ended with status 1 before its model was loaded; "
+            "its own output says why\n",
+        ),
+    ],
+)
+def test_a_server_whose_engine_does_not_start_says_so_and_fails(
+    tmp_path: Path, model: str, said: str
+) -> None:
+    with listening(ECHO_SERVER, tmp_path / "log", {"model": model}) as server:
+        assert server.wait(10) == 1
+        assert server.log.read_text().endswith(said)
+
+
+def test_a_server_that_is_loading_can_be_stopped(tmp_path: Path) -> None:
+    with listening(ECHO_SERVER, tmp_path / "log", {"model": "slow"}) as server:
+        assert health_of(server, "") == "NOT_SERVING"
+        with pytest.raises(ServiceUnavailableError) as caught:
+            wait_until_serving(server.address, 0.3)
+        assert str(caught.value) == (
+            f"{server.address} did not say SERVING within 0.3 s; its last state is NOT_SERVING; "
+            "check the server's log, or wait longer"
+        )
+        server.ask_to_stop()
+        assert server.wait(5) == 0
+
+
+def test_a_port_that_is_taken_is_refused(tmp_path: Path, echo_server: ServerProcess) -> None:
+    port = echo_server.address.rpartition(":")[2]
+    with (
+        pytest.raises(AssertionError, match=f"cannot listen on 127.0.0.1:{port}: .*choose another"),
+        listening(ECHO_SERVER, tmp_path / "second", {"port": port}),
+    ):
+        pass
+
+
+def test_no_server_is_an_error_of_the_library() -> None:
+    with Client("127.0.0.1:1") as client, pytest.raises(ServiceUnavailableError) as caught:
+        client.generate("anyone there?", timeout=5)
+    assert str(caught.value).endswith("; check the address, and that the server runs")
+
+
+def test_a_closed_client_says_so(echo_server: ServerProcess) -> None:
+    client = Client(echo_server.address)
+    client.close()
+    with pytest.raises(RequestError, match="the client is closed; make another"):
+        client.generate("hello")
+    with pytest.raises(RequestError, match="the client is closed; make another"):
+        client.batch([raw("hello")])
+
+    async def talk() -> None:
+        closed = AsyncClient(echo_server.address)
+        await closed.close()
+        with pytest.raises(RequestError, match="the client is closed; make another"):
+            await closed.generate("hello")
+        with pytest.raises(RequestError, match="the client is closed; make another"):
+            await closed.batch([raw("hello")])
+
+    asyncio.run(talk())

@@ -1,0 +1,52 @@
+"""Each request of a batch has one outcome, whatever order they come in."""
+
+from __future__ import annotations
+
+import pytest
+from google.rpc import status_pb2
+
+from guided.client import Request
+from guided.client.batch import Batch, in_order
+from guided.errors import AnswerValidationError, InternalServiceError, RequestError
+from guided.v1 import generation_pb2 as pb
+
+
+def answered(index: int, text: str) -> pb.GenerateBatchResponse:
+    response = pb.GenerateResponse(text=text, finish_reason=pb.FINISH_REASON_STOP)
+    return pb.GenerateBatchResponse(index=index, response=response)
+
+
+def test_outcomes_stand_where_their_requests_stood() -> None:
+    batch = Batch([Request("a", int), Request("b", int), Request("c", int)])
+    refused = pb.GenerateBatchResponse(index=1, error=status_pb2.Status(code=3, message="bad"))
+    outcomes = in_order(
+        [batch.read(answered(2, "7")), batch.read(answered(0, "x")), batch.read(refused)]
+    )
+    batch.check_complete()
+    assert isinstance(outcomes[0], AnswerValidationError)
+    assert isinstance(outcomes[1], RequestError)
+    assert not isinstance(outcomes[2], Exception)
+    assert outcomes[2].value == 7
+
+
+@pytest.mark.parametrize("index", [0, 2, -1])
+def test_an_outcome_nobody_awaits_is_a_fault_of_the_service(index: int) -> None:
+    batch = Batch([Request("a"), Request("b")])
+    batch.read(answered(0, "x"))
+    with pytest.raises(InternalServiceError, match=f"request {index}, which awaits none"):
+        batch.read(answered(index, "again"))
+
+
+def test_a_batch_that_ends_early_is_a_fault_of_the_service() -> None:
+    batch = Batch([Request("a"), Request("b"), Request("c")])
+    batch.read(answered(1, "x"))
+    with pytest.raises(InternalServiceError, match=r"without outcomes for requests \[0, 2\]"):
+        batch.check_complete()
+
+
+def test_a_finish_reason_of_a_newer_server_is_an_outcome_of_its_request_alone() -> None:
+    batch = Batch([Request("a")])
+    response = pb.GenerateBatchResponse(index=0, response=pb.GenerateResponse(text="x"))
+    outcome = batch.read(response).outcome
+    assert isinstance(outcome, InternalServiceError)
+    assert "finish reason 0, unknown to this client" in str(outcome)

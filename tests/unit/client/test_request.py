@@ -1,0 +1,203 @@
+"""A request is checked when it is made, and reads its own answer."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, TypeAdapter, field_validator
+
+from guided.client import Answer, RawPrompt, Request
+from guided.client.encode import encode_request
+from guided.errors import (
+    AnswerValidationError,
+    GuidedError,
+    InvalidConstraintError,
+    LimitExceededError,
+    RequestError,
+)
+from guided.spec import FinishReason, Forcing, JsonSchema, Message, Sampling, Usage
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+    @field_validator("age")
+    @classmethod
+    def is_odd(cls, age: int) -> int:
+        if age % 2 == 0:
+            raise ValueError("age is even")
+        return age
+
+
+def plain(text: str) -> Answer[str]:
+    return Answer(text, text, FinishReason.LENGTH_CLOSED, Usage(1, 2, 3, 4), 0.5)
+
+
+def test_a_string_is_one_turn_of_the_user() -> None:
+    assert Request("hello").specification.prompt == (Message("user", "hello"),)
+
+
+def test_messages_go_as_they_are() -> None:
+    turns = [Message("system", "be brief"), Message("user", "hello")]
+    assert Request(turns).specification.prompt == tuple(turns)
+
+
+def test_a_raw_prompt_goes_around_the_template() -> None:
+    assert Request(RawPrompt("Once upon")).specification.prompt == "Once upon"
+
+
+def test_the_schema_of_a_model_keeps_the_order_of_its_fields() -> None:
+    class Reversed(BaseModel):
+        zebra: int
+        ant: int
+
+    constraint = Request("x", Reversed).specification.constraint
+    assert isinstance(constraint, JsonSchema)
+    assert list(json.loads(constraint.text)["properties"]) == ["zebra", "ant"]
+
+
+def test_a_schema_as_text_is_not_touched() -> None:
+    text = '{ "type":"integer" }'
+    assert Request("x", schema=text).specification.constraint == JsonSchema(text)
+
+
+def test_options_reach_the_specification() -> None:
+    specification = Request(
+        "x",
+        int,
+        max_tokens=7,
+        temperature=0.5,
+        top_k=3,
+        top_p=0.9,
+        seed=11,
+        forcing=Forcing.STRICT,
+        show_schema=True,
+    ).specification
+    assert specification.max_tokens == 7
+    assert specification.sampling == Sampling(0.5, 3, 0.9, 11)
+    assert specification.forcing is Forcing.STRICT
+    assert specification.show_schema
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "text"),
+    [
+        ({"prompt": ""}, RequestError, "the prompt is empty"),
+        ({"prompt": []}, RequestError, "the prompt is empty"),
+        (
+            {"prompt": "x", "response_model": int, "schema": "{}"},
+            RequestError,
+            "both response_model and schema are given; "
+            "leave one out; the schema of a response model is its own",
+        ),
+        ({"prompt": "x", "max_tokens": 0}, RequestError, "max_tokens 0 is below 1"),
+        (
+            {"prompt": "x", "forcing": "some"},
+            RequestError,
+            "forcing 'some' is none of 'off', 'strict', 'canonical'",
+        ),
+        (
+            {"prompt": "x", "schema": {"maximum": float("nan")}},
+            InvalidConstraintError,
+            "the schema is not JSON: Out of range float values are not JSON compliant",
+        ),
+        (
+            {"prompt": "x", "schema": {"enum": [Decimal(1)]}},
+            InvalidConstraintError,
+            "the schema is not JSON: Object of type Decimal is not JSON serializable",
+        ),
+        (
+            {"prompt": RawPrompt("x"), "response_model": int, "show_schema": True},
+            RequestError,
+            "show_schema needs messages; pass the prompt as messages, or write the schema into it",
+        ),
+    ],
+)
+def test_a_request_that_cannot_be_made_says_why(
+    arguments: dict[str, Any], kind: type[GuidedError], text: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        Request(**arguments)
+    assert type(caught.value) is kind
+    assert str(caught.value) == text
+
+
+@pytest.mark.parametrize("model", [type("Plain", (), {}), TypeAdapter(type)])
+def test_a_type_without_a_schema_is_refused(model: Any) -> None:
+    with pytest.raises(
+        RequestError, match=r"has no JSON Schema: .*; use a type that pydantic"
+    ) as e:
+        Request("x", model)
+    assert e.value.field == "response_model"
+
+
+def test_a_response_model_gives_an_instance() -> None:
+    answer = Request("x", Person).read(plain('{"name": "Ada", "age": 37}'))
+    assert answer.value == Person(name="Ada", age=37)
+    assert answer.text == '{"name": "Ada", "age": 37}'
+    assert (answer.finish_reason, answer.usage, answer.seconds) == (
+        FinishReason.LENGTH_CLOSED,
+        Usage(1, 2, 3, 4),
+        0.5,
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "value"),
+    [
+        (list[int], "[1,2]", [1, 2]),
+        (TypeAdapter(int | None), "null", None),
+        (Decimal, '"1.50"', Decimal("1.50")),
+    ],
+)
+def test_whatever_pydantic_describes_is_a_response_model(
+    model: Any, text: str, value: object
+) -> None:
+    assert Request("x", model).read(plain(text)).value == value
+
+
+def test_a_schema_gives_parsed_json() -> None:
+    assert Request("x", schema={"type": "array"}).read(plain("[1, null]")).value == [1, None]
+
+
+def test_no_constraint_gives_the_text() -> None:
+    assert Request("x").read(plain("free text")).value == "free text"
+
+
+def test_an_answer_that_its_type_refuses_carries_text_usage_and_reason() -> None:
+    with pytest.raises(AnswerValidationError) as caught:
+        Request("x", Person).read(plain('{"name": "Ada", "age": 36}'))
+    assert str(caught.value) == (
+        """the answer '{"name": "Ada", "age": 36}' is refused by its type: """
+        "age: Value error, age is even"
+    )
+    assert caught.value.text == '{"name": "Ada", "age": 36}'
+    assert caught.value.usage == Usage(1, 2, 3, 4)
+    assert caught.value.finish_reason is FinishReason.LENGTH_CLOSED
+
+
+def test_a_schema_answer_that_python_cannot_read_is_refused_the_same_way() -> None:
+    with pytest.raises(AnswerValidationError, match="digits"):
+        Request("x", schema={"type": "integer"}).read(plain("9" * 5000))
+
+
+@pytest.mark.parametrize(
+    ("request_", "kind", "field"),
+    [
+        (Request("x", max_tokens=2**31), LimitExceededError, "max_tokens"),
+        (Request("x", top_k=2**40), LimitExceededError, "sampling.top_k"),
+        (Request("a\ud800"), RequestError, "messages.content"),
+        (Request(RawPrompt("a\ud800")), RequestError, "prompt"),
+        (Request("x", schema='"\ud800"'), RequestError, "constraint"),
+    ],
+)
+def test_what_no_message_can_carry_is_refused_before_sending(
+    request_: Request[Any], kind: type[RequestError], field: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        encode_request(request_.specification)
+    assert caught.value.field == field

@@ -1,0 +1,84 @@
+"""What the client shows: every call of the service, and nothing of the transport."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import subprocess
+import sys
+import typing
+
+import pytest
+
+import guided.client
+from guided.client import AsyncClient, Client
+from guided.client.decode import FINISH_REASONS
+from guided.client.encode import FORCING
+from guided.client.request import Options, Request
+from guided.spec import FinishReason, Forcing
+from guided.v1 import generation_pb2 as pb
+
+
+def calls_of(client: type) -> set[str]:
+    """Names that a client's source looks up on its service stub."""
+    tree = ast.parse(inspect.getsource(sys.modules[client.__module__]))
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "_service"
+    }
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_the_client_makes_every_call_of_the_service_and_no_other(client: type) -> None:
+    service = pb.DESCRIPTOR.services_by_name["GenerationService"]
+    assert calls_of(client) == {method.name for method in service.methods}
+
+
+def public_methods(client: type) -> set[str]:
+    return {name for name in vars(client) if not name.startswith("_")}
+
+
+def test_both_clients_have_the_same_methods_with_the_same_parameters() -> None:
+    assert public_methods(Client) == public_methods(AsyncClient)
+    for name in public_methods(Client):
+        blocking = inspect.signature(getattr(Client, name))
+        asynchronous = inspect.signature(getattr(AsyncClient, name))
+        assert blocking.parameters == asynchronous.parameters
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_no_signature_names_a_type_of_the_transport(client: type) -> None:
+    for name in {*public_methods(client), "__init__"}:
+        hints = typing.get_type_hints(getattr(client, name))
+        assert "grpc" not in repr(hints), name
+        assert "pb2" not in repr(hints), name
+
+
+def test_every_public_name_is_listed_once_in_order() -> None:
+    names = guided.client.__all__
+    assert names == sorted(set(names))
+    for name in names:
+        assert "grpc" not in getattr(guided.client, name).__module__
+
+
+def test_options_are_the_fields_of_a_request() -> None:
+    fields = set(inspect.signature(Request).parameters) - {"prompt", "response_model", "schema"}
+    assert set(Options.__annotations__) == fields
+
+
+def test_every_forcing_and_finish_reason_has_its_number() -> None:
+    assert set(FORCING) == set(Forcing)
+    assert sorted(FORCING.values()) == sorted(pb.Forcing.values())[1:]
+    assert set(FINISH_REASONS.values()) == set(FinishReason)
+    assert sorted(FINISH_REASONS) == sorted(pb.FinishReason.values())[1:]
+
+
+def test_errors_and_specification_load_no_transport() -> None:
+    program = (
+        "import sys, guided, guided.errors, guided.spec;"
+        "sys.exit('grpc' in sys.modules or 'torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
