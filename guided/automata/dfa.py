@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -199,7 +200,7 @@ def _partition(sets: Iterable[CodePoints]) -> tuple[CodePoints, ...]:
             for index in range(position[low], position[high + 1]):
                 signature[edges[index]].append(number)
     grouped: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for low, after in zip(edges, edges[1:], strict=False):
+    for low, after in itertools.pairwise(edges):
         if signature[low]:
             grouped.setdefault(tuple(signature[low]), []).append((low, after - 1))
     return tuple(CodePoints.of(ranges) for ranges in grouped.values())

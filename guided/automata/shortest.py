@@ -1,4 +1,4 @@
-"""Shortest ways to an end inside an automaton over bytes (Dijkstra, Numerische Mathematik 1, 1959)."""
+"""Shortest ways to an end inside an automaton (Dijkstra, Numerische Mathematik 1, 1959)."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Matcher(Protocol):
         ...
 
     def fits(self, budget: int) -> bool:
-        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap while the budget is large."""
+        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap while that is large."""
         ...
 
     def mask_within(self, budget: int) -> Mask:

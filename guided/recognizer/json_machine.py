@@ -25,7 +25,7 @@ from guided.recognizer.contexts import (
 from guided.recognizer.joints import EMPTY_SLOT, JointTable
 from guided.recognizer.json_rows import CLOSE, DONE, END_ROW, FREE_KEY, ITEM, JsonRows
 from guided.recognizer.limits import RecognizerLimits
-from guided.recognizer.shortest_values import Part, item_shape
+from guided.recognizer.shortest_values import MAX_SHORTEST_BYTES, Part, item_shape
 from guided.recognizer.table import IN_KEY, KEY_CLOSED, STOP
 
 __all__ = ["JsonMachine", "State"]
@@ -63,7 +63,7 @@ class JsonMachine:
         self._shortest = self.rows.shortest
         self._tails: list[int] = [0]
         if not self._shortest.possible(grammar.root):
-            raise _unsatisfiable(grammar)
+            raise self._empty(grammar)
         self.start = State(ROOT, self.rows.value(grammar.root))
 
     # --- moving ---------------------------------------------------------------------------
@@ -303,6 +303,16 @@ class JsonMachine:
         assert used.sum() == len(self.joints), (used.sum(), len(self.joints))
         assert (self.joints.contexts[used] < len(self.contexts)).all()
         assert (self.joints.rows[used] < self.table.num_rows).all()
+
+    def _empty(self, grammar: JsonGrammar) -> UnsatisfiableError | LimitExceededError:
+        """Why there is no document."""
+        if self._shortest.is_cut_short:
+            return LimitExceededError(
+                f"the shortest document has more than {MAX_SHORTEST_BYTES} bytes",
+                limit=MAX_SHORTEST_BYTES,
+                pointer=grammar.pointers[grammar.root],
+            )
+        return _unsatisfiable(grammar)
 
 
 def _unsatisfiable(grammar: JsonGrammar) -> UnsatisfiableError:

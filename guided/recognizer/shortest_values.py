@@ -38,6 +38,8 @@ class ShortestValues:
     def __init__(self, grammar: JsonGrammar, missing: frozenset[int]) -> None:
         self.grammar = grammar
         self.missing = missing
+        self.is_cut_short = False
+        """Whether a shape counts as empty only because its texts are too long."""
         self._scalars = [self._scalar(shape) for shape in grammar.shapes]
         self.length = [IMPOSSIBLE if text is None else len(text) for text in self._scalars]
         users: list[set[int]] = [set() for _ in grammar.shapes]
@@ -115,10 +117,13 @@ class ShortestValues:
         total = 0
         for part in parts:
             if isinstance(part, int):
+                if self.length[part] == IMPOSSIBLE:
+                    return IMPOSSIBLE
                 total += self.length[part]
             else:
                 total += len(part) + (NEW_KEY_BYTES - 2 if part.endswith(b'"":') else 0)
             if total >= IMPOSSIBLE:
+                self.is_cut_short = True
                 return IMPOSSIBLE
         return total
 
