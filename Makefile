@@ -10,7 +10,7 @@ TORCH := torch==2.13.0
 .PHONY: demo test check format proto clean
 
 demo: $(STAMP)
-	$(BIN)/python examples/demo.py
+	$(BIN)/python -m examples.demo
 
 test: check
 	$(BIN)/python -m pytest
@@ -19,6 +19,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy proto/generate.py
 	$(BIN)/lint-imports
 
 format: $(STAMP)
@@ -35,6 +36,7 @@ $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --progress-bar on -c constraints.txt $(TORCH)
 	$(BIN)/python -m pip install --progress-bar on -c constraints.txt -e '.[server,client,bench,dev]'
+	mkdir -p $(VENV)/typing && ln -sfn ../../service $(VENV)/typing/guided_service
 	touch $(STAMP)
 
 clean:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
+
 from guided_service.config import ServerConfig
 from guided_service.server import serve as serve_config
-from pydantic import ValidationError
 
 __all__ = ["serve"]
 

@@ -14,6 +14,10 @@ from uuid import uuid4
 import msgspec
 import zmq
 import zmq.asyncio
+
+from guided.error_record import rebuild_error
+from guided.errors import GuidedError, ServiceUnavailableError
+from guided.spec import GenerationRequest, GenerationResult
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -28,10 +32,6 @@ from guided_service.messages import (
     read_from_engine,
     write,
 )
-
-from guided.error_record import rebuild_error
-from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import GenerationRequest, GenerationResult
 
 __all__ = ["EngineConnection"]
 

@@ -6,6 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
 import zmq
+
+from guided.error_record import record_error
+from guided.errors import GuidedError, ModelError
+from guided.spec import GenerationRequest, GenerationResult
 from guided_service.incident import incident_of
 from guided_service.lifeline import is_orphan
 from guided_service.messages import (
@@ -23,10 +27,6 @@ from guided_service.messages import (
     read_to_engine,
     write,
 )
-
-from guided.error_record import record_error
-from guided.errors import GuidedError, ModelError
-from guided.spec import GenerationRequest, GenerationResult
 
 __all__ = ["FinishedRequest", "Loader", "RunningEngine", "run_engine"]
 

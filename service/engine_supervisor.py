@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
-from guided_service.config import ServerConfig
-from guided_service.engine_connection import EngineConnection
-from guided_service.messages import ModelChoice
 
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
+from guided_service.config import ServerConfig
+from guided_service.engine_connection import EngineConnection
+from guided_service.messages import ModelChoice
 
 __all__ = ["EngineSupervisor", "HealthListener"]
 

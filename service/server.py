@@ -16,14 +16,14 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import SERVICE_NAME as HEALTH_NAME
 from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
-from guided_service.config import ServerConfig
-from guided_service.engine_supervisor import EngineSupervisor
-from guided_service.logs import configure_logs
-from guided_service.servicer import GenerationServicer
 
 from guided.errors import GuidedError, ServiceError
 from guided.v1 import generation_pb2
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
+from guided_service.config import ServerConfig
+from guided_service.engine_supervisor import EngineSupervisor
+from guided_service.logs import configure_logs
+from guided_service.servicer import GenerationServicer
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 

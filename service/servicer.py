@@ -9,12 +9,6 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import grpc
 import grpc.aio
 from google.rpc import status_pb2
-from guided_service.admission import Admission
-from guided_service.config import ServerConfig
-from guided_service.decode import decode_request
-from guided_service.encode import encode_result
-from guided_service.incident import incident_of
-from guided_service.status import status_code_of, status_of, trailers_of
 from typing_extensions import override
 
 from guided.errors import (
@@ -26,6 +20,12 @@ from guided.errors import (
 from guided.spec import GenerationRequest, GenerationResult
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceServicer
+from guided_service.admission import Admission
+from guided_service.config import ServerConfig
+from guided_service.decode import decode_request
+from guided_service.encode import encode_result
+from guided_service.incident import incident_of
+from guided_service.status import status_code_of, status_of, trailers_of
 
 __all__ = ["AnswerMaker", "GenerationServicer"]
 

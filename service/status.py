@@ -11,10 +11,9 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
-from guided_service.admission import OverloadedError
 
-from guided.error_record import ErrorRecord, rebuild_error, record_error
 from guided.client.status import DETAILS_TRAILER, DOMAIN
+from guided.error_record import ErrorRecord, rebuild_error, record_error
 from guided.errors import (
     AnswerValidationError,
     ConstraintError,
@@ -33,6 +32,7 @@ from guided.errors import (
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
+from guided_service.admission import OverloadedError
 
 __all__ = ["STATUS_CODES", "status_code_of", "status_of", "trailers_of"]
 

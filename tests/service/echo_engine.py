@@ -13,11 +13,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from guided_service.engine_process import main
-from guided_service.messages import ModelChoice
-
 from guided.errors import GuidedError, InvalidConstraintError, ModelError
 from guided.spec import FinishReason, GenerationRequest, GenerationResult, TokenId, Usage
+from guided_service.engine_process import main
+from guided_service.messages import ModelChoice
 
 
 @dataclass(frozen=True)

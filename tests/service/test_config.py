@@ -6,10 +6,11 @@ import re
 
 import pytest
 import typer
-from guided_service.cli import serve
-from guided_service.config import ServerConfig
 from pydantic import ValidationError
 from typer.testing import CliRunner
+
+from guided_service.cli import serve
+from guided_service.config import ServerConfig
 
 app = typer.Typer()
 app.command()(serve)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
-from guided_service.admission import OverloadedError
-from guided_service.status import STATUS_CODES, status_code_of, status_of, trailers_of
 
 import guided.errors
 from guided.client.status import error_of_status
@@ -22,6 +20,8 @@ from guided.errors import (
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
+from guided_service.admission import OverloadedError
+from guided_service.status import STATUS_CODES, status_code_of, status_of, trailers_of
 
 
 def details(status: status_pb2.Status) -> dict[str, object]:

@@ -14,7 +14,6 @@ from pathlib import Path
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from guided_service.lifeline import is_orphan
 
 from guided.client import Answer, AsyncClient, Client, RawPrompt, Request, wait_until_serving
 from guided.errors import (
@@ -26,6 +25,7 @@ from guided.errors import (
     RequestError,
     ServiceUnavailableError,
 )
+from guided_service.lifeline import is_orphan
 from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
 
 

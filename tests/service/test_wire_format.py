@@ -3,15 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from guided_service.decode import decode_request
-from guided_service.encode import encode_result
-from guided_service.messages import (
-    Answered,
-    Submit,
-    read_from_engine,
-    read_to_engine,
-    write,
-)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +21,15 @@ from guided.spec import (
     Usage,
 )
 from guided.v1 import generation_pb2 as pb
+from guided_service.decode import decode_request
+from guided_service.encode import encode_result
+from guided_service.messages import (
+    Answered,
+    Submit,
+    read_from_engine,
+    read_to_engine,
+    write,
+)
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 counts = st.integers(0, 2**31 - 1)

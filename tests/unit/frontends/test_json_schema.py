@@ -1,4 +1,4 @@
-"""The JSON Schema front end and its recogniser: documents accepted and rejected, schemas refused."""
+"""The JSON Schema front end and its recogniser: what is accepted, rejected and refused."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     (
         '{"type": "string", "minLength": 5, "maxLength": 2}',
         UnsatisfiableError,
-        "at the root: no document satisfies the schema: minLength (5) is greater than maxLength (2)",
+        "at the root: no document satisfies the schema: minLength (5) is greater than maxLength",
     ),
     (
         '{"type": "object", "properties": {"a": {"type": "integer", "minimum": 2, "maximum": 1}},'

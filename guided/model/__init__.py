@@ -1,0 +1,3 @@
+"""Models of transformers: fetching, loading, prompting, and running them in packed batches."""
+
+__all__: list[str] = []

@@ -1,0 +1,64 @@
+"""Telling whoever waits what a long step is doing and how far it is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol
+
+__all__ = ["Progress", "RichProgress", "SilentProgress"]
+
+
+class Progress(Protocol):
+    """Where long steps are reported."""
+
+    def step(
+        self, title: str, *, total_bytes: int | None = None
+    ) -> AbstractContextManager[Callable[[int], None]]:
+        """Open a step; what it yields takes the number of bytes done so far."""
+
+
+class RichProgress:
+    """A bar for each step, or a spinner where its size is not known, on standard error."""
+
+    @contextmanager
+    def step(
+        self, title: str, *, total_bytes: int | None = None
+    ) -> Iterator[Callable[[int], None]]:
+        from rich import progress
+        from rich.console import Console
+
+        console = Console(file=sys.stderr)
+        columns: list[progress.ProgressColumn] = [
+            progress.SpinnerColumn(),
+            progress.TextColumn("{task.description}"),
+        ]
+        if total_bytes is not None:
+            columns += [
+                progress.BarColumn(),
+                progress.DownloadColumn(),
+                progress.TransferSpeedColumn(),
+            ]
+        columns.append(progress.TimeElapsedColumn())
+        if not console.is_terminal:
+            # A bar shows in a log only when it is finished; the log should say what is going on.
+            console.print(f"{title} ...", highlight=False)
+        with progress.Progress(*columns, console=console) as bars:
+            task = bars.add_task(title, total=total_bytes)
+            yield lambda done: bars.update(task, completed=done)
+            if total_bytes is None:
+                bars.update(task, total=1, completed=1)
+
+
+class SilentProgress:
+    """Says nothing."""
+
+    @contextmanager
+    def step(
+        self,
+        title: str,  # noqa: ARG002 - part of the protocol
+        *,
+        total_bytes: int | None = None,  # noqa: ARG002 - part of the protocol
+    ) -> Iterator[Callable[[int], None]]:
+        yield lambda _done: None

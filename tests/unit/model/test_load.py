@@ -1,0 +1,230 @@
+"""Loading real folders, and the message for each way in which a folder can be wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BloomConfig,
+    BloomForCausalLM,
+    GenerationConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    T5Config,
+    T5ForConditionalGeneration,
+)
+
+from guided.errors import ModelError
+from guided.model.load import load_model, native_dtype
+from guided.model.progress import SilentProgress
+from tests.kit.tokenizers import real_tokenizer, real_vocabulary
+
+CALL_IT = "name a model folder of transformers, an id on its hub, or 'default'"
+CHECK = "check that the folder is complete and was saved by transformers"
+
+
+def load(name: Path | str, **options: Any) -> Any:
+    return load_model(str(name), progress=SilentProgress(), **options)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model with a real tokenizer, some logits more than that has tokens, and two ends."""
+    folder = tmp_path_factory.mktemp("tiny")
+    config = LlamaConfig(
+        vocab_size=49_200,
+        hidden_size=8,
+        intermediate_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        max_position_embeddings=77,
+        eos_token_id=2,
+    )
+    module = LlamaForCausalLM(config)
+    ends: Callable[..., GenerationConfig] = GenerationConfig
+    module.generation_config = ends(eos_token_id=[2, 0])
+    module.save_pretrained(folder)
+    real_tokenizer("smollm2").save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(saved: Path, tmp_path: Path) -> Path:
+    """A copy to be broken."""
+    return Path(shutil.copytree(saved, tmp_path / "model"))
+
+
+def test_the_default_model_is_ready_to_answer() -> None:
+    model = load("default")
+    assert model.name == "SmolLM2-135M-Instruct"
+    assert model.context_window == 8192
+    assert model.has_chat_template
+    assert not model.module.training
+    assert model.module.dtype == native_dtype()
+    assert model.vocabulary.digest == real_vocabulary("smollm2").digest
+
+
+def test_a_folder_is_loaded_as_its_files_say(saved: Path) -> None:
+    model = load(saved, dtype=torch.float32, attention="eager")
+    assert model.name == str(saved)
+    assert model.context_window == 77
+    assert len(model.vocabulary) == 49_152
+    assert model.vocabulary.end_ids == {0, 2}
+    assert not model.module.training
+    assert model.module.dtype == torch.float32
+    assert model.module.config._attn_implementation == "eager"
+
+
+def test_loading_shows_no_bars_of_transformers(saved: Path) -> None:
+    program = f"from guided.model.load import load_model; load_model({str(saved)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    lines = done.stderr.splitlines()
+    assert lines[0] == f"loading {saved} ..."
+    assert not [line for line in lines if "%" in line]
+
+
+def message(name: Path | str) -> str:
+    with pytest.raises(ModelError) as caught:
+        load(name)
+    return str(caught.value)
+
+
+def test_no_such_folder(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    assert message(missing) == f"there is no model folder {str(missing)!r}; {CALL_IT}"
+    assert message("./missing") == f"there is no model folder './missing'; {CALL_IT}"
+    assert message("a/b/c") == f"there is no model folder 'a/b/c'; {CALL_IT}"
+
+
+def test_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    file.touch()
+    assert message(file) == f"{file} is a file, not a model folder; {CALL_IT}"
+
+
+def test_a_folder_without_a_model(tmp_path: Path) -> None:
+    assert (
+        message(tmp_path) == f"{tmp_path} is not a model folder: it has no config.json; {CALL_IT}"
+    )
+
+
+def test_an_unreadable_config(folder: Path) -> None:
+    (folder / "config.json").write_text("{")
+    assert message(folder).startswith(f"cannot read the config of {folder}: ")
+    assert message(folder).endswith(CHECK)
+
+
+def test_an_unknown_kind_of_model(folder: Path) -> None:
+    (folder / "config.json").write_text('{"model_type": "nothing_known"}')
+    assert message(folder).startswith(f"cannot read the config of {folder}: ")
+    assert "nothing_known" in message(folder)
+
+
+def test_code_in_a_folder_is_not_run(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.OwnConfig"}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "own.py").write_text("raise SystemExit('was run')")
+    assert message(folder).startswith(f"cannot read the config of {folder}: ")
+
+
+def test_missing_weights(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
+    del weights["model.norm.weight"], weights["model.layers.0.mlp.up_proj.weight"]
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    assert message(folder) == (
+        f"the weights of {folder} are incomplete: model.layers.0.mlp.up_proj.weight and 1 more are "
+        "missing; fetch or save the model again"
+    )
+
+
+def test_a_truncated_file_of_weights(folder: Path) -> None:
+    os.truncate(folder / "model.safetensors", 1000)
+    assert message(folder).startswith(f"cannot read the weights of {folder}: ")
+
+
+def test_no_file_of_weights(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    assert message(folder).startswith(f"cannot read the weights of {folder}: ")
+
+
+def test_an_unreadable_tokenizer(folder: Path) -> None:
+    (folder / "tokenizer.json").write_text("{}")
+    assert message(folder).startswith(f"cannot read the tokenizer of {folder}: ")
+
+
+def test_a_wrong_value_in_a_config(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    config["max_position_embeddings"] = None
+    (folder / "config.json").write_text(json.dumps(config))
+    assert message(folder) == (
+        f"cannot read the config of {folder}: Validation error for field "
+        "'max_position_embeddings': TypeError: Field 'max_position_embeddings' expected int, got "
+        f"NoneType (value: None); {CHECK}"
+    )
+
+
+def test_no_context_window(folder: Path) -> None:
+    """Bloom knows no positions, so its config gives no end to them."""
+    BloomForCausalLM(BloomConfig(hidden_size=8, n_layer=1, n_head=1)).save_pretrained(folder)
+    assert message(folder) == (
+        f"the config of {folder} does not say how long a text may be; set max_position_embeddings "
+        "in its config.json"
+    )
+
+
+def test_an_encoder(folder: Path) -> None:
+    config = BertConfig(
+        hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
+    )
+    BertForMaskedLM(config).save_pretrained(folder)
+    assert message(folder) == (
+        f"{folder} is not a decoder but a BertForMaskedLM; choose a model that continues a text (a "
+        "causal language model)"
+    )
+
+
+def test_an_encoder_decoder(folder: Path) -> None:
+    config = T5Config(d_model=8, d_ff=8, d_kv=4, num_layers=1, num_heads=2, vocab_size=99)
+    T5ForConditionalGeneration(config).save_pretrained(folder)
+    assert message(folder).startswith(
+        f"{folder} is not a decoder but a T5ForConditionalGeneration; "
+    )
+
+
+def test_an_unknown_hub_id_or_no_network() -> None:
+    """Offline, the hub knows only what was fetched before; the setting is read at import."""
+    program = """
+from guided.errors import ModelError
+from guided.model.load import load_model
+from guided.model.progress import SilentProgress
+try:
+    load_model("nobody/no-such-model", progress=SilentProgress())
+except ModelError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("cannot read the config of nobody/no-such-model: ")
+    assert done.stdout.strip().endswith(
+        "; check the id and the network, or name a model folder instead"
+    )
