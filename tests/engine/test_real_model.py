@@ -1,0 +1,85 @@
+"""The default model in fp32 over the requests of the demo: what forcing may and may not change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from examples.demo_requests import REQUESTS
+from guided.engine import Engine, load_engine
+from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResult, JsonSchema
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Engine]:
+    """In fp32: bf16 drifts with the shape of a call, and forcing changes that shape."""
+    return load_engine(dtype="float32")
+
+
+def _answers(engine: Engine, forcing: Forcing) -> list[GenerationResult]:
+    """All requests in one batch, answers in their order."""
+    for number, request in enumerate(REQUESTS):
+        engine.submit(str(number), replace(request.specification, forcing=forcing))
+    results: dict[str, GenerationResult] = {}
+    while engine.has_work:
+        for finished in engine.step():
+            assert isinstance(finished.outcome, GenerationResult), finished.outcome
+            results[finished.request_id] = finished.outcome
+        engine.check()
+    return [results[str(number)] for number in range(len(REQUESTS))]
+
+
+@pytest.fixture(scope="module")
+def masks_alone(engine: Engine) -> list[GenerationResult]:
+    return _answers(engine, Forcing.OFF)
+
+
+@pytest.mark.timeout(600)
+def test_strict_forcing_changes_no_token(
+    engine: Engine, masks_alone: list[GenerationResult]
+) -> None:
+    """Greedy, token by token, over all requests; and it does save model calls."""
+    strict = _answers(engine, Forcing.STRICT)
+    assert [answer.tokens for answer in strict] == [answer.tokens for answer in masks_alone]
+    assert sum(answer.usage.forced_tokens for answer in masks_alone) == 0
+    assert _calls(strict) < _calls(masks_alone)
+    for answer in (*strict, *masks_alone):
+        assert answer.usage.output_tokens == len(answer.tokens)
+
+
+@pytest.mark.timeout(600)
+def test_canonical_forcing_needs_at_most_six_of_ten_model_calls(
+    engine: Engine, masks_alone: list[GenerationResult]
+) -> None:
+    """Every answer stays valid, and a batch takes part in no more calls than one alone would."""
+    canonical = _answers(engine, Forcing.CANONICAL)
+    for request, answer in zip(REQUESTS, canonical, strict=True):
+        assert request.response_model is not None
+        request.response_model.model_validate_json(answer.text)  # type: ignore[union-attr]
+        assert answer.finish_reason in (FinishReason.COMPLETE, FinishReason.LENGTH_CLOSED)
+    assert _calls(canonical) <= 0.6 * _calls(masks_alone)
+
+
+def _calls(answers: list[GenerationResult]) -> int:
+    return sum(answer.usage.model_calls for answer in answers)
+
+
+def test_a_weak_model_that_would_go_on_for_ever_is_closed_in_its_budget(engine: Engine) -> None:
+    song = JsonSchema('{"type": "object", "properties": {"song": {"type": "string"}},'
+                      ' "required": ["song"], "additionalProperties": false}')  # fmt: skip
+    engine.submit("song", GenerationRequest('{"song":"' + "la la la " * 30, song, max_tokens=24))
+    (finished,) = _until_finished(engine)
+    assert isinstance(finished, GenerationResult)
+    assert finished.finish_reason is FinishReason.LENGTH_CLOSED
+    assert finished.text.startswith('{"song":"')
+    assert finished.text.endswith('"}')
+    assert len(finished.tokens) <= 24
+
+
+def _until_finished(engine: Engine) -> list[object]:
+    outcomes: list[object] = []
+    while engine.has_work:
+        outcomes += [finished.outcome for finished in engine.step()]
+    return outcomes

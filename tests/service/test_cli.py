@@ -1,0 +1,56 @@
+"""The command `guided generate` against a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.service.server_process import ServerProcess
+
+
+def _generate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from guided.cli import main; main()", "generate", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_answer_goes_to_standard_output_and_its_cost_to_standard_error(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"type": "array", "items": {"enum": ["red", "blue"]}, "minItems": 2,'
+                      ' "maxItems": 2}')  # fmt: skip
+    done = _generate(
+        *("--prompt", "Two colours?", "--schema", str(schema), "--address", server.address)
+    )
+    assert done.returncode == 0, done.stderr
+    colours = json.loads(done.stdout)
+    assert len(colours) == 2
+    assert set(colours) <= {"red", "blue"}
+    assert "complete: " in done.stderr
+    assert "model calls" in done.stderr
+
+
+def test_without_a_schema_the_answer_is_text(server: ServerProcess) -> None:
+    done = _generate("--prompt", "Hi", "--max-tokens", "4", "--address", server.address)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_a_schema_that_is_refused_ends_with_its_error(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"if": {}}')
+    done = _generate("--prompt", "Hi", "--schema", str(schema), "--address", server.address)
+    assert done.returncode == 1
+    assert "error: at /if: the keyword 'if' cannot be enforced yet" in done.stderr
+
+
+def test_a_server_that_is_not_there_is_named_with_the_way_out() -> None:
+    done = _generate("--prompt", "Hi", "--address", "127.0.0.1:1")
+    assert done.returncode == 1
+    assert "error:" in done.stderr
+    assert "127.0.0.1:1" in done.stderr
+    assert "Traceback" not in done.stderr

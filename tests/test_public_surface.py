@@ -1,0 +1,47 @@
+"""What `import guided` offers, and what it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import guided
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    heavy = ("torch", "transformers", "grpc", "numba", "numpy", "pydantic", "zmq")
+    code = f"import sys, guided; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_public_name_is_there_and_the_list_is_sorted() -> None:
+    assert guided.__all__ == sorted(guided.__all__)
+    for name in guided.__all__:
+        assert getattr(guided, name).__module__.startswith("guided")
+    assert dir(guided) == guided.__all__
+
+
+def test_the_public_names_are_these() -> None:
+    """A name that joins or leaves is a change that users see: it needs a line in the changelog."""
+    errors = {name for name in guided.__all__ if name.endswith("Error")}
+    assert set(guided.__all__) - errors == {
+        "Answer",
+        "AsyncClient",
+        "Client",
+        "Completed",
+        "FinishReason",
+        "Forcing",
+        "GenerationRequest",
+        "GenerationResult",
+        "JsonSchema",
+        "Message",
+        "RawPrompt",
+        "Request",
+        "Sampling",
+        "SchemaReport",
+        "Usage",
+        "check",
+        "wait_until_serving",
+    }
+    assert len(errors) == 16
