@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,64 +70,63 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
     classes = _partition(chars for moves in nfa.moves for chars, _ in moves)
     if search:
         classes = _partition((*classes, ANY))
-    targets = _class_targets(nfa, classes)
+    subsets = _Subsets(nfa, classes, search=search)
+    return _crawled(classes, subsets.first, subsets.step, subsets.accepts)
 
-    def closure(states: Iterable[int], *, at_start: bool = False, at_end: bool = False) -> set[int]:
+
+_Subset: TypeAlias = tuple[frozenset[int], bool]
+"""States of an NFA that a text may be in, and whether the text is still empty."""
+
+_MATCHED = (frozenset({-1}), False)
+"""A match lies behind, and that is all that was asked for: every continuation is accepted."""
+
+
+class _Subsets:
+    """The subset construction over one NFA; with ``search`` a match may begin anywhere."""
+
+    def __init__(self, nfa: Nfa, classes: Sequence[CodePoints], *, search: bool) -> None:
+        self.nfa = nfa
+        self.targets = _class_targets(nfa, classes)
+        self.search = search
+        self.restart = self._closure([0]) if search else frozenset()
+        self.first = self._settled(self._closure([0], at_start=True), at_start=True)
+
+    def step(self, subset: _Subset, index: int) -> _Subset | None:
+        if subset == _MATCHED:
+            return _MATCHED
+        states, _ = subset
+        reached = {target for state in states for target in self.targets[state].get(index, ())}
+        settled = self._settled(self._closure(reached))
+        return settled if settled[0] else None
+
+    def accepts(self, subset: _Subset) -> bool:
+        states, at_start = subset
+        return subset == _MATCHED or self.nfa.final in self._closure(
+            states, at_start=at_start, at_end=True
+        )
+
+    def _settled(self, states: frozenset[int], *, at_start: bool = False) -> _Subset:
+        if self.search and self.nfa.final in states:
+            return _MATCHED
+        return states | self.restart, at_start
+
+    def _closure(
+        self, states: Iterable[int], *, at_start: bool = False, at_end: bool = False
+    ) -> frozenset[int]:
         seen = set(states)
         stack = list(seen)
         while stack:
             state = stack.pop()
-            reached = list(nfa.empties[state])
+            reached = list(self.nfa.empties[state])
             if at_start:
-                reached += nfa.starts[state]
+                reached += self.nfa.starts[state]
             if at_end:
-                reached += nfa.ends[state]
+                reached += self.nfa.ends[state]
             for target in reached:
                 if target not in seen:
                     seen.add(target)
                     stack.append(target)
-        return seen
-
-    restart = frozenset(closure([0])) if search else frozenset()
-    matched = frozenset([-1])  # a match lies behind: every continuation is accepted
-
-    def settle(states: set[int]) -> frozenset[int]:
-        return matched if search and nfa.final in states else frozenset(states)
-
-    def step(subset: frozenset[int], index: int) -> frozenset[int]:
-        if subset is matched or subset == matched:
-            return matched
-        reached = {target for state in subset for target in targets[state].get(index, ())}
-        return settle(closure(reached) | restart)
-
-    def accepts(subset: frozenset[int], at_start: bool) -> bool:
-        if subset == matched:
-            return True
-        return nfa.final in closure(subset, at_start=at_start, at_end=True)
-
-    first = settle(closure([0], at_start=True) | restart)
-    numbers: dict[tuple[frozenset[int], bool], int] = {(first, True): 0}
-    rows: list[list[int]] = []
-    accepting: list[bool] = []
-    queue = [(first, True)]
-    for subset, at_start in queue:
-        accepting.append(accepts(subset, at_start))
-        row = []
-        for index in range(len(classes)):
-            reached = step(subset, index)
-            key = (reached, False)
-            if not reached:
-                row.append(DEAD)
-                continue
-            if key not in numbers:
-                if len(numbers) >= MAX_DFA_STATES:
-                    raise _too_many_states()
-                numbers[key] = len(numbers)
-                queue.append(key)
-            row.append(numbers[key])
-        rows.append(row)
-    table = np.array(rows, dtype=np.int32).reshape(len(rows), len(classes))
-    return _minimise(*_trim(classes, table, np.array(accepting, dtype=np.bool_)))
+        return frozenset(seen)
 
 
 def length_dfa(low: int, high: int | None) -> Dfa:
@@ -148,33 +148,54 @@ def product(left: Dfa, right: Dfa, accept: Callable[[bool, bool], bool]) -> Dfa:
     left_class = [_class_of(chars, left.classes) for chars in classes]
     right_class = [_class_of(chars, right.classes) for chars in classes]
 
-    def step(dfa: Dfa, state: int, index: int | None) -> int:
+    def move(dfa: Dfa, state: int, index: int | None) -> int:
         return DEAD if state == DEAD or index is None else int(dfa.next[state, index])
 
+    def step(pair: tuple[int, int], index: int) -> tuple[int, int] | None:
+        reached = (
+            move(left, pair[0], left_class[index]),
+            move(right, pair[1], right_class[index]),
+        )
+        return None if reached == (DEAD, DEAD) else reached
+
+    def accepts(pair: tuple[int, int]) -> bool:
+        a, b = pair
+        return accept(a != DEAD and bool(left.accepting[a]), b != DEAD and bool(right.accepting[b]))
+
     first = (0 if len(left) else DEAD, 0 if len(right) else DEAD)
+    return _crawled(classes, first, step, accepts)
+
+
+_State = TypeVar("_State", bound=Hashable)
+
+
+def _crawled(
+    classes: tuple[CodePoints, ...],
+    first: _State,
+    step: Callable[[_State, int], _State | None],
+    accepts: Callable[[_State], bool],
+) -> Dfa:
+    """The automaton of all states that ``step`` leads to from ``first``, trimmed and minimised."""
     numbers = {first: 0}
     queue = [first]
     rows: list[list[int]] = []
-    accepting: list[bool] = []
-    for a, b in queue:
-        accepting.append(
-            accept(a != DEAD and bool(left.accepting[a]), b != DEAD and bool(right.accepting[b]))
-        )
+    for state in queue:
         row = []
-        for i, j in zip(left_class, right_class, strict=True):
-            pair = (step(left, a, i), step(right, b, j))
-            if pair == (DEAD, DEAD):
+        for index in range(len(classes)):
+            reached = step(state, index)
+            if reached is None:
                 row.append(DEAD)
                 continue
-            if pair not in numbers:
-                if len(numbers) >= MAX_DFA_STATES:
+            number = numbers.setdefault(reached, len(queue))
+            if number == len(queue):
+                if number >= MAX_DFA_STATES:
                     raise _too_many_states()
-                numbers[pair] = len(numbers)
-                queue.append(pair)
-            row.append(numbers[pair])
+                queue.append(reached)
+            row.append(number)
         rows.append(row)
     table = np.array(rows, dtype=np.int32).reshape(len(rows), len(classes))
-    return _minimise(*_trim(classes, table, np.array(accepting, dtype=np.bool_)))
+    accepting = np.fromiter(map(accepts, queue), dtype=np.bool_, count=len(queue))
+    return _minimise(*_trim(classes, table, accepting))
 
 
 def _too_many_states() -> LimitExceededError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
@@ -22,10 +22,11 @@ from guided.frontends.json_schema.keywords import (
     Enforcement,
     Verdict,
 )
+from guided.frontends.json_schema.location import Location
 from guided.frontends.json_schema.reader import Json, child, json_text, read_schema
 from guided.frontends.json_schema.unions import unite
 from guided.frontends.json_schema.values import ValueReader
-from guided.grammar.json_grammar import JsonGrammar, ValueShape
+from guided.grammar.json_grammar import JsonGrammar
 
 __all__ = ["MAX_LOCATIONS", "LoweredSchema", "lower_json_schema"]
 
@@ -41,19 +42,6 @@ class LoweredSchema:
     grammar: JsonGrammar
     verdicts: tuple[Verdict, ...]
     """One for each occurrence of a keyword, in the order of the schema's own text."""
-
-
-@dataclass(slots=True)
-class Location:
-    """A schema object on its way to a shape."""
-
-    pointer: str
-    schema: Json
-    own: ValueShape = field(default_factory=ValueShape)
-    united: list[int] = field(default_factory=list)
-    exclusive: bool = False
-    """The united locations come from ``oneOf``: a value may fit only one of them."""
-    remark: str | None = None
 
 
 def lower_json_schema(text: str) -> LoweredSchema:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
+from guided.frontends.json_schema.location import Location
 from guided.grammar.json_grammar import ValueShape
-
-if TYPE_CHECKING:
-    from guided.frontends.json_schema.lower import Location
 
 __all__ = ["unite"]
 
