@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -13,7 +12,7 @@ from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResu
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Engine]:
+def engine() -> Engine:
     """In fp32: bf16 drifts with the shape of a call, and forcing changes that shape."""
     return load_engine(dtype="float32")
 
