@@ -68,9 +68,8 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
 
     templates = {key: _template(key, spelling, missing) for key in blocks}
     stacked = np.concatenate([*templates.values(), np.full((1, 256), DEAD, dtype=np.int32)])
-    columns, byte_class = np.unique(stacked, axis=1, return_inverse=True)
-    width = columns.shape[1]
-    _, representative = np.unique(byte_class.reshape(-1), return_index=True)
+    byte_class, representative = _byte_classes(stacked)
+    width = len(representative)
 
     count = len(dfa)
     tables = [np.full((count, width), DEAD, dtype=np.int32)]
@@ -94,7 +93,7 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     table = np.concatenate(tables)
     label = np.full(used, DEAD, dtype=np.int32)
     label[:count][dfa.accepting] = 0
-    return _trimmed(byte_class.reshape(-1).astype(np.uint8), table, label)
+    return _trimmed(byte_class, table, label)
 
 
 def byte_dfa_from_literals(
@@ -189,6 +188,19 @@ def _template(
     return np.stack(rows)
 
 
+def _byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
+    """The class of each byte, uint8 ``[256]``, and a byte of each class: equal columns are one."""
+    numbers: dict[bytes, int] = {}
+    representative: list[int] = []
+    byte_class = np.empty(256, dtype=np.uint8)
+    for byte, column in enumerate(np.ascontiguousarray(rows.T)):
+        number = numbers.setdefault(column.tobytes(), len(numbers))
+        if number == len(representative):
+            representative.append(byte)
+        byte_class[byte] = number
+    return byte_class, representative
+
+
 def _empty() -> ByteDfa:
     return ByteDfa(np.zeros(256, dtype=np.uint8), np.empty((0, 1), np.int32), np.empty(0, np.int32))
 
@@ -209,7 +221,5 @@ def _trimmed(
 
 def byte_dfa_from_rows(rows: NDArray[np.int32], label: NDArray[np.int32]) -> ByteDfa:
     """The automaton of full rows, int32 ``[states, 256]``; bytes that nothing tells apart merge."""
-    columns, byte_class = np.unique(rows, axis=1, return_inverse=True)
-    return _trimmed(
-        byte_class.reshape(-1).astype(np.uint8), np.ascontiguousarray(columns, np.int32), label
-    )
+    byte_class, representative = _byte_classes(rows)
+    return _trimmed(byte_class, np.ascontiguousarray(rows[:, representative]), label)

@@ -1,11 +1,12 @@
-"""Which states of a transition table matter."""
+"""Which states of a transition table matter; compiled, since tables have many thousand rows."""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["coaccessible", "reachable"]
+__all__ = ["coaccessible", "reachable", "reverse_moves"]
 
 _DEAD = -1
 
@@ -13,29 +14,70 @@ _DEAD = -1
 def reachable(table: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Mark the states that can be reached from state 0; bool ``[states]``."""
     found = np.zeros(len(table), dtype=np.bool_)
-    stack = [0] if len(table) else []
-    found[:1] = True
-    while stack:
-        for target in np.unique(table[stack.pop()]).tolist():
-            if target != _DEAD and not found[target]:
-                found[target] = True
-                stack.append(target)
+    if len(table):
+        _flood_forward(np.ascontiguousarray(table), found)
     return found
 
 
 def coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mark the states from which an accepting state can be reached; bool ``[states]``."""
-    sources, columns = np.nonzero(table != _DEAD)
-    targets = table[sources, columns]
-    order = np.argsort(targets, kind="stable")
-    sources = sources[order]
-    first = np.searchsorted(targets[order], np.arange(len(accepting) + 1))
+    first, sources, _ = reverse_moves(table)
     live = accepting.copy()
-    stack = np.nonzero(live)[0].tolist()
+    _flood_backward(first, sources, live)
+    return live
+
+
+def reverse_moves(
+    table: NDArray[np.int32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """The moves into state ``s``: sources and classes from ``first[s]`` to ``first[s + 1]``."""
+    count = len(table)
+    first = np.zeros(count + 2, dtype=np.int64)
+    moves = int((table != _DEAD).sum())
+    sources = np.empty(moves, dtype=np.int32)
+    classes = np.empty(moves, dtype=np.int32)
+    _fill_reverse(np.ascontiguousarray(table), first, sources, classes)
+    return first[: count + 1], sources, classes
+
+
+@njit(cache=True)
+def _flood_forward(table, found):  # type: ignore[no-untyped-def]
+    stack = [0]
+    found[0] = True
     while stack:
         state = stack.pop()
-        for source in sources[first[state] : first[state + 1]].tolist():
+        for target in table[state]:
+            if target != _DEAD and not found[target]:
+                found[target] = True
+                stack.append(target)
+
+
+@njit(cache=True)
+def _flood_backward(first, sources, live):  # type: ignore[no-untyped-def]
+    stack = [state for state in range(len(live)) if live[state]]
+    while stack:
+        state = stack.pop()
+        for edge in range(first[state], first[state + 1]):
+            source = sources[edge]
             if not live[source]:
                 live[source] = True
-                stack.append(source)
-    return live
+                stack.append(np.int64(source))
+
+
+@njit(cache=True)
+def _fill_reverse(table, first, sources, classes):  # type: ignore[no-untyped-def]
+    # Counting sort by target: counts go two places up, so that filling ends with the starts.
+    for state in range(table.shape[0]):
+        for target in table[state]:
+            if target != _DEAD:
+                first[target + 2] += 1
+    for state in range(2, len(first)):
+        first[state] += first[state - 1]
+    for state in range(table.shape[0]):
+        for index in range(table.shape[1]):
+            target = table[state, index]
+            if target != _DEAD:
+                edge = first[target + 1]
+                sources[edge] = state
+                classes[edge] = index
+                first[target + 1] += 1

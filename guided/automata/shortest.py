@@ -1,15 +1,15 @@
-"""Shortest ways to an end inside an automaton (Dijkstra, Numerische Mathematik 1, 1959)."""
+"""Shortest ways to an end inside an automaton over bytes."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Mapping
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
-from guided.automata.dfa import DEAD
+from guided.automata.reachability import reverse_moves
 
 __all__ = ["STOP", "shortest_ways"]
 
@@ -23,34 +23,51 @@ def shortest_ways(
     """For each state the bytes still to come, and the first of them or STOP.
 
     To accept as label ``l`` costs ``costs[l]`` further bytes; a label that is not listed is no end.
-    Returns int64 ``[states]`` and int16 ``[states]``.
+    Returns int64 ``[states]`` and int16 ``[states]``. Breadth first from the ends, each of which
+    joins in when the front has come as far as it costs.
     """
-    count = len(dfa)
-    left = np.full(count, np.iinfo(np.int64).max, dtype=np.int64)
-    way = np.full(count, STOP, dtype=np.int16)
-    first_byte = np.array(
-        [int(np.argmax(dfa.byte_class == c)) for c in range(dfa.next.shape[1])], dtype=np.int16
+    first, sources, classes = reverse_moves(dfa.next)
+    left = np.full(len(dfa), np.iinfo(np.int64).max, dtype=np.int64)
+    way = np.full(len(dfa), STOP, dtype=np.int16)
+    ends = [state for state, label in enumerate(dfa.label.tolist()) if label in costs]
+    ends.sort(key=lambda state: costs[int(dfa.label[state])])
+    end_costs = [costs[int(dfa.label[state])] for state in ends]
+    # A class without bytes has no move in a trimmed automaton that anything could take.
+    byte_of_class = np.full(dfa.next.shape[1], STOP, dtype=np.int16)
+    byte_of_class[dfa.byte_class[::-1]] = np.arange(255, -1, -1)
+    _flood(
+        first,
+        sources,
+        byte_of_class[classes],
+        np.array(ends, dtype=np.int64),
+        np.array(end_costs, dtype=np.int64),
+        left,
+        way,
     )
-    used = np.bincount(dfa.byte_class, minlength=dfa.next.shape[1]) > 0
-    sources, classes = np.nonzero((dfa.next != DEAD) & used[None])
-    targets = dfa.next[sources, classes]
-    order = np.argsort(targets, kind="stable")
-    sources, classes = sources[order].tolist(), classes[order].tolist()
-    first = np.searchsorted(targets[order], np.arange(count + 1)).tolist()
-    heap = [
-        (costs[label], state, STOP)
-        for state, label in enumerate(dfa.label.tolist())
-        if label in costs
-    ]
-    heapq.heapify(heap)
-    done = np.zeros(count, dtype=np.bool_)
-    while heap:
-        cost, state, byte = heapq.heappop(heap)
-        if done[state]:
-            continue
-        done[state] = True
-        left[state], way[state] = cost, byte
-        for edge in range(first[state], first[state + 1]):
-            if not done[sources[edge]]:
-                heapq.heappush(heap, (cost + 1, sources[edge], int(first_byte[classes[edge]])))
     return left, way
+
+
+@njit(cache=True)
+def _flood(first, sources, bytes_, ends, end_costs, left, way):  # type: ignore[no-untyped-def]
+    count = len(left)
+    queue = np.empty(count, dtype=np.int64)
+    head, tail, joined = 0, 0, 0
+    while head < tail or joined < len(ends):
+        if joined < len(ends) and (head == tail or end_costs[joined] <= left[queue[head]]):
+            state = ends[joined]
+            if end_costs[joined] >= left[state]:
+                joined += 1
+                continue
+            left[state] = end_costs[joined]
+            way[state] = STOP
+            joined += 1
+        else:
+            state = queue[head]
+            head += 1
+        for edge in range(first[state], first[state + 1]):
+            source = sources[edge]
+            if bytes_[edge] != STOP and left[source] > left[state] + 1:
+                left[source] = left[state] + 1
+                way[source] = bytes_[edge]
+                queue[tail] = source
+                tail += 1

@@ -11,7 +11,6 @@ from guided.automata.byte_dfa import (
     ByteDfa,
     byte_dfa_from_dfa,
     byte_dfa_from_literals,
-    byte_dfa_from_rows,
 )
 from guided.automata.dfa import DEAD, Dfa, dfa_from_regular, length_dfa, product
 from guided.automata.regular import ANYTHING, Alternate, literal
@@ -96,13 +95,16 @@ def _quoted(content: ByteDfa) -> ByteDfa:
     """Put quotes around; inside, a raw quote never occurs but behind a backslash."""
     if not len(content):
         return content
-    inner = content.next[:, content.byte_class]  # [states, 256]
-    inner = np.where(inner == DEAD, DEAD, inner + 1)
-    count = len(content)
-    rows = np.full((count + 2, 256), DEAD, dtype=np.int32)
-    rows[1 : count + 1] = inner
-    rows[0, ord('"')] = 1
-    rows[1 : count + 1, ord('"')] = np.where(content.label != DEAD, count + 1, inner[:, ord('"')])
+    count, width = content.next.shape
+    quote, start, end = ord('"'), 0, count + 1
+    byte_class = content.byte_class.copy()
+    byte_class[quote] = width  # a class of its own
+    table = np.full((count + 2, width + 1), DEAD, dtype=np.int32)
+    inner = table[1:end]
+    inner[:, :width] = np.where(content.next == DEAD, DEAD, content.next + 1)
+    escaped = inner[:, content.byte_class[quote]]
+    inner[:, width] = np.where(content.label != DEAD, end, escaped)
+    table[start, width] = 1
     label = np.full(count + 2, DEAD, dtype=np.int32)
-    label[-1] = 0
-    return byte_dfa_from_rows(rows, label)
+    label[end] = 0
+    return ByteDfa(byte_class, table, label)
