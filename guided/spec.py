@@ -34,7 +34,7 @@ class JsonSchema:
 
     def digest(self) -> str:
         """Key under which the compiled form is cached."""
-        return "json_schema:" + hashlib.sha256(self.text.encode()).hexdigest()
+        return "json_schema:" + hashlib.sha256(self.text.encode(errors="surrogatepass")).hexdigest()
 
 
 Constraint: TypeAlias = JsonSchema | None

@@ -9,11 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.dfa import DEAD, Dfa
+from guided.automata.fuel import spend
 from guided.automata.reachability import coaccessible
 from guided.automata.utf8 import ByteRanges
+from guided.errors import LimitExceededError
 
-__all__ = ["ByteDfa", "byte_dfa_from_dfa", "byte_dfa_from_literals", "byte_dfa_from_rows"]
+__all__ = [
+    "MAX_BLOCK_CELLS",
+    "ByteDfa",
+    "byte_dfa_from_dfa",
+    "byte_dfa_from_literals",
+    "byte_dfa_from_rows",
+]
 
+MAX_BLOCK_CELLS = 8_000_000
 Spelling = Callable[[int, int], Iterator[ByteRanges]]
 
 
@@ -32,6 +41,11 @@ class ByteDfa:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the table, in bytes."""
+        return self.next.nbytes + self.label.nbytes + self.byte_class.nbytes
 
     def step(self, state: int, byte: int) -> int:
         """The state behind ``byte``, or DEAD."""
@@ -61,6 +75,7 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     """
     blocks: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = {}
     targets_of: list[list[int]] = []
+    spend(len(dfa) * len(dfa.classes))
     for state in range(len(dfa)):
         key, targets = _moves(dfa, state)
         blocks.setdefault(key, []).append(state)
@@ -72,6 +87,13 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
     width = len(representative)
 
     count = len(dfa)
+    cells = sum(len(templates[key]) * len(states) for key, states in blocks.items()) * width
+    if cells > MAX_BLOCK_CELLS:
+        raise LimitExceededError(
+            f"its automaton over bytes needs {cells} cells, more than {MAX_BLOCK_CELLS}",
+            limit=MAX_BLOCK_CELLS,
+            hint="lower the bound on the length",
+        )
     tables = [np.full((count, width), DEAD, dtype=np.int32)]
     used = count
     for key, states in blocks.items():
@@ -82,6 +104,7 @@ def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = (
         base = used + np.arange(len(states), dtype=np.int32) * (nodes - 1)
         # Node 0 of a copy is the state itself; the others are appended behind all states.
         inner = np.where(template > 0, template - 1, 0)[None] + base[:, None, None]
+        inner = inner.astype(np.int32)
         rows = np.where(template[None] > 0, inner, DEAD)
         to_target = template <= _FIRST_SLOT
         if to_target.any():
@@ -108,6 +131,7 @@ def byte_dfa_from_literals(
     for text, label in literals:
         if any(byte in missing for byte in text):
             continue
+        spend(len(text))
         node = 0
         for byte in text:
             node = children[node].setdefault(byte, len(children))

@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import ANY, EMPTY, MAX_CODE_POINT, CodePoints
+from guided.automata.fuel import spend
 from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.reachability import coaccessible, reachable
 from guided.automata.regular import Regular
 from guided.errors import LimitExceededError
 
-__all__ = ["DEAD", "MAX_DFA_STATES", "Dfa", "dfa_from_regular", "length_dfa", "product"]
+__all__ = ["DEAD", "MAX_DFA_STATES", "Dfa", "crawl", "dfa_from_regular", "length_dfa", "product"]
 
 DEAD = -1
 MAX_DFA_STATES = 50_000
@@ -71,7 +72,7 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
     if search:
         classes = _partition((*classes, ANY))
     subsets = _Subsets(nfa, classes, search=search)
-    return _crawled(classes, subsets.first, subsets.step, subsets.accepts)
+    return crawl(classes, subsets.first, subsets.step, subsets.accepts)
 
 
 _Subset: TypeAlias = tuple[frozenset[int], bool]
@@ -126,6 +127,7 @@ class _Subsets:
                 if target not in seen:
                     seen.add(target)
                     stack.append(target)
+        spend(len(seen))
         return frozenset(seen)
 
 
@@ -163,13 +165,13 @@ def product(left: Dfa, right: Dfa, accept: Callable[[bool, bool], bool]) -> Dfa:
         return accept(a != DEAD and bool(left.accepting[a]), b != DEAD and bool(right.accepting[b]))
 
     first = (0 if len(left) else DEAD, 0 if len(right) else DEAD)
-    return _crawled(classes, first, step, accepts)
+    return crawl(classes, first, step, accepts)
 
 
 _State = TypeVar("_State", bound=Hashable)
 
 
-def _crawled(
+def crawl(
     classes: tuple[CodePoints, ...],
     first: _State,
     step: Callable[[_State, int], _State | None],
@@ -180,6 +182,7 @@ def _crawled(
     queue = [first]
     rows: list[list[int]] = []
     for state in queue:
+        spend(len(classes))
         row = []
         for index in range(len(classes)):
             reached = step(state, index)
@@ -218,6 +221,7 @@ def _partition(sets: Iterable[CodePoints]) -> tuple[CodePoints, ...]:
     position = {low: i for i, low in enumerate(edges)}
     for number, chars in enumerate(distinct):
         for low, high in chars.ranges:
+            spend(position[high + 1] - position[low])
             for index in range(position[low], position[high + 1]):
                 signature[edges[index]].append(number)
     grouped: dict[tuple[int, ...], list[tuple[int, int]]] = {}

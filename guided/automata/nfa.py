@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from guided.automata.codepoints import CodePoints
+from guided.automata.fuel import spend
 from guided.automata.regular import Alternate, Chars, Concat, End, Regular, Repeat, Start
 from guided.errors import LimitExceededError
 
@@ -29,6 +30,7 @@ class Nfa:
 
     def add_state(self) -> int:
         """A new state without moves; raises LimitExceededError past MAX_NFA_STATES."""
+        spend(1)
         if len(self.moves) >= MAX_NFA_STATES:
             raise LimitExceededError(
                 f"the expression needs more than {MAX_NFA_STATES} states",
@@ -81,6 +83,7 @@ def _build(nfa: Nfa, node: Regular, start: int) -> int:
 def _build_repeat(nfa: Nfa, item: Regular, low: int, high: int | None, start: int) -> int:
     # x{2,4} -> x x (x (x)?)?      x{2,} -> x x x*
     for _ in range(low):
+        spend(1)
         start = _build(nfa, item, start)
     end = nfa.add_state()
     if high is None:
@@ -90,6 +93,7 @@ def _build_repeat(nfa: Nfa, item: Regular, low: int, high: int | None, start: in
         nfa.empties[loop].append(end)
         return end
     for _ in range(high - low):
+        spend(1)
         nfa.empties[start].append(end)
         # A state of its own: the item may loop back to where it began.
         entry = nfa.add_state()

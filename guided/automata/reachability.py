@@ -61,7 +61,7 @@ def _flood_backward(first, sources, live):  # type: ignore[no-untyped-def]
             source = sources[edge]
             if not live[source]:
                 live[source] = True
-                stack.append(np.int64(source))
+                stack.append(int(source))
 
 
 @njit(cache=True)

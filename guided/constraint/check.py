@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from guided.automata.fuel import limited_work
+from guided.constraint.limits import ConstraintLimits
 from guided.frontends.json_schema import Verdict, lower_json_schema
 from guided.recognizer.json_machine import JsonMachine
 
@@ -26,6 +28,9 @@ def check(schema: str) -> SchemaReport:
     Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
     LimitExceededError, each naming the place by its JSON pointer.
     """
-    lowered = lower_json_schema(schema)
-    machine = JsonMachine(lowered.grammar)
+    limits = ConstraintLimits()
+    with limited_work(limits.compile_work):
+        lowered = lower_json_schema(schema)
+        machine = JsonMachine(lowered.grammar, limits=limits.recognizer)
+        machine.check_room()
     return SchemaReport(lowered.verdicts, machine.shortest_end(machine.start).decode())

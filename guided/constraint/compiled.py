@@ -69,8 +69,9 @@ class CompiledConstraint:
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""
-        if state.key is None:
+        if self.machine.table.role[state.row] != IN_KEY:
             return []
+        assert state.key is not None, state
         tokens: list[int] = []
         for key in self.machine.free_keys(state):
             if key.startswith(state.key):

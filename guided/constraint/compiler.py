@@ -6,6 +6,7 @@ import threading
 
 from cachetools import LRUCache
 
+from guided.automata.fuel import limited_work
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.free_text import FreeText
 from guided.constraint.limits import ConstraintLimits
@@ -13,12 +14,16 @@ from guided.constraint.matcher import Matcher
 from guided.constraint.walk_cache import WalkCache
 from guided.errors import UnsatisfiableError
 from guided.frontends.json_schema import lower_json_schema
+from guided.grammar.json_grammar import JsonGrammar
 from guided.recognizer.json_machine import JsonMachine
 from guided.spec import Constraint, JsonSchema
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["ConstraintCompiler"]
+
+_FULL_ENOUGH = 0.25
+"""New answers begin on a new machine when the old one has grown to this share of its limits."""
 
 
 class ConstraintCompiler:
@@ -45,17 +50,24 @@ class ConstraintCompiler:
         key = constraint.digest()
         with self._lock:
             compiled = self._compiled.get(key)
-        if compiled is None:
+        # A machine only grows, and a popular one would fill up: answers under way keep the old one.
+        if compiled is None or compiled.machine.fullness > _FULL_ENOUGH:
             compiled = self._compile(constraint)
             with self._lock:
                 self._compiled[key] = compiled
         return compiled
 
     def _compile(self, constraint: JsonSchema) -> CompiledConstraint:
-        grammar = lower_json_schema(constraint.text).grammar
-        missing = self.binding.vocabulary.missing_bytes
+        with limited_work(self.limits.compile_work):
+            machine = self._build(lower_json_schema(constraint.text).grammar)
+            machine.check_room()
+        return CompiledConstraint(machine, self.binding, self._walks)
+
+    def _build(self, grammar: JsonGrammar) -> JsonMachine:
         try:
-            machine = JsonMachine(grammar, missing, self.limits.recognizer)
+            return JsonMachine(
+                grammar, self.binding.vocabulary.missing_bytes, self.limits.recognizer
+            )
         except UnsatisfiableError:
             # Tell apart what no text satisfies from what this vocabulary cannot spell.
             JsonMachine(grammar, limits=self.limits.recognizer)
@@ -63,4 +75,3 @@ class ConstraintCompiler:
                 "every document needs bytes for which the model has no token",
                 hint="use a model whose tokenizer covers all bytes",
             ) from None
-        return CompiledConstraint(machine, self.binding, self._walks)

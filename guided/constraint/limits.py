@@ -13,6 +13,8 @@ __all__ = ["ConstraintLimits"]
 class ConstraintLimits:
     """Bounds on the memory of all constraints of one vocabulary together."""
 
+    compile_work: int = 6_000_000
+    """Steps of compiling one constraint, each about a microsecond."""
     max_compiled: int = 64
     """Compiled constraints kept for the next request; those in use live on beyond it."""
     max_mask_bytes: int = 256 * 2**20

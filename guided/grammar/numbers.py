@@ -7,168 +7,109 @@ only before a number that is not zero. Trailing zeros of a fraction are free: a 
 
 from __future__ import annotations
 
+import functools
+import operator
 from decimal import Decimal
+from typing import TypeAlias
 
 import numpy as np
 
 from guided.automata.codepoints import CodePoints
-from guided.automata.dfa import DEAD, MAX_DFA_STATES, Dfa, dfa_from_regular, product
-from guided.automata.regular import (
-    EPSILON,
-    NOTHING,
-    Alternate,
-    Chars,
-    Concat,
-    Regular,
-    Repeat,
-    literal,
-    optional,
-)
+from guided.automata.dfa import DEAD, MAX_DFA_STATES, Dfa, crawl, product
 from guided.errors import LimitExceededError
 from guided.grammar.json_grammar import Bound, NumberShape
 
-__all__ = ["number_dfa"]
+__all__ = ["number_dfa", "number_text"]
 
-
-def _digits(low: int, high: int) -> Regular:
-    return Chars(CodePoints.of([(0x30 + low, 0x30 + high)]) if low <= high else CodePoints(()))
-
-
-_DIGIT = _digits(0, 9)
-_ZEROS = Repeat(_digits(0, 0), 0, None)
-_WHOLE = Alternate((_digits(0, 0), Concat((_digits(1, 9), Repeat(_DIGIT, 0, None)))))
-_FRACTION = Concat((literal("."), Repeat(_DIGIT, 1, None)))
+_CHARACTERS = "-.0123456789"
+_CLASSES = tuple(CodePoints.single(character) for character in _CHARACTERS)
 
 
 def number_dfa(shape: NumberShape) -> Dfa:
     """The spellings of the numbers that ``shape`` allows; no states where it allows none."""
-    dfa = dfa_from_regular(_signed(shape.integer))
+    parts = [_spelled(shape.integer)]
     if shape.low is not None:
-        dfa = product(dfa, dfa_from_regular(_at_least(shape.low)), _both)
+        parts.append(_bounded(shape.low, is_low=True))
     if shape.high is not None:
-        dfa = product(dfa, dfa_from_regular(_at_most(shape.high)), _both)
+        parts.append(_bounded(shape.high, is_low=False))
     if shape.multiple_of is not None:
-        dfa = product(dfa, _multiples(shape.multiple_of), _both)
-    return dfa
+        parts.append(_multiples(shape.multiple_of))
+    return functools.reduce(lambda a, b: product(a, b, operator.and_), parts)
 
 
-def _both(left: bool, right: bool) -> bool:
-    return left and right
+def number_text(value: Decimal) -> str:
+    """The shortest spelling of a number, exact however many digits it has."""
+    text = format(value, "f")
+    if "." in text:
+        text = text.rstrip("0").removesuffix(".")
+    return "0" if text in ("-0", "") else text
 
 
-def _signed(integer: bool) -> Regular:
-    tail: Regular = EPSILON if integer else optional(_FRACTION)
-    positive = (
-        _whole_above("0")
-        if integer
-        else Alternate(
-            (
-                Concat((_whole_above("0"), tail)),
-                Concat((literal("0."), _fraction_above("", strict=True))),
-            )
-        )
-    )
-    return Alternate((Concat((_WHOLE, tail)), Concat((literal("-"), positive))))
+def _spelled(integer: bool) -> Dfa:
+    """The grammar of numbers alone."""
+
+    def step(state: _Spelling, index: int) -> _Spelling | None:
+        part, negative, zero = state
+        character = _CHARACTERS[index]
+        if character == "-":
+            return ("sign", True, True) if part == "start" else None
+        if character == ".":
+            behind_whole = part in ("zero", "digits") and not integer
+            return ("point", negative, zero) if behind_whole else None
+        zero = zero and character == "0"
+        if part in ("start", "sign"):
+            return ("zero" if zero else "digits", negative, zero)
+        if part == "zero":
+            return None
+        return ("digits" if part == "digits" else "fraction", negative, zero)
+
+    def accepts(state: _Spelling) -> bool:
+        part, negative, zero = state
+        return part in ("zero", "digits", "fraction") and not (negative and zero)
+
+    return crawl(_CLASSES, ("start", False, True), step, accepts)
 
 
-def _at_least(bound: Bound) -> Regular:
-    # Both sides are met with _signed, which leaves "-0" out and fractions where they belong.
-    if bound.value > 0 or (bound.value == 0 and bound.strict):
-        return _magnitude_at_least(bound.value, bound.strict)
-    negative = Concat((literal("-"), _magnitude_at_most(-bound.value, bound.strict)))
-    return Alternate((_magnitude_at_least(Decimal(0), False), negative))
+_Spelling: TypeAlias = tuple[str, bool, bool]
+"""The part being written, whether behind a sign, and whether all digits so far are zeros."""
+
+_Compared: TypeAlias = tuple[bool, str, int, int]
+"""Whether behind a sign; "whole", "longer" (more whole digits than the bound) or "fraction"; digits
+read of that part; and -1, 0 or 1 as the digits so far are below, equal to or above the bound's."""
 
 
-def _at_most(bound: Bound) -> Regular:
-    if bound.value < 0:
-        return Concat((literal("-"), _magnitude_at_least(-bound.value, bound.strict)))
-    negative = Concat((literal("-"), _magnitude_at_least(Decimal(0), False)))
-    return Alternate((negative, _magnitude_at_most(bound.value, bound.strict)))
+def _bounded(bound: Bound, *, is_low: bool) -> Dfa:
+    """Numbers on one side of a bound, spelled as ``_spelled`` allows; linear in its digits."""
+    whole, _, fraction = number_text(bound.value.copy_abs()).partition(".")
 
+    def step(state: _Compared, index: int) -> _Compared | None:
+        negative, part, count, sign = state
+        character = _CHARACTERS[index]
+        if character == "-":
+            return (True, "whole", 0, 0)
+        if character == ".":
+            return (negative, "fraction", 0, -1 if count < len(whole) else sign)
+        if part == "longer" or (part == "whole" and count == len(whole)):
+            return (negative, "longer", count, 1)
+        digits = whole if part == "whole" else fraction
+        if sign == 0:
+            due = digits[count] if count < len(digits) else "0"
+            sign = (character > due) - (character < due)
+        return (negative, part, min(count + 1, len(digits)), sign)
 
-def _parts(value: Decimal) -> tuple[str, str]:
-    whole, _, fraction = format(value, "f").partition(".")
-    return whole.lstrip("0") or "0", fraction.rstrip("0")
+    def accepts(state: _Compared) -> bool:
+        negative, part, count, sign = state
+        if negative != (bound.value < 0):
+            order = -1 if negative else 1
+        else:
+            if part == "whole" and count < len(whole):
+                sign = -1
+            elif sign == 0 and fraction[count if part == "fraction" else 0 :]:
+                sign = -1  # digits of the bound are left, and not all of them are zeros
+            order = -sign if negative else sign
+        return not bound.strict if order == 0 else (order > 0) == is_low
 
-
-def _magnitude_at_least(value: Decimal, strict: bool) -> Regular:
-    """Numbers without sign that are ``>= value >= 0``, ``> value`` if strict."""
-    whole, fraction = _parts(value)
-    above = Concat((_whole_above(whole), optional(_FRACTION)))
-    if fraction or strict:
-        same = Concat((literal(whole), literal("."), _fraction_above(fraction, strict=strict)))
-    else:
-        same = Concat((literal(whole), optional(_FRACTION)))
-    return Alternate((above, same))
-
-
-def _magnitude_at_most(value: Decimal, strict: bool) -> Regular:
-    """Numbers without sign that are ``<= value``, ``< value`` if strict; ``value >= 0``."""
-    whole, fraction = _parts(value)
-    below = Concat((_whole_below(whole), optional(_FRACTION)))
-    same = Concat((literal(whole), literal("."), _fraction_below(fraction, strict=strict)))
-    options: list[Regular] = [below, same]
-    if fraction or not strict:
-        options.append(literal(whole))
-    return Alternate(tuple(options))
-
-
-def _whole_above(whole: str) -> Regular:
-    """Whole numbers above ``whole``: a digit more, or a first digit that is greater."""
-    longer = Concat((_digits(1, 9), Repeat(_DIGIT, len(whole), None)))
-    same_length = tuple(
-        Concat(
-            (
-                literal(whole[:i]),
-                _digits(int(digit) + 1, 9),
-                Repeat(_DIGIT, len(whole) - i - 1, len(whole) - i - 1),
-            )
-        )
-        for i, digit in enumerate(whole)
-    )
-    return Alternate((longer, *same_length))
-
-
-def _whole_below(whole: str) -> Regular:
-    """Whole numbers below ``whole``: fewer digits, or a first digit that is smaller."""
-    shorter = [
-        Concat((_digits(1 if length > 1 else 0, 9), Repeat(_DIGIT, length - 1, length - 1)))
-        for length in range(1, len(whole))
-    ]
-    same_length = [
-        Concat(
-            (
-                literal(whole[:i]),
-                _digits(1 if i == 0 and len(whole) > 1 else 0, int(digit) - 1),
-                Repeat(_DIGIT, len(whole) - i - 1, len(whole) - i - 1),
-            )
-        )
-        for i, digit in enumerate(whole)
-    ]
-    return Alternate((*shorter, *same_length))
-
-
-def _fraction_above(fraction: str, *, strict: bool) -> Regular:
-    """Digits behind the point of numbers ``>= 0.fraction``, ``>`` if strict."""
-    if not fraction:
-        any_digits = Repeat(_DIGIT, 0, None)
-        return Concat((_ZEROS, _digits(1, 9), any_digits)) if strict else any_digits
-    digit = int(fraction[0])
-    greater = Concat((_digits(digit + 1, 9), Repeat(_DIGIT, 0, None)))
-    same = Concat((_digits(digit, digit), _fraction_above(fraction[1:], strict=strict)))
-    return Alternate((greater, same))
-
-
-def _fraction_below(fraction: str, *, strict: bool) -> Regular:
-    """At least one digit behind the point of numbers ``<= 0.fraction``, ``<`` if strict."""
-    if not fraction:
-        return NOTHING if strict else Concat((_digits(0, 0), _ZEROS))
-    digit = int(fraction[0])
-    smaller = Concat((_digits(0, digit - 1), Repeat(_DIGIT, 0, None)))
-    rest = _fraction_below(fraction[1:], strict=strict)
-    # To end here is to be smaller as long as digits of the bound remain: they are not all zeros.
-    same = rest if strict and len(fraction) == 1 else optional(rest)
-    return Alternate((smaller, Concat((_digits(digit, digit), same))))
+    return crawl(_CLASSES, (False, "whole", 0, 0), step, accepts)
 
 
 def _multiples(divisor: int) -> Dfa:

@@ -101,9 +101,8 @@ class Contexts:
         return number
 
     def keys(self, keys: int) -> Iterator[bytes]:
-        """The keys of a set, the latest first."""
-        assert keys != UNKNOWN_KEYS, "an unknown set cannot be listed"
-        while keys != NO_KEYS:
+        """The keys of a set, the latest first; none are known of an unknown one."""
+        while keys not in (NO_KEYS, UNKNOWN_KEYS):
             keys, key = self._key_sets[keys]
             yield key
 

@@ -84,7 +84,7 @@ class JsonMachine:
             key = b"" if key is None else key + bytes((byte,))
         elif role == KEY_CLOSED:
             keys = self._object_frame(context).keys
-            if keys != UNKNOWN_KEYS and any(key == taken for taken in self.contexts.keys(keys)):
+            if any(key == taken for taken in self.contexts.keys(keys)):
                 return None
         elif self.table.exits[target]:
             return State(*self._settle(context, target, key))
@@ -122,19 +122,23 @@ class JsonMachine:
         """The free keys that the innermost object already has, the latest first."""
         return self.contexts.keys(self._object_frame(state.context).keys)
 
+    @property
+    def fullness(self) -> float:
+        """The share of its limits that the machine has grown to; it never shrinks."""
+        return max(
+            self.table.num_cells / self.table.max_cells,
+            len(self.contexts) / self.contexts.max_contexts,
+        )
+
     def check_room(self) -> None:
-        """Raise LimitExceededError when too little room is left to end the document safely."""
-        if 2 * self.table.num_cells > self.table.max_cells:
+        """Raise LimitExceededError when the rest of the limits is needed to end documents."""
+        if self.fullness > 0.5:
             raise LimitExceededError(
-                f"the recogniser grew to {self.table.num_cells} cells, half of its limit",
+                f"the recogniser has {self.table.num_cells} cells and {len(self.contexts)} contexts"
+                f" and may have half of {self.table.max_cells} and {self.contexts.max_contexts}",
                 limit=self.table.max_cells,
                 field="constraint",
-            )
-        if 2 * len(self.contexts) > self.contexts.max_contexts:
-            raise LimitExceededError(
-                f"the recogniser grew to {len(self.contexts)} contexts, half of its limit",
-                limit=self.contexts.max_contexts,
-                field="constraint",
+                hint="ask for less at once: shorter strings, smaller lists, fewer members",
             )
 
     # --- joints ---------------------------------------------------------------------------
@@ -256,10 +260,10 @@ class JsonMachine:
             reached = self.step(state, way)
             assert reached is not None, (state, way)
             state = reached
-        for more in (b"", *(b"%d" % number for number in range(1000))):
-            if self.advance(state, more + b'"') is not None:
-                return bytes(text) + more + b'"'
-        raise AssertionError(f"a thousand keys that begin with {state.key!r} are taken")
+        more, number = b"", sum(1 for _ in self.free_keys(state))
+        while self.advance(state, more + b'"') is None:
+            more, number = b"%d" % number, number + 1
+        return bytes(text) + more + b'"'
 
     def _tail(self, context: int) -> int:
         """Bytes at most from the end of the value in ``context`` to the end of the document."""

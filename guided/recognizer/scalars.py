@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+import json
+import operator
+import threading
+from collections.abc import Collection, Hashable
 
 import numpy as np
+from cachetools import LRUCache, cached
 
 from guided.automata.byte_dfa import (
     ByteDfa,
@@ -16,36 +20,43 @@ from guided.automata.dfa import DEAD, Dfa, dfa_from_regular, length_dfa, product
 from guided.automata.regular import ANYTHING, Alternate, literal
 from guided.automata.utf8 import json_string_sequences, utf8_sequences
 from guided.grammar.json_grammar import NumberShape, StringShape
-from guided.grammar.numbers import number_dfa
+from guided.grammar.numbers import number_dfa, number_text
 
 __all__ = ["json_key", "number_block", "string_block", "string_content"]
 
-_CACHED_BLOCKS = 256
+MAX_CACHED_BYTES = 64 * 2**20
+_blocks: LRUCache[Hashable, ByteDfa] = LRUCache(MAX_CACHED_BYTES, getsizeof=lambda b: b.nbytes)
+_lock = threading.Lock()
 
 
 def json_key(text: str) -> bytes:
     """The canonical spelling of a string in JSON, quotes included."""
-    content = b"".join(
-        bytes(low for low, _ in next(json_string_sequences(ord(character), ord(character))))
-        for character in text
-    )
-    return b'"' + content + b'"'
+    return json.dumps(text, ensure_ascii=False).encode()
 
 
-@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+@cached(_blocks, lock=_lock)
 def string_block(shapes: tuple[StringShape, ...], missing: frozenset[int]) -> ByteDfa:
-    """JSON strings, quotes included, that one of the shapes allows."""
+    """JSON strings, quotes included, that one of the shapes allows.
+
+    Kept for other schemas. Raises LimitExceededError for an automaton that grows too large.
+    """
     if all(shape.choices is not None for shape in shapes):
         choices = {text for shape in shapes for text in _allowed_choices(shape)}
         return byte_dfa_from_literals(((json_key(text), 0) for text in sorted(choices)), missing)
-    dfa = functools.reduce(lambda a, b: product(a, b, _either), map(_content_dfa, shapes))
+    dfa = functools.reduce(lambda a, b: product(a, b, operator.or_), map(_content_dfa, shapes))
     return _quoted(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
 
 
-@functools.lru_cache(maxsize=_CACHED_BLOCKS)
+@cached(_blocks, lock=_lock)
 def number_block(shapes: tuple[NumberShape, ...], missing: frozenset[int]) -> ByteDfa:
-    """JSON numbers that one of the shapes allows."""
-    dfa = functools.reduce(lambda a, b: product(a, b, _either), map(_number_dfa, shapes))
+    """JSON numbers that one of the shapes allows.
+
+    Kept for other schemas. Raises LimitExceededError for an automaton that grows too large.
+    """
+    if all(shape.choices is not None for shape in shapes):
+        texts = {number_text(value) for shape in shapes for value in shape.choices or ()}
+        return byte_dfa_from_literals(((text.encode(), 0) for text in sorted(texts)), missing)
+    dfa = functools.reduce(lambda a, b: product(a, b, operator.or_), map(_number_dfa, shapes))
     return byte_dfa_from_dfa(dfa, utf8_sequences, missing)
 
 
@@ -55,19 +66,11 @@ def string_content(missing: frozenset[int]) -> ByteDfa:
     return byte_dfa_from_dfa(dfa_from_regular(ANYTHING), json_string_sequences, missing)
 
 
-def _either(left: bool, right: bool) -> bool:
-    return left or right
-
-
-def _both(left: bool, right: bool) -> bool:
-    return left and right
-
-
 def _patterns_dfa(shape: StringShape) -> Dfa:
     parts = [dfa_from_regular(pattern, search=True) for pattern in shape.patterns]
     if shape.min_length or shape.max_length is not None or not parts:
         parts.append(length_dfa(shape.min_length, shape.max_length))
-    return functools.reduce(lambda a, b: product(a, b, _both), parts)
+    return functools.reduce(lambda a, b: product(a, b, operator.and_), parts)
 
 
 def _content_dfa(shape: StringShape) -> Dfa:
@@ -87,8 +90,8 @@ def _allowed_choices(shape: StringShape) -> Collection[str]:
 def _number_dfa(shape: NumberShape) -> Dfa:
     if shape.choices is None:
         return number_dfa(shape)
-    spelled = (format(value.normalize() + 0, "f") for value in shape.choices)
-    return dfa_from_regular(Alternate(tuple(literal(text) for text in spelled)))
+    texts = map(number_text, shape.choices)
+    return dfa_from_regular(Alternate(tuple(literal(text) for text in texts)))
 
 
 def _quoted(content: ByteDfa) -> ByteDfa:

@@ -9,8 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from guided.automata.byte_dfa import ByteDfa
+from guided.automata.fuel import spend
 from guided.automata.shortest import STOP, shortest_ways
-from guided.grammar.json_grammar import ArrayShape, JsonGrammar, ObjectShape, ValueShape
+from guided.errors import LimitExceededError
+from guided.grammar.json_grammar import (
+    ArrayShape,
+    JsonGrammar,
+    NumberShape,
+    ObjectShape,
+    StringShape,
+    ValueShape,
+)
 from guided.recognizer.scalars import json_key, number_block, string_block
 
 __all__ = [
@@ -25,8 +34,12 @@ __all__ = [
 MAX_SHORTEST_BYTES = 100_000
 """Shapes whose shortest text is longer count as empty."""
 IMPOSSIBLE = MAX_SHORTEST_BYTES + 1
-NEW_KEY_BYTES = 5
-"""Upper bound on a free key that is not taken yet, quotes included."""
+NEW_KEY_BYTES = 12
+"""Upper bound on a free key that is not taken yet, quotes included: a number of ten digits."""
+
+_PLAIN_NUMBERS = frozenset({NumberShape(integer=True), NumberShape(integer=False)})
+_PLAIN_STRING = StringShape()
+"""Where one of these is among the alternatives, no automaton is needed to find the shortest."""
 
 Part = bytes | int
 """A piece of a text: bytes, or the number of a shape to be spelled out."""
@@ -40,8 +53,11 @@ class ShortestValues:
         self.missing = missing
         self.is_cut_short = False
         """Whether a shape counts as empty only because its texts are too long."""
-        self._scalars = [self._scalar(shape) for shape in grammar.shapes]
-        self.length = [IMPOSSIBLE if text is None else len(text) for text in self._scalars]
+        self._scalars = [self._scalar(number) for number in range(len(grammar.shapes))]
+        self.length = [
+            IMPOSSIBLE if text is None else self._bounded_length(len(text))
+            for text in self._scalars
+        ]
         users: list[set[int]] = [set() for _ in grammar.shapes]
         for number, shape in enumerate(grammar.shapes):
             for needed in _needed(shape):
@@ -116,25 +132,54 @@ class ShortestValues:
         """Bytes of the parts at most; IMPOSSIBLE where a shape among them has no value."""
         total = 0
         for part in parts:
+            spend(1)
             if isinstance(part, int):
                 if self.length[part] == IMPOSSIBLE:
                     return IMPOSSIBLE
                 total += self.length[part]
             else:
                 total += len(part) + (NEW_KEY_BYTES - 2 if part.endswith(b'"":') else 0)
-            if total >= IMPOSSIBLE:
-                self.is_cut_short = True
-                return IMPOSSIBLE
-        return total
+            if total > MAX_SHORTEST_BYTES:
+                break
+        return self._bounded_length(total)
 
-    def _scalar(self, shape: ValueShape) -> bytes | None:
+    def _bounded_length(self, length: int) -> int:
+        """The length, or IMPOSSIBLE past the bound, which is then remembered."""
+        if length > MAX_SHORTEST_BYTES:
+            self.is_cut_short = True
+            return IMPOSSIBLE
+        return length
+
+    def _scalar(self, number: int) -> bytes | None:
+        """The shortest scalar that the shape allows."""
+        shape = self.grammar.shapes[number]
         texts = [b"null"] if shape.null else []
         texts += [b"true" if value else b"false" for value in shape.booleans]
-        if shape.numbers:
-            texts += _shortest_text(number_block(shape.numbers, self.missing))
-        if shape.strings:
-            texts += _shortest_text(string_block(shape.strings, self.missing))
+        if _PLAIN_NUMBERS.intersection(shape.numbers):
+            texts.append(b"0")
+        elif _PLAIN_STRING in shape.strings:
+            texts.append(b'""')
+        else:
+            texts += self._shortest_of_blocks(number)
         return min(texts, key=lambda text: (len(text), text), default=None)
+
+    def _shortest_of_blocks(self, number: int) -> list[bytes]:
+        shape = self.grammar.shapes[number]
+        texts = []
+        try:
+            if shape.numbers:
+                texts += _shortest_text(number_block(shape.numbers, self.missing))
+            if shape.strings:
+                texts += _shortest_text(string_block(shape.strings, self.missing))
+        except LimitExceededError as error:
+            raise LimitExceededError(
+                error.message,
+                limit=error.limit,
+                field="constraint",
+                pointer=self.grammar.pointers[number],
+                hint=error.hint,
+            ) from error
+        return texts
 
     def _object(self, shape: ValueShape) -> int:
         if shape.object is None:
@@ -142,13 +187,15 @@ class ShortestValues:
         for named in shape.object.properties:
             if named.required and not self.spellable(named.name):
                 return IMPOSSIBLE
-        return min(2 + self.parts_length(self.members(shape.object, -1, 0)), IMPOSSIBLE)
+        inside = self.parts_length(self.members(shape.object, -1, 0))
+        return inside if inside == IMPOSSIBLE else self._bounded_length(2 + inside)
 
     def _array(self, shape: ValueShape) -> int:
         array = shape.array
         if array is None or not _has_items(array):
             return IMPOSSIBLE
-        return min(2 + self.parts_length(self.items(array, 0)), IMPOSSIBLE)
+        inside = self.parts_length(self.items(array, 0))
+        return inside if inside == IMPOSSIBLE else self._bounded_length(2 + inside)
 
     def _parts(self, number: int) -> Iterator[Part]:
         shape, length = self.grammar.shapes[number], self.length[number]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.frontends.json_schema.forms import check_forms
 from guided.frontends.json_schema.keywords import (
     ANNOTATIONS,
     APPLICATORS,
@@ -123,11 +124,6 @@ class _Lowering:
         if keyword == "$ref":
             yield self._referenced(value, here)
             return
-        if not isinstance(value, list) or not value:
-            raise InvalidConstraintError(
-                f"{keyword} is a list of at least one schema, not {json_text(value)[:40]}",
-                pointer=here,
-            )
         if keyword == "allOf" and len(value) > 1:
             raise UnsupportedFeatureError(
                 f"allOf joins {len(value)} schemas",
@@ -137,10 +133,8 @@ class _Lowering:
         for index, schema in enumerate(value):
             yield self.locate(child(here, index), schema)
 
-    def _referenced(self, reference: Json, pointer: str) -> int:
+    def _referenced(self, reference: str, pointer: str) -> int:
         """The location that a reference inside the document names (RFC 6901, section 6)."""
-        if not isinstance(reference, str):
-            raise InvalidConstraintError("$ref is a string", pointer=pointer)
         path = unquote(reference.removeprefix("#"))
         if not reference.startswith("#") or (path and not path.startswith("/")):
             raise UnsupportedFeatureError(
@@ -150,6 +144,12 @@ class _Lowering:
             )
         target = self.document
         for token in path.split("/")[1:]:
+            if isinstance(target, dict) and isinstance(target.get("$id"), str):
+                raise UnsupportedFeatureError(
+                    f"$ref {reference!r} leads through a schema with an $id of its own",
+                    pointer=pointer,
+                    hint="refer to places outside of it only",
+                )
             name = token.replace("~1", "/").replace("~0", "~")
             if isinstance(target, dict) and name in target:
                 target = target[name]
@@ -164,6 +164,7 @@ class _Lowering:
 
     def _judge(self, schema: dict[str, Json], pointer: str) -> None:
         """Note what becomes of each keyword; raise for the first that cannot be enforced."""
+        check_forms(schema, pointer)
         for keyword, value in schema.items():
             here = child(pointer, keyword)
             if keyword in UNSUPPORTED and not (keyword == "uniqueItems" and value is False):

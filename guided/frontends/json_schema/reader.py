@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from decimal import Decimal
 from typing import Any, NoReturn, TypeAlias
 
 from guided.errors import InvalidConstraintError, LimitExceededError
 
-__all__ = ["MAX_SCHEMA_BYTES", "Json", "child", "json_text", "read_schema"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_NUMBER_DIGITS",
+    "MAX_SCHEMA_BYTES",
+    "Json",
+    "child",
+    "json_text",
+    "read_schema",
+]
 
 MAX_SCHEMA_BYTES = 1_000_000
+MAX_DEPTH = 200
+MAX_NUMBER_DIGITS = 400
 
 Json: TypeAlias = Any
 """A parsed JSON value: dict, list, str, bool, None, int or Decimal."""
@@ -19,20 +31,18 @@ Json: TypeAlias = Any
 def read_schema(text: str) -> Json:
     """Parse a schema; numbers that are not integers become Decimal.
 
-    Raises InvalidConstraintError for text that is no JSON, that names a member twice or that is
-    neither an object nor a boolean, and LimitExceededError past MAX_SCHEMA_BYTES.
+    Raises InvalidConstraintError for text that is no JSON, that names a member twice, that holds
+    half a surrogate pair or that is neither an object nor a boolean, and LimitExceededError for
+    what is too large, nested too deeply, or a number of too many digits.
     """
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_SCHEMA_BYTES:
-        raise LimitExceededError(
-            f"the schema has {size} bytes, more than {MAX_SCHEMA_BYTES}",
-            limit=MAX_SCHEMA_BYTES,
-            field="constraint",
-        )
+        raise _too_much(f"the schema has {size} bytes, more than", MAX_SCHEMA_BYTES)
     try:
         schema = json.loads(
             text,
-            parse_float=Decimal,
+            parse_int=_whole_number,
+            parse_float=_number,
             parse_constant=_refuse_constant,
             object_pairs_hook=_object_without_duplicates,
         )
@@ -42,13 +52,8 @@ def read_schema(text: str) -> Json:
             position=error.pos,
         ) from error
     except RecursionError as error:
-        raise LimitExceededError(
-            "the schema is nested too deeply to be read", limit=1000, field="constraint"
-        ) from error
-    except ValueError as error:  # an integer of more digits than Python converts
-        raise LimitExceededError(
-            "the schema holds a number of more than 4300 digits", limit=4300, field="constraint"
-        ) from error
+        raise _too_much("the schema is nested deeper than", MAX_DEPTH) from error
+    _check_values(schema)
     if not isinstance(schema, dict | bool):
         raise InvalidConstraintError(
             f"a schema is an object or a boolean, not {json_text(schema)[:40]}", pointer=""
@@ -75,6 +80,44 @@ def json_text(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def _too_much(what: str, limit: int) -> LimitExceededError:
+    return LimitExceededError(f"{what} {limit}", limit=limit, field="constraint")
+
+
+def _check_values(schema: Json) -> None:
+    """Bound the depth, and refuse strings that no UTF-8 text can hold."""
+    stack = [(schema, 1)]
+    while stack:
+        value, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            raise _too_much("the schema is nested deeper than", MAX_DEPTH)
+        if isinstance(value, dict):
+            stack += ((item, depth + 1) for pair in value.items() for item in pair)
+        elif isinstance(value, list):
+            stack += ((item, depth + 1) for item in value)
+        elif isinstance(value, str) and _HALF_PAIR.search(value):
+            raise InvalidConstraintError(
+                f"the string {value[:40]!r} holds half of a surrogate pair, which no text can"
+            )
+
+
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > MAX_NUMBER_DIGITS:
+        raise _too_much(f"the number {text[:20]}… has more digits than", MAX_NUMBER_DIGITS)
+    return int(text)
+
+
+def _number(text: str) -> Decimal:
+    digits, _, exponent = text.lower().partition("e")
+    shift = 0 if not exponent else abs(int(exponent)) if len(exponent) < 6 else MAX_NUMBER_DIGITS
+    if len(digits) + shift > MAX_NUMBER_DIGITS:
+        raise _too_much(f"the number {text[:20]}… has more digits than", MAX_NUMBER_DIGITS)
+    return Decimal(text)
+
+
 def _refuse_constant(name: str) -> NoReturn:
     raise InvalidConstraintError(f"the schema holds {name}, which is no JSON number")
 
@@ -82,8 +125,7 @@ def _refuse_constant(name: str) -> NoReturn:
 def _object_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, count in Counter(n for n, _ in pairs).items() if count > 1)
         raise InvalidConstraintError(
             f"an object of the schema names the member {twice!r} twice",
             hint="keep one of the two",

@@ -6,15 +6,16 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from guided.automata.regular import Regular
-from guided.errors import InvalidConstraintError, UnsupportedFeatureError
+from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.frontends.json_schema.formats import (
     ANNOTATED_FORMATS,
     NARROWED_FORMATS,
     format_regular,
     known_formats,
 )
+from guided.frontends.json_schema.forms import is_number
 from guided.frontends.json_schema.keywords import TYPES, Enforcement
-from guided.frontends.json_schema.reader import Json, child, json_text
+from guided.frontends.json_schema.reader import Json, child
 from guided.frontends.regex import parse_regex
 from guided.grammar.json_grammar import (
     ArrayShape,
@@ -26,7 +27,10 @@ from guided.grammar.json_grammar import (
     ValueShape,
 )
 
-__all__ = ["ValueReader"]
+__all__ = ["MAX_OWED_MEMBERS", "ValueReader"]
+
+MAX_OWED_MEMBERS = 300
+"""Members that an object may owe beyond its named ones: each needs a name of its own."""
 
 
 class ValueReader:
@@ -66,27 +70,19 @@ class ValueReader:
 
     def _types(self) -> tuple[str, ...]:
         value = self.schema.get("type", list(TYPES))
-        types = value if isinstance(value, list) else [value]
-        for name in types:
-            if name not in TYPES:
-                raise InvalidConstraintError(
-                    f"{json_text(name)} is no type",
-                    pointer=child(self.pointer, "type"),
-                    hint="one of " + ", ".join(TYPES),
-                )
-        return tuple(types)
+        return tuple(value) if isinstance(value, list) else (value,)
 
     # --- enum and const -------------------------------------------------------------------
 
     def _listed(self, types: tuple[str, ...]) -> ValueShape:
         """Scalars are chosen by value; a listed object or array becomes a shape of its own."""
-        values = self._list("enum") if "enum" in self.schema else [self.schema["const"]]
+        values = self.schema["enum"] if "enum" in self.schema else [self.schema["const"]]
         if "enum" in self.schema and "const" in self.schema:
             values = [value for value in values if _equal(value, self.schema["const"])]
         values = [value for value in values if _has_type(value, types)]
         if not values:
             self.remark("no listed value is of an allowed type")
-        numbers = tuple(Decimal(v) for v in values if _is_number(v))
+        numbers = tuple(Decimal(v) for v in values if is_number(v))
         strings = tuple(v for v in values if isinstance(v, str))
         containers = [v for v in values if isinstance(v, dict | list)]
         if len(containers) > 1:
@@ -109,7 +105,9 @@ class ValueReader:
         return ValueShape(
             null=any(value is None for value in values),
             booleans=frozenset(value for value in values if isinstance(value, bool)),
-            numbers=self._numbers(choices=numbers) if numbers else (),
+            numbers=self._numbers(integer="number" not in types, choices=numbers)
+            if numbers
+            else (),
             strings=self._strings(choices=strings) if strings else (),
             object=reader._object() if containers and isinstance(containers[0], dict) else None,
             array=reader._array() if containers and isinstance(containers[0], list) else None,
@@ -131,7 +129,7 @@ class ValueReader:
                 and (
                     high is None or value < high.value or (value == high.value and not high.strict)
                 )
-                and (divisor is None or value % divisor == 0)
+                and (divisor is None or (value == int(value) and int(value) % divisor == 0))
             )
             return (NumberShape(choices=kept),) if kept else ()
         if low is not None and high is not None and low.value > high.value:
@@ -147,11 +145,6 @@ class ValueReader:
         for name, strict in ((strict_keyword, True), (keyword, False)):
             if name in self.schema:
                 value = self.schema[name]
-                if not _is_number(value):
-                    raise InvalidConstraintError(
-                        f"{name} is a number, not {json_text(value)[:40]}",
-                        pointer=child(self.pointer, name),
-                    )
                 bounds.append(Bound(Decimal(value), strict))
         if len(bounds) < 2:
             return bounds[0] if bounds else None
@@ -166,10 +159,6 @@ class ValueReader:
         if value is None:
             return None
         at = child(self.pointer, "multipleOf")
-        if not _is_number(value) or value <= 0:
-            raise InvalidConstraintError(
-                f"multipleOf is a number above 0, not {json_text(value)[:40]}", pointer=at
-            )
         if value != int(value) or not integer:
             raise UnsupportedFeatureError(
                 "multipleOf is enforced for whole numbers of type integer only",
@@ -189,17 +178,13 @@ class ValueReader:
         patterns: list[Regular] = []
         if "pattern" in self.schema:
             at = child(self.pointer, "pattern")
-            if not isinstance(self.schema["pattern"], str):
-                raise InvalidConstraintError("pattern is a string", pointer=at)
             patterns.append(parse_regex(self.schema["pattern"], pointer=at))
         if "format" in self.schema:
             patterns += self._format(self.schema["format"])
         return (StringShape(tuple(patterns), low, high, choices),)
 
-    def _format(self, name: Json) -> list[Regular]:
+    def _format(self, name: str) -> list[Regular]:
         at = child(self.pointer, "format")
-        if not isinstance(name, str):
-            raise InvalidConstraintError("format is a string", pointer=at)
         regular = format_regular(name)
         if regular is not None:
             if name in NARROWED_FORMATS:
@@ -217,18 +202,8 @@ class ValueReader:
     # --- objects --------------------------------------------------------------------------
 
     def _object(self) -> ObjectShape | None:
-        named = self.schema.get("properties", {})
-        if not isinstance(named, dict):
-            raise InvalidConstraintError(
-                "properties is an object", pointer=child(self.pointer, "properties")
-            )
-        required = self._list("required") if "required" in self.schema else []
-        for index, name in enumerate(required):
-            if not isinstance(name, str):
-                raise InvalidConstraintError(
-                    f"required lists names, not {json_text(name)[:40]}",
-                    pointer=child(self.pointer, "required", index),
-                )
+        named: dict[str, Json] = self.schema.get("properties", {})
+        required = dict.fromkeys(self.schema.get("required", []))
         extra = self._extra()
         properties = [
             Property(
@@ -238,7 +213,7 @@ class ValueReader:
             )
             for name, schema in named.items()
         ]
-        for name in dict.fromkeys(required):
+        for name in required:
             if name not in named:
                 if extra is None:
                     self.remark(f"the required member {name!r} is not allowed")
@@ -260,6 +235,12 @@ class ValueReader:
             self.remark(f"minProperties ({low}) is greater than maxProperties ({high})")
             return None
         required = sum(named.required for named in properties)
+        if low > MAX_OWED_MEMBERS:
+            raise LimitExceededError(
+                f"minProperties ({low}) is above {MAX_OWED_MEMBERS}",
+                limit=MAX_OWED_MEMBERS,
+                pointer=child(self.pointer, "minProperties"),
+            )
         if not properties:
             if extra is None and low > 0:
                 self.remark(f"minProperties ({low}) asks for members, and none is allowed")
@@ -284,10 +265,9 @@ class ValueReader:
             return None
         prefix: tuple[int, ...] = ()
         if "prefixItems" in self.schema:
-            schemas = self._list("prefixItems")
             prefix = tuple(
                 self.locate(child(self.pointer, "prefixItems", index), schema)
-                for index, schema in enumerate(schemas)
+                for index, schema in enumerate(self.schema["prefixItems"])
             )
         items = self.schema.get("items", True)
         at = child(self.pointer, "items")
@@ -298,27 +278,8 @@ class ValueReader:
         rest = None if items is False else self.locate(at, items)
         return ArrayShape(prefix, rest, low, high)
 
-    # --- reading --------------------------------------------------------------------------
-
     def _count(self, keyword: str) -> int | None:
-        if keyword not in self.schema:
-            return None
-        value = self.schema[keyword]
-        if not _is_number(value) or value != int(value) or value < 0:
-            raise InvalidConstraintError(
-                f"{keyword} is a whole number from 0 on, not {json_text(value)[:40]}",
-                pointer=child(self.pointer, keyword),
-            )
-        return int(value)
-
-    def _list(self, keyword: str) -> list[Json]:
-        value = self.schema[keyword]
-        if not isinstance(value, list):
-            raise InvalidConstraintError(
-                f"{keyword} is a list, not {json_text(value)[:40]}",
-                pointer=child(self.pointer, keyword),
-            )
-        return value
+        return int(self.schema[keyword]) if keyword in self.schema else None
 
 
 _CONTAINER_KEYWORDS = frozenset(
@@ -336,13 +297,9 @@ _CONTAINER_KEYWORDS = frozenset(
 )
 
 
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | Decimal) and not isinstance(value, bool)
-
-
 def _equal(left: Json, right: Json) -> bool:
     """Equality of JSON values: numbers by value, and no boolean is a number."""
-    if _is_number(left) and _is_number(right):
+    if is_number(left) and is_number(right):
         return bool(left == right)
     if type(left) is not type(right):
         return False
@@ -358,7 +315,7 @@ def _has_type(value: Json, types: tuple[str, ...]) -> bool:
         return "null" in types
     if isinstance(value, bool):
         return "boolean" in types
-    if _is_number(value):
+    if is_number(value):
         return "number" in types or ("integer" in types and value == int(value))
     if isinstance(value, str):
         return "string" in types

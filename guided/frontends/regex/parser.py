@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from guided.automata.codepoints import EMPTY, MAX_CODE_POINT, CodePoints
+from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
 from guided.automata.regular import Alternate, Chars, Concat, End, Regular, Repeat, Start
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.frontends.regex.classes import DIGIT, LINE_END, SPACE, WORD, general_category
@@ -157,32 +157,39 @@ class _Parser:
         """Whether the text behind a brace is ``n}``, ``n,}`` or ``n,m}``."""
         end = self.text.find("}", self.position)
         low, comma, high = self.text[self.position : max(end, self.position)].partition(",")
+        if comma and not low and (not high or high.isdecimal()):
+            self.invalid("the bounds of a repeat begin with a number", self.position - 1)
         return low.isdecimal() and (not high or high.isdecimal()) and (bool(comma) or not high)
 
     def bounds(self, start: int) -> tuple[int, int | None]:
         end = self.text.index("}", self.position)
         first, comma, last = self.text[self.position : end].partition(",")
         self.position = end + 1
+        if max(len(first), len(last)) > len(str(MAX_REPEAT)):
+            raise self.repeats_too_often(max(first, last, key=len)[:20], start)
         low = int(first)
         high = None if comma and not last else int(last or first)
         if high is not None and high < low:
             self.invalid(f"the bounds {{{low},{high}}} are out of order", start)
         if max(low, high or 0) > MAX_REPEAT:
-            raise LimitExceededError(
-                f"the pattern repeats {max(low, high or 0)} times at character {start},"
-                f" more than {MAX_REPEAT}",
-                limit=MAX_REPEAT,
-                pointer=self.pointer,
-            )
+            raise self.repeats_too_often(str(max(low, high or 0)), start)
         return low, high
+
+    def repeats_too_often(self, times: str, start: int) -> LimitExceededError:
+        return LimitExceededError(
+            f"the pattern repeats {times} times at character {start}, more than {MAX_REPEAT}",
+            limit=MAX_REPEAT,
+            pointer=self.pointer,
+        )
 
     def bracket(self, start: int) -> CodePoints:
         negated = self.take("^")
-        chars = EMPTY
+        ranges: list[tuple[int, int]] = []
         while True:
             if self.position >= len(self.text):
                 self.invalid("unmatched '['", start)
             if self.take("]"):
+                chars = CodePoints.of(ranges)
                 return ~chars if negated else chars
             here = self.position
             low = self.class_atom()
@@ -197,7 +204,7 @@ class _Parser:
                 if first > last:
                     self.invalid(f"the range {chr(first)}-{chr(last)} is out of order", here)
                 low = CodePoints.of([(first, last)])
-            chars = chars | low
+            ranges += low.ranges
 
     def class_atom(self) -> CodePoints:
         start = self.position
