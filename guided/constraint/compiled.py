@@ -13,10 +13,10 @@ from guided.errors import TokenRejectedError
 from guided.recognizer.contexts import KNOWN, UNKNOWN
 from guided.recognizer.json_machine import JsonMachine, State
 from guided.recognizer.shortest_values import NEW_KEY_BYTES
-from guided.recognizer.table import IN_KEY
+from guided.recognizer.table import IN_KEY, PLAIN
 from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
-from guided.tokens.forced import CONTEXT_TOKENS, canonical_run
+from guided.tokens.forced import CONTEXT_TOKENS
 from guided.tokens.mask import Mask, clear, lone_token, tokens_of, with_tokens
 from guided.tokens.walk import Walk, walk_trie
 
@@ -111,10 +111,13 @@ class CompiledConstraint:
         return context >= 0 and self.machine.contexts.key_knowledge[context] != UNKNOWN
 
     def _place_fits(self, context: int, row: int, budget: int) -> bool:
-        # A free key's text is not known here; it may take some bytes more to end as a new one.
-        in_key = self.machine.table.role[row] == IN_KEY
-        known = self.machine.contexts.key_knowledge[context] == KNOWN
-        spare = NEW_KEY_BYTES if in_key and known else 0
+        # A free key's text is not known here. It, and the names of members that the object still
+        # owes, may take some bytes more to be new ones.
+        spare = 0
+        if self.machine.table.role[row] != PLAIN:
+            owed = self.machine.owed_members(context)
+            if owed or self.machine.contexts.key_knowledge[context] == KNOWN:
+                spare = NEW_KEY_BYTES * (1 + owed)
         return self.fits(State(context, row), budget - spare)
 
     def fits(self, state: State, budget: int) -> bool:
@@ -131,9 +134,7 @@ class CompiledConstraint:
     def canonical_run(self, state: State, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """The forced tokens from ``state`` on as the tokenizer spells them."""
         with self.lock:
-            return canonical_run(
-                self.machine, state, recent, self.binding.vocabulary, self.binding.trie
-            )
+            return self.binding.speller.run(self.machine, state, recent)
 
     def _advance(self, state: State, token: int) -> State | None:
         text = self.binding.vocabulary.token_bytes[token]

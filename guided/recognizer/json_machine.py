@@ -122,6 +122,10 @@ class JsonMachine:
         """The free keys that the innermost object already has, the latest first."""
         return self.contexts.keys(self._object_frame(state.context).keys)
 
+    def owed_members(self, context: int) -> int:
+        """Free members that the innermost object has to have at least."""
+        return self._object(self._object_frame(context).shape).min_extra
+
     @property
     def fullness(self) -> float:
         """The share of its limits that the machine has grown to; it never shrinks."""

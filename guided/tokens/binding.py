@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guided.tokens.cover import TokenCover
+from guided.tokens.forced import RunSpeller
 from guided.tokens.trie import TokenTrie, trie_from_tokens
 from guided.tokens.vocabulary import Vocabulary
 
@@ -18,9 +19,11 @@ class TokenBinding:
     vocabulary: Vocabulary
     trie: TokenTrie
     cover: TokenCover
+    speller: RunSpeller
 
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> TokenBinding:
         """Build the structures; takes about half a second for 128,000 tokens."""
         tokens = vocabulary.token_bytes
-        return cls(vocabulary, trie_from_tokens(tokens), TokenCover(tokens))
+        trie = trie_from_tokens(tokens)
+        return cls(vocabulary, trie, TokenCover(tokens), RunSpeller(vocabulary, trie))

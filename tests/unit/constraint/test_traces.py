@@ -148,6 +148,38 @@ def test_a_recogniser_that_is_full_refuses_masks_but_still_ends_the_answer() -> 
     assert matcher.is_accepting
 
 
+def test_new_answers_begin_on_a_new_recogniser_when_the_old_one_fills_up() -> None:
+    """So that a popular constraint never dies; an answer under way keeps the one it began on."""
+    limits = ConstraintLimits(recognizer=RecognizerLimits(max_contexts=100))
+    compiler = ConstraintCompiler(_VOCABULARY, limits)
+    constraint = JsonSchema('{"type": "object", "additionalProperties": {"type": "integer"}}')
+    first = compiler.compile(constraint)
+    for number in range(200):
+        matcher = compiler.start(constraint)
+        for byte in b'{"%d":1,"x%d":2}' % (number, number):
+            matcher.mask()
+            matcher = matcher.advance(_VOCABULARY.byte_ids[byte])
+        assert matcher.is_complete
+    assert compiler.compile(constraint) is not first
+
+
+def test_closing_a_key_again_is_only_looked_at_inside_of_keys() -> None:
+    """Behind the quote of a key, a token that begins like the rest of a taken key is allowed."""
+    vocabulary = tiny_vocabulary([b':["'])
+    compiler = ConstraintCompiler(vocabulary)
+    lists = {"type": "array", "items": {"type": "string"}}
+    schema = {"type": "object", "additionalProperties": lists}
+    matcher = compiler.start(JsonSchema(json.dumps(schema)))
+    for byte in b'{"a:[":[],"a"':
+        matcher = matcher.advance(vocabulary.byte_ids[byte])
+    assert 257 in tokens_of(matcher.mask())
+
+
+def test_compiling_is_bounded_in_work() -> None:
+    with pytest.raises(LimitExceededError, match="more than 6000000 units of work"):
+        _start({"type": "string", "pattern": "^(a?){5000}$"})
+
+
 def test_the_memory_of_masks_is_bounded() -> None:
     limits = ConstraintLimits(max_mask_bytes=10 * 4 * 10)
     compiler = ConstraintCompiler(_VOCABULARY, limits)
