@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from rich.text import Text
 
 from examples.demo_requests import REQUESTS
 from guided import Answer, Client, Forcing, GuidedError, Request, wait_until_serving
@@ -115,7 +116,7 @@ def _print_answers(answers: Sequence[Answer[BaseModel]], seconds: float) -> None
     for answer in answers:
         usage = answer.usage
         table.add_row(
-            repr(answer.value),
+            Text(repr(answer.value)),
             answer.finish_reason.value,
             str(usage.output_tokens),
             str(usage.forced_tokens),

@@ -6,6 +6,7 @@ over; here is one thread, which either steps the engine or waits for messages.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,10 @@ def main(load: Loader) -> int:
 
 def load_real_engine(choice: ModelChoice) -> Engine:
     """The engine that a server was told to load."""
+    # Read when torch is loaded. Threads of a model call wait for one another by spinning, which
+    # makes a call many times slower when something else wants a core: let them sleep soon.
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     # Loading torch takes seconds, in which the server may go: the lifeline comes first.
     from guided.engine import load_engine
 

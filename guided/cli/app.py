@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from guided.cli.check import check
 from guided.cli.generate import generate
@@ -19,21 +21,56 @@ def main() -> None:
     """Run the command line; a ``GuidedError`` ends it with its message and status 1."""
     app = typer.Typer(
         name="guided",
-        help="Structured generation: answers that fit a JSON Schema exactly.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
     )
+    app.callback()(_options)
     app.command()(check)
     app.command()(generate)
-    wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     for command in entry_points(group="guided.commands"):
-        # The server's packages take seconds to import: only who asks for them waits.
-        if wanted in (command.name, "", "--help"):
-            app.command(name=command.name)(command.load())
+        _add(app, command)
     try:
         app()
     except GuidedError as error:
-        console = Console(stderr=True, highlight=False, soft_wrap=True)
-        console.print(f"[bold red]error:[/] {error}", markup=True)
-        sys.exit(1)
+        _fail(str(error))
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(version("guided"))
+        raise typer.Exit
+
+
+def _options(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version and leave.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    """Structured generation: answers that fit a JSON Schema exactly."""
+
+
+def _add(app: typer.Typer, command: EntryPoint) -> None:
+    """Add a command of another package; its imports may take seconds, or be missing."""
+    wanted = sys.argv[1] if len(sys.argv) > 1 else "--help"
+    if wanted not in (command.name, "--help"):
+        return
+    try:
+        function = command.load()
+    except ModuleNotFoundError as error:
+        if wanted == command.name:
+            _fail(
+                f"guided {command.name} needs {error.name}, which is not installed;"
+                " install guided with its extra 'server'"
+            )
+        return
+    app.command(name=command.name)(function)
+
+
+def _fail(message: str) -> None:
+    # As Text: brackets in a schema's own words are no markup.
+    Console(stderr=True, soft_wrap=True).print(Text.assemble(("error: ", "bold red"), message))
+    sys.exit(1)

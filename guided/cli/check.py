@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from guided.cli.schema_file import read_schema_file
 from guided.constraint.check import check as check_schema
 
 __all__ = ["check"]
@@ -20,10 +22,10 @@ def check(
     ],
 ) -> None:
     """Tell what an answer would be held to, keyword by keyword; status 1 if it cannot be."""
-    report = check_schema(schema.read_text(encoding="utf-8"))
+    report = check_schema(read_schema_file(schema))
     table = Table("keyword", "verdict", "note")
     for verdict in report.verdicts:
-        table.add_row(verdict.pointer, verdict.enforcement.value, verdict.note)
+        table.add_row(Text(verdict.pointer), verdict.enforcement.value, Text(verdict.note))
     console = Console(soft_wrap=True)
     console.print(table)
     console.print("shortest answer:", report.shortest_answer, markup=False, highlight=False)

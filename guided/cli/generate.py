@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from guided.cli.schema_file import read_schema_file
 from guided.spec import Forcing
 
 __all__ = ["generate"]
@@ -48,7 +49,7 @@ def generate(
             forcing=forcing,
             show_schema=show_schema,
         )
-        answer = ask() if schema is None else ask(schema=schema.read_text(encoding="utf-8"))
+        answer = ask() if schema is None else ask(schema=read_schema_file(schema))
     typer.echo(answer.text)
     usage = answer.usage
     Console(stderr=True).print(

@@ -21,8 +21,8 @@ _DATE = (
 )
 # RFC 3339, section 5.6, without leap seconds and with at most microseconds.
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-# RFC 3339, appendix A. At most nine digits a number.
-_N = r"\d{1,9}"
+# RFC 3339, appendix A. Numbers of at most four digits: Python's timedelta ends at 999,999,999 days.
+_N = r"\d{1,4}"
 _DURATION = (
     rf"P(?:{_N}W|(?:{_N}Y(?:{_N}M(?:{_N}D)?)?|{_N}M(?:{_N}D)?|{_N}D)"
     rf"(?:T(?:{_N}H(?:{_N}M(?:{_N}S)?)?|{_N}M(?:{_N}S)?|{_N}S))?"
@@ -40,16 +40,24 @@ _FORMATS = {
     "duration": _DURATION,
     "email": rf"{_ATOM}(?:\.{_ATOM}){{0,2}}@{_LABEL}(?:\.{_LABEL}){{0,3}}\.[A-Za-z]{{2,12}}",
     "ipv4": rf"{_OCTET}(?:\.{_OCTET}){{3}}",
+    "uri": rf"https?://{_LABEL}(?:\.{_LABEL}){{1,3}}(?:/[A-Za-z0-9._~/-]{{0,100}})?",
     "uuid": r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+    **{
+        # Pydantic's names for UUIDs of one version (RFC 9562, section 4).
+        f"uuid{version}": rf"[0-9a-f]{{8}}-[0-9a-f]{{4}}-{version}[0-9a-f]{{3}}-[89ab][0-9a-f]{{3}}"
+        r"-[0-9a-f]{12}"
+        for version in (1, 3, 4, 5)
+    },
 }
 
 NARROWED_FORMATS = {
     "date": "no year 0000",
     "time": "no leap second, at most microseconds",
     "date-time": "no year 0000, no leap second, at most microseconds",
-    "duration": "at most nine digits a number",
+    "duration": "at most four digits a number",
     "email": "no quoted local part, bounded lengths, a domain name of two labels or more",
-    "uuid": "lower case",
+    "uri": "addresses of http and https with a plain path, without user, port and query",
+    **dict.fromkeys(("uuid", "uuid1", "uuid3", "uuid4", "uuid5"), "lower case"),
 }
 """What a format's expression leaves out of the format's own language."""
 

@@ -7,6 +7,7 @@ queue, each once, so recursion costs nothing; the unions are resolved when all a
 
 from __future__ import annotations
 
+import difflib
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -63,6 +64,14 @@ def lower_json_schema(text: str) -> LoweredSchema:
         ),
         tuple(sorted(lowering.verdicts.values(), key=lambda verdict: verdict.pointer)),
     )
+
+
+def _unknown(keyword: str) -> str:
+    close = difflib.get_close_matches(keyword, _DEFINED, n=1, cutoff=0.8)
+    return "no draft defines it" + (f"; close to {close[0]!r}" if close else "")
+
+
+_DEFINED = sorted(ASSERTIONS | APPLICATORS | ANNOTATIONS | UNSUPPORTED)
 
 
 class _Lowering:
@@ -181,7 +190,7 @@ class _Lowering:
                 )
             enforced = keyword in ASSERTIONS or keyword in APPLICATORS
             kind = Enforcement.ENFORCED if enforced else Enforcement.ANNOTATION
-            note = "" if enforced or keyword in ANNOTATIONS else "no draft defines it"
+            note = "" if enforced or keyword in ANNOTATIONS else _unknown(keyword)
             self.verdicts.setdefault(here, Verdict(here, kind, note))
 
     def narrow(self, pointer: str, enforcement: Enforcement, note: str) -> None:

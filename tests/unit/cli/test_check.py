@@ -34,6 +34,26 @@ def test_a_schema_that_cannot_be_enforced_ends_with_its_pointer(tmp_path: Path) 
     assert "Traceback" not in done.stderr
 
 
+def test_brackets_in_a_schema_are_not_markup(tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text('{"properties": {"[red]x": {"pattern": "(?=a)[a-z]+[/x]"}}}')
+    done = _guided("check", "--schema", str(file))
+    assert done.returncode == 1
+    assert "error: at /properties/[red]x/pattern: the pattern '(?=a)[a-z]+[/x]'" in done.stderr
+
+
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    file.write_bytes(b'{"title": "\xff"}')
+    done = _guided("check", "--schema", str(file))
+    assert done.returncode == 1
+    assert f"error: {file} is not UTF-8: byte 11 is wrong" in done.stderr
+
+
+def test_the_version_is_told() -> None:
+    assert _guided("--version").stdout.strip() == "0.1.0"
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     done = _guided("check", "--schema", "/nowhere/schema.json")
     assert done.returncode == 2

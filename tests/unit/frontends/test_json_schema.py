@@ -63,6 +63,16 @@ _DOCUMENTS: list[tuple[Any, list[Any], list[Any]]] = [
         ["a@b", "@example.org", "a b@c.de"],
     ),
     ({"type": "string", "format": "password"}, ["x"], [1]),
+    (
+        {"type": "string", "format": "uri"},
+        ["https://example.org/a/b.html"],
+        ["example.org", "http:"],
+    ),
+    (
+        {"type": "string", "format": "uuid4"},
+        ["f81d4fae-7dec-41d0-a765-00a0c91e6bf6"],
+        ["f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "x"],
+    ),
     ({"type": "integer", "minimum": 18, "maximum": 120}, [18, 99, 120], [17, 121, -20]),
     ({"type": "integer", "exclusiveMinimum": 0, "minimum": 0}, [1], [0, -1]),
     ({"type": "integer", "multipleOf": 7, "minimum": -20}, [0, 14, -14], [3, -21]),
@@ -302,6 +312,12 @@ def test_every_keyword_gets_a_verdict() -> None:
         "/x-note": Enforcement.ANNOTATION,
     }
     assert verdicts["/x-note"].note == "no draft defines it"
+
+
+def test_a_keyword_that_looks_misspelled_is_pointed_out() -> None:
+    (verdict,) = lower_json_schema('{"maxlength": 3}').verdicts
+    assert verdict.enforcement is Enforcement.ANNOTATION
+    assert verdict.note == "no draft defines it; close to 'maxLength'"
 
 
 def test_an_optional_property_without_a_value_is_left_out() -> None:
