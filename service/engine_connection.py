@@ -33,10 +33,14 @@ from guided_service.messages import (
     write,
 )
 
-__all__ = ["EngineConnection"]
+__all__ = ["CutOffError", "EngineConnection"]
 
 _LAST_WORDS_SECONDS = 0.1
 """How long messages of an ended process may take through the socket."""
+
+
+class CutOffError(ServiceUnavailableError):
+    """The request had begun to run when its engine ended, so it may be what ended it."""
 
 
 class EngineConnection:
@@ -107,9 +111,7 @@ class EngineConnection:
                     raise AssertionError(f"the engine process said {message!r} while it ran")
         ending = self._ending()
         self.fail_all(
-            ServiceUnavailableError(
-                f"the engine process {ending} while the request ran", hint="try again"
-            )
+            CutOffError(f"the engine process {ending} while the request ran", hint="try again")
         )
         return ending
 

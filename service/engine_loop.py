@@ -8,7 +8,7 @@ from typing import Protocol, TypeVar
 import zmq
 
 from guided.error_record import record_error
-from guided.errors import GuidedError, ModelError
+from guided.errors import GuidedError
 from guided.spec import GenerationRequest, GenerationResult
 from guided_service.incident import incident_of
 from guided_service.lifeline import is_orphan
@@ -63,7 +63,7 @@ class RunningEngine(Protocol[Finished]):
 
 
 Loader = Callable[[ModelChoice], RunningEngine[FinishedRequest]]
-"""How an engine is made; raises ``ModelError``."""
+"""How an engine is made; raises ``GuidedError`` where the model or a setting is wrong."""
 
 
 def run_engine(settings: EngineSettings, load: Loader) -> int:
@@ -73,7 +73,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
         socket.connect(settings.endpoint)
         try:
             engine = load(settings.choice)
-        except ModelError as error:
+        except GuidedError as error:
             socket.send(write(NotStarted(record_error(error))))
             return 1
         _send(socket, Ready(engine.model_name, engine.context_window, engine.vocabulary_size))

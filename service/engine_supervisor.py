@@ -10,7 +10,7 @@ import structlog
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
 from guided_service.config import ServerConfig
-from guided_service.engine_connection import EngineConnection
+from guided_service.engine_connection import CutOffError, EngineConnection
 from guided_service.messages import ModelChoice
 
 __all__ = ["EngineSupervisor", "HealthListener"]
@@ -56,6 +56,16 @@ class EngineSupervisor:
     async def generate(self, request: GenerationRequest) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in the engine."""
         return await self._ready_connection().generate(request)
+
+    def cut_off(self, seconds: float) -> None:
+        """Fail what still runs after so many seconds of a drain."""
+        if self._connection is not None:
+            self._connection.fail_all(
+                CutOffError(
+                    f"the server was stopping and cut the request off after {seconds:g} s",
+                    hint="try again once it is back",
+                )
+            )
 
     async def stop(self) -> None:
         """End the engine process."""

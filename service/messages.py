@@ -72,7 +72,7 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
 
 
 class NotStarted(msgspec.Struct, frozen=True, tag=True):
-    """The model cannot be loaded, and the process ends."""
+    """The engine cannot be made of its settings, and the process ends."""
 
     error: ErrorRecord
 

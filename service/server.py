@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -72,7 +74,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         await asyncio.wait({engine, stop}, return_when=asyncio.FIRST_COMPLETED)
         if stop.done():
             await health.enter_graceful_shutdown()
-            await _drain(server, servicer, config.drain_seconds)
+            await _drain(server, servicer, supervisor, config.drain_seconds)
     finally:
         stop.cancel()
         engine.cancel()
@@ -83,12 +85,19 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         engine.result()
 
 
-async def _drain(server: grpc.aio.Server, servicer: GenerationServicer, seconds: float) -> None:
+async def _drain(
+    server: grpc.aio.Server,
+    servicer: GenerationServicer,
+    supervisor: EngineSupervisor,
+    seconds: float,
+) -> None:
     _log.info("draining", requests=servicer.admission.in_flight, seconds=seconds)
-    stopped = asyncio.create_task(server.stop(seconds))
+    # A little longer than requests have, so that those cut off can still be told so.
+    stopped = asyncio.create_task(server.stop(seconds + _FLUSH_SECONDS))
     idle = asyncio.create_task(servicer.admission.wait_until_empty())
-    await asyncio.wait({stopped, idle}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stopped, idle}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
     idle.cancel()
+    supervisor.cut_off(seconds)
     # What still keeps the server are its last answers on their way and callers who watch its
     # health, and those never leave by themselves.
     await server.stop(_FLUSH_SECONDS)
@@ -116,13 +125,38 @@ def _wired(
 
 def _bind(server: grpc.aio.Server, config: ServerConfig) -> int:
     host = f"[{config.host}]" if ":" in config.host else config.host
+    address = f"{host}:{config.port}"
+    hint = "choose another host or port; port 0 takes a free one"
+    if refusal := _refusal(config.host, config.port):
+        raise ServiceError(f"cannot listen on {address}: {refusal}", hint=hint)
     try:
-        return server.add_insecure_port(f"{host}:{config.port}")
+        return server.add_insecure_port(address)
     except RuntimeError as error:
-        raise ServiceError(
-            f"cannot listen on {host}:{config.port}: {error}",
-            hint="choose another host or port; port 0 takes a free one",
-        ) from error
+        # What else the transport says is advice on its own debugging.
+        reason = str(error).partition(";")[0]
+        raise ServiceError(f"cannot listen on {address}: {reason}", hint=hint) from error
+
+
+def _refusal(host: str, port: int) -> str | None:
+    """Why the system would not let us listen, which the transport does not tell.
+
+    It is content, too, with one of a name's addresses, where callers may try another first.
+    """
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        return error.strerror or str(error)
+    for family, kind, protocol, _, address in found:
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(address)
+            except OSError as error:
+                if error.errno == errno.EADDRINUSE:
+                    return f"port {port} is in use"
+                if error.errno == errno.EACCES:
+                    return f"port {port} is not open to this user"
+    return None
 
 
 async def _set_health(health: HealthServicer, is_serving: bool) -> None:

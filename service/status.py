@@ -33,6 +33,7 @@ from guided.errors import (
     UnsupportedFeatureError,
 )
 from guided_service.admission import OverloadedError
+from guided_service.engine_connection import CutOffError
 
 __all__ = ["STATUS_CODES", "status_code_of", "status_of", "trailers_of"]
 
@@ -61,8 +62,11 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
 
 _MAY_PASS = (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE)
 
+_MAY_PASS_NUMBERS = frozenset(code.value[0] for code in _MAY_PASS)
+
 _PUSHBACK_TRAILER = "grpc-retry-pushback-ms"
-"""Trailing metadata in which the transport's own retries look for the pause to make."""
+"""Trailing metadata in which the transport's own retries look for the pause to make; a negative
+one forbids them (gRPC A6)."""
 
 _LONGEST_MESSAGE = 600
 _LONGEST_FIELD = 300
@@ -76,7 +80,10 @@ def status_code_of(error: GuidedError) -> grpc.StatusCode:
 
 
 def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Status:
-    """The status of an error; one that may pass asks to be tried again after a while."""
+    """The status of an error; one that may pass asks to be tried again after a while.
+
+    What had begun to run does not: it may be what ended the engine, and would end the next one.
+    """
     code = status_code_of(error)
     record = _shortened(record_error(error))
     details: list[Message] = [
@@ -87,7 +94,7 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
             field=error.field, description=record.message, reason=record.code
         )
         details.append(error_details_pb2.BadRequest(field_violations=[violation]))
-    if code in _MAY_PASS:
+    if code in _MAY_PASS and not isinstance(error, CutOffError):
         delay = Duration()
         delay.FromMilliseconds(_millis(retry_after_seconds))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
@@ -101,11 +108,17 @@ def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Stat
 def trailers_of(status: status_pb2.Status) -> tuple[tuple[str, str | bytes], ...]:
     """The trailing metadata that carries a status with its details."""
     trailers: list[tuple[str, str | bytes]] = [(DETAILS_TRAILER, status.SerializeToString())]
+    if status.code in _MAY_PASS_NUMBERS:
+        trailers.append((_PUSHBACK_TRAILER, str(_pushback_millis(status))))
+    return tuple(trailers)
+
+
+def _pushback_millis(status: status_pb2.Status) -> int:
     for detail in status.details:
         retry = error_details_pb2.RetryInfo()
         if detail.Unpack(retry):
-            trailers.append((_PUSHBACK_TRAILER, str(retry.retry_delay.ToMilliseconds())))
-    return tuple(trailers)
+            return int(retry.retry_delay.ToMilliseconds())
+    return -1
 
 
 def _shortened(record: ErrorRecord) -> ErrorRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -10,8 +10,8 @@ import grpc.aio
 from pydantic import TypeAdapter
 
 from guided.client.answer import Answer, Completed
-from guided.client.batch import Batch, in_order
-from guided.client.channel import CHANNEL_OPTIONS
+from guided.client.batch import Batch, checked_requests, in_order
+from guided.client.channel import CHANNEL_OPTIONS, checked_address, checked_seconds
 from guided.client.decode import decode_answer
 from guided.client.encode import encode_batch, encode_request
 from guided.client.prompt import Prompt
@@ -36,9 +36,9 @@ class AsyncClient:
 
     def __init__(self, address: str, *, timeout: float = 600.0) -> None:
         """Connect on first use; ``timeout`` bounds each call, in seconds."""
-        self._timeout = timeout
+        self._timeout = checked_seconds(timeout)
         self._is_closed = False
-        self._channel = grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._channel = grpc.aio.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
         self._service = GenerationServiceStub(self._channel)
 
     @overload
@@ -82,7 +82,7 @@ class AsyncClient:
         return await self._generate(Request(prompt, response_model, schema, **options), timeout)
 
     async def batch(
-        self, requests: Sequence[Request[T]], *, timeout: float | None = None
+        self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
         """Make many answers side by side; each outcome stands where its request stood."""
         return in_order(
@@ -90,15 +90,16 @@ class AsyncClient:
         )
 
     async def as_completed(
-        self, requests: Sequence[Request[T]], *, timeout: float | None = None
+        self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> AsyncGenerator[Completed[T], None]:
         """Make many answers side by side, handing out each outcome once it is there.
 
         Closing the iterator cancels what is still running.
         """
         self._check_open()
-        batch = Batch(requests)
-        message = encode_batch(request.specification for request in requests)
+        checked = checked_requests(requests)
+        batch = Batch(checked)
+        message = encode_batch(request.specification for request in checked)
         with raising_guided_errors():
             call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
             try:
@@ -132,7 +133,7 @@ class AsyncClient:
         return request.read(decode_answer(response))
 
     def _seconds(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else timeout
+        return self._timeout if timeout is None else checked_seconds(timeout)
 
     def _check_open(self) -> None:
         if self._is_closed:

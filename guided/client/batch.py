@@ -9,10 +9,10 @@ from guided.client.answer import Answer, Completed
 from guided.client.decode import decode_answer
 from guided.client.request import Request
 from guided.client.status import error_of_status
-from guided.errors import GuidedError, InternalServiceError
+from guided.errors import GuidedError, InternalServiceError, RequestError
 from guided.v1 import generation_pb2 as pb
 
-__all__ = ["Batch", "in_order"]
+__all__ = ["Batch", "checked_requests", "in_order"]
 
 T = TypeVar("T")
 
@@ -50,6 +50,24 @@ class Batch(Generic[T]):
             return request.read(decode_answer(response.response))
         except GuidedError as error:
             return error
+
+
+def checked_requests(requests: Iterable[Request[T]]) -> tuple[Request[T], ...]:
+    """The requests of a call, or ``RequestError`` for what is none."""
+    hint = "pass a list of guided.Request"
+    if not isinstance(requests, Iterable):
+        raise RequestError(
+            f"{requests!r} is not a collection of requests", field="requests", hint=hint
+        )
+    checked = tuple(requests)
+    for index, request in enumerate(checked):
+        if not isinstance(request, Request):
+            raise RequestError(
+                f"item {index} is not a guided.Request but {request!r}",
+                field="requests",
+                hint=hint,
+            )
+    return checked
 
 
 def in_order(completed: Iterable[Completed[T]]) -> list[Answer[T] | GuidedError]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from numbers import Real
 
-__all__ = ["CHANNEL_OPTIONS"]
+from guided.errors import RequestError
+
+__all__ = ["CHANNEL_OPTIONS", "checked_address", "checked_seconds"]
 
 _RETRY_POLICY = {
     # The first attempt and two more. A server that knows better when to come again says so in
@@ -30,3 +33,31 @@ CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
     ("grpc.max_send_message_length", -1),
 )
 """Options of both the blocking and the asyncio channel."""
+
+_RESOLVERS = ("dns", "unix")
+"""Schemes of addresses that the transport itself reads."""
+
+
+def checked_address(address: str) -> str:
+    """An address of a server, or ``RequestError`` for what the transport would misread."""
+    if not isinstance(address, str):
+        raise RequestError(
+            f"{address!r} is not an address", field="address", hint="pass host:port as a string"
+        )
+    scheme, separator, rest = address.partition("://")
+    if separator and scheme not in _RESOLVERS:
+        raise RequestError(
+            "an address is host:port, without a scheme",
+            field="address",
+            hint=f"write {rest.rstrip('/')!r}",
+        )
+    return address
+
+
+def checked_seconds(timeout: float) -> float:
+    """A time allowed for a call, or ``RequestError`` for what is no number."""
+    if not isinstance(timeout, Real) or isinstance(timeout, bool):
+        raise RequestError(
+            f"timeout {timeout!r} is not a number", field="timeout", hint="pass seconds"
+        )
+    return timeout

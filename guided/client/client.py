@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack, overload
 
@@ -10,8 +10,8 @@ import grpc
 from pydantic import TypeAdapter
 
 from guided.client.answer import Answer, Completed
-from guided.client.batch import Batch, in_order
-from guided.client.channel import CHANNEL_OPTIONS
+from guided.client.batch import Batch, checked_requests, in_order
+from guided.client.channel import CHANNEL_OPTIONS, checked_address, checked_seconds
 from guided.client.decode import decode_answer
 from guided.client.encode import encode_batch, encode_request
 from guided.client.prompt import Prompt
@@ -31,14 +31,16 @@ class Client:
     >>> with Client("localhost:50051") as client:
     ...     person = client.generate("Invent a person.", Person).value
 
-    A call that the server could not take on (it is starting, or full) is tried twice more.
+    A call that the server could not take on (it is starting, or full), or whose connection failed,
+    is tried up to twice more. One that the engine had begun to run when the engine ended, or when
+    the server stopped, is not, and its error says so; nor is a single request of a batch.
     """
 
     def __init__(self, address: str, *, timeout: float = 600.0) -> None:
         """Connect on first use; ``timeout`` bounds each call, in seconds."""
-        self._timeout = timeout
+        self._timeout = checked_seconds(timeout)
         self._is_closed = False
-        self._channel = grpc.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._channel = grpc.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
         self._service = GenerationServiceStub(self._channel)
 
     @overload
@@ -82,21 +84,22 @@ class Client:
         return self._generate(Request(prompt, response_model, schema, **options), timeout)
 
     def batch(
-        self, requests: Sequence[Request[T]], *, timeout: float | None = None
+        self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> list[Answer[T] | GuidedError]:
         """Make many answers side by side; each outcome stands where its request stood."""
         return in_order(self.as_completed(requests, timeout=timeout))
 
     def as_completed(
-        self, requests: Sequence[Request[T]], *, timeout: float | None = None
+        self, requests: Iterable[Request[T]], *, timeout: float | None = None
     ) -> Generator[Completed[T], None, None]:
         """Make many answers side by side, handing out each outcome once it is there.
 
         Closing the iterator cancels what is still running.
         """
         self._check_open()
-        batch = Batch(requests)
-        message = encode_batch(request.specification for request in requests)
+        checked = checked_requests(requests)
+        batch = Batch(checked)
+        message = encode_batch(request.specification for request in checked)
         with raising_guided_errors():
             call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
             try:
@@ -130,7 +133,7 @@ class Client:
         return request.read(decode_answer(response))
 
     def _seconds(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else timeout
+        return self._timeout if timeout is None else checked_seconds(timeout)
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from guided.errors import RequestError
 from guided.spec import Message
 
 __all__ = ["Prompt", "RawPrompt", "spoken_prompt"]
@@ -18,19 +19,50 @@ class RawPrompt:
     text: str
 
 
-Prompt: TypeAlias = str | Sequence[Message] | RawPrompt
+Prompt: TypeAlias = str | Sequence[Message | Mapping[str, str]] | RawPrompt
 """A string is one turn of the user in the model's chat template, since that is how chat models
-are trained to be asked; several turns are messages; a ``RawPrompt`` is text to be continued."""
+are trained to be asked; several turns are messages, or mappings
+of exactly ``role`` and ``content``; a ``RawPrompt`` is text to be continued."""
 
 
 def spoken_prompt(prompt: Prompt) -> str | tuple[Message, ...]:
     """The prompt as the engine wants it: plain text, or the turns of a conversation."""
     match prompt:
-        case RawPrompt(text):
+        case RawPrompt(str(text)):
             return text
         case "":
             return ""
         case str():
             return (Message("user", prompt),)
+        case bytes() | bytearray() | Mapping():
+            raise _no_prompt(prompt)
+        case Iterable():
+            return tuple(_spoken_turn(index, turn) for index, turn in enumerate(prompt))
         case _:
-            return tuple(prompt)
+            raise _no_prompt(prompt)
+
+
+def _spoken_turn(index: int, turn: object) -> Message:
+    if isinstance(turn, Mapping) and set(turn) == {"role", "content"}:
+        turn = Message(turn["role"], turn["content"])
+    if not isinstance(turn, Message):
+        raise RequestError(
+            f"message {index} is {turn!r}, which is not a guided.Message",
+            field="messages",
+            hint="write guided.Message(role, content), or a mapping of just these two",
+        )
+    if not isinstance(turn.content, str):
+        raise RequestError(
+            f"the content of message {index} is {turn.content!r}, which is not a string",
+            field="messages.content",
+            hint="pass it as text",
+        )
+    return turn
+
+
+def _no_prompt(prompt: object) -> RequestError:
+    return RequestError(
+        f"{prompt!r} is not a prompt",
+        field="prompt",
+        hint="pass a string, a list of guided.Message, or a guided.RawPrompt of a string",
+    )

@@ -7,6 +7,7 @@ import time
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from guided.client.channel import checked_address
 from guided.client.status import raising_guided_errors
 from guided.errors import ServiceError, ServiceUnavailableError
 
@@ -21,7 +22,7 @@ def wait_until_serving(address: str, timeout: float) -> None:
     Raises ``ServiceUnavailableError`` when ``timeout`` seconds have passed without it.
     """
     deadline = time.monotonic() + timeout
-    with grpc.insecure_channel(address) as channel:
+    with grpc.insecure_channel(checked_address(address)) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         while (state := _state(health)) != "SERVING":
             if time.monotonic() >= deadline:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any, Generic, TypedDict, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -74,6 +75,7 @@ class Request(Generic[T]):
                 field="schema",
                 hint="leave one out; the schema of a response model is its own",
             )
+        self._check_kinds()
         adapter = None if self.response_model is None else adapter_of(self.response_model)
         text = None if self.schema is None else schema_text(self.schema)
         if adapter is not None:
@@ -89,6 +91,19 @@ class Request(Generic[T]):
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
+
+    def _check_kinds(self) -> None:
+        for name, (kind, described, is_optional) in _KINDS.items():
+            value = getattr(self, name)
+            if value is None and is_optional:
+                continue
+            # Python counts True as 1; nobody who writes it means that.
+            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+                raise RequestError(
+                    f"{name} {value!r} is not {described}",
+                    field=f"sampling.{name}" if name in _SAMPLING else name,
+                    hint=f"pass {described}" + (" or None" if is_optional else ""),
+                )
 
     def read(self, plain: Answer[str]) -> Answer[T]:
         """The answer whose value is read from its text, or ``AnswerValidationError``."""
@@ -106,6 +121,19 @@ class Request(Generic[T]):
         if self._adapter is not None:
             return self._adapter.validate_json(text)
         return cast("T", text if self.schema is None else json.loads(text))
+
+
+_KINDS: Mapping[str, tuple[type, str, bool]] = {
+    "max_tokens": (Integral, "an integer", False),
+    "temperature": (Real, "a number", False),
+    "top_k": (Integral, "an integer", True),
+    "top_p": (Real, "a number", True),
+    "seed": (Integral, "an integer", True),
+    "show_schema": (bool, "True or False", False),
+}
+"""Of each option the type, its name in messages, and whether ``None`` is a value."""
+
+_SAMPLING = ("temperature", "top_k", "top_p", "seed")
 
 
 def _reasons(error: ValueError) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TypeVar, get_origin
 
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -49,6 +49,7 @@ def adapter_of(response_model: type[T] | TypeAdapter[T]) -> TypeAdapter[T]:
     """Pydantic's adapter of a type, or the adapter that was given."""
     if isinstance(response_model, TypeAdapter):
         return response_model
+    _require_type(response_model)
     try:
         return TypeAdapter(response_model)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
@@ -67,10 +68,34 @@ def schema_text(schema: str | Mapping[str, object]) -> str:
     """A schema as text, keys in the caller's order."""
     if isinstance(schema, str):
         return schema
+    if isinstance(schema, type | TypeAdapter):
+        raise RequestError(
+            f"schema is {schema!r}, which is not a JSON Schema",
+            field="schema",
+            hint="pass a type as response_model",
+        )
     try:
         return json.dumps(schema, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidConstraintError(f"the schema is not JSON: {error}") from error
+
+
+def _require_type(response_model: object) -> None:
+    """Refuse what pydantic would take for a name of a type, or for a schema of its own kind."""
+    if (
+        isinstance(response_model, type)
+        or get_origin(response_model) is not None
+        or type(response_model).__module__ in ("typing", "typing_extensions")
+    ):
+        return
+    is_schema = isinstance(response_model, Mapping)
+    raise RequestError(
+        f"response_model {response_model!r} is not a type",
+        field="response_model",
+        hint="pass it as schema="
+        if is_schema
+        else "pass a type, e.g. a pydantic model, or schema=",
+    )
 
 
 def _refused(response_model: object, error: Exception) -> RequestError:

@@ -17,7 +17,11 @@ CACHE_VARIABLE = "GUIDED_CACHE"
 """Environment variable that names another cache folder."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-_FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST)
+_FORBIDDEN = (
+    *(errno.EACCES, errno.EPERM, errno.EROFS),
+    # A place that can hold no folder: below a file, or in a file system of the kernel's own.
+    *(errno.ENOTDIR, errno.EEXIST, errno.ENOENT),
+)
 _MEGABYTE = 1_000_000
 
 

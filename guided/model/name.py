@@ -28,4 +28,6 @@ def resolve_model(name: str | None, progress: Progress) -> Path | str:
         raise ModelError(f"{path} is a file, not a model folder", hint=_CALL_IT)
     if name[0:1] in ("/", "~", ".") or not _HUB_ID.fullmatch(name):
         raise ModelError(f"there is no model folder {name!r}", hint=_CALL_IT)
-    return name
+    # A slip in a folder's name would else be met as a puzzling message of the hub.
+    with progress.step(f"there is no folder {name!r} here; asking the hub for that id"):
+        return name

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from guided.errors import GuidedError, InvalidConstraintError, ModelError
+from guided.errors import GuidedError, InvalidConstraintError, ModelError, RequestError
 from guided.spec import FinishReason, GenerationRequest, GenerationResult, TokenId, Usage
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
@@ -92,6 +92,8 @@ def _echo(request: GenerationRequest) -> str:
 def load(choice: ModelChoice) -> EchoEngine:
     if choice.model == "unreadable":
         raise ModelError("the model 'unreadable' cannot be read", hint="choose another")
+    if choice.dtype == "int4":
+        raise RequestError("dtype 'int4' is none of 'float32'", field="dtype")
     if choice.model == "broken":
         raise RuntimeError("a loader that went wrong")
     if choice.model == "slow":

@@ -21,6 +21,7 @@ from guided.errors import (
     UnsupportedFeatureError,
 )
 from guided_service.admission import OverloadedError
+from guided_service.engine_connection import CutOffError
 from guided_service.status import STATUS_CODES, status_code_of, status_of, trailers_of
 
 
@@ -68,6 +69,7 @@ def test_an_error_defined_elsewhere_has_the_status_of_its_nearest_base() -> None
         (OutOfMemoryError("x"), "RESOURCE_EXHAUSTED", {"ErrorInfo", "RetryInfo"}),
         (OverloadedError("x"), "RESOURCE_EXHAUSTED", {"ErrorInfo", "RetryInfo"}),
         (ServiceUnavailableError("x"), "UNAVAILABLE", {"ErrorInfo", "RetryInfo"}),
+        (CutOffError("x"), "UNAVAILABLE", {"ErrorInfo"}),
         (DeadlineExceededError("x"), "DEADLINE_EXCEEDED", {"ErrorInfo"}),
     ],
 )
@@ -96,6 +98,11 @@ def test_an_error_that_may_pass_says_when_to_come_again() -> None:
     assert isinstance(retry, error_details_pb2.RetryInfo)
     assert retry.retry_delay.ToMilliseconds() == 1250
     assert dict(trailers_of(status))["grpc-retry-pushback-ms"] == "1250"
+
+
+def test_what_had_begun_to_run_forbids_the_transport_to_send_it_again() -> None:
+    status = status_of(CutOffError("x"), retry_after_seconds=1.25)
+    assert dict(trailers_of(status))["grpc-retry-pushback-ms"] == "-1"
 
 
 def test_an_error_that_stays_does_not_invite_to_come_again() -> None:

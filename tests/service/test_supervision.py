@@ -28,6 +28,8 @@ from guided.errors import (
 from guided_service.lifeline import is_orphan
 from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
 
+CUT = "the server was stopping and cut the request off after 0.5 s; try again once it is back"
+
 
 def raw(prompt: str, max_tokens: int = 1) -> Request[str]:
     return Request(RawPrompt(prompt), max_tokens=max_tokens)
@@ -167,6 +169,20 @@ def test_a_lost_engine_fails_what_it_ran_and_comes_back(
     assert echo.generate("again", max_tokens=1).text == "again"
 
 
+def test_a_request_that_ends_the_engine_is_sent_once_and_learns_why(
+    echo: Client, echo_server: ServerProcess
+) -> None:
+    with pytest.raises(ServiceUnavailableError) as caught:
+        echo.generate(RawPrompt("die"), max_tokens=1)
+    assert str(caught.value) == (
+        "the engine process was killed by signal 9 while the request ran; try again"
+    )
+    wait_until_serving(echo_server.address, 20)
+    # A second engine would have met the request again.
+    time.sleep(1.0)
+    assert echo_server.log.read_text().count("engine lost") == 1
+
+
 def health_of(server: ServerProcess, service: str) -> str:
     with grpc.insecure_channel(server.address) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
@@ -261,9 +277,32 @@ def test_what_does_not_finish_within_the_grace_period_is_cut(tmp_path: Path) -> 
         completed = client.as_completed([raw("quick"), raw("wait")])
         next(completed)
         server.ask_to_stop()
-        with pytest.raises(GuidedError):
-            next(completed)
+        cut = next(completed).outcome
+        assert isinstance(cut, ServiceUnavailableError)
+        assert str(cut) == CUT
         assert server.wait(5) == 0
+
+
+def test_a_call_that_a_drain_cuts_off_learns_why(tmp_path: Path) -> None:
+    errors: list[GuidedError] = []
+
+    def wait_for_ever(client: Client) -> None:
+        try:
+            client.generate(RawPrompt("wait"), max_tokens=1)
+        except GuidedError as error:
+            errors.append(error)
+
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", {"drain_seconds": "0.5"}) as server,
+        Client(server.address) as client,
+    ):
+        waiting = threading.Thread(target=wait_for_ever, args=(client,))
+        waiting.start()
+        time.sleep(0.5)
+        server.ask_to_stop()
+        waiting.join(10)
+        assert server.wait(5) == 0
+    assert [(type(error), str(error)) for error in errors] == [(ServiceUnavailableError, CUT)]
 
 
 def test_a_caller_who_watches_health_does_not_hold_up_a_drain(echo_server: ServerProcess) -> None:
@@ -315,22 +354,28 @@ def test_a_signal_for_the_whole_group_does_not_take_the_engine_away(
 
 
 @pytest.mark.parametrize(
-    ("model", "said"),
+    ("settings", "said"),
     [
-        ("unreadable", "guided: the model 'unreadable' cannot be read; choose another\n"),
+        ({"dtype": "int4"}, "guided: dtype 'int4' is none of 'float32'\n"),
         (
-            "broken",
+            {"model": "unreadable"},
+            "guided: the model 'unreadable' cannot be read; choose another\n",
+        ),
+        (
+            {"model": "broken"},
             "guided: the engine process ended with status 1 before its model was loaded; "
             "its own output says why\n",
         ),
     ],
 )
 def test_a_server_whose_engine_does_not_start_says_so_and_fails(
-    tmp_path: Path, model: str, said: str
+    tmp_path: Path, settings: dict[str, str], said: str
 ) -> None:
-    with listening(ECHO_SERVER, tmp_path / "log", {"model": model}) as server:
+    with listening(ECHO_SERVER, tmp_path / "log", settings) as server:
         assert server.wait(10) == 1
-        assert server.log.read_text().endswith(said)
+        log = server.log.read_text()
+    assert log.endswith(said)
+    assert ("Traceback" in log) == (settings == {"model": "broken"})
 
 
 def test_a_server_that_is_loading_can_be_stopped(tmp_path: Path) -> None:
@@ -346,13 +391,23 @@ def test_a_server_that_is_loading_can_be_stopped(tmp_path: Path) -> None:
         assert server.wait(5) == 0
 
 
-def test_a_port_that_is_taken_is_refused(tmp_path: Path, echo_server: ServerProcess) -> None:
+# The transport would be content with the free one of the two addresses of ``localhost``.
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_port_that_is_taken_is_refused(
+    tmp_path: Path, echo_server: ServerProcess, host: str
+) -> None:
     port = echo_server.address.rpartition(":")[2]
+    log = tmp_path / "second"
+    # What it says where it should have said that it listens.
     with (
-        pytest.raises(AssertionError, match=f"cannot listen on 127.0.0.1:{port}: .*choose another"),
-        listening(ECHO_SERVER, tmp_path / "second", {"port": port}),
+        pytest.raises(AssertionError, match="said '' and logged"),
+        listening(ECHO_SERVER, log, {"host": host, "port": port}),
     ):
         pass
+    assert log.read_text() == (
+        f"guided: cannot listen on {host}:{port}: port {port} is in use; "
+        "choose another host or port; port 0 takes a free one\n"
+    )
 
 
 def test_no_server_is_an_error_of_the_library() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 from google.rpc import status_pb2
 
-from guided.client import Request
-from guided.client.batch import Batch, in_order
+from guided.client import AsyncClient, Client, Request
+from guided.client.batch import Batch, checked_requests, in_order
 from guided.errors import AnswerValidationError, InternalServiceError, RequestError
 from guided.v1 import generation_pb2 as pb
 
@@ -50,3 +53,35 @@ def test_a_finish_reason_of_a_newer_server_is_an_outcome_of_its_request_alone() 
     outcome = batch.read(response).outcome
     assert isinstance(outcome, InternalServiceError)
     assert "finish reason 0, unknown to this client" in str(outcome)
+
+
+def test_any_iterable_of_requests_is_a_batch() -> None:
+    requests = [Request("a"), Request("b")]
+    assert checked_requests(request for request in requests) == tuple(requests)
+
+
+@pytest.mark.parametrize(
+    ("requests", "text"),
+    [
+        (["a"], "item 0 is not a guided.Request but 'a'; pass a list of guided.Request"),
+        (
+            [Request("a"), None],
+            "item 1 is not a guided.Request but None; pass a list of guided.Request",
+        ),
+        (5, "5 is not a collection of requests; pass a list of guided.Request"),
+    ],
+)
+def test_what_is_no_request_is_refused_by_both_clients_before_sending(
+    requests: Any, text: str
+) -> None:
+    with Client("127.0.0.1:1") as client, pytest.raises(RequestError) as caught:
+        client.batch(requests)
+    assert (str(caught.value), caught.value.field) == (text, "requests")
+
+    async def talk() -> None:
+        async with AsyncClient("127.0.0.1:1") as client:
+            await client.batch(requests)
+
+    with pytest.raises(RequestError) as again:
+        asyncio.run(talk())
+    assert str(again.value) == text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any, Literal, NewType, cast
 
 import pytest
 from pydantic import BaseModel, TypeAdapter, field_validator
@@ -44,6 +44,111 @@ def test_a_string_is_one_turn_of_the_user() -> None:
 def test_messages_go_as_they_are() -> None:
     turns = [Message("system", "be brief"), Message("user", "hello")]
     assert Request(turns).specification.prompt == tuple(turns)
+
+
+def test_mappings_of_role_and_content_are_messages() -> None:
+    turns: list[Message | dict[str, str]] = [
+        {"role": "system", "content": "be brief"},
+        Message("user", "hello"),
+    ]
+    spoken = (Message("system", "be brief"), Message("user", "hello"))
+    assert Request(turns).specification.prompt == spoken
+
+
+NO_PROMPT = "pass a string, a list of guided.Message, or a guided.RawPrompt of a string"
+NO_MESSAGE = "write guided.Message(role, content), or a mapping of just these two"
+NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "text"),
+    [
+        ({"prompt": None}, "prompt", f"None is not a prompt; {NO_PROMPT}"),
+        ({"prompt": 5}, "prompt", f"5 is not a prompt; {NO_PROMPT}"),
+        ({"prompt": b"hi"}, "prompt", f"b'hi' is not a prompt; {NO_PROMPT}"),
+        (
+            {"prompt": {"role": "user"}},
+            "prompt",
+            f"{{'role': 'user'}} is not a prompt; {NO_PROMPT}",
+        ),
+        (
+            {"prompt": RawPrompt(cast("Any", 5))},
+            "prompt",
+            f"RawPrompt(text=5) is not a prompt; {NO_PROMPT}",
+        ),
+        (
+            {"prompt": [{"role": "user", "content": "hi", "name": "me"}]},
+            "messages",
+            "message 0 is {'role': 'user', 'content': 'hi', 'name': 'me'}, which is not a "
+            f"guided.Message; {NO_MESSAGE}",
+        ),
+        (
+            {"prompt": [Message("user", "hi"), "hi"]},
+            "messages",
+            f"message 1 is 'hi', which is not a guided.Message; {NO_MESSAGE}",
+        ),
+        (
+            {"prompt": [{"role": "user", "content": 5}]},
+            "messages.content",
+            "the content of message 0 is 5, which is not a string; pass it as text",
+        ),
+        (
+            {"prompt": [{"role": "me", "content": "hi"}]},
+            "messages.role",
+            "role 'me' is none of 'system', 'user', 'assistant'",
+        ),
+        ({"max_tokens": "10"}, "max_tokens", "max_tokens '10' is not an integer; pass an integer"),
+        ({"max_tokens": None}, "max_tokens", "max_tokens None is not an integer; pass an integer"),
+        ({"max_tokens": 1.5}, "max_tokens", "max_tokens 1.5 is not an integer; pass an integer"),
+        ({"max_tokens": True}, "max_tokens", "max_tokens True is not an integer; pass an integer"),
+        (
+            {"temperature": "hot"},
+            "sampling.temperature",
+            "temperature 'hot' is not a number; pass a number",
+        ),
+        ({"top_k": 2.0}, "sampling.top_k", "top_k 2.0 is not an integer; pass an integer or None"),
+        ({"top_p": "x"}, "sampling.top_p", "top_p 'x' is not a number; pass a number or None"),
+        ({"seed": "x"}, "sampling.seed", "seed 'x' is not an integer; pass an integer or None"),
+        (
+            {"show_schema": "yes"},
+            "show_schema",
+            "show_schema 'yes' is not True or False; pass True or False",
+        ),
+        (
+            {"response_model": {"type": "integer"}},
+            "response_model",
+            "response_model {'type': 'integer'} is not a type; pass it as schema=",
+        ),
+        ({"response_model": 5}, "response_model", f"response_model 5 is not a type; {NO_TYPE}"),
+        (
+            {"response_model": "int"},
+            "response_model",
+            f"response_model 'int' is not a type; {NO_TYPE}",
+        ),
+        (
+            {"response_model": len},
+            "response_model",
+            f"response_model <built-in function len> is not a type; {NO_TYPE}",
+        ),
+        (
+            {"schema": int},
+            "schema",
+            "schema is <class 'int'>, which is not a JSON Schema; pass a type as response_model",
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_by_the_name_of_its_field(
+    arguments: dict[str, Any], field: str, text: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        Request(**{"prompt": "x", **arguments})
+    assert (str(caught.value), caught.value.field) == (text, field)
+
+
+def test_a_function_is_not_a_type() -> None:
+    """Pydantic would describe its arguments."""
+    with pytest.raises(RequestError, match=r"response_model <function .*> is not a type"):
+        Request("x", cast("Any", lambda: 1))
 
 
 def test_a_raw_prompt_goes_around_the_template() -> None:
@@ -150,6 +255,11 @@ def test_a_response_model_gives_an_instance() -> None:
     ("model", "text", "value"),
     [
         (list[int], "[1,2]", [1, 2]),
+        (int | None, "3", 3),
+        (Annotated[int, "any"], "3", 3),
+        (Literal["a"], '"a"', "a"),
+        (NewType("Age", int), "3", 3),
+        (Any, "[true]", [True]),
         (TypeAdapter(int | None), "null", None),
         (Decimal, '"1.50"', Decimal("1.50")),
     ],

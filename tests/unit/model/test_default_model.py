@@ -137,8 +137,21 @@ def test_a_cache_that_is_no_folder_is_refused_by_name(
 
 
 def test_other_errors_of_the_system_pass_through_the_cache(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), writing_to(tmp_path, 1):
-        (tmp_path / "missing").read_bytes()
+    with pytest.raises(IsADirectoryError), writing_to(tmp_path, 1):
+        tmp_path.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a file system that takes no folders")
+def test_a_cache_where_no_folder_can_be_made_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GUIDED_CACHE", "/proc/x")
+    with pytest.raises(ModelError) as caught:
+        fetch_default_model(SilentProgress())
+    assert str(caught.value) == (
+        "the model cache /proc/x/models cannot be written to: No such file or directory; make it "
+        "writable, or set GUIDED_CACHE to another folder"
+    )
 
 
 @pytest.mark.parametrize(

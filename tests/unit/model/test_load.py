@@ -28,7 +28,8 @@ from transformers import (
 
 from guided.errors import ModelError
 from guided.model.load import load_model, native_dtype
-from guided.model.progress import SilentProgress
+from guided.model.name import resolve_model
+from guided.model.progress import RichProgress, SilentProgress
 from tests.kit.tokenizers import real_tokenizer, real_vocabulary
 
 CALL_IT = "name a model folder of transformers, an id on its hub, or 'default'"
@@ -204,6 +205,15 @@ def test_an_encoder_decoder(folder: Path) -> None:
     assert message(folder).startswith(
         f"{folder} is not a decoder but a T5ForConditionalGeneration; "
     )
+
+
+def test_a_name_of_no_folder_is_said_to_be_asked_of_the_hub(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert resolve_model("models/mine", RichProgress()) == "models/mine"
+    said = capsys.readouterr()
+    assert "there is no folder 'models/mine' here; asking the hub for that id" in said.err
+    assert not said.out
 
 
 def test_an_unknown_hub_id_or_no_network() -> None:
