@@ -36,7 +36,7 @@ def load_engine(
 ) -> Engine:
     """Load a model (``None``: the default one) and make it ready for requests.
 
-    ``dtype`` is that of the weights (``None``: the model's own), ``threads`` those of a model call
+    ``dtype`` is that of the weights (``None``: the fastest here), ``threads`` those of a model call
     (``None``: one for each physical core), ``cache_tokens`` the tokens that all running requests
     may hold, ``step_tokens`` the most that one model call computes.
     """
