@@ -23,7 +23,8 @@ from guided.recognizer.contexts import (
     ObjectFrame,
 )
 from guided.recognizer.joints import EMPTY_SLOT, JointTable
-from guided.recognizer.json_rows import CLOSE, DONE, END_ROW, FREE_KEY, ITEM, JsonRows
+from guided.recognizer.json_rows import END_ROW, JsonRows
+from guided.recognizer.labels import CLOSE, DONE, FREE_KEY, ITEM
 from guided.recognizer.limits import RecognizerLimits
 from guided.recognizer.shortest_values import MAX_SHORTEST_BYTES, Part, item_shape
 from guided.recognizer.table import IN_KEY, KEY_CLOSED, STOP
@@ -69,7 +70,7 @@ class JsonMachine:
     # --- moving ---------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
-        """The state behind ``byte``, ``None`` where the byte is not allowed."""
+        """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
         context, row, key = state
         target = self.table.step(row, byte)
         while target == DEAD:

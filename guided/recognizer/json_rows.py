@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_dfa import ByteDfa, byte_dfa_from_literals, byte_dfa_from_rows
+from guided.automata.byte_dfa import ByteDfa, byte_dfa_from_literals
 from guided.grammar.json_grammar import JsonGrammar, NumberShape, ObjectShape, StringShape
-from guided.recognizer.scalars import json_key, number_block, string_block, string_content
+from guided.recognizer.free_members import FreeMembers
+from guided.recognizer.labels import CLOSE, DONE, FIRST_OPENER, FREE_KEY, ITEM
+from guided.recognizer.scalars import json_key, number_block, string_block
 from guided.recognizer.shortest_values import NEW_KEY_BYTES, ShortestValues, item_shape
-from guided.recognizer.table import DEAD, IN_KEY, KEY_CLOSED, PLAIN, STOP, TransitionTable
+from guided.recognizer.table import DEAD, STOP, TransitionTable
 
-__all__ = ["CLOSE", "DONE", "END_ROW", "FREE_KEY", "ITEM", "JsonRows"]
+__all__ = ["END_ROW", "JsonRows"]
 
-DONE, CLOSE, ITEM, FREE_KEY = range(4)
-"""A value is complete, a container closes, an item follows, a free key is written."""
-_FIRST_OPENER = 4
 END_ROW = 0
 """Behind the document: nothing may follow."""
 
 
 class JsonRows:
-    """Lays blocks down when a text first gets to them.
+    """Lays blocks down when a text first gets to them, and numbers their labels.
 
-    Labels: the four above, then one for the opening brace and one for the opening bracket of each
-    shape, then one for each position among named properties.
+    Methods that lay rows down raise LimitExceededError past ``max_cells``.
     """
 
     def __init__(self, grammar: JsonGrammar, missing: frozenset[int], max_cells: int) -> None:
@@ -34,7 +30,7 @@ class JsonRows:
         self.missing = missing
         self.shortest = ShortestValues(grammar, missing)
         self.table = TransitionTable(max_cells)
-        self._first_key = _FIRST_OPENER + 2 * len(grammar.shapes)
+        self._first_key = FIRST_OPENER + 2 * len(grammar.shapes)
         members = (len(s.object.properties) for s in grammar.shapes if s.object is not None)
         self.num_labels = self._first_key + max(members, default=0)
         self._values: dict[int, int] = {}
@@ -48,10 +44,10 @@ class JsonRows:
     # --- labels ---------------------------------------------------------------------------
 
     def object_opener(self, shape: int) -> int:
-        return _FIRST_OPENER + 2 * shape
+        return FIRST_OPENER + 2 * shape
 
     def array_opener(self, shape: int) -> int:
-        return _FIRST_OPENER + 2 * shape + 1
+        return FIRST_OPENER + 2 * shape + 1
 
     def key(self, index: int) -> int:
         return self._first_key + index
@@ -62,8 +58,8 @@ class JsonRows:
 
     def opened(self, label: int) -> tuple[int, bool]:
         """The shape that an opener opens, and whether as an object."""
-        assert _FIRST_OPENER <= label < self._first_key, label
-        shape, kind = divmod(label - _FIRST_OPENER, 2)
+        assert FIRST_OPENER <= label < self._first_key, label
+        shape, kind = divmod(label - FIRST_OPENER, 2)
         return shape, kind == 0
 
     # --- values ---------------------------------------------------------------------------
@@ -159,7 +155,7 @@ class JsonRows:
                 longer = NEW_KEY_BYTES - 2
                 costs[FREE_KEY] = longer + self.shortest.length[shape.extra] + owed * each + 1
                 taken = [(json_key(p.name), DEAD) for p in shape.properties]
-                rows = _FreeMembers(dict(taken) | dict(named), self.missing)
+                rows = FreeMembers(dict(taken) | dict(named), self.missing)
                 block, role = rows.block(literals, comma=not first)
                 self._members[key] = self.table.add_block(block, _same, costs, wide=True, role=role)
         return self._members[key]
@@ -225,89 +221,3 @@ class JsonRows:
 
 def _same(label: int) -> int:
     return label
-
-
-class _FreeMembers:
-    """Members whose keys are free, but for the named ones.
-
-    The trie of the named keys lies over the automaton of any string: a state of the trie is a copy
-    of the string's state with some bytes leading deeper into the trie. A key that ends in a node of
-    the trie is named; if its label is DEAD it must not be written here.
-    """
-
-    def __init__(self, named: Mapping[bytes, int], missing: frozenset[int]) -> None:
-        self.content = string_content(missing)
-        self.rows: list[NDArray[np.int32]] = []
-        self.labels: list[int] = []
-        self.roles: list[int] = []
-        free = self._content_rows()
-        exits: dict[int, int] = {}
-        self.key_start = self._trie(named, free, exits)
-
-    def _add(
-        self, row: NDArray[np.int32] | None = None, label: int = DEAD, role: int = PLAIN
-    ) -> int:
-        self.rows.append(np.full(256, DEAD, dtype=np.int32) if row is None else row)
-        self.labels.append(label)
-        self.roles.append(role)
-        return len(self.rows) - 1
-
-    def _closing(self, label: int, role: int) -> int:
-        """The state behind the closing quote: a colon, then ``label``."""
-        row = np.full(256, DEAD, dtype=np.int32)
-        row[ord(":")] = self._add(label=label)
-        return self._add(row, role=role)
-
-    def _content_rows(self) -> list[NDArray[np.int32]]:
-        """The states of the content, closed by a quote where the content may end."""
-        self.start = self._add()  # filled in by block()
-        closed = self._closing(FREE_KEY, KEY_CLOSED)
-        base = len(self.rows)
-        inner = self.content.next[:, self.content.byte_class]
-        inner = np.where(inner == DEAD, DEAD, inner + base).astype(np.int32)
-        for state, row in enumerate(inner):
-            if self.content.label[state] != DEAD:
-                row[ord('"')] = closed
-            self._add(row, role=IN_KEY)
-        self.content_base = base
-        return [self.rows[base + state] for state in range(len(self.content))]
-
-    def _trie(
-        self, named: Mapping[bytes, int], free: list[NDArray[np.int32]], exits: dict[int, int]
-    ) -> int:
-        root = self._add(free[0].copy(), role=IN_KEY)
-        nodes: dict[bytes, tuple[int, int]] = {b"": (root, 0)}
-        for key, label in named.items():
-            text = key[1:-1]
-            for end in range(1, len(text) + 1):
-                if text[:end] in nodes:
-                    continue
-                parent, state = nodes[text[: end - 1]]
-                state = self.content.step(state, text[end - 1])
-                if state == DEAD:
-                    break
-                node = self._add(free[state].copy(), role=IN_KEY)
-                self.rows[parent][text[end - 1]] = node
-                nodes[text[:end]] = (node, state)
-            else:
-                if label != DEAD and label not in exits:
-                    exits[label] = self._closing(label, PLAIN)
-                node = nodes[text][0]
-                self.rows[node][ord('"')] = DEAD if label == DEAD else exits[label]
-        return root
-
-    def block(
-        self, literals: list[tuple[bytes, int]], *, comma: bool
-    ) -> tuple[ByteDfa, NDArray[np.int8]]:
-        """The automaton, with a closing brace where ``literals`` holds one, and its roles."""
-        quote = self._add()
-        self.rows[quote][ord('"')] = self.key_start
-        if comma:
-            self.rows[self.start][ord(",")] = quote
-        else:
-            self.rows[self.start][ord('"')] = self.key_start
-        for text, label in literals:
-            self.rows[self.start][text[0]] = self._add(label=label)
-        block = byte_dfa_from_rows(np.stack(self.rows), np.array(self.labels, dtype=np.int32))
-        assert len(block) == len(self.rows), "a state of a free key leads nowhere"
-        return block, np.array(self.roles, dtype=np.int8)

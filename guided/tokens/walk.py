@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from guided.recognizer.contexts import KNOWN, NONE
 from guided.recognizer.joints import EMPTY_SLOT
 from guided.recognizer.json_machine import JsonMachine, State
-from guided.recognizer.json_rows import DONE
+from guided.recognizer.labels import DONE
 from guided.recognizer.table import DEAD, KEY_CLOSED
 from guided.tokens.mask import Mask
 from guided.tokens.trie import TokenTrie
