@@ -9,8 +9,6 @@ from guided.automata.codepoints import ANY, CodePoints
 
 __all__ = [
     "ANYTHING",
-    "EPSILON",
-    "NOTHING",
     "Alternate",
     "Chars",
     "Concat",
@@ -19,7 +17,6 @@ __all__ = [
     "Repeat",
     "Start",
     "literal",
-    "optional",
 ]
 
 
@@ -65,16 +62,9 @@ class End:
 
 Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End
 
-EPSILON = Concat(())
-NOTHING = Alternate(())
 ANYTHING = Repeat(Chars(ANY), 0, None)
 
 
 def literal(text: str) -> Regular:
     """Exactly ``text``."""
     return Concat(tuple(Chars(CodePoints.single(character)) for character in text))
-
-
-def optional(item: Regular) -> Regular:
-    """``item`` or nothing."""
-    return Repeat(item, 0, 1)
