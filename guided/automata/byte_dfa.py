@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, Dfa
 from guided.automata.fuel import spend
 from guided.automata.reachability import coaccessible
+from guided.automata.spelling import FIRST_CLASS, laid_out
 from guided.automata.utf8 import ByteRanges
 from guided.errors import LimitExceededError
 
@@ -32,12 +36,17 @@ class ByteDfa:
 
     ``byte_class`` is uint8 ``[256]``, ``next`` is int32 ``[states, classes]`` with DEAD for no
     move. ``label`` is int32 ``[states]``: DEAD where a state does not accept, else what it accepts
-    as (0 unless several literals are told apart).
+    as. The first ``between`` states, all unless said, stand between two code points, the others
+    inside of one.
     """
 
     byte_class: NDArray[np.uint8]
     next: NDArray[np.int32]
     label: NDArray[np.int32]
+    between: int = sys.maxsize
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "between", min(self.between, len(self.label)))
 
     def __len__(self) -> int:
         return len(self.label)
@@ -60,6 +69,11 @@ class ByteDfa:
             state = self.step(state, byte)
         return None if state == DEAD or self.label[state] == DEAD else int(self.label[state])
 
+    def keep(self, labels: Collection[int]) -> ByteDfa:
+        """The automaton of the texts that are accepted as one of these labels."""
+        kept = np.where(np.isin(self.label, list(labels)), self.label, DEAD).astype(np.int32)
+        return _trimmed(self.byte_class, self.next, kept, self.between)
+
     def check(self) -> None:
         """Raise AssertionError unless the automaton is well formed and trimmed."""
         assert self.next.shape[0] == len(self)
@@ -70,53 +84,23 @@ class ByteDfa:
 def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = ()) -> ByteDfa:
     """Spell every code point of ``dfa`` in bytes, without those that a vocabulary misses.
 
-    States with moves over the same ranges share one template, which is laid down for all of them
-    at once: the work in Python grows with the number of templates, not of states.
+    The classes are spelled once, as a template that every state follows; rows inside of a code
+    point that lead to the same places are laid down once. States keep their order.
     """
-    blocks: dict[tuple[tuple[tuple[int, int], int], ...], list[int]] = {}
-    targets_of: list[list[int]] = []
-    spend(len(dfa) * len(dfa.classes))
-    for state in range(len(dfa)):
-        key, targets = _moves(dfa, state)
-        blocks.setdefault(key, []).append(state)
-        targets_of.append(targets)
-
-    templates = {key: _template(key, spelling, missing) for key in blocks}
-    stacked = np.concatenate([*templates.values(), np.full((1, 256), DEAD, dtype=np.int32)])
-    byte_class, representative = _byte_classes(stacked)
-    width = len(representative)
-
-    count = len(dfa)
-    cells = sum(len(templates[key]) * len(states) for key, states in blocks.items()) * width
-    if cells > MAX_BLOCK_CELLS:
+    if not len(dfa):
+        return _empty()
+    template, byte_class = _template(dfa.classes, spelling, frozenset(missing))
+    table = laid_out(dfa.next, template, MAX_BLOCK_CELLS)
+    if table is None:
         raise LimitExceededError(
-            f"its automaton over bytes needs {cells} cells, more than {MAX_BLOCK_CELLS}",
+            f"its automaton over bytes needs more than {MAX_BLOCK_CELLS} cells",
             limit=MAX_BLOCK_CELLS,
             hint="lower the bound on the length",
         )
-    tables = [np.full((count, width), DEAD, dtype=np.int32)]
-    used = count
-    for key, states in blocks.items():
-        template = templates[key][:, representative]  # [nodes, classes]
-        nodes = len(template)
-        slots = np.array([targets_of[state] for state in states], dtype=np.int32)
-        slots = slots.reshape(len(states), -1)
-        base = used + np.arange(len(states), dtype=np.int32) * (nodes - 1)
-        # Node 0 of a copy is the state itself; the others are appended behind all states.
-        inner = np.where(template > 0, template - 1, 0)[None] + base[:, None, None]
-        inner = inner.astype(np.int32)
-        rows = np.where(template[None] > 0, inner, DEAD)
-        to_target = template <= _FIRST_SLOT
-        if to_target.any():
-            index = np.where(to_target, _FIRST_SLOT - template, 0)
-            rows = np.where(to_target[None], slots[:, index], rows)
-        tables[0][states] = rows[:, 0]
-        tables.append(rows[:, 1:].reshape(-1, width).astype(np.int32))
-        used += len(states) * (nodes - 1)
-    table = np.concatenate(tables)
-    label = np.full(used, DEAD, dtype=np.int32)
-    label[:count][dfa.accepting] = 0
-    return _trimmed(byte_class, table, label)
+    spend(table.size // 8)
+    label = np.full(len(table), DEAD, dtype=np.int32)
+    label[: len(dfa)] = dfa.label
+    return _trimmed(byte_class, table, label, len(dfa))
 
 
 def byte_dfa_from_literals(
@@ -150,66 +134,61 @@ def byte_dfa_from_literals(
     for node, edges in enumerate(children):
         for byte, child in edges.items():
             table[node, byte_class[byte]] = child
-    return ByteDfa(byte_class, table, np.array(labels, dtype=np.int32))
+    return ByteDfa(byte_class, table, np.array(labels, dtype=np.int32), len(children))
 
 
-_FIRST_SLOT = -2
-"""In a template, -2 leads to the first target, -3 to the second, and so on."""
-
-
-def _moves(dfa: Dfa, state: int) -> tuple[tuple[tuple[tuple[int, int], int], ...], list[int]]:
-    """The ranges that lead on from ``state``, with their targets numbered in order of use."""
-    moves = [
-        (bounds, int(target))
-        for chars, target in zip(dfa.classes, dfa.next[state], strict=True)
-        if target != DEAD
-        for bounds in chars.ranges
-    ]
-    moves.sort()
-    slots: dict[int, int] = {}
-    merged: list[tuple[tuple[int, int], int]] = []
-    for (low, high), target in moves:
-        slot = slots.setdefault(target, len(slots))
-        if merged and merged[-1][1] == slot and merged[-1][0][1] + 1 == low:
-            merged[-1] = ((merged[-1][0][0], high), slot)
-        else:
-            merged.append(((low, high), slot))
-    return tuple(merged), list(slots)
-
-
+@functools.lru_cache(maxsize=256)
 def _template(
-    moves: Sequence[tuple[tuple[int, int], int]], spelling: Spelling, missing: Collection[int]
-) -> NDArray[np.int32]:
-    """Byte rows of one state: int32 ``[nodes, 256]``, node 0 first, equal nodes merged."""
-    sequences = [
-        (sequence, _FIRST_SLOT - slot)
-        for (low, high), slot in moves
-        for sequence in spelling(low, high)
-    ]
-    rows: list[NDArray[np.int32]] = [np.empty(0, dtype=np.int32)]
-    numbers: dict[bytes, int] = {}
+    classes: tuple[CodePoints, ...], spelling: Spelling, missing: frozenset[int]
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """The trie of all spellings, as ``laid_out`` takes it, and the class of each byte.
 
-    def node(entries: Sequence[tuple[ByteRanges, int]]) -> NDArray[np.int32]:
-        row = np.full(256, DEAD, dtype=np.int32)
+    Node 0 comes first, and every other one, equal ones merged, behind those that it leads to.
+    """
+    sequences = [
+        (sequence, FIRST_CLASS - number)
+        for number, chars in enumerate(classes)
+        for low, high in chars.ranges
+        for sequence in _spelled(spelling, low, high)
+    ]
+    spend(len(sequences))
+    rows: list[tuple[int, ...]] = [()]
+    numbers: dict[tuple[int, ...], int] = {}
+
+    def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
+        row = [DEAD] * 256
         groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
         for sequence, target in entries:
-            groups.setdefault(sequence[0], []).append((sequence[1:], target))
+            low, high = sequence[0]
+            if len(sequence) > 1:
+                groups.setdefault((low, high), []).append((sequence[1:], target))
+            else:
+                row[low : high + 1] = [target] * (high + 1 - low)
         for (low, high), group in groups.items():
-            row[low : high + 1] = group[0][1] if not group[0][0] else number(group)
-        row[list(missing)] = DEAD
-        return row
+            row[low : high + 1] = [number(group)] * (high + 1 - low)
+        for byte in missing:
+            row[byte] = DEAD
+        return tuple(row)
 
     def number(entries: Sequence[tuple[ByteRanges, int]]) -> int:
         row = node(entries)
-        if (row == DEAD).all():
-            return DEAD
-        known = numbers.setdefault(row.tobytes(), len(rows))
+        known = numbers.setdefault(row, len(rows))
         if known == len(rows):
             rows.append(row)
         return known
 
     rows[0] = node(sequences)
-    return np.stack(rows)
+    stacked = np.array(rows, dtype=np.int32)
+    byte_class, representative = _byte_classes(stacked)
+    template = np.ascontiguousarray(stacked[:, representative])
+    # Both are kept, and shared by all automata of these classes.
+    template.flags.writeable = byte_class.flags.writeable = False
+    return template, byte_class
+
+
+@functools.lru_cache(maxsize=4096)
+def _spelled(spelling: Spelling, low: int, high: int) -> tuple[ByteRanges, ...]:
+    return tuple(spelling(low, high))
 
 
 def _byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
@@ -226,24 +205,30 @@ def _byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]
 
 
 def _empty() -> ByteDfa:
-    return ByteDfa(np.zeros(256, dtype=np.uint8), np.empty((0, 1), np.int32), np.empty(0, np.int32))
+    return ByteDfa(
+        np.zeros(256, dtype=np.uint8), np.empty((0, 1), np.int32), np.empty(0, np.int32), 0
+    )
 
 
 def _trimmed(
-    byte_class: NDArray[np.uint8], table: NDArray[np.int32], label: NDArray[np.int32]
+    byte_class: NDArray[np.uint8],
+    table: NDArray[np.int32],
+    label: NDArray[np.int32],
+    between: int,
 ) -> ByteDfa:
     """Drop states that cannot accept, which leaving out bytes may have made."""
     live = np.nonzero(coaccessible(table, label != DEAD))[0]
     if len(live) == len(label):
-        return ByteDfa(byte_class, table, label)
+        return ByteDfa(byte_class, table, label, between)
     if not len(live) or live[0] != 0:
         return _empty()
     renumber = np.full(len(label) + 1, DEAD, dtype=np.int32)
     renumber[live] = np.arange(len(live), dtype=np.int32)
-    return ByteDfa(byte_class, renumber[table[live]], label[live])
+    inside = int(np.searchsorted(live, between))
+    return ByteDfa(byte_class, renumber[table[live]], label[live], inside)
 
 
 def byte_dfa_from_rows(rows: NDArray[np.int32], label: NDArray[np.int32]) -> ByteDfa:
     """The automaton of full rows, int32 ``[states, 256]``; bytes that nothing tells apart merge."""
     byte_class, representative = _byte_classes(rows)
-    return _trimmed(byte_class, np.ascontiguousarray(rows[:, representative]), label)
+    return _trimmed(byte_class, np.ascontiguousarray(rows[:, representative]), label, len(label))

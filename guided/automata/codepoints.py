@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -53,7 +54,8 @@ class CodePoints:
         return CodePoints.of(gaps)
 
     def __contains__(self, code_point: int) -> bool:
-        return any(low <= code_point <= high for low, high in self.ranges)
+        index = bisect_right(self.ranges, (code_point, MAX_CODE_POINT)) - 1
+        return index >= 0 and code_point <= self.ranges[index][1]
 
     def __bool__(self) -> bool:
         return bool(self.ranges)

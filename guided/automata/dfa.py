@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.codepoints import ANY, EMPTY, MAX_CODE_POINT, CodePoints
+from guided.automata.codepoints import ANY, EMPTY, CodePoints
 from guided.automata.fuel import spend
-from guided.automata.nfa import Nfa, nfa_from_regular
-from guided.automata.reachability import coaccessible, reachable
-from guided.automata.regular import Regular
+from guided.automata.minimize import minimal
+from guided.automata.nfa import nfa_from_regular
+from guided.automata.pairs import pair_up
+from guided.automata.partition import partition
+from guided.automata.reachability import coaccessible
+from guided.automata.regular import ANYTHING, Both, Concat, Look, Regular, Start
+from guided.automata.subsets import subset_table
+from guided.automata.threads import Threads
 from guided.errors import LimitExceededError
 
-__all__ = ["DEAD", "MAX_DFA_STATES", "Dfa", "crawl", "dfa_from_regular", "length_dfa", "product"]
+__all__ = [
+    "DEAD",
+    "MAX_DFA_STATES",
+    "Dfa",
+    "combine",
+    "crawl",
+    "dfa_from_regular",
+    "length_dfa",
+    "without",
+]
 
 DEAD = -1
 MAX_DFA_STATES = 50_000
-_MINIMISED_STATES = 512
+MAX_BUILT_STATES = 4 * MAX_DFA_STATES
+"""States before equal ones merge."""
+MAX_CELLS = 16_000_000
+"""Cells of a table while it is built, before states merge; one takes about 10 ns."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,27 +45,43 @@ class Dfa:
     """A trimmed deterministic automaton; state 0 starts, and every state can still accept.
 
     ``next`` is int32 ``[states, classes]`` with DEAD for no move; ``classes`` are disjoint sets of
-    code points, and what none of them holds leads nowhere. An empty language has no states.
+    code points, and what none of them holds leads nowhere. ``label`` is int32 ``[states]``: DEAD
+    where a state does not accept, else what it accepts as. An empty language has no states.
     """
 
     classes: tuple[CodePoints, ...]
     next: NDArray[np.int32]
-    accepting: NDArray[np.bool_]
+    label: NDArray[np.int32]
 
     def __len__(self) -> int:
-        return len(self.accepting)
+        return len(self.label)
 
-    def accepts(self, text: str) -> bool:
-        """Whether the whole text is in the language; linear in the text, for tests and enums."""
+    @property
+    def accepting(self) -> NDArray[np.bool_]:
+        """Whether each state accepts; bool ``[states]``."""
+        accepting: NDArray[np.bool_] = self.label != DEAD
+        return accepting
+
+    def run(self, text: str) -> int:
+        """The label that the whole text is accepted as, or DEAD; linear in the text."""
         if not len(self):
-            return False
+            return DEAD
         state = 0
         for character in text:
             index = next((i for i, c in enumerate(self.classes) if ord(character) in c), None)
             state = DEAD if index is None else int(self.next[state, index])
             if state == DEAD:
-                return False
-        return bool(self.accepting[state])
+                return DEAD
+        return int(self.label[state])
+
+    def accepts(self, text: str) -> bool:
+        """Whether the whole text is in the language, as whatever label."""
+        return self.run(text) != DEAD
+
+    def relabelled(self, labels: Mapping[int, int]) -> Dfa:
+        """The automaton with its labels renamed; texts of a label that is not listed drop out."""
+        renamed = [labels.get(label, DEAD) for label in self.label.tolist()]
+        return _finished(self.classes, self.next, np.array(renamed, dtype=np.int32))
 
     def check(self) -> None:
         """Raise AssertionError unless the automaton is well formed and trimmed."""
@@ -67,105 +99,129 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
 
     Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
     """
+    regular = _without_first_look(regular)
+    if isinstance(regular, Both):
+        sides = [dfa_from_regular(side, search=search) for side in (regular.left, regular.right)]
+        wanted = DEAD if regular.negative else 0
+        return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
     nfa = nfa_from_regular(regular)
-    classes = _partition(chars for moves in nfa.moves for chars, _ in moves)
-    if search:
-        classes = _partition((*classes, ANY))
-    subsets = _Subsets(nfa, classes, search=search)
-    return crawl(classes, subsets.first, subsets.step, subsets.accepts)
+    parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
+    if nfa.looks:
+        threads = Threads(nfa, parts, search=search)
+        return crawl(parts.classes, threads.first, threads.step, threads.label)
+    made = subset_table(nfa, parts, search=search, most=MAX_BUILT_STATES)
+    if made is None:
+        raise too_many_states()
+    return _finished(parts.classes, *made)
 
 
-_Subset: TypeAlias = tuple[frozenset[int], bool]
-"""States of an NFA that a text may be in, and whether the text is still empty."""
-
-_MATCHED = (frozenset({-1}), False)
-"""A match lies behind, and that is all that was asked for: every continuation is accepted."""
-
-
-class _Subsets:
-    """The subset construction over one NFA; with ``search`` a match may begin anywhere."""
-
-    def __init__(self, nfa: Nfa, classes: Sequence[CodePoints], *, search: bool) -> None:
-        self.nfa = nfa
-        self.targets = _class_targets(nfa, classes)
-        self.search = search
-        self.restart = self._closure([0]) if search else frozenset()
-        self.first = self._settled(self._closure([0], at_start=True), at_start=True)
-
-    def step(self, subset: _Subset, index: int) -> _Subset | None:
-        if subset == _MATCHED:
-            return _MATCHED
-        states, _ = subset
-        reached = {target for state in states for target in self.targets[state].get(index, ())}
-        settled = self._settled(self._closure(reached))
-        return settled if settled[0] else None
-
-    def accepts(self, subset: _Subset) -> bool:
-        states, at_start = subset
-        return subset == _MATCHED or self.nfa.final in self._closure(
-            states, at_start=at_start, at_end=True
-        )
-
-    def _settled(self, states: frozenset[int], *, at_start: bool = False) -> _Subset:
-        if self.search and self.nfa.final in states:
-            return _MATCHED
-        return states | self.restart, at_start
-
-    def _closure(
-        self, states: Iterable[int], *, at_start: bool = False, at_end: bool = False
-    ) -> frozenset[int]:
-        seen = set(states)
-        stack = list(seen)
-        while stack:
-            state = stack.pop()
-            reached = list(self.nfa.empties[state])
-            if at_start:
-                reached += self.nfa.starts[state]
-            if at_end:
-                reached += self.nfa.ends[state]
-            for target in reached:
-                if target not in seen:
-                    seen.add(target)
-                    stack.append(target)
-        spend(len(seen))
-        return frozenset(seen)
+def _without_first_look(regular: Regular) -> Regular:
+    # ^(?=x)y -> ^x and ^y, each found in the text: cheaper than to carry x along as an obligation.
+    if not isinstance(regular, Concat) or Start() not in regular.parts[:1]:
+        return regular
+    first = next((part for part in regular.parts if not isinstance(part, Start)), None)
+    if not isinstance(first, Look) or not first.ahead:
+        return regular
+    rest = tuple(part for part in regular.parts if part is not first)
+    return Both(Concat(rest), Concat((Start(), first.item, ANYTHING)), first.negative)
 
 
 def length_dfa(low: int, high: int | None) -> Dfa:
     """All texts of at least ``low`` and at most ``high`` code points."""
     size = (low if high is None else high) + 1
     if size > MAX_DFA_STATES:
-        raise _too_many_states()
+        raise too_many_states()
     table = np.arange(1, size + 1, dtype=np.int32).reshape(size, 1)
     table[-1, 0] = DEAD if high is not None else size - 1
-    return Dfa((ANY,), table, np.arange(size) >= low)
+    return Dfa((ANY,), table, np.where(np.arange(size) >= low, 0, DEAD).astype(np.int32))
 
 
-def product(left: Dfa, right: Dfa, accept: Callable[[bool, bool], bool]) -> Dfa:
-    """The automaton that runs both and accepts by ``accept(left accepts, right accepts)``.
+def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Dfa:
+    """The automaton that runs all of them side by side, over all texts.
 
-    ``accept(False, False)`` has to be false. Raises LimitExceededError past MAX_DFA_STATES.
+    ``decide`` gets for each the label it accepts as, or DEAD, and gives the label of the whole, or
+    DEAD. It is asked once for each combination that a text leads to, so it may accept where none
+    of them does (a complement); of no automata it is asked ``decide(())``. Raises
+    LimitExceededError past MAX_DFA_STATES.
     """
-    classes = _partition((*left.classes, *right.classes))
-    left_class = [_class_of(chars, left.classes) for chars in classes]
-    right_class = [_class_of(chars, right.classes) for chars in classes]
+    joint = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
+    width = len(joint.classes)
+    table = np.zeros((1, width), dtype=np.int32)
+    kind = np.zeros(1, dtype=np.int64)
+    kinds: list[tuple[int, ...]] = [()]
+    shift = 1
+    for dfa in dfas:
+        mask = (1 << len(dfa.classes)) - 1
+        columns = [(bits >> shift & mask).bit_length() - 1 for bits in joint.holders]
+        shift += len(dfa.classes)
+        pairs = pair_up(table, _complete(dfa, columns), MAX_CELLS // width)
+        if pairs is None:
+            raise too_many_states()
+        table, lefts, rights = pairs
+        spend(table.size // 32)
+        label = np.append(dfa.label, DEAD)[rights]
+        # The labels so far, as one number each: few combinations, many states.
+        codes, kind = np.unique((kind[lefts] << 32) + (label + 1), return_inverse=True)
+        kinds = [(*kinds[code >> 32], (code & 0xFFFFFFFF) - 1) for code in codes.tolist()]
+    decided = np.array([decide(labels) for labels in kinds], dtype=np.int32)
+    return _finished(joint.classes, table, decided[kind.reshape(-1)])
 
-    def move(dfa: Dfa, state: int, index: int | None) -> int:
-        return DEAD if state == DEAD or index is None else int(dfa.next[state, index])
 
-    def step(pair: tuple[int, int], index: int) -> tuple[int, int] | None:
-        reached = (
-            move(left, pair[0], left_class[index]),
-            move(right, pair[1], right_class[index]),
-        )
-        return None if reached == (DEAD, DEAD) else reached
+def _complete(dfa: Dfa, columns: Sequence[int]) -> NDArray[np.int32]:
+    """The table over other classes, with the dead state as a row of its own behind the others."""
+    count = len(dfa)
+    # A last row and a last column stand for the dead state and for what no class holds.
+    table = np.full((count + 1, len(dfa.classes) + 1), count, dtype=np.int32)
+    table[:count, :-1] = np.where(dfa.next == DEAD, count, dfa.next)
+    if count:
+        return table[:, columns]
+    return np.zeros((1, len(columns)), dtype=np.int32)
 
-    def accepts(pair: tuple[int, int]) -> bool:
-        a, b = pair
-        return accept(a != DEAD and bool(left.accepting[a]), b != DEAD and bool(right.accepting[b]))
 
-    first = (0 if len(left) else DEAD, 0 if len(right) else DEAD)
-    return crawl(classes, first, step, accepts)
+def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
+    """The automaton without these texts: their trie is laid over it."""
+    if not len(dfa):
+        return dfa
+    distinct = list(dict.fromkeys(texts))
+    letters = sorted(set().union(*distinct))
+    joint = partition([*dfa.classes, *map(CodePoints.single, letters)])
+    count, known = len(dfa), len(dfa.classes)
+    class_of = {
+        letters[(bits >> known).bit_length() - 1]: index
+        for index, bits in enumerate(joint.holders)
+        if bits >> known
+    }
+    mask = (1 << known) - 1
+    columns = [(bits & mask).bit_length() - 1 for bits in joint.holders]
+    base = np.append(dfa.next, np.full((count, 1), DEAD, dtype=np.int32), axis=1)[:, columns]
+    # Node n of the trie is row n; the automaton itself follows behind all nodes.
+    numbers: dict[tuple[int, str], int] = {}
+    under = [0]
+    ended: list[int] = []
+    edges: list[tuple[int, int, int]] = []
+    for text in distinct:
+        spend(len(text) + 1)
+        node = 0
+        for letter in text:
+            child = numbers.get((node, letter))
+            if child is None:
+                state = int(base[under[node], class_of[letter]])
+                if state == DEAD:
+                    break
+                child = numbers[node, letter] = len(under)
+                under.append(state)
+                edges.append((node, class_of[letter], child))
+            node = child
+        else:
+            ended.append(node)
+    nodes = len(under)
+    shifted = np.where(base == DEAD, DEAD, base + nodes).astype(np.int32)
+    table = np.concatenate([shifted[under], shifted])
+    for node, index, child in edges:
+        table[node, index] = child
+    label = np.concatenate([dfa.label[under], dfa.label])
+    label[ended] = DEAD
+    return _finished(joint.classes, table, label)
 
 
 _State = TypeVar("_State", bound=Hashable)
@@ -175,9 +231,12 @@ def crawl(
     classes: tuple[CodePoints, ...],
     first: _State,
     step: Callable[[_State, int], _State | None],
-    accepts: Callable[[_State], bool],
+    label: Callable[[_State], int],
 ) -> Dfa:
-    """The automaton of all states that ``step`` leads to from ``first``, trimmed and minimised."""
+    """The automaton of all states that ``step`` leads to from ``first``, trimmed and minimised.
+
+    ``label`` says what a state accepts as, or DEAD. Raises LimitExceededError past MAX_DFA_STATES.
+    """
     numbers = {first: 0}
     queue = [first]
     rows: list[list[int]] = []
@@ -192,16 +251,17 @@ def crawl(
             number = numbers.setdefault(reached, len(queue))
             if number == len(queue):
                 if number >= MAX_DFA_STATES:
-                    raise _too_many_states()
+                    raise too_many_states()
                 queue.append(reached)
             row.append(number)
         rows.append(row)
     table = np.array(rows, dtype=np.int32).reshape(len(rows), len(classes))
-    accepting = np.fromiter(map(accepts, queue), dtype=np.bool_, count=len(queue))
-    return _minimise(*_trim(classes, table, accepting))
+    labels = np.fromiter(map(label, queue), dtype=np.int32, count=len(queue))
+    return _finished(classes, table, labels)
 
 
-def _too_many_states() -> LimitExceededError:
+def too_many_states() -> LimitExceededError:
+    """The error of an automaton that grew past MAX_DFA_STATES."""
     return LimitExceededError(
         f"its automaton needs more than {MAX_DFA_STATES} states",
         limit=MAX_DFA_STATES,
@@ -209,86 +269,22 @@ def _too_many_states() -> LimitExceededError:
     )
 
 
-def _partition(sets: Iterable[CodePoints]) -> tuple[CodePoints, ...]:
-    """The coarsest disjoint classes out of which every one of the sets can be put together."""
-    distinct = list(dict.fromkeys(chars for chars in sets if chars))
-    cuts = {0, MAX_CODE_POINT + 1}
-    for chars in distinct:
-        for low, high in chars.ranges:
-            cuts.update((low, high + 1))
-    edges = sorted(cuts)
-    signature: dict[int, list[int]] = {low: [] for low in edges}
-    position = {low: i for i, low in enumerate(edges)}
-    for number, chars in enumerate(distinct):
-        for low, high in chars.ranges:
-            spend(position[high + 1] - position[low])
-            for index in range(position[low], position[high + 1]):
-                signature[edges[index]].append(number)
-    grouped: dict[tuple[int, ...], list[tuple[int, int]]] = {}
-    for low, after in itertools.pairwise(edges):
-        if signature[low]:
-            grouped.setdefault(tuple(signature[low]), []).append((low, after - 1))
-    return tuple(CodePoints.of(ranges) for ranges in grouped.values())
-
-
-def _class_of(chars: CodePoints, classes: Sequence[CodePoints]) -> int | None:
-    """Which of the coarser classes holds ``chars``; a class of a refinement lies in one or none."""
-    point = chars.ranges[0][0]
-    return next((index for index, whole in enumerate(classes) if point in whole), None)
-
-
-def _class_targets(nfa: Nfa, classes: Sequence[CodePoints]) -> list[dict[int, list[int]]]:
-    """For each state of the NFA, the states that each class leads to."""
-    members: dict[CodePoints, list[int]] = {}
-    targets: list[dict[int, list[int]]] = []
-    for moves in nfa.moves:
-        row: dict[int, list[int]] = {}
-        for chars, target in moves:
-            if chars not in members:
-                members[chars] = [i for i, part in enumerate(classes) if part.ranges[0][0] in chars]
-            for index in members[chars]:
-                row.setdefault(index, []).append(target)
-        targets.append(row)
-    return targets
-
-
-def _trim(
-    classes: tuple[CodePoints, ...], table: NDArray[np.int32], accepting: NDArray[np.bool_]
-) -> tuple[tuple[CodePoints, ...], NDArray[np.int32], NDArray[np.bool_]]:
-    """Drop the states that cannot be reached or cannot accept."""
-    live = np.nonzero(reachable(table) & coaccessible(table, accepting))[0]
-    if not len(live) or live[0] != 0:
-        return (), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.bool_)
-    renumber = np.full(len(accepting) + 1, DEAD, dtype=np.int32)  # the last entry serves DEAD
-    renumber[live] = np.arange(len(live), dtype=np.int32)
-    return classes, renumber[table[live]], accepting[live]
-
-
-def _minimise(
-    classes: tuple[CodePoints, ...], table: NDArray[np.int32], accepting: NDArray[np.bool_]
+def _finished(
+    classes: tuple[CodePoints, ...], table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> Dfa:
-    """Merge states of equal residual language by refining a partition (Moore, 1956).
-
-    Refinement takes a round per step of depth, so large automata stay as they are.
-    """
-    count = len(accepting)
-    if not 0 < count <= _MINIMISED_STATES:
-        return Dfa(classes, table, accepting)
-    block = accepting.astype(np.int32)
-    blocks = 0
-    while True:
-        lookup = np.append(block, DEAD).astype(np.int32)
-        signature = np.column_stack([block, lookup[table]])
-        _, groups = np.unique(signature, axis=0, return_inverse=True)
-        block = groups.reshape(-1).astype(np.int32)
-        if block.max() + 1 == blocks:
-            break
-        blocks = int(block.max()) + 1
-    # Number the blocks by their first state, so that the start keeps number 0.
-    _, first = np.unique(block, return_index=True)
-    order = np.argsort(first)
-    rank = np.empty(blocks, dtype=np.int32)
-    rank[order] = np.arange(blocks, dtype=np.int32)
-    representatives = first[order]
-    renumbered = np.append(rank[block], DEAD).astype(np.int32)
-    return Dfa(classes, renumbered[table[representatives]], accepting[representatives])
+    """The minimal automaton of a table; classes that no state tells apart become one."""
+    spend(table.size // 8)
+    table, label = minimal(table, label)
+    if len(label) > MAX_DFA_STATES:
+        raise too_many_states()
+    columns: dict[bytes, list[int]] = {}
+    for index, column in enumerate(np.ascontiguousarray(table.T)):
+        columns.setdefault(column.tobytes(), []).append(index)
+    columns.pop(np.full(len(label), DEAD, dtype=np.int32).tobytes(), None)
+    if len(columns) == len(classes):
+        return Dfa(classes, table, label)
+    joined = tuple(
+        CodePoints.of(bounds for index in group for bounds in classes[index].ranges)
+        for group in columns.values()
+    )
+    return Dfa(joined, table[:, [group[0] for group in columns.values()]], label)

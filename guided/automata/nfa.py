@@ -6,98 +6,179 @@ from dataclasses import dataclass, field
 
 from guided.automata.codepoints import CodePoints
 from guided.automata.fuel import spend
-from guided.automata.regular import Alternate, Chars, Concat, End, Regular, Repeat, Start
+from guided.automata.regular import (
+    Alternate,
+    Both,
+    Chars,
+    Concat,
+    End,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+)
 from guided.errors import LimitExceededError
 
-__all__ = ["MAX_NFA_STATES", "Nfa", "nfa_from_regular"]
+__all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
 MAX_NFA_STATES = 100_000
+
+
+@dataclass(slots=True)
+class Edges:
+    """Moves without a character, from ``sources[i]`` to ``targets[i]``."""
+
+    sources: list[int] = field(default_factory=list)
+    targets: list[int] = field(default_factory=list)
+
+    def add(self, source: int, target: int) -> None:
+        self.sources.append(source)
+        self.targets.append(target)
+
+
+@dataclass(frozen=True, slots=True)
+class LookAround:
+    """A condition of its own part of the automaton, from ``start`` to ``final``."""
+
+    start: int
+    final: int
+    ahead: bool
+    negative: bool
 
 
 @dataclass(slots=True)
 class Nfa:
     """States are indices; state 0 starts and ``final`` ends.
 
-    ``starts`` and ``ends`` are empty moves that may be taken only at the start and at the end of
-    the whole text.
+    A move reads a code point out of ``sets[move_sets[i]]``. ``starts`` and ``ends`` may be taken
+    only at the start and at the end of the whole text, ``conditions`` only where a look-around
+    holds: ``looks[condition_looks[i]]``. Equal look-arounds are one; inner ones come first.
     """
 
-    moves: list[list[tuple[CodePoints, int]]] = field(default_factory=list)
-    empties: list[list[int]] = field(default_factory=list)
-    starts: list[list[int]] = field(default_factory=list)
-    ends: list[list[int]] = field(default_factory=list)
+    count: int = 0
+    sets: dict[CodePoints, int] = field(default_factory=dict)
+    moves: Edges = field(default_factory=Edges)
+    move_sets: list[int] = field(default_factory=list)
+    empties: Edges = field(default_factory=Edges)
+    starts: Edges = field(default_factory=Edges)
+    ends: Edges = field(default_factory=Edges)
+    conditions: Edges = field(default_factory=Edges)
+    condition_looks: list[int] = field(default_factory=list)
+    looks: list[LookAround] = field(default_factory=list)
+    look_numbers: dict[Look, int] = field(default_factory=dict)
     final: int = 0
 
-    def add_state(self) -> int:
-        """A new state without moves; raises LimitExceededError past MAX_NFA_STATES."""
-        spend(1)
-        if len(self.moves) >= MAX_NFA_STATES:
+    def add_states(self, count: int = 1) -> int:
+        """The first of some new states; raises LimitExceededError past MAX_NFA_STATES."""
+        spend(count)
+        self.count += count
+        if self.count > MAX_NFA_STATES:
             raise LimitExceededError(
                 f"the expression needs more than {MAX_NFA_STATES} states",
                 limit=MAX_NFA_STATES,
                 hint="lower the bounds of its repeats",
             )
-        self.moves.append([])
-        for edges in (self.empties, self.starts, self.ends):
-            edges.append([])
-        return len(self.moves) - 1
+        return self.count - count
 
 
 def nfa_from_regular(regular: Regular) -> Nfa:
     """The automaton of an expression; its size is that of the expression with repeats unrolled."""
     nfa = Nfa()
-    nfa.final = _build(nfa, regular, nfa.add_state())
+    start = nfa.add_states()
+    # They stand on their own, so that a repeat does not copy them.
+    _build_looks(nfa, regular)
+    nfa.final = _build(nfa, regular, start)
     return nfa
+
+
+def _build_looks(nfa: Nfa, node: Regular) -> None:
+    if isinstance(node, Concat | Alternate):
+        for part in node.parts if isinstance(node, Concat) else node.options:
+            if not isinstance(part, Chars):
+                _build_looks(nfa, part)
+    elif isinstance(node, Repeat):
+        _build_looks(nfa, node.item)
+    elif isinstance(node, Look) and node not in nfa.look_numbers:
+        _build_looks(nfa, node.item)
+        entry = nfa.add_states()
+        final = _build(nfa, node.item, entry)
+        nfa.look_numbers[node] = len(nfa.looks)
+        nfa.looks.append(LookAround(entry, final, node.ahead, node.negative))
 
 
 def _build(nfa: Nfa, node: Regular, start: int) -> int:
     """Lay ``node`` down behind ``start`` and return the state in which it ends."""
-    match node:
-        case Chars(chars):
-            end = nfa.add_state()
-            nfa.moves[start].append((chars, end))
-            return end
-        case Concat(parts):
-            for part in parts:
-                start = _build(nfa, part, start)
-            return start
-        case Alternate(options):
-            end = nfa.add_state()
-            for option in options:
-                entry = nfa.add_state()
-                nfa.empties[start].append(entry)
-                nfa.empties[_build(nfa, option, entry)].append(end)
-            return end
-        case Repeat(item, low, high):
-            return _build_repeat(nfa, item, low, high, start)
-        case Start():
-            end = nfa.add_state()
-            nfa.starts[start].append(end)
-            return end
-        case End():
-            end = nfa.add_state()
-            nfa.ends[start].append(end)
-            return end
+    if isinstance(node, Chars):
+        end = nfa.add_states()
+        nfa.moves.add(start, end)
+        nfa.move_sets.append(nfa.sets.setdefault(node.chars, len(nfa.sets)))
+        return end
+    if isinstance(node, Concat):
+        for part in node.parts:
+            start = _build(nfa, part, start)
+        return start
+    if isinstance(node, Repeat):
+        return _build_repeat(nfa, node.item, node.low, node.high, start)
+    end = nfa.add_states()
+    if isinstance(node, Alternate):
+        for option in node.options:
+            entry = nfa.add_states()
+            nfa.empties.add(start, entry)
+            nfa.empties.add(_build(nfa, option, entry), end)
+    elif isinstance(node, Start):
+        nfa.starts.add(start, end)
+    elif isinstance(node, End):
+        nfa.ends.add(start, end)
+    elif isinstance(node, Look):
+        nfa.conditions.add(start, end)
+        nfa.condition_looks.append(nfa.look_numbers[node])
+    else:
+        assert isinstance(node, Both)
+        raise ValueError("what is about whole texts stands inside an expression")
+    return end
 
 
 def _build_repeat(nfa: Nfa, item: Regular, low: int, high: int | None, start: int) -> int:
     # x{2,4} -> x x (x (x)?)?      x{2,} -> x x x*
-    for _ in range(low):
-        spend(1)
-        start = _build(nfa, item, start)
-    end = nfa.add_state()
-    if high is None:
-        loop = nfa.add_state()
-        nfa.empties[start].append(loop)
-        nfa.empties[_build(nfa, item, loop)].append(loop)
-        nfa.empties[loop].append(end)
+    # Every copy has an entry of its own: the item may loop back to where it began.
+    end = nfa.add_states()
+    copies = low + 1 if high is None else high
+    if not copies:
+        nfa.empties.add(start, end)
         return end
-    for _ in range(high - low):
-        spend(1)
-        nfa.empties[start].append(end)
-        # A state of its own: the item may loop back to where it began.
-        entry = nfa.add_state()
-        nfa.empties[start].append(entry)
-        start = _build(nfa, item, entry)
-    nfa.empties[start].append(end)
+    begun = _sizes(nfa)
+    entry = nfa.add_states()
+    exit_ = _build(nfa, item, entry)
+    size = nfa.count - entry
+    _copy(nfa, begun, size, copies - 1)
+    nfa.empties.add(start, entry)
+    for copy in range(copies):
+        here = entry + copy * size
+        if copy >= low:
+            nfa.empties.add(here, end)
+        if copy + 1 < copies:
+            nfa.empties.add(exit_ + copy * size, here + size)
+    last = entry + (copies - 1) * size if high is None else end
+    nfa.empties.add(exit_ + (copies - 1) * size, last)
     return end
+
+
+def _edges(nfa: Nfa) -> tuple[Edges, ...]:
+    return nfa.moves, nfa.empties, nfa.starts, nfa.ends, nfa.conditions
+
+
+def _sizes(nfa: Nfa) -> list[int]:
+    return [len(edges.sources) for edges in _edges(nfa)]
+
+
+def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
+    """Repeat what was laid down since ``begun``, ``size`` states, so many more times behind it."""
+    nfa.add_states(size * times)
+    for edges, begin in zip(_edges(nfa), begun, strict=True):
+        for ends in (edges.sources, edges.targets):
+            piece = ends[begin:]
+            for copy in range(1, times + 1):
+                shift = copy * size
+                ends += [state + shift for state in piece]
+    nfa.move_sets += nfa.move_sets[begun[0] :] * times
+    nfa.condition_looks += nfa.condition_looks[begun[-1] :] * times

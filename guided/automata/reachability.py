@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["coaccessible", "reachable", "reverse_moves"]
+__all__ = ["coaccessible", "count_texts", "endless_states", "reachable", "reverse_moves"]
 
 _DEAD = -1
 
@@ -25,6 +25,31 @@ def coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDAr
     live = accepting.copy()
     _flood_backward(first, sources, live)
     return live
+
+
+def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Mark the states that a circle of moves can be reached from; bool ``[states]``.
+
+    States are peeled off from the ends: one falls once all that it leads to have fallen.
+    """
+    first, sources, _ = reverse_moves(table)
+    ways_on = (table != _DEAD).sum(axis=1)
+    endless = np.ones(len(table), dtype=np.bool_)
+    _peel(first, sources, ways_on.astype(np.int64), endless)
+    return endless
+
+
+def count_texts(
+    table: NDArray[np.int32], byte_class: NDArray[np.uint8], ends: NDArray[np.bool_], limit: int
+) -> NDArray[np.int64]:
+    """How many texts lead from each state to an end, ``limit`` where they are as many or more."""
+    first, sources, classes = reverse_moves(table)
+    ways_on = (table != _DEAD).sum(axis=1).astype(np.int64)
+    sizes = np.bincount(byte_class, minlength=table.shape[1]).astype(np.int64)
+    texts = ends.astype(np.int64)
+    fallen = np.zeros(len(table), dtype=np.bool_)
+    _count_texts(first, sources, sizes[classes], ways_on, limit, texts, fallen)
+    return np.where(fallen, texts, limit)
 
 
 def reverse_moves(
@@ -81,3 +106,31 @@ def _fill_reverse(table, first, sources, classes):  # type: ignore[no-untyped-de
                 sources[edge] = state
                 classes[edge] = index
                 first[target + 1] += 1
+
+
+@njit(cache=True)
+def _peel(first, sources, ways_on, endless):  # type: ignore[no-untyped-def]
+    stack = [state for state in range(len(ways_on)) if ways_on[state] == 0]
+    while stack:
+        state = stack.pop()
+        endless[state] = False
+        for edge in range(first[state], first[state + 1]):
+            source = sources[edge]
+            ways_on[source] -= 1
+            if ways_on[source] == 0:
+                stack.append(int(source))
+
+
+@njit(cache=True)
+def _count_texts(first, sources, sizes, ways_on, limit, texts, fallen):  # type: ignore[no-untyped-def]
+    # A state falls when all that it leads to have fallen, so its number of texts is final then.
+    stack = [state for state in range(len(ways_on)) if ways_on[state] == 0]
+    while stack:
+        state = stack.pop()
+        fallen[state] = True
+        for edge in range(first[state], first[state + 1]):
+            source = sources[edge]
+            texts[source] = min(texts[source] + sizes[edge] * texts[state], limit)
+            ways_on[source] -= 1
+            if ways_on[source] == 0:
+                stack.append(int(source))

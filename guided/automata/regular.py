@@ -10,13 +10,16 @@ from guided.automata.codepoints import ANY, CodePoints
 __all__ = [
     "ANYTHING",
     "Alternate",
+    "Both",
     "Chars",
     "Concat",
     "End",
+    "Look",
     "Regular",
     "Repeat",
     "Start",
     "literal",
+    "word_boundary",
 ]
 
 
@@ -60,7 +63,32 @@ class End:
     """Matches the empty text at the end of the whole text."""
 
 
-Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Matches the empty text where ``item`` matches from here on (``ahead``) or up to here.
+
+    ``negative`` turns that round: where it does not.
+    """
+
+    item: Regular
+    ahead: bool = True
+    negative: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """Texts that ``left`` accepts and ``right`` does too, or, with ``negative``, does not.
+
+    About whole texts: it stands at the top of an expression or in another ``Both``, and each side
+    is matched or searched for as the whole would be.
+    """
+
+    left: Regular
+    right: Regular
+    negative: bool = False
+
+
+Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End | Look | Both
 
 ANYTHING = Repeat(Chars(ANY), 0, None)
 
@@ -68,3 +96,15 @@ ANYTHING = Repeat(Chars(ANY), 0, None)
 def literal(text: str) -> Regular:
     """Exactly ``text``."""
     return Concat(tuple(Chars(CodePoints.single(character)) for character in text))
+
+
+def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
+    """Between a character out of ``word`` and one that is not, an end of the text counting as one.
+
+    With ``negative`` everywhere else: ``\\b`` and ``\\B`` of ECMA-262, section 22.2.2.4.
+    """
+    before, after = (Look(Chars(word), ahead=ahead) for ahead in (False, True))
+    not_before, not_after = (Look(Chars(word), ahead=a, negative=True) for a in (False, True))
+    if negative:
+        return Alternate((Concat((before, after)), Concat((not_before, not_after))))
+    return Alternate((Concat((before, not_after)), Concat((not_before, after))))

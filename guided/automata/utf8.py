@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
-__all__ = ["ByteRanges", "json_string_sequences", "utf8_sequences"]
+__all__ = ["ByteRanges", "any_json_string_sequences", "json_string_sequences", "utf8_sequences"]
 
 ByteRanges = tuple[tuple[int, int], ...]
 """One inclusive range of values for each byte of a spelling."""
@@ -68,3 +69,87 @@ def json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
         start = code_point + 1
     if start <= high:
         yield from utf8_sequences(start, high)
+
+
+def any_json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
+    """Every spelling inside a JSON string of ``low`` to ``high``, neither of them a surrogate.
+
+    Raw where that is allowed, by a short escape (``\\/`` too), or by ``\\u`` and four hexadecimal
+    digits in either case, of which two make a surrogate pair above U+FFFF. Never half a pair.
+    """
+    yield from _any_spelling(low, high)
+
+
+_BACKSLASH = (0x5C, 0x5C)
+_ESCAPE: ByteRanges = (_BACKSLASH, (0x75, 0x75))
+_FIRST_PAIRED = 0x10000
+
+
+@functools.lru_cache(maxsize=4096)
+def _any_spelling(low: int, high: int) -> tuple[ByteRanges, ...]:
+    sequences: list[ByteRanges] = []
+    start = low
+    for code_point in (*range(0x20), 0x22, 0x5C):  # these are never raw
+        if low <= code_point <= high:
+            sequences += utf8_sequences(start, code_point - 1)
+            start = code_point + 1
+    sequences += utf8_sequences(start, high)
+    for code_point, escape in {**_SHORT_ESCAPES, 0x2F: b"\\/"}.items():
+        if low <= code_point <= high:
+            sequences.append(tuple((byte, byte) for byte in escape))
+    if low < _FIRST_PAIRED:
+        four = _digits(low, min(high, _FIRST_PAIRED - 1), 4)
+        sequences += (_ESCAPE + digits for digits in four)
+    if high >= _FIRST_PAIRED:
+        sequences += _pairs(max(low, _FIRST_PAIRED), high)
+    return tuple(sequences)
+
+
+def _pairs(low: int, high: int) -> Iterator[ByteRanges]:
+    """``\\uD800\\uDC00`` and so on: ten bits each (RFC 8259, section 7)."""
+    for first, last, below, above in _split(low - _FIRST_PAIRED, high - _FIRST_PAIRED, 1 << 10):
+        for lead in _digits(0xD800 + first, 0xD800 + last, 4):
+            for trail in _digits(0xDC00 + below, 0xDC00 + above, 4):
+                yield _ESCAPE + lead + _ESCAPE + trail
+
+
+@functools.lru_cache(maxsize=4096)
+def _digits(low: int, high: int, count: int) -> tuple[ByteRanges, ...]:
+    """The numbers ``low`` to ``high`` in ``count`` hexadecimal digits of either case."""
+    if count == 0:
+        return ((),)
+    found: list[ByteRanges] = []
+    for first, last, below, above in _split(low, high, 16 ** (count - 1)):
+        rest = _digits(below, above, count - 1)
+        found += (
+            ((letters + a, letters + b), *tail)
+            for letters, a, b in _same_case(first, last)
+            for tail in rest
+        )
+    return tuple(found)
+
+
+def _same_case(first: int, last: int) -> Iterator[tuple[int, int, int]]:
+    """Ranges of digits, of capitals and of small letters: what to add, first and last digit."""
+    if first <= 9:
+        yield ord("0"), first, min(last, 9)
+    if last > 9:
+        yield ord("A") - 10, max(first, 10), last
+        yield ord("a") - 10, max(first, 10), last
+
+
+def _split(low: int, high: int, size: int) -> Iterator[tuple[int, int, int, int]]:
+    """``low`` to ``high`` as ranges of quotients by ``size``, each with one range of remainders."""
+    first, below = divmod(low, size)
+    last, above = divmod(high, size)
+    if first == last:
+        yield first, last, below, above
+        return
+    if below:
+        yield first, first, below, size - 1
+        first += 1
+    whole = last if above == size - 1 else last - 1
+    if first <= whole:
+        yield first, whole, 0, size - 1
+    if whole < last:
+        yield last, last, 0, above

@@ -1,14 +1,10 @@
-"""The named classes of characters of ECMA-262 (section 22.2.1) and Unicode's general categories."""
+"""The named classes of characters of ECMA-262 (section 22.2.1)."""
 
 from __future__ import annotations
 
-import functools
-import sys
-import unicodedata
-
 from guided.automata.codepoints import CodePoints
 
-__all__ = ["DIGIT", "LINE_END", "SPACE", "WORD", "general_category"]
+__all__ = ["DIGIT", "LINE_END", "SPACE", "WORD"]
 
 DIGIT = CodePoints.of([(0x30, 0x39)])
 WORD = CodePoints.of([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
@@ -27,22 +23,3 @@ SPACE = LINE_END | CodePoints.of(
         (0xFEFF, 0xFEFF),
     ]
 )
-
-
-@functools.cache
-def _categories() -> dict[str, CodePoints]:
-    ranges: dict[str, list[tuple[int, int]]] = {}
-    start, current = 0, unicodedata.category("\0")
-    for code_point in range(1, sys.maxunicode + 2):
-        category = unicodedata.category(chr(code_point)) if code_point <= sys.maxunicode else ""
-        if category != current:
-            ranges.setdefault(current, []).append((start, code_point - 1))
-            start, current = code_point, category
-    for category in list(ranges):
-        ranges.setdefault(category[0], []).extend(ranges[category])
-    return {category: CodePoints.of(parts) for category, parts in ranges.items()}
-
-
-def general_category(name: str) -> CodePoints | None:
-    """The code points of a general category by its short name, ``L`` or ``Lu`` say."""
-    return _categories().get(name)

@@ -1,18 +1,32 @@
 """Regular expressions of ECMA-262 (section 22.2, Unicode mode) into ``Regular`` values.
 
 Matching is over code points. Names of groups may be written as in Rust and Python (``(?P<n>…)``)
-too, since Pydantic's patterns come from there. What decides by more than the text read so far
-(look-around, word boundaries, back references) is refused with its position.
+too, since Pydantic's patterns come from there. Of what browsers allow beyond the standard (annex
+B), what can mean one thing only is understood: ``\\-`` outside of a class, ``[\\w-.]``, a brace
+that bounds no repeat. Back references are refused with their position: they are not regular.
 """
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Iterable
 from typing import NoReturn
 
 from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
-from guided.automata.regular import Alternate, Chars, Concat, End, Regular, Repeat, Start
+from guided.automata.regular import (
+    Alternate,
+    Chars,
+    Concat,
+    End,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+    word_boundary,
+)
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
-from guided.frontends.regex.classes import DIGIT, LINE_END, SPACE, WORD, general_category
+from guided.frontends.regex.classes import DIGIT, LINE_END, SPACE, WORD
+from guided.frontends.regex.properties import unicode_property
 
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
@@ -30,14 +44,25 @@ _CLASS_ESCAPES = {
 }
 _CONTROL_ESCAPES = {"t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "0": "\0"}
 _UNSUPPORTED_ESCAPES = {
-    "b": "a word boundary",
-    "B": "a word boundary",
     "k": "a back reference",
     "A": "an anchor of another dialect (write ^)",
     "z": "an anchor of another dialect (write $)",
     "Z": "an anchor of another dialect (write $)",
 }
-_LOOK_AROUND = {"=": "look-ahead", "!": "look-ahead", "<=": "look-behind", "<!": "look-behind"}
+_QUANTIFIERS: dict[str, tuple[int, int | None]] = {
+    "*": (0, None),
+    "+": (1, None),
+    "?": (0, 1),
+    "{": (0, None),  # its bounds follow
+}
+_DOT = Chars(~LINE_END)
+_LOOK_AROUND = {
+    "?=": (True, False),
+    "?!": (True, True),
+    "?<=": (False, False),
+    "?<!": (False, True),
+}
+"""Whether it looks ahead, and whether it is negative."""
 
 
 def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
@@ -75,48 +100,57 @@ class _Parser:
 
     def sequence(self) -> Regular:
         parts: list[Regular] = []
-        while self.position < len(self.text) and self.peek() not in "|)":
-            parts.append(self.term())
+        while self.position < len(self.text) and (character := self.peek()) not in "|)":
+            parts.append(self.term(character))
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
-    def term(self) -> Regular:
-        if self.take("^"):
-            return Start()
-        if self.take("$"):
-            return End()
-        return self.quantified(self.atom())
-
-    def atom(self) -> Regular:
+    def term(self, character: str) -> Regular:
+        """The term that begins with ``character``."""
         start = self.position
-        character = self.next()
+        if character == "\\" and self.text.startswith(("\\b", "\\B"), start):
+            self.position += 2
+            return word_boundary(WORD, negative=self.text[start + 1] == "B")
+        if character == "(":
+            for sign, (ahead, negative) in _LOOK_AROUND.items():
+                if self.text.startswith(sign, start + 1):
+                    return self.look_around(sign, ahead=ahead, negative=negative)
+        self.position += 1
+        if character == "^":
+            return Start()
+        if character == "$":
+            return End()
+        return self.quantified(self.atom(character, start))
+
+    def atom(self, character: str, start: int) -> Regular:
         match character:
             case ".":
-                return Chars(~LINE_END)
+                return _DOT
             case "(":
                 return self.group(start)
             case "[":
                 return Chars(self.bracket(start))
             case "\\":
-                return Chars(self.escape(start, in_class=False))
+                chars = self.escape(start, in_class=False)
+                return (
+                    _single(self.scalar(chars, start)) if isinstance(chars, int) else Chars(chars)
+                )
             case "*" | "+" | "?":
                 self.invalid(f"nothing to repeat before {character!r}", start)
             case "{" if self.looks_like_bounds():
                 self.invalid("nothing to repeat before '{'", start)
             case _:
-                return Chars(CodePoints.single(character))
+                return _single(ord(character))
+
+    def look_around(self, sign: str, *, ahead: bool, negative: bool) -> Regular:
+        start = self.position
+        self.position += 1 + len(sign)
+        item = self.inside(start)
+        if not ahead and _mentions_end(item):
+            self.unsupported("'$' inside of a look-behind", start)
+        return Look(item, ahead, negative)
 
     def group(self, start: int) -> Regular:
-        self.depth += 1
-        if self.depth > MAX_GROUP_DEPTH:
-            raise LimitExceededError(
-                f"groups are nested deeper than {MAX_GROUP_DEPTH} at character {start}",
-                limit=MAX_GROUP_DEPTH,
-                pointer=self.pointer,
-            )
         if self.take("?"):
-            for sign, name in _LOOK_AROUND.items():
-                if self.text.startswith(sign, self.position):
-                    self.unsupported(name, start)
             if self.take("P<") or self.take("<"):
                 end = self.text.find(">", self.position)
                 if end < 0 or not self.text[self.position : end].isidentifier():
@@ -124,6 +158,17 @@ class _Parser:
                 self.position = end + 1
             elif not self.take(":"):
                 self.unsupported("a flag or an extension inside '(?'", start)
+        return self.inside(start)
+
+    def inside(self, start: int) -> Regular:
+        """What stands between the parentheses of the group that begins at ``start``."""
+        self.depth += 1
+        if self.depth > MAX_GROUP_DEPTH:
+            raise LimitExceededError(
+                f"groups are nested deeper than {MAX_GROUP_DEPTH} at character {start}",
+                limit=MAX_GROUP_DEPTH,
+                pointer=self.pointer,
+            )
         inner = self.alternatives()
         if not self.take(")"):
             self.invalid("unmatched '('", start)
@@ -132,22 +177,14 @@ class _Parser:
 
     def quantified(self, item: Regular) -> Regular:
         start = self.position
-        low: int
-        high: int | None
-        if self.take("*"):
-            low, high = 0, None
-        elif self.take("+"):
-            low, high = 1, None
-        elif self.take("?"):
-            low, high = 0, 1
-        elif self.position < len(self.text) and self.peek() == "{":
-            self.position += 1
-            if not self.looks_like_bounds():
-                self.position = start
-                return item
-            low, high = self.bounds(start)
-        else:
+        sign = self.text[start : start + 1]
+        if sign not in _QUANTIFIERS:
             return item
+        self.position += 1
+        if sign == "{" and not self.looks_like_bounds():
+            self.position = start
+            return item
+        low, high = self.bounds(start) if sign == "{" else _QUANTIFIERS[sign]
         self.take("?")  # a lazy quantifier has the same language
         if self.position < len(self.text) and self.peek() in "*+?":
             self.invalid("nothing to repeat: a quantifier follows a quantifier")
@@ -157,9 +194,9 @@ class _Parser:
         """Whether the text behind a brace is ``n}``, ``n,}`` or ``n,m}``."""
         end = self.text.find("}", self.position)
         low, comma, high = self.text[self.position : max(end, self.position)].partition(",")
-        if comma and not low and (not high or high.isdecimal()):
+        if comma and not low and (not high or _is_number(high)):
             self.invalid("the bounds of a repeat begin with a number", self.position - 1)
-        return low.isdecimal() and (not high or high.isdecimal()) and (bool(comma) or not high)
+        return _is_number(low) and (not high or _is_number(high)) and (bool(comma) or not high)
 
     def bounds(self, start: int) -> tuple[int, int | None]:
         end = self.text.index("}", self.position)
@@ -185,60 +222,64 @@ class _Parser:
     def bracket(self, start: int) -> CodePoints:
         negated = self.take("^")
         ranges: list[tuple[int, int]] = []
-        while True:
+        while not self.take("]"):
             if self.position >= len(self.text):
                 self.invalid("unmatched '['", start)
-            if self.take("]"):
-                chars = CodePoints.of(ranges)
-                return ~chars if negated else chars
             here = self.position
             low = self.class_atom()
-            if self.text.startswith("-", self.position) and not self.text.startswith(
+            if not self.text.startswith("-", self.position) or self.text.startswith(
                 "-]", self.position
             ):
-                self.position += 1
-                high = self.class_atom()
-                if not (_is_single(low) and _is_single(high)):
-                    self.invalid("a range has a class of characters as its end", here)
-                first, last = low.ranges[0][0], high.ranges[0][0]
-                if first > last:
-                    self.invalid(f"the range {chr(first)}-{chr(last)} is out of order", here)
-                low = CodePoints.of([(first, last)])
-            ranges += low.ranges
+                ranges += _ranges(low)
+                continue
+            self.position += 1
+            high = self.class_atom()
+            if not isinstance(low, int) or not isinstance(high, int):
+                # [\w-.] -> [\w\-.], since no range begins or ends with a class.
+                ranges += [*_ranges(low), (ord("-"), ord("-")), *_ranges(high)]
+            elif low > high:
+                self.invalid(f"the range {chr(low)!r} to {chr(high)!r} is out of order", here)
+            else:
+                ranges.append((low, high))
+        chars = CodePoints.of(ranges)
+        if ranges and not chars:
+            self.unsupported("surrogates, which no text holds alone,", start)
+        return ~chars if negated else chars
 
-    def class_atom(self) -> CodePoints:
+    def class_atom(self) -> int | CodePoints:
         start = self.position
         character = self.next()
-        if character == "\\":
-            return self.escape(start, in_class=True)
-        return CodePoints.single(character)
+        return self.escape(start, in_class=True) if character == "\\" else ord(character)
 
-    def escape(self, start: int, *, in_class: bool) -> CodePoints:
+    def escape(self, start: int, *, in_class: bool) -> int | CodePoints:
+        """What is escaped: one code point, surrogates included, or a class of them."""
         character = self.next()
         if character in _CLASS_ESCAPES:
             return _CLASS_ESCAPES[character]
         if character == "b" and in_class:
-            return CodePoints.single("\b")
+            return ord("\b")
         if character in _UNSUPPORTED_ESCAPES:
             self.unsupported(_UNSUPPORTED_ESCAPES[character], start)
         if character in "123456789":
-            self.unsupported("a back reference", start)
+            self.unsupported("an octal escape" if in_class else "a back reference", start)
         if character in _CONTROL_ESCAPES:
-            return CodePoints.single(_CONTROL_ESCAPES[character])
+            if character == "0" and self.text[self.position : self.position + 1].isdecimal():
+                self.unsupported("an octal escape", start)
+            return ord(_CONTROL_ESCAPES[character])
         if character == "c":
             letter = self.next()
             if not (letter.isascii() and letter.isalpha()):
                 self.invalid("a letter has to follow '\\c'", start)
-            return CodePoints.single(chr(ord(letter) % 32))
+            return ord(letter) % 32
         if character == "x":
-            return self.code_point(self.hexadecimal(2, start), start)
+            return self.hexadecimal(2, start)
         if character == "u":
-            return self.code_point(self.unicode_escape(start), start)
+            return self.unicode_escape(start)
         if character in "pP":
             return self.property_escape(start, negated=character == "P")
         if character.isalnum():
             self.invalid(f"unknown escape '\\{character}'", start)
-        return CodePoints.single(character)
+        return ord(character)
 
     def unicode_escape(self, start: int) -> int:
         if self.take("{"):
@@ -248,11 +289,14 @@ class _Parser:
             return self.from_hexadecimal(digits, start)
         first = self.hexadecimal(4, start)
         # A pair of surrogates writes one code point.
-        if 0xD800 <= first < 0xDC00 and self.take("\\u"):
-            second = self.hexadecimal(4, start)
-            if not 0xDC00 <= second < 0xE000:
-                self.invalid("a high surrogate stands alone", start)
-            return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
+        if 0xD800 <= first < 0xDC00 and self.text.startswith("\\u", self.position):
+            here = self.position
+            self.position += 2
+            if not self.text.startswith("{", self.position):
+                second = self.hexadecimal(4, start)
+                if 0xDC00 <= second < 0xE000:
+                    return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
+            self.position = here
         return first
 
     def property_escape(self, start: int, *, negated: bool) -> CodePoints:
@@ -263,17 +307,15 @@ class _Parser:
             self.invalid("unmatched '{'", start)
         name = self.text[self.position : end]
         self.position = end + 1
-        chars = general_category(name.removeprefix("gc=").removeprefix("General_Category="))
+        chars = unicode_property(name)
         if chars is None:
-            self.unsupported(f"the property {name!r} (general categories are known)", start)
+            self.unsupported(f"the property {name!r}, of which nothing is known here,", start)
         return ~chars if negated else chars
 
-    def code_point(self, value: int, start: int) -> CodePoints:
-        if value > MAX_CODE_POINT:
-            self.invalid(f"{value:#x} is no code point", start)
-        if 0xD800 <= value < 0xE000:
-            self.invalid(f"{value:#x} is a surrogate, which no text holds alone", start)
-        return CodePoints.of([(value, value)])
+    def scalar(self, code_point: int, start: int) -> int:
+        if 0xD800 <= code_point < 0xE000:
+            self.invalid(f"{code_point:#x} is a surrogate, which no text holds alone", start)
+        return code_point
 
     def hexadecimal(self, count: int, start: int) -> int:
         digits = self.text[self.position : self.position + count]
@@ -285,7 +327,11 @@ class _Parser:
     def from_hexadecimal(self, digits: str, start: int) -> int:
         if not digits or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
             self.invalid(f"{digits!r} is not hexadecimal", start)
-        return int(digits, 16)
+        # More digits than a code point has would take long to read.
+        value = int(digits.lstrip("0")[:7] or "0", 16)
+        if value > MAX_CODE_POINT:
+            self.invalid(f"{digits[:12]!r} is no code point", start)
+        return value
 
     def peek(self) -> str:
         return self.text[self.position]
@@ -319,5 +365,26 @@ class _Parser:
         )
 
 
-def _is_single(chars: CodePoints) -> bool:
-    return len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]
+@functools.lru_cache(maxsize=1024)
+def _single(code_point: int) -> Chars:
+    return Chars(CodePoints.of([(code_point, code_point)]))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _ranges(atom: int | CodePoints) -> Iterable[tuple[int, int]]:
+    return [(atom, atom)] if isinstance(atom, int) else atom.ranges
+
+
+def _mentions_end(node: Regular) -> bool:
+    match node:
+        case End():
+            return True
+        case Concat(parts) | Alternate(parts):
+            return any(map(_mentions_end, parts))
+        case Repeat(item) | Look(item):
+            return _mentions_end(item)
+        case _:
+            return False

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from random import Random
 
 import numpy as np
 import pytest
@@ -14,8 +16,9 @@ from guided.automata.byte_dfa import (
     byte_dfa_from_literals,
 )
 from guided.automata.codepoints import ANY, CodePoints
-from guided.automata.dfa import dfa_from_regular, length_dfa, product
-from guided.automata.regular import ANYTHING, Chars, Concat, Repeat, literal
+from guided.automata.dfa import DEAD, combine, dfa_from_regular, length_dfa, without
+from guided.automata.partition import partition
+from guided.automata.regular import ANYTHING, Alternate, Chars, Concat, Regular, Repeat, literal
 from guided.automata.shortest import STOP, shortest_ways
 from guided.automata.utf8 import json_string_sequences, utf8_sequences
 from guided.errors import LimitExceededError
@@ -111,28 +114,136 @@ def test_the_shortest_way_has_the_length_it_says(literals: dict[bytes, int]) -> 
     assert steps + costs[int(block.label[state])] == left[0]
 
 
-def test_a_product_keeps_what_both_accept() -> None:
-    letters = Repeat(Chars(CodePoints.of([(97, 99)])), 0, None)
-    both = product(
-        dfa_from_regular(letters),
-        dfa_from_regular(Concat((literal("a"), ANYTHING))),
-        lambda a, b: a and b,
-    )
-    both.check()
-    assert [both.accepts(text) for text in ("a", "abc", "ba", "ad", "")] == [
-        True,
-        True,
-        False,
-        False,
-        False,
+_TEXTS = ["".join(text) for n in range(5) for text in itertools.product("abc", repeat=n)]
+_SMALL = st.sampled_from(
+    [
+        literal("ab"),
+        Repeat(literal("a"), 0, None),
+        Repeat(Chars(CodePoints.of([(97, 98)])), 1, 3),
+        Concat((ANYTHING, literal("b"))),
+        Concat((literal("c"), ANYTHING)),
+        Alternate(()),
+        ANYTHING,
     ]
+)
+
+
+@settings(deadline=None)
+@given(st.lists(_SMALL, max_size=4), st.randoms(use_true_random=False))
+def test_automata_run_side_by_side_and_any_verdict_on_them_holds(
+    parts: list[Regular], random: Random
+) -> None:
+    """``decide`` may label any combination of labels, that of no match at all included."""
+    dfas = [dfa_from_regular(part).relabelled({0: i}) for i, part in enumerate(parts)]
+    verdicts: dict[tuple[int, ...], int] = {}
+    joint = combine(
+        dfas, lambda labels: verdicts.setdefault(labels, random.choice([DEAD, 0, 1, 7]))
+    )
+    joint.check()
+    for text in _TEXTS:
+        assert joint.run(text) == verdicts[tuple(dfa.run(text) for dfa in dfas)], text
+    assert len(verdicts) == len({tuple(dfa.run(text) for dfa in dfas) for text in _TEXTS})
+
+
+def test_a_complement_holds_code_points_that_no_automaton_mentions() -> None:
+    no = combine([dfa_from_regular(literal("a"))], lambda labels: 0 if labels == (DEAD,) else DEAD)
+    assert no.accepts("\U0001f600")
+    assert no.accepts("")
+    assert not no.accepts("a")
+
+
+def test_a_product_that_grows_too_large_is_refused() -> None:
+    cycles = [
+        dfa_from_regular(Repeat(Repeat(Chars(ANY), size, size), 0, None)) for size in (997, 991)
+    ]
+    with pytest.raises(LimitExceededError, match="more than 50000 states"):
+        combine(cycles, lambda labels: 0 if DEAD not in labels else DEAD)
+
+
+@settings(deadline=None)
+@given(_SMALL, st.lists(st.sampled_from(_TEXTS), max_size=6))
+def test_texts_can_be_taken_out(part: Regular, texts: list[str]) -> None:
+    whole = dfa_from_regular(part)
+    less = without(whole, texts)
+    less.check()
+    for text in _TEXTS:
+        assert less.run(text) == (DEAD if text in texts else whole.run(text))
+
+
+def test_nothing_is_left_of_a_finite_language_without_its_texts() -> None:
+    assert len(without(dfa_from_regular(literal("ab")), ["ab"])) == 0
+    assert len(without(dfa_from_regular(Alternate(())), ["ab"])) == 0
+
+
+def test_renaming_labels_drops_the_texts_of_those_not_named() -> None:
+    words = {literal("a"): 0, literal("b"): 1, literal("ac"): 2}
+    dfas = [dfa_from_regular(word) for word in words]
+    told_apart = combine(
+        dfas, lambda labels: next((i for i, label in enumerate(labels) if label == 0), DEAD)
+    )
+    renamed = told_apart.relabelled({0: 5, 1: 5})
+    renamed.check()
+    assert [renamed.run(text) for text in ("a", "b", "ac")] == [5, 5, DEAD]
+    assert len(renamed) == 2
+
+
+def test_labels_reach_the_automaton_over_bytes_and_can_be_kept_by_name() -> None:
+    is_short = combine([length_dfa(0, 2)], lambda labels: 3 if labels == (0,) else 8)
+    block = byte_dfa_from_dfa(is_short, json_string_sequences)
+    assert block.run("éé".encode()) == 3
+    assert block.run(b"abc") == 8
+    kept = block.keep({3})
+    kept.check()
+    assert kept.run("éé".encode()) == 3
+    assert kept.run(b"abc") is None
+    assert len(block.keep(())) == 0
+
+
+def test_states_between_two_code_points_come_first() -> None:
+    block = byte_dfa_from_dfa(length_dfa(0, 3), utf8_sequences)
+    assert block.between == 4
+    state = 0
+    for byte in "é".encode()[:1]:
+        state = block.step(state, byte)
+    assert state >= block.between
+    assert block.step(state, "é".encode()[1]) == 1
+
+
+def test_rows_inside_a_code_point_are_laid_down_once_for_each_place_they_lead_to() -> None:
+    """Both states of (é|è)* with an even count lead to the other one: three rows each way."""
+    block = byte_dfa_from_dfa(
+        dfa_from_regular(Repeat(Repeat(Chars(CodePoints.of([(0xE8, 0xE9)])), 2, 2), 0, None)),
+        utf8_sequences,
+    )
+    assert len(block) == 4
 
 
 def test_equal_residual_languages_share_a_state() -> None:
     """(a|b)c and ac|bc are one chain of three states."""
-    dfa = dfa_from_regular(Concat((Chars(CodePoints.of([(97, 98)])), literal("c"))))
+    dfa = dfa_from_regular(
+        Alternate((Concat((literal("a"), literal("c"))), Concat((literal("b"), literal("c")))))
+    )
     assert len(dfa) == 3
+    assert len(dfa.classes) == 2
     assert np.count_nonzero(dfa.accepting) == 1
+
+
+def test_a_long_chain_is_minimal_too() -> None:
+    """Every state of a bounded repeat is one of its own; of two in a row the ends merge."""
+    letter = Chars(CodePoints.single("a"))
+    assert len(dfa_from_regular(Repeat(letter, 0, 3000))) == 3001
+    assert len(dfa_from_regular(Repeat(Repeat(letter, 0, 50), 0, 60))) == 3001
+
+
+@given(st.lists(_SETS, max_size=5), _POINTS)
+def test_a_partition_tells_the_sets_of_a_code_point(ranges: list[object], point: int) -> None:
+    sets = [CodePoints.of(some) for some in ranges]  # type: ignore[arg-type]
+    parts = partition(sets)
+    holding = [i for i, chars in enumerate(parts.classes) if point in chars]
+    wanted = {number for number, chars in enumerate(sets) if point in chars}
+    assert len(holding) == bool(wanted)
+    for number in range(len(sets)):
+        assert (number in wanted) == any(i in parts.members(number) for i in holding)
 
 
 def test_too_many_states_are_refused() -> None:
