@@ -1,130 +1,284 @@
-"""Ranges of decimal numbers as automata over their spelling.
+"""Numbers as automata over their spellings in JSON (RFC 8259, section 6), exact in decimals.
 
-A number is written without exponent, without a plus sign and without leading zeros; ``-`` stands
-only before a number that is not zero. Trailing zeros of a fraction are free: a model that writes
-``19.90`` must not be pushed to ``19.901``.
+Canonical spellings have no exponent, no ``-0`` and, where the number has to be whole, no point;
+zeros at the end of a fraction are free: a model that writes ``19.90`` must not be pushed to
+``19.901``. With ``Spelling.ANY`` every spelling without exponent counts by its value: ``1.0``,
+``-0``. One with exponent is followed where that takes a small automaton:
+
+- where nothing is asked, or, by bounds of zero, a sign alone;
+- under ``integer``, and under a ``multiple_of`` that divides 1 the numbers that are whole (under
+  ``0.01`` and other powers of ten: all numbers), within the limits of ``grammar.exponents``;
+- of listed numbers the spellings that programs write: ``1e-07``, ``1.5e+16``.
+
+All others are left out: they neither hold nor fail, so that nothing is allowed that is not known.
 """
 
 from __future__ import annotations
 
 import functools
-import operator
+import math
+from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import TypeAlias
 
-import numpy as np
-
-from guided.automata.codepoints import CodePoints
-from guided.automata.dfa import DEAD, MAX_DFA_STATES, Dfa, crawl, product
+from guided.automata.dfa import Dfa
 from guided.errors import LimitExceededError
-from guided.grammar.json_grammar import Bound, NumberShape
+from guided.grammar.assertions import Bound, NumberChoices, Numbers
+from guided.grammar.decimals import exact_text, split
+from guided.grammar.exponents import MAX_PLACES, whole_with_exponent
+from guided.grammar.number_choices import chosen
+from guided.grammar.number_conditions import Grid, bounded, multiples
+from guided.grammar.number_syntax import number_syntax
+from guided.grammar.number_tables import FAILS, HOLDS, NumberTable, joined, only_holding
+from guided.spec import Spelling
 
-__all__ = ["number_dfa", "number_text"]
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "MAX_DIGITS",
+    "MAX_LISTED_MULTIPLES",
+    "digit_limit",
+    "holds",
+    "narrowing",
+    "number_dfa",
+    "number_text",
+    "number_verdicts",
+]
 
-_CHARACTERS = "-.0123456789"
-_CLASSES = tuple(CodePoints.single(character) for character in _CHARACTERS)
+MAX_DIGITS = 2_000
+"""Of a number in an assertion, on either side of the point."""
+MAX_LISTED_MULTIPLES = 200
+"""Of a divisor whose remainders are too many for an automaton, the multiples that are allowed."""
 
+_MAX_STATES = 20_000
+"""Of an automaton that follows remainders."""
+_MAX_STATES_BY_DIGITS = 5_000
+"""Of one that counts the digits of the whole part as well."""
 
-def number_dfa(shape: NumberShape) -> Dfa:
-    """The spellings of the numbers that ``shape`` allows; no states where it allows none."""
-    parts = [_spelled(shape.integer)]
-    if shape.low is not None:
-        parts.append(_bounded(shape.low, is_low=True))
-    if shape.high is not None:
-        parts.append(_bounded(shape.high, is_low=False))
-    if shape.multiple_of is not None:
-        parts.append(_multiples(shape.multiple_of))
-    return functools.reduce(lambda a, b: product(a, b, operator.and_), parts)
+NumberAssertion: TypeAlias = Numbers | NumberChoices
 
 
 def number_text(value: Decimal) -> str:
-    """The shortest spelling of a number, exact however many digits it has."""
-    text = format(value, "f")
-    if "." in text:
-        text = text.rstrip("0").removesuffix(".")
-    return "0" if text in ("-0", "") else text
+    """The shortest spelling without exponent, exact however many digits it has."""
+    return exact_text(value)
 
 
-def _spelled(integer: bool) -> Dfa:
-    """The grammar of numbers alone."""
-
-    def step(state: _Spelling, index: int) -> _Spelling | None:
-        part, negative, zero = state
-        character = _CHARACTERS[index]
-        if character == "-":
-            return ("sign", True, True) if part == "start" else None
-        if character == ".":
-            behind_whole = part in ("zero", "digits") and not integer
-            return ("point", negative, zero) if behind_whole else None
-        zero = zero and character == "0"
-        if part in ("start", "sign"):
-            return ("zero" if zero else "digits", negative, zero)
-        if part == "zero":
-            return None
-        return ("digits" if part == "digits" else "fraction", negative, zero)
-
-    def accepts(state: _Spelling) -> bool:
-        part, negative, zero = state
-        return part in ("zero", "digits", "fraction") and not (negative and zero)
-
-    return crawl(_CLASSES, ("start", False, True), step, accepts)
+def holds(assertion: NumberAssertion, value: Decimal) -> bool:
+    """Whether the assertion holds of a number, exactly."""
+    if isinstance(assertion, NumberChoices):
+        return any(value == choice for choice in assertion.values)
+    low, high, grid = assertion.low, assertion.high, _grid(assertion)
+    if low is not None and not (value > low.value or (value == low.value and not low.strict)):
+        return False
+    if high is not None and not (value < high.value or (value == high.value and not high.strict)):
+        return False
+    return grid is None or _on_grid(grid, value)
 
 
-_Spelling: TypeAlias = tuple[str, bool, bool]
-"""The part being written, whether behind a sign, and whether all digits so far are zeros."""
-
-_Compared: TypeAlias = tuple[bool, str, int, int]
-"""Whether behind a sign; "whole", "longer" (more whole digits than the bound) or "fraction"; digits
-read of that part; and -1, 0 or 1 as the digits so far are below, equal to or above the bound's."""
-
-
-def _bounded(bound: Bound, *, is_low: bool) -> Dfa:
-    """Numbers on one side of a bound, spelled as ``_spelled`` allows; linear in its digits."""
-    whole, _, fraction = number_text(bound.value.copy_abs()).partition(".")
-
-    def step(state: _Compared, index: int) -> _Compared | None:
-        negative, part, count, sign = state
-        character = _CHARACTERS[index]
-        if character == "-":
-            return (True, "whole", 0, 0)
-        if character == ".":
-            return (negative, "fraction", 0, -1 if count < len(whole) else sign)
-        if part == "longer" or (part == "whole" and count == len(whole)):
-            return (negative, "longer", count, 1)
-        digits = whole if part == "whole" else fraction
-        if sign == 0:
-            due = digits[count] if count < len(digits) else "0"
-            sign = (character > due) - (character < due)
-        return (negative, part, min(count + 1, len(digits)), sign)
-
-    def accepts(state: _Compared) -> bool:
-        negative, part, count, sign = state
-        if negative != (bound.value < 0):
-            order = -1 if negative else 1
-        else:
-            if part == "whole" and count < len(whole):
-                sign = -1
-            elif sign == 0 and fraction[count if part == "fraction" else 0 :]:
-                sign = -1  # digits of the bound are left, and not all of them are zeros
-            order = -sign if negative else sign
-        return not bound.strict if order == 0 else (order > 0) == is_low
-
-    return crawl(_CLASSES, (False, "whole", 0, 0), step, accepts)
+def narrowing(assertion: NumberAssertion, spelling: Spelling = Spelling.CANONICAL) -> str | None:
+    """Which numbers are left out, beyond what digits and spellings leave out; ``None``: none."""
+    if isinstance(assertion, Numbers) and _is_listed(assertion):
+        listed, complete = _multiples(assertion)
+        if not complete:
+            return (
+                f"only {len(listed)} multiples are allowed, from {number_text(listed[0])}"
+                f" to {number_text(listed[-1])}"
+            )
+    if spelling is Spelling.CANONICAL or _follows_exponents(assertion):
+        return None
+    if isinstance(assertion, NumberChoices):
+        return "numbers with exponent are allowed as programs write them alone"
+    return "numbers with exponent are left out"
 
 
-def _multiples(divisor: int) -> Dfa:
-    """Whole numbers that ``divisor`` divides, signed or not: a state for each remainder."""
-    if divisor + 2 > MAX_DFA_STATES:
+def _follows_exponents(assertion: NumberAssertion) -> bool:
+    """Whether numbers with exponent are decided, if only the whole ones."""
+    if isinstance(assertion, NumberChoices):
+        return False
+    bounds = [bound for bound in (assertion.low, assertion.high) if bound is not None]
+    grid = _grid(assertion)
+    if grid is None:
+        return all(bound.value == 0 for bound in bounds)
+    if bounds or not 0 <= -grid.power <= MAX_PLACES:
+        return False
+    wholes: int = 10**-grid.power
+    return wholes % grid.count == 0
+
+
+def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -> int | None:
+    """Digits that numbers under all these assertions may need on a side, at least ``max_digits``.
+
+    Automata that are to be combined are made with one limit, or what one bound needs another cuts.
+    """
+    limits = _digit_limits(assertions, max_digits)
+    return None if limits is None else max(limits)
+
+
+def _digit_limits(
+    assertions: Iterable[NumberAssertion], max_digits: int | None
+) -> tuple[int, int] | None:
+    """Before and behind the point."""
+    landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
+    for value in landmarks:
+        _check_digits(value)
+    if max_digits is None:
+        return None
+    most_whole, most_fraction = max_digits, max_digits
+    for value in landmarks:
+        # One digit more: between 99.9 and 100 lies 99.91, above 99 lies 100.
+        whole, _, fraction = exact_text(value.copy_abs()).partition(".")
+        most_whole = max(most_whole, len(whole) + 1 if len(whole) >= max_digits else 0)
+        needed = len(fraction) + 1 if len(fraction) >= max_digits else 0
+        most_fraction = max(most_fraction, needed)
+    return most_whole, most_fraction
+
+
+def _check_digits(value: Decimal) -> None:
+    if max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
         raise LimitExceededError(
-            f"multipleOf {divisor} is above {MAX_DFA_STATES - 2}", limit=MAX_DFA_STATES - 2
+            f"a number of the schema has more than {MAX_DIGITS} digits",
+            limit=MAX_DIGITS,
+            hint="use a number with fewer digits",
         )
-    classes = tuple(CodePoints.single(character) for character in "-0123456789")
-    table = np.full((divisor + 2, 11), DEAD, dtype=np.int32)
-    table[0, 0] = 1  # state 0: start, state 1: behind the sign, state 2 + r: remainder r
-    digits = np.arange(10)
-    table[:2, 1:] = 2 + digits % divisor
-    remainders = np.arange(divisor)[:, None]
-    table[2:, 1:] = 2 + (remainders * 10 + digits) % divisor
-    accepting = np.zeros(divisor + 2, dtype=np.bool_)
-    accepting[2] = True
-    return Dfa(classes, table, accepting)
+
+
+@functools.lru_cache(maxsize=128)
+def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
+    """The spellings of the numbers that the assertion allows, labelled HOLDS.
+
+    ``max_digits`` bounds the digits on either side of the point, but for what the assertion needs
+    and for the whole part of multiples of large divisors. The complement is not what the assertion
+    forbids: ``number_verdicts`` tells that.
+    """
+    return _dfa(assertion, spelling, max_digits, fails=False)
+
+
+@functools.lru_cache(maxsize=128)
+def number_verdicts(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
+    """The spellings of all numbers, labelled HOLDS or FAILS; those out of scope are left out."""
+    return _dfa(assertion, spelling, max_digits, fails=True)
+
+
+def _dfa(
+    assertion: NumberAssertion, spelling: Spelling, max_digits: int | None, *, fails: bool
+) -> Dfa:
+    canonical = spelling is Spelling.CANONICAL
+    most_whole, most_fraction = _digit_limits((assertion,), max_digits) or (None, None)
+    if isinstance(assertion, NumberChoices):
+        conditions = [chosen(assertion.values, shortest=canonical)]
+    elif _is_listed(assertion):
+        listed, complete = _multiples(assertion)
+        conditions = [chosen(listed, shortest=canonical)]
+        if not complete:
+            # Of numbers beyond the multiples that are listed nothing is known.
+            known = Numbers(low=Bound(listed[0]), high=Bound(listed[-1]))
+            conditions += map(only_holding, _bounds(known))
+    else:
+        conditions = [*_bounds(assertion), *_grids(assertion, canonical=canonical)]
+        states = _states(assertion)
+        if states > 1 and states * (most_whole or 1) > _MAX_STATES_BY_DIGITS:
+            most_whole = None
+    syntax = number_syntax(canonical, most_whole, most_fraction)
+    return joined([syntax, *conditions], fails=fails)
+
+
+def _bounds(assertion: Numbers) -> list[NumberTable]:
+    """A table for each bound."""
+    low, high = assertion.low, assertion.high
+    tables = [] if low is None else [bounded(low, is_low=True)]
+    return tables if high is None else [*tables, bounded(high, is_low=False)]
+
+
+def _grids(assertion: Numbers, *, canonical: bool) -> list[NumberTable]:
+    """One table for whole numbers and multiples, two where exponents are followed as well."""
+    grid = _grid(assertion)
+    if grid is None:
+        return []
+    if canonical or not _follows_exponents(assertion):
+        return [multiples(grid, pointless=canonical and grid.power >= 0)]
+    if grid.count == 1:
+        return [whole_with_exponent(-grid.power, exact=True)]
+    whole = whole_with_exponent(0, exact=False)
+    return [multiples(grid, pointless=False, exponents=True), whole]
+
+
+# --- what the assertion says ------------------------------------------------------------------
+
+
+def _landmarks(assertion: NumberAssertion) -> list[Decimal]:
+    if isinstance(assertion, NumberChoices):
+        return list(assertion.values)
+    bounds = [bound.value for bound in (assertion.low, assertion.high) if bound is not None]
+    return bounds if assertion.multiple_of is None else [*bounds, assertion.multiple_of]
+
+
+def _grid(assertion: Numbers) -> Grid | None:
+    """What the number is a multiple of: the least common multiple where it is to be whole too."""
+    if assertion.multiple_of is None:
+        return Grid(1, 0) if assertion.integer else None
+    digits, power = split(assertion.multiple_of)
+    count = int(digits)
+    if assertion.integer and power < 0:
+        count //= math.gcd(count, 10**-power)
+        power = 0
+    while count % 10 == 0:
+        count, power = count // 10, power + 1
+    return Grid(count, power)
+
+
+def _on_grid(grid: Grid, value: Decimal) -> bool:
+    digits, last = split(value)
+    if not digits:
+        return True
+    shift = last - grid.power
+    # Zeros beyond the factors of the divisor change nothing, and 1E+999999 would have too many.
+    shift = min(shift, grid.count.bit_length())
+    return shift > -1 and int(digits) * 10**shift % grid.count == 0
+
+
+def _states(assertion: Numbers) -> int:
+    """Of the automaton that follows remainders, about as many as it has at most."""
+    grid = _grid(assertion)
+    if grid is None or grid.count == 1:
+        return 1
+    ends = [bound.value for bound in (assertion.low, assertion.high) if bound and bound.value]
+    same = len(ends) == 2 and (ends[0] < 0) == (ends[1] < 0)
+    digits = max((len(exact_text(end.copy_abs())) for end in ends), default=0)
+    return grid.count * (abs(grid.power) + 1) * (1 + digits * (3 if same else 2))
+
+
+@functools.lru_cache(maxsize=512)
+def _is_listed(assertion: Numbers) -> bool:
+    states = _states(assertion)
+    if states > _MAX_STATES:
+        return True
+    bounded_twice = assertion.low is not None and assertion.high is not None
+    return states > _MAX_STATES_BY_DIGITS and bounded_twice and _multiples(assertion)[1]
+
+
+@functools.lru_cache(maxsize=64)
+def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
+    """Multiples in the range, nearest to zero, in ascending order; and whether these are all."""
+    grid = _grid(assertion)
+    assert grid is not None, assertion
+    step = Fraction(grid.count) * Fraction(10) ** grid.power
+    low = high = None
+    if assertion.low is not None:
+        steps = Fraction(assertion.low.value) / step
+        low = math.ceil(steps) + (assertion.low.strict and steps.denominator == 1)
+    if assertion.high is not None:
+        steps = Fraction(assertion.high.value) / step
+        high = math.floor(steps) - (assertion.high.strict and steps.denominator == 1)
+    start = max(low, 0) if low is not None else 0
+    start = min(start, high) if high is not None else start
+    half = MAX_LISTED_MULTIPLES // 2
+    first = start - half if low is None else max(low, start - half)
+    last = first + MAX_LISTED_MULTIPLES - 1
+    if high is not None and last > high:
+        last = high
+        first = last - MAX_LISTED_MULTIPLES + 1
+        first = first if low is None else max(low, first)
+    complete = first == low and last == high
+    numbers = range(first, last + 1)
+    return tuple(Decimal(f"{n * grid.count}E{grid.power}") for n in numbers), complete

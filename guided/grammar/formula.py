@@ -1,0 +1,168 @@
+"""Boolean formulas over assertions: what a value has to fit, in any nesting of and, or and not.
+
+Formulas are interned by the ``Formulas`` that made them, so equal ones are the same object and
+may be compared and hashed by identity. They are simplified as they are made: what is left after an
+assertion was decided is a smaller formula, and two ways to the same remainder meet in one object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from guided.grammar.assertions import Assertion
+
+__all__ = ["FALSE", "TRUE", "All", "Any", "Constant", "Formula", "Formulas", "Leaf", "Not", "Place"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """Holds of every value, or of none."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf:
+    """An assertion."""
+
+    assertion: Assertion
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Not:
+    """The formula does not hold."""
+
+    item: Formula
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class All:
+    """Every part holds."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Any:
+    """At least one part holds."""
+
+    parts: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """The formula of a place in the schema, by its number in ``JsonGrammar.places``."""
+
+    number: int
+
+
+Formula: TypeAlias = Constant | Leaf | Not | All | Any | Place
+
+TRUE = Constant(True)
+FALSE = Constant(False)
+
+
+class Formulas:
+    """Makes and interns formulas."""
+
+    def __init__(self) -> None:
+        self._leaves: dict[Assertion, Leaf] = {}
+        self._places: dict[int, Place] = {}
+        self._nots: dict[Formula, Formula] = {}
+        self._joined: dict[tuple[type[All | Any], tuple[Formula, ...]], Formula] = {}
+
+    def leaf(self, assertion: Assertion) -> Leaf:
+        """The formula that an assertion alone makes."""
+        found = self._leaves.get(assertion)
+        if found is None:
+            found = self._leaves[assertion] = Leaf(assertion)
+        return found
+
+    def place(self, number: int) -> Place:
+        """The formula of a place, which may not be known yet."""
+        found = self._places.get(number)
+        if found is None:
+            found = self._places[number] = Place(number)
+        return found
+
+    def negate(self, formula: Formula) -> Formula:
+        """The opposite."""
+        if isinstance(formula, Constant):
+            return FALSE if formula.value else TRUE
+        if isinstance(formula, Not):
+            return formula.item
+        found = self._nots.get(formula)
+        if found is None:
+            found = self._nots[formula] = Not(formula)
+        return found
+
+    def all_of(self, formulas: Iterable[Formula]) -> Formula:
+        """What holds where all of them hold; no formulas make TRUE."""
+        return self._join(All, formulas, neutral=TRUE, absorbing=FALSE)
+
+    def any_of(self, formulas: Iterable[Formula]) -> Formula:
+        """What holds where one of them holds; no formulas make FALSE."""
+        return self._join(Any, formulas, neutral=FALSE, absorbing=TRUE)
+
+    def one_of(self, formulas: Iterable[Formula]) -> Formula:
+        """What holds where exactly one of them holds."""
+        parts = list(formulas)
+        return self.any_of(
+            self.all_of([part, *(self.negate(other) for j, other in enumerate(parts) if j != i)])
+            for i, part in enumerate(parts)
+        )
+
+    def replace(self, formula: Formula, leaf: Callable[[Leaf | Place], Formula]) -> Formula:
+        """The formula with every leaf and place replaced, simplified again."""
+        known: dict[Formula, Formula] = {}
+
+        def visit(node: Formula) -> Formula:
+            if isinstance(node, Constant):
+                return node
+            found = known.get(node)
+            if found is None:
+                if isinstance(node, Leaf | Place):
+                    found = leaf(node)
+                elif isinstance(node, Not):
+                    inner = visit(node.item)
+                    found = node if inner is node.item else self.negate(inner)
+                else:
+                    parts = [visit(part) for part in node.parts]
+                    if all(a is b for a, b in zip(parts, node.parts, strict=True)):
+                        found = node
+                    elif isinstance(node, All):
+                        found = self.all_of(parts)
+                    else:
+                        found = self.any_of(parts)
+                known[node] = found
+            return found
+
+        return visit(formula)
+
+    def _join(
+        self,
+        kind: type[All | Any],
+        formulas: Iterable[Formula],
+        *,
+        neutral: Constant,
+        absorbing: Constant,
+    ) -> Formula:
+        parts: dict[Formula, None] = {}
+        for formula in formulas:
+            for part in formula.parts if isinstance(formula, kind) else (formula,):
+                if part is absorbing:
+                    return absorbing
+                if part is not neutral:
+                    parts[part] = None
+        if len(parts) <= 1:
+            return next(iter(parts), neutral)
+        for part in parts:
+            if isinstance(part, Not) and part.item in parts:
+                return absorbing
+        key = (kind, tuple(parts))
+        found = self._joined.get(key)
+        if found is None:
+            found = self._joined[key] = kind(key[1])
+        return found
