@@ -1,23 +1,43 @@
-"""A place in a schema on its way to a shape."""
+"""Where schemas stand: resources with a URI of their own, and the schema objects in them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from guided.frontends.json_schema.dialects import Dialect
 from guided.frontends.json_schema.reader import Json
-from guided.grammar.json_grammar import ValueShape
 
-__all__ = ["Location"]
+__all__ = ["RECURSIVE", "Location", "Resource"]
+
+RECURSIVE = ""
+"""Stands for the ``$recursiveAnchor`` of draft 2019-09 among the names of dynamic anchors."""
 
 
-@dataclass(slots=True)
-class Location:
-    """A schema object on its way to a shape."""
+@dataclass(slots=True, eq=False)
+class Resource:
+    """A schema with a URI: a document, or a part of one that has an ``$id``."""
 
+    uri: str
+    """Empty for a document without one."""
+    root: Json
     pointer: str
-    schema: Json
-    own: ValueShape = field(default_factory=ValueShape)
-    united: list[int] = field(default_factory=list)
-    exclusive: bool = False
-    """The united locations come from ``oneOf``: a value may fit only one of them."""
-    remark: str | None = None
+    """JSON pointer of the root, behind the URI of its document where that is not the schema."""
+    dialect: Dialect
+    is_standard: bool = False
+    """It belongs to a metaschema that the specification publishes."""
+    anchors: dict[str, Location] = field(default_factory=dict)
+    dynamic: dict[str, Location] = field(default_factory=dict)
+    """The anchors that a dynamic reference may be bound to."""
+    ambiguous: set[str] = field(default_factory=set)
+    """Anchors that several schemas have: no matter until a reference names one."""
+
+
+@dataclass(slots=True, eq=False)
+class Location:
+    """A schema object."""
+
+    schema: dict[str, Json]
+    pointer: str
+    resource: Resource
+    keywords: dict[str, Json]
+    """Those that say something about values: no notes, nothing hidden by a reference."""

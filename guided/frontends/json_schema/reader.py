@@ -16,6 +16,7 @@ __all__ = [
     "MAX_SCHEMA_BYTES",
     "Json",
     "child",
+    "is_number",
     "json_text",
     "read_schema",
 ]
@@ -53,7 +54,10 @@ def read_schema(text: str) -> Json:
         ) from error
     except RecursionError as error:
         raise _too_much("the schema is nested deeper than", MAX_DEPTH) from error
-    _check_values(schema)
+    if isinstance(schema, dict | list):
+        _check_depth(schema)
+        if _SURROGATE.search(text):
+            _check_strings(schema)
     if not isinstance(schema, dict | bool):
         raise InvalidConstraintError(
             f"a schema is an object or a boolean, not {json_text(schema)[:40]}", pointer=""
@@ -66,6 +70,11 @@ def child(pointer: str, *tokens: str | int) -> str:
     for token in tokens:
         pointer += "/" + str(token).replace("~", "~0").replace("/", "~1")
     return pointer
+
+
+def is_number(value: Json) -> bool:
+    """Whether the value is a JSON number."""
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
 
 
 def json_text(value: Json) -> str:
@@ -84,17 +93,26 @@ def _too_much(what: str, limit: int) -> LimitExceededError:
     return LimitExceededError(f"{what} {limit}", limit=limit, field="constraint")
 
 
-def _check_values(schema: Json) -> None:
-    """Bound the depth, and refuse strings that no UTF-8 text can hold."""
+def _check_depth(schema: Json) -> None:
     stack = [(schema, 1)]
     while stack:
         value, depth = stack.pop()
         if depth > MAX_DEPTH:
             raise _too_much("the schema is nested deeper than", MAX_DEPTH)
+        parts = value.values() if isinstance(value, dict) else value
+        stack += ((part, depth + 1) for part in parts if isinstance(part, dict | list))
+
+
+def _check_strings(schema: Json) -> None:
+    """Refuse strings that no UTF-8 text can hold."""
+    stack = [schema]
+    while stack:
+        value = stack.pop()
         if isinstance(value, dict):
-            stack += ((item, depth + 1) for pair in value.items() for item in pair)
+            stack += value
+            stack += value.values()
         elif isinstance(value, list):
-            stack += ((item, depth + 1) for item in value)
+            stack += value
         elif isinstance(value, str) and _HALF_PAIR.search(value):
             raise InvalidConstraintError(
                 f"the string {value[:40]!r} holds half of a surrogate pair, which no text can"
@@ -102,6 +120,8 @@ def _check_values(schema: Json) -> None:
 
 
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile(r"[\ud800-\udfff]|\\u[dD][89a-fA-F]")
+"""In the text of a schema, before its escapes are undone."""
 
 
 def _whole_number(text: str) -> int:

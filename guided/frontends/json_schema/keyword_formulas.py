@@ -1,0 +1,39 @@
+"""The keywords of one schema object → one formula."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from guided.frontends.json_schema.applicators import APPLICATOR_FORMULAS
+from guided.frontends.json_schema.arrays import ARRAY_FORMULAS
+from guided.frontends.json_schema.listed import LISTED_FORMULAS
+from guided.frontends.json_schema.objects import OBJECT_FORMULAS
+from guided.frontends.json_schema.scalars import SCALAR_FORMULAS
+from guided.frontends.json_schema.unevaluated import UNEVALUATED_FORMULAS
+from guided.frontends.json_schema.visit import Visit
+from guided.grammar.formula import Formula
+
+__all__ = ["keyword_formulas"]
+
+
+def keyword_formulas(visit: Visit) -> Formula:
+    """What all keywords say together, in the order in which they are written.
+
+    What only asks for members comes last: members are written in the order in which a formula first
+    names them, and ``properties`` is where their order is told.
+    """
+    written = [keyword for keyword in visit.keywords if keyword in _FORMULAS]
+    written.sort(key=lambda keyword: keyword in _LAST)
+    functions = dict.fromkeys(_FORMULAS[keyword] for keyword in written)
+    return visit.formulas.all_of(function(visit) for function in functions)
+
+
+_FORMULAS: dict[str, Callable[[Visit], Formula]] = {
+    **APPLICATOR_FORMULAS,
+    **LISTED_FORMULAS,
+    **SCALAR_FORMULAS,
+    **ARRAY_FORMULAS,
+    **OBJECT_FORMULAS,
+    **UNEVALUATED_FORMULAS,
+}
+_LAST = frozenset({"required", "dependentRequired"})

@@ -1,0 +1,22 @@
+"""The metaschemas of all drafts, as the specification publishes them."""
+
+from __future__ import annotations
+
+from guided.frontends.json_schema.reader import Json
+
+__all__ = ["metaschema"]
+
+_HOSTS = ("http://json-schema.org/", "https://json-schema.org/")
+
+
+def metaschema(uri: str) -> Json | None:
+    """The metaschema of a URI without fragment; ``None`` for any other URI."""
+    if not uri.startswith(_HOSTS):
+        return None
+    # It reads some thirty files, which only a schema about schemas needs.
+    from jsonschema_specifications import REGISTRY
+
+    for spelled in (uri, uri + "#"):
+        if spelled in REGISTRY:
+            return REGISTRY.contents(spelled)
+    return None

@@ -1,0 +1,208 @@
+"""Goes through documents once: checks the forms of keywords and notes what references may name.
+
+Every schema object becomes a ``Location``, found again by the identity of its dictionary. A
+document of the request is gone through when a reference first leads to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urldefrag, urljoin
+
+from guided.automata.fuel import spend
+from guided.errors import InvalidConstraintError, LimitExceededError
+from guided.frontends.json_schema.dialects import Dialect, Dialects, standard
+from guided.frontends.json_schema.drafts import LATEST, Draft
+from guided.frontends.json_schema.forms import check_form
+from guided.frontends.json_schema.keywords import Role
+from guided.frontends.json_schema.location import RECURSIVE, Location, Resource
+from guided.frontends.json_schema.metaschemas import metaschema
+from guided.frontends.json_schema.reader import Json, child, json_text, read_schema
+
+__all__ = ["MAX_LOCATIONS", "Survey", "resolve_uri"]
+
+MAX_LOCATIONS = 50_000
+
+
+class Survey:
+    """What is known about a schema and the documents that came with it."""
+
+    def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
+        self.locations: dict[int, Location] = {}
+        """By the identity of the schema's dictionary, in the order in which they were met."""
+        self.ambiguous: set[str] = set()
+        """URIs that several schemas give themselves: no matter until a reference names one."""
+        self._texts = {uri.removesuffix("#"): text for uri, text in documents}
+        self._documents: dict[str, Json] = {}
+        """The documents of the request that were read."""
+        self._resources: dict[str, Resource] = {}
+        self._dialects = Dialects(self._document)
+        self._default = standard(LATEST)
+        self.root = self._add_document("", root)
+        # A document that names no draft is read as the schema that leads to it.
+        self._default = self.root.dialect
+
+    def resource(self, uri: str) -> Resource | None:
+        """The resource of a URI without fragment; documents are gone through until it is found."""
+        found = self._resources.get(uri)
+        if found is None and self._document(uri) is not None:
+            found = self._add_document(uri, self._documents[uri])
+        if found is None:
+            known = metaschema(uri)
+            if known is not None:
+                return self._add_document(uri, known, is_standard=True)
+            for other in self._texts:
+                if other not in self._resources:
+                    self._add_document(other, self._document(other))
+            found = self._resources.get(uri)
+        return found
+
+    def add(self, schema: Json, pointer: str, resource: Resource) -> None:
+        """Go through a schema and all schemas in it."""
+        stack = [(schema, pointer, resource)]
+        while stack:
+            schema, pointer, resource = stack.pop()
+            if isinstance(schema, bool) or id(schema) in self.locations:
+                continue
+            if not isinstance(schema, dict):
+                raise InvalidConstraintError(
+                    f"a schema is an object or a boolean, not {json_text(schema)[:40]}",
+                    pointer=pointer,
+                )
+            location = self._locate(schema, pointer, resource)
+            spend(5)
+            stack += reversed(_check(location))
+            _note_names(location)
+
+    def _document(self, uri: str) -> Json | None:
+        """The caller's document of a URI."""
+        if uri not in self._documents and uri in self._texts:
+            self._documents[uri] = read_schema(self._texts[uri])
+        return self._documents.get(uri)
+
+    def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
+        pointer = f"{uri}#" if uri else ""
+        dialect = self._dialect(root, pointer, self._default)
+        resource = Resource(uri, root, pointer, dialect, is_standard)
+        self._resources[uri] = resource
+        if isinstance(root, dict) and not _hides(root, dialect):
+            identifier = root.get(dialect.id_keyword)
+            if isinstance(identifier, str):
+                here = child(pointer, dialect.id_keyword)
+                resource.uri, _ = resolve_uri(uri, identifier, here)
+                self._resources.setdefault(resource.uri, resource)
+        self.add(root, pointer, resource)
+        return resource
+
+    def _dialect(self, schema: Json, pointer: str, around: Dialect) -> Dialect:
+        if isinstance(schema, dict) and isinstance(schema.get("$schema"), str):
+            return self._dialects.named(schema["$schema"], child(pointer, "$schema"))
+        return around
+
+    def _locate(self, schema: dict[str, Json], pointer: str, resource: Resource) -> Location:
+        """The location of a schema object, which may begin a resource of its own."""
+        if len(self.locations) >= MAX_LOCATIONS:
+            raise LimitExceededError(
+                f"the schema holds more than {MAX_LOCATIONS} subschemas",
+                limit=MAX_LOCATIONS,
+                pointer=pointer,
+            )
+        if schema is not resource.root:
+            resource = self._embedded(schema, pointer, resource)
+        dialect = resource.dialect
+        if _hides(schema, dialect):
+            location = Location(schema, pointer, resource, {"$ref": schema["$ref"]})
+        else:
+            known = dialect.keywords
+            keywords = {
+                keyword: value
+                for keyword, value in schema.items()
+                if keyword in known and known[keyword].role in _SPEAKING
+            }
+            location = Location(schema, pointer, resource, keywords)
+        self.locations[id(schema)] = location
+        return location
+
+    def _embedded(self, schema: dict[str, Json], pointer: str, around: Resource) -> Resource:
+        """The resource that a schema inside of another one begins, or the one around it."""
+        if "$id" not in schema and "id" not in schema:
+            return around
+        dialect = self._dialect(schema, pointer, around.dialect)
+        identifier = schema.get(dialect.id_keyword)
+        if not isinstance(identifier, str) or _hides(schema, dialect):
+            return around
+        uri, _ = resolve_uri(around.uri, identifier, child(pointer, dialect.id_keyword))
+        if identifier.startswith("#") or uri == around.uri:
+            return around
+        resource = Resource(uri, schema, pointer, dialect, around.is_standard)
+        if self._resources.setdefault(uri, resource) is not resource:
+            self.ambiguous.add(uri)
+        return resource
+
+
+def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
+    """The URI that the reference at ``pointer`` stands for (RFC 3986, section 5), for any scheme,
+    and its fragment.
+    """
+    if reference.startswith("#"):
+        return base, reference[1:]
+    try:
+        uri, fragment = urldefrag(urljoin(base, reference) if reference else base)
+    except ValueError as error:
+        raise InvalidConstraintError(
+            f"{reference[:80]!r} is no reference to a URI: {error}", pointer=pointer
+        ) from error
+    return uri, fragment
+
+
+_SPEAKING = (Role.ASSERTION, Role.APPLICATOR)
+
+
+def _hides(schema: dict[str, Json], dialect: Dialect) -> bool:
+    return dialect.ref_is_alone and isinstance(schema.get("$ref"), str)
+
+
+def _note_names(location: Location) -> None:
+    """Enter the names that the schema gives itself into its resource."""
+    schema, resource = location.schema, location.resource
+    draft = resource.dialect.draft
+    if draft <= Draft.DRAFT_7:
+        identifier = schema.get(resource.dialect.id_keyword)
+        if isinstance(identifier, str) and "#" in identifier and "$ref" not in schema:
+            _note(resource.anchors, identifier.partition("#")[2], location)
+        return
+    if "$anchor" in schema:
+        _note(resource.anchors, schema["$anchor"], location)
+    if draft is Draft.DRAFT_2020_12 and "$dynamicAnchor" in schema:
+        _note(resource.anchors, schema["$dynamicAnchor"], location)
+        _note(resource.dynamic, schema["$dynamicAnchor"], location)
+    if draft is Draft.DRAFT_2019_09 and schema.get("$recursiveAnchor") is True:
+        _note(resource.dynamic, RECURSIVE, location)
+
+
+def _note(names: dict[str, Location], name: str, location: Location) -> None:
+    if names.setdefault(name, location) is not location:
+        location.resource.ambiguous.add(name)
+
+
+def _check(location: Location) -> list[tuple[Json, str, Resource]]:
+    """Check the forms of the keywords and return the schemas in them, with their pointers."""
+    schema, pointer, resource = location.schema, location.pointer, location.resource
+    known = resource.dialect.keywords
+    alone = _hides(schema, resource.dialect)
+    inner: list[tuple[Json, str, Resource]] = []
+    for keyword, value in schema.items():
+        word = known.get(keyword)
+        if word is None or (alone and keyword not in _BESIDE_REF):
+            continue
+        form = word.form
+        if not form.fits(value):
+            check_form(keyword, value, form, pointer)
+        if form.subschemas is not None:
+            here = child(pointer, keyword)
+            inner += ((part, child(here, *path), resource) for path, part in form.subschemas(value))
+    return inner
+
+
+_BESIDE_REF = frozenset({"$ref", "definitions"})
+"""What counts beside a ``$ref`` that hides its siblings; nothing asserts there."""

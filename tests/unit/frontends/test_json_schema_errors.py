@@ -1,0 +1,165 @@
+"""Schemas that are refused, each with the kind of error, the place and the words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from guided.errors import (
+    ConstraintError,
+    GuidedError,
+    InvalidConstraintError,
+    LimitExceededError,
+    UnsupportedFeatureError,
+)
+from guided.frontends.json_schema import lower_json_schema
+from guided.frontends.json_schema.survey import MAX_LOCATIONS
+from guided.spec import JsonSchema
+
+_REFUSED: list[tuple[str, type[GuidedError], str]] = [
+    # --- the text -------------------------------------------------------------------------
+    ("{", InvalidConstraintError, "the schema is not JSON: Expecting property name"),
+    ("3", InvalidConstraintError, "at the root: a schema is an object or a boolean, not 3"),
+    ("[]", InvalidConstraintError, "at the root: a schema is an object or a boolean, not []"),
+    ('{"a": 1, "a": 2}', InvalidConstraintError, "names the member 'a' twice"),
+    ('{"minimum": NaN}', InvalidConstraintError, "holds NaN, which is no JSON number"),
+    ('{"const": "\\ud800"}', InvalidConstraintError, "holds half of a surrogate pair"),
+    ('{"properties": {"\\uDFFF": {}}}', InvalidConstraintError, "holds half of a surrogate pair"),
+    ("[" * 100_000, LimitExceededError, "the schema is nested deeper than 200"),
+    ('{"not": ' * 200 + "{}" + "}" * 200, LimitExceededError, "is nested deeper than 200"),
+    ('{"description": "' + "x" * 1_000_000 + '"}', LimitExceededError, "more than 1000000"),
+    ('{"minimum": 1e9999999}', LimitExceededError, "has more digits than 400"),
+    ('{"minimum": 1e99999999999999999999}', LimitExceededError, "has more digits than 400"),
+    ('{"minLength": 1' + "0" * 500 + "}", LimitExceededError, "has more digits than 400"),
+    (
+        json.dumps({"allOf": [{}] * (MAX_LOCATIONS + 1)}),
+        LimitExceededError,
+        "the schema holds more than 50000 subschemas",
+    ),
+    # --- forms ----------------------------------------------------------------------------
+    ('{"type": "text"}', InvalidConstraintError, 'at /type: "text" is no type; one of null,'),
+    ('{"type": ["null", "any"]}', InvalidConstraintError, 'at /type: "any" is no type'),
+    ('{"type": []}', InvalidConstraintError, "at /type: type is a name or a list of at least one"),
+    ('{"type": {}}', InvalidConstraintError, "at /type: type is a name or a list of at least one"),
+    ('{"minLength": -1}', InvalidConstraintError, "at /minLength: minLength is a whole number"),
+    ('{"maxItems": 1.5}', InvalidConstraintError, "at /maxItems: maxItems is a whole number"),
+    ('{"minimum": true}', InvalidConstraintError, "at /minimum: minimum is a number, not true"),
+    ('{"multipleOf": 0}', InvalidConstraintError, "at /multipleOf: multipleOf is a number above 0"),
+    ('{"enum": 1}', InvalidConstraintError, "at /enum: enum is a list, not 1"),
+    ('{"uniqueItems": 1}', InvalidConstraintError, "at /uniqueItems: uniqueItems is true or false"),
+    ('{"pattern": "["}', InvalidConstraintError, "at /pattern: the pattern '['"),
+    ('{"patternProperties": {"[": {}}}', InvalidConstraintError, "at /patternProperties/[: the "),
+    ('{"required": [1]}', InvalidConstraintError, "at /required/0: required lists names, not 1"),
+    (
+        '{"properties": {"a": {"required": true}}}',
+        InvalidConstraintError,
+        "at /properties/a/required: required is a list, not true; list the names in",
+    ),
+    ('{"properties": []}', InvalidConstraintError, "at /properties: properties is an object"),
+    ('{"properties": {"a": 1}}', InvalidConstraintError, "at /properties/a: a schema is an object"),
+    ('{"not": []}', InvalidConstraintError, "at /not: not is a schema, not []"),
+    ('{"anyOf": []}', InvalidConstraintError, "at /anyOf: anyOf is a list of at least one schema"),
+    ('{"allOf": [{}, 1]}', InvalidConstraintError, "at /allOf/1: a schema is an object or a bool"),
+    ('{"dependentRequired": {"a": "b"}}', InvalidConstraintError, "at /dependentRequired: depend"),
+    ('{"dependencies": {"a": "b"}}', InvalidConstraintError, "at /dependencies: dependencies is"),
+    ('{"$defs": {"unused": {"minimum": "1"}}}', InvalidConstraintError, "at /$defs/unused/minimum"),
+    ('{"$anchor": []}', InvalidConstraintError, "at /$anchor: $anchor is a string, not []"),
+    # --- references -----------------------------------------------------------------------
+    ('{"$ref": "#/$defs/x"}', InvalidConstraintError, "at /$ref: the reference '#/$defs/x' names "),
+    ('{"$ref": "#x"}', InvalidConstraintError, "names nothing: no schema of the schema is 'x'"),
+    ('{"$ref": "#/a", "a": "b"}', InvalidConstraintError, "at /a: a schema is an object or a"),
+    ('{"$ref": "#/a/0", "a": [{"type": 1}]}', InvalidConstraintError, "at /a/0/type: type is a"),
+    (
+        '{"$ref": "http://example.org/x#/y"}',
+        InvalidConstraintError,
+        "at /$ref: the reference 'http://example.org/x#/y' leads to 'http://example.org/x', which "
+        "is not among the documents; pass it with the schema",
+    ),
+    (
+        '{"$ref": "http://[x#y"}',
+        InvalidConstraintError,
+        "at /$ref: 'http://[x#y' is no reference to a",
+    ),
+    (
+        '{"not": {"$id": "http://[x#y"}}',
+        InvalidConstraintError,
+        "at /not/$id: 'http://[x#y' is no ref",
+    ),
+    (
+        json.dumps({"$ref": "#/allOf/" + "9" * 9999, "allOf": [{}]}),
+        InvalidConstraintError,
+        "missing",
+    ),
+    ('{"$ref": "#"}', InvalidConstraintError, "at the root: the schema refers to nothing but"),
+    (
+        '{"items": {"anyOf": [{"type": "null"}, {"not": {"$ref": "#/items"}}]}}',
+        InvalidConstraintError,
+        "the schema refers to nothing but itself",
+    ),
+    (
+        '{"$ref": "#a", "$defs": {"x": {"$anchor": "a"}, "y": {"$anchor": "a"}}}',
+        InvalidConstraintError,
+        "at /$ref: the reference '#a' names several schemas",
+    ),
+    (
+        '{"$ref": "a", "$defs": {"x": {"$id": "a"}, "y": {"$id": "a"}}}',
+        InvalidConstraintError,
+        "at /$ref: the reference 'a' names several schemas",
+    ),
+    # --- dialects -------------------------------------------------------------------------
+    (
+        '{"$schema": "http://json-schema.org/draft-03/schema#"}',
+        UnsupportedFeatureError,
+        "at /$schema: the dialect 'http://json-schema.org/draft-03/schema' is not known; one of "
+        "http://json-schema.org/draft-04/schema, ",
+    ),
+    ('{"$schema": 4}', InvalidConstraintError, "at /$schema: $schema is a string, not 4"),
+    # --- limits ---------------------------------------------------------------------------
+    (
+        json.dumps(
+            {
+                "anyOf": [{"patternProperties": {f"a{n}": True}} for n in range(10)],
+                "unevaluatedProperties": False,
+            }
+        ),
+        LimitExceededError,
+        "at /unevaluatedProperties: unevaluatedProperties depends on 10 conditions, which make "
+        "more than 512 cases",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "kind", "message"), _REFUSED, ids=range(len(_REFUSED)))
+def test_a_schema_that_cannot_be_enforced_is_refused_with_its_place(
+    text: str, kind: type[GuidedError], message: str
+) -> None:
+    with pytest.raises(kind) as caught:
+        lower_json_schema(JsonSchema(text))
+    assert type(caught.value) is kind
+    assert message in str(caught.value)
+    if isinstance(caught.value, ConstraintError) and str(caught.value).startswith("at /"):
+        assert str(caught.value).startswith(f"at {caught.value.pointer}: ")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"items": {"$ref": "#"}},
+        {"properties": {"a": {"$ref": "#"}}},
+        {"additionalProperties": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
+        {"contains": {"not": {"$ref": "#"}}},
+        {"$defs": {"x": {"$anchor": "a"}, "y": {"$anchor": "a"}}},
+    ],
+)
+def test_recursion_and_ambiguous_names_do_no_harm_where_nothing_hangs_on_them(
+    schema: object,
+) -> None:
+    assert lower_json_schema(JsonSchema(json.dumps(schema))).grammar.root is not None
+
+
+def test_unevaluated_properties_behind_many_branches_stay_small() -> None:
+    branches = [{"properties": {f"p{n}": True}, "required": [f"p{n}"]} for n in range(200)]
+    schema = {"anyOf": branches, "unevaluatedProperties": False}
+    grammar = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
+    assert len(grammar.places) == 201
