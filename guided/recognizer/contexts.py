@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
+from guided.grammar.formula import Formula, Leaf
 
 __all__ = [
     "KNOWN",
@@ -22,59 +23,96 @@ __all__ = [
     "Contexts",
     "Frame",
     "ObjectFrame",
+    "Pending",
 ]
 
 ROOT = 0
-"""The context of the whole document."""
+"""The context of the whole document: its value is awaited."""
 NO_KEYS = 0
 UNKNOWN_KEYS = -1
 """Some free keys were written, and a walk over many tokens at once does not know which."""
 
+MANY_NAMES = 2**30
 NONE, KNOWN, UNKNOWN = 0, 1, 2
 """What a context knows of the free keys that its object already has."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectFrame:
-    """An open object."""
+    """An open object, between two members."""
 
-    shape: int
-    index: int
-    """The last named property written, -1 before the first; past the last among free members."""
-    extras: int
-    """Free members so far, as far as their number matters."""
-    keys: int
-    """The set of free keys so far."""
+    goals: tuple[Formula, ...]
+    """What is left to fit of each formula asked of the object."""
+    must: bool
+    """There is one goal, and it has to be reached."""
+    order: int
+    """Number of the list of names that the schema spells out for this object."""
+    written: int
+    """Which of those names lie behind: the place of the last one, or one bit for each."""
+    keys: int = NO_KEYS
+    """The set of other keys so far."""
+    begun: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayFrame:
-    """An open array."""
+    """An open array, between two items."""
 
-    shape: int
-    count: int
-    """Items completed, as far as their number matters."""
+    goals: tuple[Formula, ...]
+    must: bool
+    begun: bool = False
+    hazy: bool = False
+    """An item lies behind that others must differ from, and a walk over many tokens at once does
+    not know which."""
 
 
-Frame: TypeAlias = ObjectFrame | ArrayFrame | None
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A container whose next value is awaited, and what is asked of that value.
+
+    With ``must`` the value has to fit the first of ``asks``. ``links`` tells which assertions of
+    the container fail unless the value fits the ask of that number.
+    """
+
+    frame: ObjectFrame | ArrayFrame | None
+    asks: tuple[Formula, ...]
+    must: bool
+    links: tuple[tuple[Leaf, int], ...] = ()
+    remembers: bool = False
+    """The text of the value matters to what may follow it."""
+    hazy: bool = False
+    """See ``ArrayFrame``."""
+    sure: bool = False
+    """Whatever value fits leaves a way to the end, as there was one before and no choice since."""
+
+
+Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
 
 
 class Contexts:
     """Interns stacks of frames and sets of free keys; equal stacks have equal numbers."""
 
-    def __init__(self, max_contexts: int) -> None:
+    def __init__(self, root: Pending, max_contexts: int) -> None:
         self.max_contexts = max_contexts
-        self.frames: list[Frame] = [None]
+        self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
-        self.key_knowledge: NDArray[np.int8] = np.zeros(256, dtype=np.int8)
-        self._numbers: dict[tuple[Frame, int], int] = {}
+        self.knowledge: NDArray[np.int8] = np.zeros(256, dtype=np.int8)
+        self.taken: NDArray[np.int32] = np.zeros(256, dtype=np.int32)
+        """How many names an object has at most that another member must not have; those that the
+        schema spells out count in any case."""
+        self.order_sizes: list[int] = []
+        """The number of names in each order of an object; kept by who knows them."""
+        self.depths: NDArray[np.int32] = np.zeros(256, dtype=np.int32)
+        """How many of the values being written have to be remembered."""
+        self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
         self._key_sets: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
+        self._key_counts: list[int] = [0]
         self._key_numbers: dict[tuple[int, bytes], int] = {}
 
     def __len__(self) -> int:
         return len(self.frames)
 
-    def enter(self, frame: ObjectFrame | ArrayFrame, parent: int) -> int:
+    def enter(self, frame: Frame, parent: int) -> int:
         """The context of ``frame`` inside ``parent``; raises LimitExceededError when full."""
         number = self._numbers.get((frame, parent))
         if number is None:
@@ -88,9 +126,14 @@ class Contexts:
             self._numbers[frame, parent] = number
             self.frames.append(frame)
             self.parents.append(parent)
-            if number >= len(self.key_knowledge):
-                self.key_knowledge = np.concatenate([self.key_knowledge] * 2)
-            self.key_knowledge[number] = _key_knowledge(frame)
+            if number >= len(self.knowledge):
+                self.knowledge = np.concatenate([self.knowledge] * 2)
+                self.depths = np.concatenate([self.depths] * 2)
+                self.taken = np.concatenate([self.taken] * 2)
+            remembers = isinstance(frame, Pending) and frame.remembers
+            self.depths[number] = self.depths[parent] + remembers
+            self.knowledge[number] = _knowledge(frame)
+            self.taken[number] = self._taken(frame)
         return number
 
     def with_key(self, keys: int, key: bytes) -> int:
@@ -98,7 +141,15 @@ class Contexts:
         number = self._key_numbers.setdefault((keys, key), len(self._key_sets))
         if number == len(self._key_sets):
             self._key_sets.append((keys, key))
+            self._key_counts.append(self._key_counts[keys] + 1)
         return number
+
+    def _taken(self, frame: Frame) -> int:
+        if not isinstance(frame, ObjectFrame):
+            return 0
+        if frame.keys == UNKNOWN_KEYS:
+            return MANY_NAMES
+        return self._key_counts[frame.keys] + self.order_sizes[frame.order]
 
     def keys(self, keys: int) -> Iterator[bytes]:
         """The keys of a set, the latest first; none are known of an unknown one."""
@@ -107,7 +158,9 @@ class Contexts:
             yield key
 
 
-def _key_knowledge(frame: ObjectFrame | ArrayFrame) -> int:
+def _knowledge(frame: Frame) -> int:
+    if isinstance(frame, Pending):
+        return NONE
     if isinstance(frame, ArrayFrame) or frame.keys == NO_KEYS:
         return NONE
     return UNKNOWN if frame.keys == UNKNOWN_KEYS else KNOWN

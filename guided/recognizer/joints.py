@@ -5,21 +5,28 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EMPTY_SLOT", "JointTable"]
+__all__ = ["EMPTY_SLOT", "EXACT", "LABEL_BITS", "JointTable", "joint_key"]
 
 EMPTY_SLOT = -1
 """Key of a slot that holds no joint."""
+EXACT = -2
+"""In place of a target context: it depends on what was written, which the context does not tell."""
+LABEL_BITS = 24
+
+
+def joint_key(context: int, label: int) -> int:
+    """The key of a joint in the table."""
+    return context << LABEL_BITS | label
 
 
 class JointTable:
     """An open-addressing hash table from (context, label) to (context, row).
 
-    Three arrays of the same length, a power of two: ``keys`` int64 (context times the number of
-    labels, plus label), ``contexts`` and ``rows`` int32.
+    Three arrays of the same length, a power of two: ``keys`` int64 (``joint_key``), ``contexts``
+    and ``rows`` int32. A row of DEAD stands for a label that must not be taken.
     """
 
-    def __init__(self, num_labels: int) -> None:
-        self.num_labels = num_labels
+    def __init__(self) -> None:
         self.used = 0
         self._allocate(256)
 
@@ -30,7 +37,7 @@ class JointTable:
         """Add a joint that is not there yet."""
         if 2 * (self.used + 1) > len(self.keys):
             self._rehash()
-        self._insert(context * self.num_labels + label, target, row)
+        self._insert(joint_key(context, label), target, row)
         self.used += 1
 
     def _insert(self, key: int, target: int, row: int) -> None:

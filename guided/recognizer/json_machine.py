@@ -1,35 +1,67 @@
 """The recogniser of JSON constraints: a pushdown machine over blocks of table rows.
 
-A state is a context (the nest of open containers) and a row (the place inside a block). Inside a
-block a byte moves the row by a table look-up. Where a block ends its label is *resolved* in the
-context, which enters or leaves containers and gives the row where the next block begins. Only
-these joints run Python, each once: they are remembered in a table that the mask walk reads.
+A state is a context (the nest of open containers, and what is left to fit of each) and a row (the
+place inside a block). Inside a block a byte moves the row by a table look-up. Where a block ends
+its label is *resolved* in the context, which enters or leaves containers and gives the row where
+the next block begins. Only these joints run Python, each once: they are remembered in a table that
+the mask walk reads.
 """
 
 from __future__ import annotations
 
+import heapq
+import itertools
+import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from cachetools import LRUCache
+
 from guided.automata.dfa import DEAD
 from guided.errors import LimitExceededError, UnsatisfiableError
-from guided.grammar.json_grammar import ArrayShape, JsonGrammar, ObjectShape
-from guided.recognizer.contexts import (
-    NO_KEYS,
-    ROOT,
-    UNKNOWN_KEYS,
-    ArrayFrame,
-    Contexts,
-    ObjectFrame,
+from guided.grammar.assertions import JsonType
+from guided.grammar.json_grammar import JsonGrammar
+from guided.recognizer.contexts import ROOT, ArrayFrame, ObjectFrame, Pending
+from guided.recognizer.depth import bounded_depth
+from guided.recognizer.evaluation import Evaluation
+from guided.recognizer.joints import EMPTY_SLOT, EXACT, JointTable
+from guided.recognizer.labels import (
+    CLOSE,
+    DONE,
+    ITEM,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    EmptyArray,
+    Judged,
+    Key,
+    KeyClass,
 )
-from guided.recognizer.joints import EMPTY_SLOT, JointTable
-from guided.recognizer.json_rows import END_ROW, JsonRows
-from guided.recognizer.labels import CLOSE, DONE, FREE_KEY, ITEM
 from guided.recognizer.limits import RecognizerLimits
-from guided.recognizer.shortest_values import MAX_SHORTEST_BYTES, Part, item_shape
-from guided.recognizer.table import IN_KEY, KEY_CLOSED, STOP
+from guided.recognizer.rows import END_ROW, Rows
+from guided.recognizer.scalars import json_key
+from guided.recognizer.search import MAX_TRIES
+from guided.recognizer.table import (
+    CLOSE_STRING,
+    IN_KEY,
+    IN_RARE_KEY,
+    INSIDE,
+    KEY_CLOSED,
+    NO_GATE,
+    START,
+    STOP,
+    TICK,
+)
+from guided.recognizer.values import MAX_SHORTEST_BYTES
+from guided.spec import JsonOptions
 
 __all__ = ["JsonMachine", "State"]
+
+_REMEMBERED_KEYS = 16_384
+_REMEMBERED_ENDS = 16_384
+_REMEMBERED_BYTES = 1_000
+"""Of a shortest end, the states behind so many of its bytes are remembered."""
+_KEY_TRIES = 2_000
+"""Names tried at most to find one that is not taken."""
 
 
 class State(NamedTuple):
@@ -37,8 +69,11 @@ class State(NamedTuple):
 
     context: int
     row: int
-    key: bytes | None = None
-    """The text so far of the free key that is being written."""
+    count: int = 0  # type: ignore[assignment]  # hides a method of tuples that nobody needs
+    """Code points so far of a string whose length is bounded, or characters of white space."""
+    texts: tuple[bytes, ...] = ()
+    """What is being written and has to be remembered: items that others must differ from, the
+    outermost first, then a name that must not stand twice."""
 
 
 class JsonMachine:
@@ -49,49 +84,85 @@ class JsonMachine:
     from any method that may lay down rows, past ``limits``.
     """
 
+    @bounded_depth
     def __init__(
         self,
         grammar: JsonGrammar,
+        options: JsonOptions | None = None,
         missing: frozenset[int] = frozenset(),
         limits: RecognizerLimits | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
-        self.rows = JsonRows(grammar, missing, limits.max_cells)
-        self.contexts = Contexts(limits.max_contexts)
-        self.joints = JointTable(self.rows.num_labels)
+        self.evaluation = Evaluation(
+            grammar, options or JsonOptions(), missing, limits.max_contexts
+        )
+        self.contexts = self.evaluation.contexts
+        self.rows = Rows(self.evaluation, limits.max_cells)
         self.table = self.rows.table
-        self._shapes = grammar.shapes
-        self._shortest = self.rows.shortest
-        self._tails: list[int] = [0]
-        if not self._shortest.possible(grammar.root):
-            raise self._empty(grammar)
-        self.start = State(ROOT, self.rows.value(grammar.root))
+        self.labels = self.rows.labels
+        self.joints = JointTable()
+        self._rests: dict[tuple[int, int], int] = {}
+        self._ends: dict[State, bytes] = {}
+        self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
+        if self.evaluation.values.text(grammar.root) is None:
+            raise self._empty()
+        self.start = State(ROOT, self.rows.value(ROOT, spaced=False))
 
     # --- moving ---------------------------------------------------------------------------
 
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
-        context, row, key = state
-        target = self.table.step(row, byte)
+        context, row, count, texts = state
+        table = self.table
+        target = table.step(row, byte)
         while target == DEAD:
             # The block may end here, and the byte may belong to what follows.
-            label = int(self.table.label[row])
+            label = int(table.label[row])
             if label == DEAD or (context == ROOT and label == DONE):
                 return None
-            context, row = self.resolve(context, label)
-            target = self.table.step(row, byte)
-        role = self.table.role[target]
-        if role == IN_KEY:
-            key = b"" if key is None else key + bytes((byte,))
-        elif role == KEY_CLOSED:
-            keys = self._object_frame(context).keys
-            if any(key == taken for taken in self.contexts.keys(keys)):
+            resolved = self._resolve(context, label, texts)
+            if resolved is None:
                 return None
-        elif self.table.exits[target]:
-            return State(*self._settle(context, target, key))
-        else:
-            key = None
-        return State(context, target, key)
+            context, row, texts = resolved
+            count = 0
+            target = table.step(row, byte)
+        counted = self._counted(target, count)
+        if counted is None:
+            return None
+        written = texts
+        if texts:
+            texts = tuple(text + bytes((byte,)) for text in texts)
+        role = table.role[target]
+        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.contexts.depths[context]:
+            texts = (*texts, b"")
+        key = written[-1] if role == KEY_CLOSED else None
+        if key is not None and key in self.free_keys_of(context):
+            return None
+        if role == IN_RARE_KEY and not self._can_close_key(context, target, texts[-1]):
+            return None
+        while table.exits[target]:
+            resolved = self._resolve(context, int(table.label[target]), texts, key)
+            if resolved is None:
+                return None
+            context, target, texts = resolved
+            counted, key = 0, None
+        return State(context, target, counted, texts)
+
+    def _counted(self, target: int, count: int) -> int | None:
+        """The count behind a byte that leads to a row, ``None`` past its bounds."""
+        table = self.table
+        gate = int(table.gate[target])
+        if gate == NO_GATE:
+            return 0
+        low, high = table.gates[gate].tolist()
+        beat = table.beat[target]
+        if beat == CLOSE_STRING:
+            return 0 if count >= low else None
+        if beat == START:
+            count = 0
+        elif beat == TICK:
+            count += 1
+        return count if count + int(table.need[target]) <= high else None
 
     def advance(self, state: State, text: bytes) -> State | None:
         """The state behind all bytes of ``text``, ``None`` where one is not allowed."""
@@ -119,13 +190,16 @@ class JsonMachine:
             return None
         return only
 
-    def free_keys(self, state: State) -> Iterator[bytes]:
-        """The free keys that the innermost object already has, the latest first."""
-        return self.contexts.keys(self._object_frame(state.context).keys)
+    def free_keys_of(self, context: int) -> set[bytes]:
+        """The names of the innermost object that the schema does not spell out, so far."""
+        frame = self.contexts.frames[context]
+        assert isinstance(frame, ObjectFrame), frame
+        return set(self.contexts.keys(frame.keys))
 
-    def owed_members(self, context: int) -> int:
-        """Free members that the innermost object has to have at least."""
-        return self._object(self._object_frame(context).shape).min_extra
+    @property
+    def incomplete(self) -> int:
+        """Searches for a way to the end that ran out of fuel, so that documents may be missing."""
+        return self.evaluation.fuel.incomplete
 
     @property
     def fullness(self) -> float:
@@ -148,160 +222,272 @@ class JsonMachine:
 
     # --- joints ---------------------------------------------------------------------------
 
-    def resolve(self, context: int, label: int, key: bytes | None = None) -> tuple[int, int]:
-        """The context and the row behind ``label``.
+    @bounded_depth
+    def resolve(
+        self, context: int, label: int, *, item: bytes | None = None, key: bytes | None = None
+    ) -> tuple[int, int] | None:
+        """The context and the row behind ``label``, ``None`` where it must not be taken.
 
-        ``key`` is the text of the free key that FREE_KEY closes; without it the set of keys of the
-        context becomes unknown.
+        ``item`` is the text of the value that ends, where the context remembers it; ``key`` that of
+        a free name that is closed: without it the set of names becomes unknown.
         """
-        if label == CLOSE:
-            context, label = self.contexts.parents[context], DONE
+        evaluation, rows = self.evaluation, self.rows
         if label == DONE:
-            return self._value_done(context)
+            return self._value_done(context, 1, item)
+        if label == CLOSE:
+            verdict = evaluation.closed(context)
+            return self._value_done(self.contexts.parents[context], verdict, item)
         if label == ITEM:
-            frame = self.contexts.frames[context]
-            assert isinstance(frame, ArrayFrame), frame
-            item = item_shape(self._array(frame.shape), frame.count)
-            assert item is not None, frame
-            return context, self.rows.value(item)
-        if label == FREE_KEY:
-            return self._free_key(context, key)
-        index = self.rows.key_index(label)
-        if index is not None:
-            return self._named_key(context, index)
-        shape, is_object = self.rows.opened(label)
-        if is_object:
-            inner = self.contexts.enter(ObjectFrame(shape, -1, 0, NO_KEYS), context)
-            return inner, self.rows.members(shape, -1, 0, first=True)
-        inner = self.contexts.enter(ArrayFrame(shape, 0), context)
-        return inner, self.rows.first_item(shape)
+            begun = evaluation.item_begun(context)
+            return None if begun is None else (begun, rows.value(begun))
+        if label == OPEN_OBJECT:
+            opened = evaluation.open(context, JsonType.OBJECT)
+            return None if opened is None else (opened, rows.members(opened))
+        if label == OPEN_ARRAY:
+            opened = evaluation.open(context, JsonType.ARRAY)
+            if opened is None:
+                return None
+            return rows.first_item(opened, evaluation.item_begun(opened))
+        meaning = self.labels.meaning(label)
+        if isinstance(meaning, Judged):
+            return self._value_done(context, meaning.verdict, item)
+        if isinstance(meaning, EmptyArray):
+            return self._value_done(self.contexts.parents[context], meaning.verdict, item)
+        if isinstance(meaning, Key):
+            named = evaluation.name_written(context, meaning.name)
+        else:
+            assert isinstance(meaning, KeyClass), meaning
+            named = evaluation.class_written(context, meaning.number, key)
+        return None if named is None else (named, rows.colon_and_value(named))
+
+    def _value_done(self, context: int, verdict: int, item: bytes | None) -> tuple[int, int] | None:
+        if not self.evaluation.accepts(context, verdict):
+            return None
+        if context == ROOT:
+            return ROOT, END_ROW
+        behind = self.evaluation.value_done(context, verdict, item)
+        if behind is None:
+            return None
+        frame = self.contexts.frames[behind]
+        if isinstance(frame, ArrayFrame):
+            return behind, self.rows.next_item(behind)
+        return behind, self.rows.members(behind)
+
+    def ends_value_of(self, context: int, label: int) -> int | None:
+        """The context in which a value ends by ``label``, ``None`` for other labels."""
+        if label == DONE:
+            return context
+        if label == CLOSE:
+            return self.contexts.parents[context]
+        meaning = self.labels.meaning(label)
+        if isinstance(meaning, EmptyArray):
+            return self.contexts.parents[context]
+        return context if isinstance(meaning, Judged) else None
 
     def remember_joint(self, context: int, label: int) -> None:
-        """Enter what ``resolve`` says without a key into the table that walks read."""
-        self.joints.put(context, label, *self._settle(*self.resolve(context, label)))
+        """Enter what ``resolve`` says without a text into the table that walks read."""
+        at = context, label
+        while True:
+            if self._needs_text(*at):
+                self.joints.put(context, label, EXACT, DEAD)
+                return
+            resolved = self.resolve(*at)
+            if resolved is None:
+                self.joints.put(context, label, at[0], DEAD)
+                return
+            if not self.table.exits[resolved[1]]:
+                self.joints.put(context, label, *resolved)
+                return
+            at = resolved[0], int(self.table.label[resolved[1]])
 
-    def _settle(self, context: int, row: int, key: bytes | None = None) -> tuple[int, int]:
-        """Take labels as long as nothing else is left to do."""
-        while self.table.exits[row]:
-            context, row = self.resolve(context, int(self.table.label[row]), key)
-        return context, row
+    def _needs_text(self, context: int, label: int) -> bool:
+        """Whether what follows a label depends on which item or name was written."""
+        meaning = self.labels.meaning(label)
+        if isinstance(meaning, KeyClass):
+            return self.evaluation.is_rare(context, meaning.number)
+        ended = self.ends_value_of(context, label)
+        if ended is None or not self._remembers(ended):
+            return False
+        return ended != context or not self.evaluation.is_roomy(ended)
 
-    def _value_done(self, context: int) -> tuple[int, int]:
+    def _remembers(self, context: int) -> bool:
         frame = self.contexts.frames[context]
-        if frame is None:
-            return ROOT, END_ROW
-        if isinstance(frame, ObjectFrame):
-            row = self.rows.members(frame.shape, frame.index, frame.extras, first=False)
-            return context, row
-        shape = self._array(frame.shape)
-        matters = max(len(shape.prefix), shape.min_items, shape.max_items or 0)
-        count = min(frame.count + 1, matters)
-        context = self.contexts.enter(
-            ArrayFrame(frame.shape, count), self.contexts.parents[context]
-        )
-        return context, self.rows.next_item(frame.shape, count)
+        return isinstance(frame, Pending) and frame.remembers
 
-    def _named_key(self, context: int, index: int) -> tuple[int, int]:
-        frame = self._object_frame(context)
-        inner = ObjectFrame(frame.shape, index, frame.extras, frame.keys)
-        value = self._object(frame.shape).properties[index].value
-        return (
-            self.contexts.enter(inner, self.contexts.parents[context]),
-            self.rows.value(value),
-        )
-
-    def _free_key(self, context: int, key: bytes | None) -> tuple[int, int]:
-        frame = self._object_frame(context)
-        shape = self._object(frame.shape)
-        assert shape.extra is not None
-        matters = max(shape.min_extra, shape.max_extra or 0)
-        extras = min(frame.extras + 1, matters)
-        keys = UNKNOWN_KEYS if key is None else self.contexts.with_key(frame.keys, key)
-        inner = ObjectFrame(frame.shape, len(shape.properties), extras, keys)
-        return (
-            self.contexts.enter(inner, self.contexts.parents[context]),
-            self.rows.value(shape.extra),
-        )
+    def _resolve(
+        self, context: int, label: int, texts: tuple[bytes, ...], key: bytes | None = None
+    ) -> tuple[int, int, tuple[bytes, ...]] | None:
+        """``resolve`` with the texts that are being remembered."""
+        ended = self.ends_value_of(context, label)
+        item = None
+        if ended is not None and self._remembers(ended):
+            item = texts[self.contexts.depths[ended] - 1]
+        resolved = self.resolve(context, label, item=item, key=key)
+        if resolved is None:
+            return None
+        behind, row = resolved
+        depth = int(self.contexts.depths[behind])
+        texts = texts[:depth]
+        return behind, row, texts + (b"",) * (depth - len(texts))
 
     # --- the way out ----------------------------------------------------------------------
 
     def bytes_left(self, state: State) -> int:
-        """Upper bound on the length of ``shortest_end``, in constant time."""
-        context = state.context
-        if self.table.wide[state.row]:
-            context = self.contexts.parents[context]
-        return int(self.table.left[state.row]) + self._tail(context)
+        """Upper bound on the length of ``shortest_end``; cheap but for names and items that must
+        not stand twice.
+        """
+        if state.row == END_ROW:
+            return 0
+        if state.texts:
+            return len(self.shortest_end(state))
+        if state.row in self.rows.between:
+            return self._rest(state.context, _FROM_HERE, state)
+        label = int(self.table.aim[state.row])
+        if label == DEAD:
+            return len(self.shortest_end(state))
+        left = int(self.table.left[state.row]) + self._owed(state)
+        return left + self._rest(state.context, label, state)
 
+    def _rest(self, context: int, label: int, state: State) -> int:
+        """Bytes from a label to the end of the document, or from a state between two values."""
+        rest = self._rests.get((context, label))
+        if rest is None:
+            if context == ROOT and label == DONE:
+                rest = 0
+            elif label == _FROM_HERE:
+                rest = len(self.shortest_end(state))
+            else:
+                resolved = self._resolve(context, label, ())
+                assert resolved is not None, (context, label)
+                rest = len(self.shortest_end(State(resolved[0], resolved[1], 0, resolved[2])))
+            self._rests[context, label] = rest
+        return rest
+
+    def _owed(self, state: State) -> int:
+        """Code points that a string still needs."""
+        gate = int(self.table.gate[state.row])
+        return 0 if gate == NO_GATE else max(0, int(self.table.gates[gate, 0]) - state.count)
+
+    @bounded_depth
     def shortest_end(self, state: State) -> bytes:
-        """Bytes that complete the document from here, close to as few as can be."""
+        """Bytes that complete the document from here, close to as few as can be.
+
+        Behind every byte of it the shortest end is no longer than the rest of it.
+        """
         text = bytearray()
-        while not self.is_accepting(state):
-            ahead = self._ahead(state)
-            reached = self.advance(state, ahead)
-            assert reached is not None, (state, ahead)
-            text += ahead
-            state = reached
-        return bytes(text)
+        passed: list[State] = []
+        start = state
+        if not self.is_accepting(start):
+            for byte in self._ahead(start):
+                passed.append(state)
+                reached = self.step(state, byte)
+                assert reached is not None, (start, bytes(text), byte)
+                text.append(byte)
+                state = reached
+            text += self.shortest_end(state)
+        return self._remembered_end(start, passed, bytes(text))
+
+    def _remembered_end(self, start: State, passed: list[State], text: bytes) -> bytes:
+        """The shorter of a way out and the one known before; remembers both it and its parts."""
+        known = self._ends.get(start)
+        if known is not None and len(known) <= len(text):
+            return known
+        if len(self._ends) > _REMEMBERED_ENDS:
+            # Bounds rest on what is remembered, so they go together.
+            self._ends.clear()
+            self._rests.clear()
+        for place, before in enumerate(passed[:_REMEMBERED_BYTES]):
+            known = self._ends.get(before)
+            if known is None or len(known) > len(text) - place:
+                self._ends[before] = text[place:]
+        return text
 
     def _ahead(self, state: State) -> bytes:
-        """The next bytes of the way out."""
-        if self.table.role[state.row] == IN_KEY:
+        """The next bytes of the way out: those of a block, or of the rest of a container."""
+        if self.table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._rest_of_key(state)
-        way = int(self.table.way[state.row])
-        if way != STOP:
-            return bytes((way,))
+        if state.row in self.rows.between:
+            return self.evaluation.end(state.context)
+        if self._owed(state):
+            return self._owed_text(state)
+        text, row = self._to_label(state.row)
+        if text:
+            return text
         # The block ends here, and the way goes on in the next one.
-        label = int(self.table.label[state.row])
-        return self._ahead(State(*self._settle(*self.resolve(state.context, label))))
+        resolved = self._resolve(state.context, int(self.table.label[row]), state.texts)
+        assert resolved is not None, state
+        return self._ahead(State(resolved[0], resolved[1], 0, resolved[2]))
+
+    def _to_label(self, row: int) -> tuple[bytes, int]:
+        """The bytes to the nearest label, or into a string that owes code points."""
+        text = bytearray()
+        while (way := int(self.table.way[row])) != STOP:
+            text.append(way)
+            row = self.table.step(row, way)
+            if self.table.role[row] in (IN_KEY, IN_RARE_KEY) or (
+                self.table.beat[row] == START and self._owed(State(ROOT, row))
+            ):
+                break
+        return bytes(text), row
+
+    def _owed_text(self, state: State) -> bytes:
+        """The code points that a string owes; the one that was begun first."""
+        text = bytearray()
+        row, owed = state.row, self._owed(state)
+        while self.table.beat[row] == INSIDE:
+            text.append(int(self.table.way[row]))
+            row = self.table.step(row, text[-1])
+            owed -= self.table.beat[row] == TICK
+        return bytes(text) + self.rows.scalars.filler * owed
 
     def _rest_of_key(self, state: State) -> bytes:
-        """What closes a key: as a named one, or as a free one that is not taken yet."""
-        text = bytearray()
-        while True:
-            way = int(self.table.way[state.row])
-            if way == ord('"') and self.table.role[self.table.step(state.row, way)] != IN_KEY:
-                break
-            text.append(way)  # the rest of a character or of an escape
-            reached = self.step(state, way)
-            assert reached is not None, (state, way)
-            state = reached
-        more, number = b"", sum(1 for _ in self.free_keys(state))
-        while self.advance(state, more + b'"') is None:
-            more, number = b"%d" % number, number + 1
-        return bytes(text) + more + b'"'
+        """What closes a name that may stand here, one that is owed if it begins so."""
+        begun = state.texts[-1]
+        owed = self.evaluation.end(state.context).lstrip(b",")
+        for name in json.loads(b"{" + owed):
+            key = json_key(name)[1:]
+            if key.startswith(begun):
+                return key[len(begun) :]
+        for text in itertools.islice(self._ends_of_key(state.row), _KEY_TRIES):
+            if self._name_may_stand(state.context, state.texts[-1] + text[:-1]):
+                return text
+        raise AssertionError(f"no name is left at {state}")
 
-    def _tail(self, context: int) -> int:
-        """Bytes at most from the end of the value in ``context`` to the end of the document."""
-        while len(self._tails) <= context:
-            number = len(self._tails)
-            rest = self._shortest.parts_length(self._rest(number)) + 1
-            self._tails.append(rest + self._tails[self.contexts.parents[number]])
-        return self._tails[context]
+    def _can_close_key(self, context: int, row: int, begun: bytes) -> bool:
+        if self.table.ends[row] > self.contexts.taken[context]:
+            return True
+        at = (context, row, begun)
+        found = self._closable.get(at)
+        if found is None:
+            ends = itertools.islice(self._ends_of_key(row), _KEY_TRIES)
+            found = any(self._name_may_stand(context, begun + text[:-1]) for text in ends)
+            self._closable[at] = found
+        return found
 
-    def _rest(self, context: int) -> Iterator[Part]:
-        """What has to follow the value written in ``context``, less the closing bracket."""
-        frame = self.contexts.frames[context]
-        if isinstance(frame, ArrayFrame):
-            return self._shortest.items(self._array(frame.shape), frame.count + 1)
-        frame = self._object_frame(context)
-        return self._shortest.members(self._object(frame.shape), frame.index, frame.extras)
-
-    # --- parts ----------------------------------------------------------------------------
-
-    def _object_frame(self, context: int) -> ObjectFrame:
+    def _name_may_stand(self, context: int, key: bytes) -> bool:
         frame = self.contexts.frames[context]
         assert isinstance(frame, ObjectFrame), frame
-        return frame
+        order = self.evaluation.objects.orders[frame.order]
+        if key in order.spelled:
+            name = json.loads(b'"' + key + b'"')
+            return self.evaluation.name_written(context, name) is not None
+        return key not in self.free_keys_of(context)
 
-    def _object(self, number: int) -> ObjectShape:
-        shape = self._shapes[number].object
-        assert shape is not None, number
-        return shape
+    def _ends_of_key(self, row: int) -> Iterator[bytes]:
+        """The texts from inside a name to behind its closing quote, shortest first."""
+        ties = itertools.count()
+        heap = [(int(self.table.left[row]), 0, next(ties), row, b"")]
+        while heap:
+            _, _, _, row, text = heapq.heappop(heap)
+            if self.table.exits[row]:
+                yield text
+                continue
+            for byte, target in self.table.edges(row).items():
+                more = text + bytes((byte,))
+                total = len(more) + int(self.table.left[target])
+                heapq.heappush(heap, (total, -len(more), next(ties), target, more))
 
-    def _array(self, number: int) -> ArrayShape:
-        shape = self._shapes[number].array
-        assert shape is not None, number
-        return shape
+    # --- parts ----------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise AssertionError unless table, contexts and joints agree with one another."""
@@ -313,24 +499,23 @@ class JsonMachine:
         assert (self.joints.contexts[used] < len(self.contexts)).all()
         assert (self.joints.rows[used] < self.table.num_rows).all()
 
-    def _empty(self, grammar: JsonGrammar) -> UnsatisfiableError | LimitExceededError:
+    def _empty(self) -> UnsatisfiableError | LimitExceededError:
         """Why there is no document."""
-        if self._shortest.is_cut_short:
+        if self.evaluation.values.too_long:
             return LimitExceededError(
                 f"the shortest document has more than {MAX_SHORTEST_BYTES} bytes",
                 limit=MAX_SHORTEST_BYTES,
-                pointer=grammar.pointers[grammar.root],
+                field="constraint",
             )
-        return _unsatisfiable(grammar)
+        if self.incomplete:
+            return LimitExceededError(
+                f"no document was found in {MAX_TRIES} tries for each part of the schema",
+                limit=MAX_TRIES,
+                field="constraint",
+                hint="say with fewer alternatives what is meant",
+            )
+        return UnsatisfiableError("no document satisfies the schema", pointer="")
 
 
-def _unsatisfiable(grammar: JsonGrammar) -> UnsatisfiableError:
-    for pointer, remark in zip(grammar.pointers, grammar.remarks, strict=True):
-        if remark is not None:
-            return UnsatisfiableError(
-                f"no document satisfies the schema: {remark}", pointer=pointer
-            )
-    return UnsatisfiableError(
-        "no document satisfies the schema: every way through it is endless or contradictory",
-        pointer=grammar.pointers[grammar.root],
-    )
+_FROM_HERE = -2
+"""In place of a label: nothing of the next value was written yet."""

@@ -1,103 +1,664 @@
-"""Automata for the scalars of JSON, shared by all schemas that ask for the same ones."""
+"""Blocks for the scalars of JSON, shared by all schemas that ask for the same ones."""
 
 from __future__ import annotations
 
 import functools
 import json
-import operator
 import threading
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
 
 import numpy as np
-from cachetools import LRUCache, cached
+from cachetools import LRUCache
+from numpy.typing import NDArray
 
-from guided.automata.byte_dfa import (
-    ByteDfa,
-    byte_dfa_from_dfa,
-    byte_dfa_from_literals,
+from guided.automata.byte_dfa import ByteDfa, byte_dfa_from_dfa
+from guided.automata.codepoints import CodePoints
+from guided.automata.dfa import DEAD, Dfa, combine, dfa_from_regular, length_dfa, without
+from guided.automata.example import short_match
+from guided.automata.fuel import spend
+from guided.automata.reachability import endless_states
+from guided.automata.regular import Regular
+from guided.automata.utf8 import any_json_string_sequences, json_string_sequences, utf8_sequences
+from guided.grammar.assertions import (
+    Assertion,
+    Length,
+    Matches,
+    NumberChoices,
+    Numbers,
+    StringChoices,
 )
-from guided.automata.dfa import DEAD, Dfa, dfa_from_regular, length_dfa, product
-from guided.automata.regular import ANYTHING, Alternate, literal
-from guided.automata.utf8 import json_string_sequences, utf8_sequences
-from guided.grammar.json_grammar import NumberShape, StringShape
-from guided.grammar.numbers import number_dfa, number_text
+from guided.grammar.formula import FALSE, TRUE, All, Constant, Formula, Formulas, Leaf, Not, Place
+from guided.grammar.numbers import (
+    HOLDS,
+    digit_limit,
+    holds,
+    number_dfa,
+    number_text,
+    number_verdicts,
+)
+from guided.recognizer.block import (
+    CLOSE_STRING,
+    INSIDE,
+    START,
+    TICK,
+    Block,
+    block_of,
+)
+from guided.spec import JsonOptions, Spelling
 
-__all__ = ["json_key", "number_block", "string_block", "string_content"]
+__all__ = ["Scalars", "json_key"]
 
 MAX_CACHED_BYTES = 64 * 2**20
-_blocks: LRUCache[Hashable, ByteDfa] = LRUCache(MAX_CACHED_BYTES, getsizeof=lambda b: b.nbytes)
-_lock = threading.Lock()
+_blocks: LRUCache[Hashable, Block | None] = LRUCache(
+    MAX_CACHED_BYTES, getsizeof=lambda block: 64 if block is None else block.nbytes
+)
+_dfas: LRUCache[Regular, Dfa] = LRUCache(
+    MAX_CACHED_BYTES, getsizeof=lambda dfa: dfa.next.nbytes + 256 * len(dfa.classes)
+)
+_lock = threading.RLock()
+
+MUST = 1
+"""The verdict on a value that fits the one formula asked of it."""
 
 
+@functools.lru_cache(maxsize=16_384)
 def json_key(text: str) -> bytes:
     """The canonical spelling of a string in JSON, quotes included."""
     return json.dumps(text, ensure_ascii=False).encode()
 
 
-@cached(_blocks, lock=_lock)
-def string_block(shapes: tuple[StringShape, ...], missing: frozenset[int]) -> ByteDfa:
-    """JSON strings, quotes included, that one of the shapes allows.
+@dataclass(frozen=True, slots=True)
+class Scalars:
+    """Blocks for strings and numbers that fit formulas, as one recogniser spells them.
 
-    Kept for other schemas. Raises LimitExceededError for an automaton that grows too large.
+    A block tells by its labels which of several formulas a value fits: bit ``i`` of the verdict is
+    set where it fits the ``i``-th. Where ``verdicts`` are given, no others come out.
     """
-    if all(shape.choices is not None for shape in shapes):
-        choices = {text for shape in shapes for text in _allowed_choices(shape)}
-        return byte_dfa_from_literals(((json_key(text), 0) for text in sorted(choices)), missing)
-    dfa = functools.reduce(lambda a, b: product(a, b, operator.or_), map(_content_dfa, shapes))
-    return _quoted(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
+
+    formulas: Formulas
+    options: JsonOptions
+    missing: frozenset[int]
+    _signatures: dict[Formula, _Signature] = field(default_factory=dict)
+    _dfas: dict[Leaf, Dfa] = field(default_factory=dict)
+
+    # --- strings --------------------------------------------------------------------------
+
+    def listed(
+        self, asks: tuple[Formula, ...], verdicts: Collection[int]
+    ) -> list[tuple[str, int]] | None:
+        """The strings with one of the verdicts, and that verdict, where assertions list them all.
+
+        Listed strings and names of members keep their canonical spelling.
+        """
+        texts: dict[str, None] = {}
+        bounded = 0
+        for number, ask in enumerate(asks):
+            listed = [] if ask is FALSE else self.listed_strings(ask)
+            if listed is not None:
+                bounded |= 1 << number
+                texts.update(dict.fromkeys(listed))
+        if not bounded or not all(verdict & bounded for verdict in verdicts):
+            return None
+        judged = (
+            (text, sum(self.string_fits(ask, text) << i for i, ask in enumerate(asks)))
+            for text in texts
+        )
+        if len(asks) == 1:
+            return [(text, MUST) for text in texts]
+        return [(text, verdict) for text, verdict in judged if verdict in verdicts]
+
+    def string_block(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> Block | None:
+        """JSON strings, quotes included; ``None`` where there are none.
+
+        ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
+        automaton that grows too large.
+        """
+        key = ("string", self._spelled, tuple(map(self._signature, asks)), verdicts)
+        with _lock:
+            if key in _blocks:
+                return _blocks[key]
+        block = self._string_block(asks, verdicts, key)
+        with _lock:
+            if block is None or block.nbytes < MAX_CACHED_BYTES:
+                _blocks[key] = block
+        return block
+
+    def _signature(self, ask: Formula) -> _Signature:
+        found = self._signatures.get(ask)
+        if found is None:
+            found = self._signatures[ask] = _Signature(ask)
+        return found
+
+    @property
+    def _spelled(self) -> Hashable:
+        return (self.options.spelling, self.options.max_string_length, self.missing)
+
+    def _string_block(
+        self, asks: tuple[Formula, ...], verdicts: frozenset[int], key: Hashable
+    ) -> Block | None:
+        if len(asks) == 1 and verdicts == {MUST}:
+            longest = max(map(len, _without_banned(asks[0], self.formulas)[1]), default=-1)
+            whole, (asks, (low, high)) = asks, _without_length(asks[0], self.formulas)
+            if high is not None and longest >= high:
+                # Counted beside the automaton, a text could grow into one that is banned.
+                asks, low, high = whole, 0, None
+            if low > _MOST_COUNTED_BY_STATES and asks != (TRUE,):
+                asks, low = (self.formulas.all_of([*asks, self._leaf(Length(low, None))]),), 0
+            if low and low <= _MOST_COUNTED_BY_STATES:
+                asks = (self.formulas.all_of([*asks, self._leaf(Length(low, None))]),)
+                low = 0
+        else:
+            low, high, longest = 0, None, -1
+        dfa, found = self._judged(asks, verdicts)
+        plain = all(isinstance(leaf.assertion, Length) for leaf in sorted_leaves(asks))
+        freely = plain and self.options.spelling is Spelling.ANY
+        sequences = any_json_string_sequences if freely else json_string_sequences
+        content = byte_dfa_from_dfa(dfa, sequences, self.missing)
+        if not len(content):
+            return None
+        need = _code_points_left(content)
+        bound = self.options.max_string_length if high is None else high
+        if bound is not None and high is None:
+            bound = max(bound, 2 * int(need[0]), longest + 1)
+        if high is not None and max(low, int(need[0])) > high:
+            return None
+        return _quoted(content, need, (low, bound), key, tuple(found))
+
+    def _leaf(self, assertion: Assertion) -> Leaf:
+        return self.formulas.leaf(assertion)
+
+    def _judged(
+        self, asks: tuple[Formula, ...], verdicts: Collection[int] | None
+    ) -> tuple[Dfa, list[int]]:
+        """The content of the strings with one of some verdicts, and the verdict of each label."""
+        if len(asks) == 1 and verdicts == {MUST}:
+            ask, banned = _without_banned(asks[0], self.formulas)
+            if banned:
+                dfa, found = self._judged((ask,), verdicts)
+                return without(dfa, banned), found
+        leaves = sorted_leaves(asks)
+        dfas = [self.leaf_dfa(leaf) for leaf in leaves]
+        if len(leaves) == 1 and asks == (leaves[0],) and verdicts == {MUST}:
+            return dfas[0], [MUST]
+        judge = _Judge(leaves, asks, verdicts)
+        return combine(dfas, lambda labels: judge([label != DEAD for label in labels])), judge.found
+
+    def leaf_dfa(self, leaf: Leaf) -> Dfa:
+        """The content of the strings that fit one assertion."""
+        found = self._dfas.get(leaf)
+        if found is None:
+            found = self._dfas[leaf] = self._leaf_dfa(leaf.assertion)
+        return found
+
+    def _leaf_dfa(self, about: Assertion) -> Dfa:
+        if isinstance(about, Matches):
+            return pattern_dfa(about.pattern)
+        if isinstance(about, Length):
+            return length_dfa(about.low, about.high)
+        assert isinstance(about, StringChoices), about
+        return choices_dfa(about.values)
+
+    def formula_dfa(self, ask: Formula) -> Dfa:
+        """The content of the strings that fit a formula."""
+        return self._judged((ask,), {MUST})[0]
+
+    def string_verdicts(self, asks: tuple[Formula, ...]) -> list[int]:
+        """All verdicts that strings can have."""
+        return self._judged(asks, None)[1]
+
+    def listed_strings(self, ask: Formula) -> list[str] | None:
+        """All strings that fit a formula, where an assertion lists those that may."""
+        listed: list[str] | None = None
+        others: list[Formula] = []
+        banned: set[str] = set()
+        for part in ask.parts if isinstance(ask, All) else (ask,):
+            values = _choices(part)
+            if values is not None and listed is None:
+                listed = list(values)
+            elif isinstance(part, Not) and (values := _choices(part.item)) is not None:
+                banned.update(values)
+            else:
+                others.append(part)
+        if listed is None:
+            return None
+        rest = self.formulas.all_of(others)
+        return [t for t in listed if t not in banned and self.string_fits(rest, t)]
+
+    def has_endless_strings(self, ask: Formula) -> bool:
+        """Whether strings of any length fit."""
+        if ask is TRUE:
+            return True
+        if ask is FALSE or self.listed_strings(ask) is not None:
+            return False
+        dfa = self.formula_dfa(ask)
+        return len(dfa) > 0 and bool(endless_states(dfa.next)[0])
+
+    def has_endless_numbers(self, ask: Formula) -> bool:
+        """Whether numbers of any length fit."""
+        block = None if ask is FALSE else self.number_block((ask,), frozenset((MUST,)))
+        return block is not None and bool(endless_states(block.dfa.next)[0])
+
+    def without_listed(
+        self, asks: tuple[Formula, ...]
+    ) -> tuple[tuple[Formula, ...], dict[str, int]]:
+        """What is asked of strings that no assertion lists, and the verdicts on those listed.
+
+        No strings where one of them is as long as may be, or cannot be spelled.
+        """
+        texts: dict[str, None] = {}
+        for leaf in sorted_leaves(asks):
+            if isinstance(leaf.assertion, StringChoices):
+                texts.update(dict.fromkeys(leaf.assertion.values))
+        if not texts or len(texts) > _MOST_LISTED:
+            return asks, {}
+
+        def unlisted(node: Leaf | Place) -> Formula:
+            assert isinstance(node, Leaf), node
+            return FALSE if isinstance(node.assertion, StringChoices) else node
+
+        others = tuple(self.formulas.replace(ask, unlisted) for ask in asks)
+        longest = max(map(len, texts))
+        bounds = [self.options.max_string_length]
+        bounds += [
+            leaf.assertion.high
+            for leaf in sorted_leaves(others)
+            if isinstance(leaf.assertion, Length)
+        ]
+        if any(bound is not None and longest >= bound for bound in bounds):
+            return asks, {}
+        if not all(self.missing.isdisjoint(json_key(text)) for text in texts):
+            return asks, {}
+        return others, {
+            text: sum(self.string_fits(ask, text) << i for i, ask in enumerate(asks))
+            for text in texts
+        }
+
+    def string_fits(self, ask: Formula, text: str) -> bool:
+        """Whether one string fits a formula over assertions about strings."""
+        return evaluate_with(ask, lambda leaf: self._string_holds(leaf, text))
+
+    def _string_holds(self, leaf: Leaf, text: str) -> bool:
+        about = leaf.assertion
+        if isinstance(about, StringChoices):
+            return text in about.values
+        if isinstance(about, Length):
+            return about.low <= len(text) and (about.high is None or len(text) <= about.high)
+        assert isinstance(about, Matches), about
+        return self.leaf_dfa(leaf).accepts(text)
+
+    # --- numbers --------------------------------------------------------------------------
+
+    def number_block(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> Block | None:
+        """JSON numbers, as ``string_block`` does strings."""
+        digits = (self.options.spelling, self.options.max_number_digits, self.missing)
+        key = ("number", digits, tuple(map(self._signature, asks)), verdicts)
+        with _lock:
+            if key in _blocks:
+                return _blocks[key]
+        judged, found = self._numbers(asks, verdicts)
+        dfa = byte_dfa_from_dfa(judged, utf8_sequences, self.missing)
+        block = block_of(dfa, key=key, verdicts=tuple(found)) if len(dfa) else None
+        with _lock:
+            _blocks[key] = block
+        return block
+
+    def _numbers(
+        self, asks: tuple[Formula, ...], verdicts: Collection[int] | None
+    ) -> tuple[Dfa, list[int]]:
+        merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
+        leaves = sorted_leaves(merged)
+        abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
+        # A number that one assertion asks many digits of may be asked for by others as well.
+        digits = digit_limit(abouts, self.options.max_number_digits)
+        if len(leaves) == 1 and merged == (leaves[0],) and verdicts == {MUST}:
+            return number_dfa(abouts[0], self.options.spelling, digits), [MUST]
+        judge = _Judge(leaves, merged, verdicts)
+        dfas = [number_verdicts(about, self.options.spelling, digits) for about in abouts]
+
+        def decide(labels: tuple[int, ...]) -> int:
+            return DEAD if DEAD in labels else judge([label == HOLDS for label in labels])
+
+        return combine(dfas, decide), judge.found
+
+    def number_verdicts(self, asks: tuple[Formula, ...]) -> list[int]:
+        """All verdicts that numbers can have."""
+        return self._numbers(asks, None)[1]
+
+    def number_fits(self, ask: Formula, value: Decimal) -> bool:
+        """Whether one number fits a formula over assertions about numbers."""
+        return evaluate_with(ask, lambda leaf: holds(_about_numbers(leaf), value))
+
+    # --- the shortest ---------------------------------------------------------------------
+
+    def shortest_string(self, ask: Formula) -> bytes | None:
+        """The shortest JSON string that fits, ``None`` where there is none."""
+        if ask is FALSE:
+            return None
+        guess = self._guessed_string(ask)
+        if guess is not None:
+            return guess
+        block = self.string_block((ask,), frozenset((MUST,)))
+        if block is None:
+            return None
+        text = block.shortest()
+        low = block.bounds[0] if block.bounds is not None else 0
+        return text if low == 0 else b'"' + self.filler * low + b'"'
+
+    @property
+    def filler(self) -> bytes:
+        """A byte that is a character of its own."""
+        return bytes((next(b for b in b"a0 " + bytes(range(0x23, 0x5B)) if b not in self.missing),))
+
+    def _guessed_string(self, ask: Formula) -> bytes | None:
+        """What needs no automaton."""
+        if ord('"') in self.missing:
+            return None
+        if ask is TRUE:
+            return b'""'
+        listed = self.listed_strings(ask)
+        if listed is not None:
+            texts = [json_key(text) for text in listed]
+            texts = [text for text in texts if self.missing.isdisjoint(text)]
+            return min(texts, key=lambda text: (len(text), text), default=None)
+        if isinstance(ask, Leaf) and isinstance(ask.assertion, Length):
+            low, high = ask.assertion.low, ask.assertion.high
+            return b'"' + self.filler * low + b'"' if high is None or low <= high else None
+        others, banned = _without_banned(ask, self.formulas)
+        if banned:
+            return self._guessed_other(others, banned)
+        (pattern,), (low, high) = _without_length(ask, self.formulas)
+        if isinstance(pattern, Leaf) and isinstance(pattern.assertion, Matches):
+            match = short_match(pattern.assertion.pattern)
+            if match is not None and low <= len(match) and (high is None or len(match) <= high):
+                text = json_key(match)
+                return text if self.missing.isdisjoint(text) else None
+        return None
+
+    def _guessed_other(self, others: Formula, banned: Collection[str]) -> bytes | None:
+        """A string beside those that are forbidden, one or two characters off the shortest."""
+        text = self._guessed_string(others)
+        if text is None:
+            return None
+        plain = json.loads(text)
+        letters = [chr(byte) for byte in b"abcdefghijklmnopqrstuvwxyz" if byte not in self.missing]
+        for ending in ("", *letters, *(a + b for a in letters for b in letters)):
+            if plain + ending not in banned and self.string_fits(others, plain + ending):
+                return json_key(plain + ending)
+        return None
+
+    def shortest_number(self, ask: Formula) -> bytes | None:
+        """The shortest JSON number that fits, ``None`` where there is none."""
+        if ask is FALSE:
+            return None
+        others, banned = _without_banned_numbers(ask, self.formulas)
+        if banned:
+            for number in range(len(banned) + 1):
+                text = b"%d" % number
+                if number not in banned and self.missing.isdisjoint(text):
+                    if self.number_fits(others, Decimal(number)):
+                        return text
+                    break
+        guesses = (Decimal(0), *_landmarks(ask))
+        for text in sorted({number_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
+            value = Decimal(text.decode())
+            if self.missing.isdisjoint(text) and self.number_fits(ask, value):
+                return text
+        block = self.number_block((ask,), frozenset((MUST,)))
+        return None if block is None else block.shortest()
 
 
-@cached(_blocks, lock=_lock)
-def number_block(shapes: tuple[NumberShape, ...], missing: frozenset[int]) -> ByteDfa:
-    """JSON numbers that one of the shapes allows.
-
-    Kept for other schemas. Raises LimitExceededError for an automaton that grows too large.
-    """
-    if all(shape.choices is not None for shape in shapes):
-        texts = {number_text(value) for shape in shapes for value in shape.choices or ()}
-        return byte_dfa_from_literals(((text.encode(), 0) for text in sorted(texts)), missing)
-    dfa = functools.reduce(lambda a, b: product(a, b, operator.or_), map(_number_dfa, shapes))
-    return byte_dfa_from_dfa(dfa, utf8_sequences, missing)
+_MOST_COUNTED_BY_STATES = 40
+"""Greater least lengths of strings under no other condition are counted beside the automaton."""
 
 
-@functools.lru_cache(maxsize=8)
-def string_content(missing: frozenset[int]) -> ByteDfa:
-    """The inside of any JSON string."""
-    return byte_dfa_from_dfa(dfa_from_regular(ANYTHING), json_string_sequences, missing)
+_MOST_LISTED = 2_000
+"""Listed strings that are laid over the rows of others one by one."""
 
 
-def _patterns_dfa(shape: StringShape) -> Dfa:
-    parts = [dfa_from_regular(pattern, search=True) for pattern in shape.patterns]
-    if shape.min_length or shape.max_length is not None or not parts:
-        parts.append(length_dfa(shape.min_length, shape.max_length))
-    return functools.reduce(lambda a, b: product(a, b, operator.and_), parts)
+class _Judge:
+    """Turns what is true of assertions into verdicts on formulas, numbered as they come up."""
+
+    def __init__(
+        self, leaves: list[Leaf], asks: tuple[Formula, ...], verdicts: Collection[int] | None
+    ) -> None:
+        self.leaves = leaves
+        self.asks = asks
+        self.verdicts = verdicts
+        self.found: list[int] = []
+        self._numbers: dict[int, int] = {}
+
+    def __call__(self, fits: list[bool]) -> int:
+        truth = dict(zip(self.leaves, fits, strict=False))
+        verdict = sum(evaluate(ask, truth) << i for i, ask in enumerate(self.asks))
+        if self.verdicts is not None and verdict not in self.verdicts:
+            return DEAD
+        number = self._numbers.setdefault(verdict, len(self.found))
+        if number == len(self.found):
+            self.found.append(verdict)
+        return number
 
 
-def _content_dfa(shape: StringShape) -> Dfa:
-    if shape.choices is None:
-        return _patterns_dfa(shape)
-    return dfa_from_regular(Alternate(tuple(literal(text) for text in _allowed_choices(shape))))
+def pattern_dfa(pattern: Regular) -> Dfa:
+    """The automaton of the strings that a pattern is found in, kept for other schemas."""
+    with _lock:
+        dfa = _dfas.get(pattern)
+    if dfa is None:
+        dfa = dfa_from_regular(pattern, search=True)
+        with _lock:
+            _dfas[pattern] = dfa
+    return dfa
 
 
-def _allowed_choices(shape: StringShape) -> Collection[str]:
-    assert shape.choices is not None
-    if not shape.patterns and not shape.min_length and shape.max_length is None:
-        return shape.choices
-    dfa = _patterns_dfa(shape)
-    return [text for text in shape.choices if dfa.accepts(text)]
+def choices_dfa(values: Iterable[str]) -> Dfa:
+    """The automaton of a list of strings: their trie."""
+    children: list[dict[str, int]] = [{}]
+    ends: set[int] = set()
+    for text in values:
+        node = 0
+        for character in text:
+            node = children[node].setdefault(character, len(children))
+            if node == len(children):
+                children.append({})
+        ends.add(node)
+    letters = sorted({letter for edges in children for letter in edges})
+    number = {letter: i for i, letter in enumerate(letters)}
+    table = np.full((len(children), len(letters)), DEAD, dtype=np.int32)
+    spend(len(children) * 4)
+    for node, edges in enumerate(children):
+        for letter, child in edges.items():
+            table[node, number[letter]] = child
+    accepting = np.zeros(len(children), dtype=np.bool_)
+    accepting[list(ends)] = True
+    label = np.where(accepting, 0, DEAD).astype(np.int32)
+    return Dfa(tuple(map(CodePoints.single, letters)), table, label)
 
 
-def _number_dfa(shape: NumberShape) -> Dfa:
-    if shape.choices is None:
-        return number_dfa(shape)
-    texts = map(number_text, shape.choices)
-    return dfa_from_regular(Alternate(tuple(literal(text) for text in texts)))
+def sorted_leaves(asks: Iterable[Formula]) -> list[Leaf]:
+    """The assertions of formulas, each once, in the order in which they are written."""
+    found: dict[Leaf, None] = {}
+    seen: set[Formula] = set()
+    stack = list(reversed(list(asks)))
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, Leaf):
+            found[node] = None
+        elif isinstance(node, Not):
+            stack.append(node.item)
+        elif not isinstance(node, Constant | Place):
+            stack.extend(reversed(node.parts))
+    return list(found)
 
 
-def _quoted(content: ByteDfa) -> ByteDfa:
+def evaluate(formula: Formula, truth: dict[Leaf, bool]) -> bool:
+    """The value of a formula whose assertions are all decided."""
+    return evaluate_with(formula, truth.__getitem__)
+
+
+def evaluate_with(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
+    """The value of a formula by a function that decides assertions."""
+    if isinstance(formula, Constant):
+        return formula.value
+    if isinstance(formula, Leaf):
+        return leaf(formula)
+    if isinstance(formula, Not):
+        return not evaluate_with(formula.item, leaf)
+    assert not isinstance(formula, Place), formula
+    if isinstance(formula, All):
+        return all(evaluate_with(part, leaf) for part in formula.parts)
+    return any(evaluate_with(part, leaf) for part in formula.parts)
+
+
+def _choices(formula: Formula) -> tuple[str, ...] | None:
+    """The strings that an assertion lists."""
+    if isinstance(formula, Leaf) and isinstance(formula.assertion, StringChoices):
+        return formula.assertion.values
+    return None
+
+
+def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:
+    assert isinstance(leaf.assertion, Numbers | NumberChoices), leaf
+    return leaf.assertion
+
+
+class _Signature:
+    """What is equal for formulas of different grammars that say the same; hashed once."""
+
+    __slots__ = ("_hash", "said")
+
+    def __init__(self, ask: Formula) -> None:
+        self.said = _said(ask)
+        self._hash = hash(self.said)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Signature) and (self is other or self.said == other.said)
+
+
+def _said(ask: Formula) -> Hashable:
+    if isinstance(ask, Constant):
+        return ask.value
+    if isinstance(ask, Leaf):
+        return ask.assertion
+    if isinstance(ask, Not):
+        return ("not", _said(ask.item))
+    assert not isinstance(ask, Place), ask
+    return (type(ask).__name__, *map(_said, ask.parts))
+
+
+def _without_length(
+    ask: Formula, formulas: Formulas
+) -> tuple[tuple[Formula], tuple[int, int | None]]:
+    """A formula without the bounds on the length that it sets in any case, and those bounds."""
+    low, high = 0, None
+    others: list[Formula] = []
+    for part in ask.parts if isinstance(ask, All) else (ask,):
+        if isinstance(part, Leaf) and isinstance(part.assertion, Length):
+            low = max(low, part.assertion.low)
+            if part.assertion.high is not None:
+                high = part.assertion.high if high is None else min(high, part.assertion.high)
+        else:
+            others.append(part)
+    return (formulas.all_of(others),), (low, high)
+
+
+def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
+    """The ranges that hold in any case as one, where they join simply."""
+    if not isinstance(ask, All):
+        return ask
+    merged = Numbers()
+    others: list[Formula] = []
+    for part in ask.parts:
+        about = part.assertion if isinstance(part, Leaf) else None
+        if isinstance(about, Numbers) and (merged.multiple_of is None or about.multiple_of is None):
+            low = max(
+                (b for b in (merged.low, about.low) if b is not None),
+                key=lambda b: (b.value, b.strict),
+                default=None,
+            )
+            high = min(
+                (b for b in (merged.high, about.high) if b is not None),
+                key=lambda b: (b.value, not b.strict),
+                default=None,
+            )
+            multiple = about.multiple_of if merged.multiple_of is None else merged.multiple_of
+            merged = Numbers(merged.integer or about.integer, low, high, multiple)
+        else:
+            others.append(part)
+    return formulas.all_of([formulas.leaf(merged), *others])
+
+
+def _landmarks(ask: Formula) -> Iterator[Decimal]:
+    """Numbers that a formula speaks of, and their neighbours."""
+    for leaf in sorted_leaves((ask,)):
+        about = leaf.assertion
+        if isinstance(about, NumberChoices):
+            yield from about.values
+        elif isinstance(about, Numbers):
+            for bound in (about.low, about.high):
+                if bound is not None and abs(bound.value) < 10**15:
+                    whole = bound.value.to_integral_value()
+                    yield from (bound.value, whole - 1, whole, whole + 1)
+
+
+def _without_banned(ask: Formula, formulas: Formulas) -> tuple[Formula, set[str]]:
+    """A formula without the strings that it lists as not fitting, and those strings."""
+    banned: set[str] = set()
+    others: list[Formula] = []
+    for part in ask.parts if isinstance(ask, All) else (ask,):
+        values = _choices(part.item) if isinstance(part, Not) else None
+        if values is None:
+            others.append(part)
+        else:
+            banned.update(values)
+    return formulas.all_of(others), banned
+
+
+def _without_banned_numbers(ask: Formula, formulas: Formulas) -> tuple[Formula, set[Decimal]]:
+    """The same for numbers."""
+    banned: set[Decimal] = set()
+    others: list[Formula] = []
+    for part in ask.parts if isinstance(ask, All) else (ask,):
+        item = part.item if isinstance(part, Not) else None
+        if isinstance(item, Leaf) and isinstance(item.assertion, NumberChoices):
+            banned.update(item.assertion.values)
+        else:
+            others.append(part)
+    return formulas.all_of(others), banned
+
+
+def _code_points_left(content: ByteDfa) -> NDArray[np.int32]:
+    """For each state the least number of code points to an accepting one, a begun one included."""
+    count = len(content)
+    far = np.iinfo(np.int32).max // 2
+    need = np.where(content.label != DEAD, 0, far).astype(np.int64)
+    between = np.arange(count) < content.between
+    moves = content.next
+    while True:
+        ahead = np.append(need, far)[moves]  # DEAD reads the last entry
+        # A byte that leads to a state between two code points completes one.
+        step = np.append(between, False)[moves]
+        best = (ahead + step).min(axis=1)
+        better = np.minimum(need, best)
+        if (better == need).all():
+            return np.asarray(need, dtype=np.int32)
+        need = better
+
+
+def _quoted(
+    content: ByteDfa,
+    need: NDArray[np.int32],
+    bounds: tuple[int, int | None],
+    key: Hashable,
+    verdicts: tuple[int, ...],
+) -> Block:
     """Put quotes around; inside, a raw quote never occurs but behind a backslash."""
-    if not len(content):
-        return content
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1
     byte_class = content.byte_class.copy()
@@ -105,9 +666,33 @@ def _quoted(content: ByteDfa) -> ByteDfa:
     table = np.full((count + 2, width + 1), DEAD, dtype=np.int32)
     inner = table[1:end]
     inner[:, :width] = np.where(content.next == DEAD, DEAD, content.next + 1)
+    # Every way to accept goes through one closing state a label.
     escaped = inner[:, content.byte_class[quote]]
-    inner[:, width] = np.where(content.label != DEAD, end, escaped)
+    labels = np.unique(content.label[content.label != DEAD])
+    table = np.concatenate([table, np.full((len(labels) - 1, width + 1), DEAD, dtype=np.int32)])
+    inner = table[1:end]
+    closing = end + np.searchsorted(labels, content.label)
+    inner[:, width] = np.where(content.label != DEAD, closing, escaped)
     table[start, width] = 1
-    label = np.full(count + 2, DEAD, dtype=np.int32)
-    label[end] = 0
-    return ByteDfa(byte_class, table, label)
+    label = np.full(len(table), DEAD, dtype=np.int32)
+    label[end:] = labels
+    beat = np.full(len(table), INSIDE, dtype=np.int8)
+    beat[1 : 1 + content.between] = TICK
+    beat[start] = 0
+    beat[end:] = CLOSE_STRING
+    needed = np.zeros(len(table), dtype=np.int32)
+    needed[1:end] = need
+    dfa = ByteDfa(byte_class, table, label)
+    if bounds == (0, None):
+        return block_of(dfa, key=key, verdicts=verdicts)
+    # The opening quote begins a count; the state behind it is entered as the first character ends
+    # too where the content loops there, so it gets a twin that only the quote leads to.
+    twin = len(table)
+    table = np.concatenate([table, table[1:2]])
+    table[start, width] = twin
+    dfa = ByteDfa(byte_class, table, np.append(label, label[1]))
+    beat = np.append(beat, np.int8(START))
+    needed = np.append(needed, needed[1])
+    block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=verdicts)
+    block.left[[start, twin]] += bounds[0]  # the shortest way through is not long enough
+    return block

@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
-from guided.automata.shortest import STOP, shortest_ways
 from guided.errors import LimitExceededError
+from guided.recognizer.block import (
+    CLOSE_STRING,
+    INSIDE,
+    NO_BEAT,
+    START,
+    STOP,
+    TICK,
+    Block,
+)
 
-__all__ = ["DEAD", "IN_KEY", "KEY_CLOSED", "PLAIN", "STOP", "TransitionTable"]
+__all__ = [
+    "CLOSE_STRING",
+    "DEAD",
+    "INSIDE",
+    "IN_KEY",
+    "IN_RARE_KEY",
+    "KEY_CLOSED",
+    "NO_BEAT",
+    "NO_BOUND",
+    "NO_GATE",
+    "PLAIN",
+    "START",
+    "STOP",
+    "TICK",
+    "TransitionTable",
+]
 
-PLAIN, IN_KEY, KEY_CLOSED = 0, 1, 2
-"""Roles of a row: inside the text of a free key, behind its closing quote, or neither."""
+PLAIN, IN_KEY, KEY_CLOSED, IN_RARE_KEY = 0, 1, 2, 3
+"""Roles of a row: inside the text of a free key, behind its closing quote, or neither. A rare key
+can go on in a limited number of ways only, all of which may be taken."""
+NO_GATE = -1
+NO_BOUND = 2**31 - 1
+
+_ROW_ARRAYS = (
+    "base",
+    "kind",
+    "label",
+    "left",
+    "way",
+    "aim",
+    "only",
+    "role",
+    "exits",
+    "gate",
+    "beat",
+    "need",
+    "block",
+    "like",
+    "ends",
+)
 
 
 class TransitionTable:
@@ -24,11 +67,15 @@ class TransitionTable:
 
     Row ``r`` leads on byte ``b`` to row ``cells[base[r] + byte_maps[kind[r], b]]``, or nowhere if
     that is DEAD. A row with a ``label`` other than DEAD may leave its block: the recogniser then
-    resolves the label in the context it is in. ``left`` bounds the bytes of a shortest way to the
-    end of the row's scope, ``way`` holds the first of them, STOP where the label is taken. The
-    scope is the value that is being written, or, where ``wide``, the container around it.
-    ``only`` is the one byte that a row goes on with, DEAD where there is none or a choice, and
-    ``exits`` marks rows with a label and no byte to go on with.
+    resolves the label in the context it is in. ``left`` is the number of bytes to the nearest label
+    along ``way`` (STOP where it stands), and ``aim`` is that label. ``only`` is the one byte that a
+    row goes on with, DEAD where there is none or a choice, and ``exits`` marks rows with a label
+    and no byte to go on with.
+
+    Some rows count code points, or characters of white space, against the bounds
+    ``gates[gate[r]]``: ``beat`` says what entering the row means to the count, and ``need`` how
+    many are still to come at least. ``like`` is the row that a row was laid over, DEAD for none.
+    Inside of a rare key ``ends`` is the number of names that it can still become.
     """
 
     def __init__(self, max_cells: int) -> None:
@@ -41,97 +88,256 @@ class TransitionTable:
         self.label = np.empty(256, dtype=np.int32)
         self.left = np.empty(256, dtype=np.int64)
         self.way = np.empty(256, dtype=np.int16)
+        self.aim = np.empty(256, dtype=np.int32)
         self.only = np.empty(256, dtype=np.int16)
         self.role = np.empty(256, dtype=np.int8)
-        self.wide = np.empty(256, dtype=np.bool_)
         self.exits = np.empty(256, dtype=np.bool_)
-        self.byte_maps = np.empty((0, 256), dtype=np.uint8)
+        self.gate = np.empty(256, dtype=np.int32)
+        self.beat = np.empty(256, dtype=np.int8)
+        self.need = np.empty(256, dtype=np.int32)
+        self.block = np.empty(256, dtype=np.int32)
+        self.like = np.empty(256, dtype=np.int32)
+        self.ends = np.empty(256, dtype=np.int32)
+        self.byte_maps = self._maps = _SINGLE_BYTES
+        self.gates = np.empty((0, 2), dtype=np.int32)
+        self.block_start: list[int] = []
+        self.block_key: list[Hashable] = []
         self._map_numbers: dict[bytes, int] = {}
+        self._overlay_kinds: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._gate_numbers: dict[tuple[int, int | None], int] = {}
 
     def add_block(
         self,
-        dfa: ByteDfa,
-        relabel: Callable[[int], int],
-        costs: Mapping[int, int],
-        *,
-        wide: bool,
+        block: Block,
+        labels: Mapping[int, int],
         role: NDArray[np.int8] | None = None,
+        ends: NDArray[np.int64] | None = None,
     ) -> int:
-        """Lay an automaton down and return the row of its start.
+        """Lay a block down and return the row of its start.
 
-        ``relabel`` gives the recogniser's label for each of the automaton's, ``costs`` the bytes
-        from there to the end of the scope. Raises LimitExceededError past ``max_cells``.
+        ``labels`` gives the recogniser's label for each of the block's. Raises LimitExceededError
+        past ``max_cells``.
         """
-        left, way = shortest_ways(dfa, costs)
+        dfa = block.dfa
         states, classes = dfa.next.shape
         start = self.num_rows
-        self._reserve(states, states * classes)
-        rows = slice(start, start + states)
+        rows = self._new_rows(states, states * classes, block.key)
         cells = np.where(dfa.next == DEAD, DEAD, dfa.next + start)
         self.cells[self.num_cells : self.num_cells + cells.size] = cells.reshape(-1)
-        self.base[rows] = self.num_cells + np.arange(states) * classes
+        self.base[rows] = self.num_cells + np.arange(states, dtype=np.int32) * classes
         self.kind[rows] = self._map_number(dfa.byte_class)
-        labels = np.array(
-            [DEAD if v == DEAD else relabel(v) for v in range(-1, dfa.label.max() + 1)]
-        )
-        self.label[rows] = labels[dfa.label + 1]
-        self.left[rows] = left
-        self.way[rows] = way
-        self.only[rows] = _only_bytes(dfa.next, dfa.byte_class)
-        self.role[rows] = PLAIN if role is None else role
-        self.wide[rows] = wide
-        self.exits[rows] = (self.label[rows] != DEAD) & (dfa.next == DEAD).all(axis=1)
-        self.num_rows += states
+        renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
+        for old, new in labels.items():
+            renamed[old] = new
+        self.label[rows] = renamed[dfa.label]  # the last entry serves DEAD
+        self.aim[rows] = renamed[block.aim]
+        self.left[rows] = block.left
+        self.way[rows] = block.way
+        self.only[rows] = block.only
+        self.exits[rows] = block.exits
+        if role is not None:
+            self.role[rows] = role
+            # Where a name may end depends on those that stand already.
+            self.aim[rows] = np.where(role == PLAIN, self.aim[rows], DEAD)
+        if ends is not None:
+            self.ends[rows] = ends
+        if block.beat is not None and block.need is not None and block.bounds is not None:
+            self.gate[rows] = self.gate_number(*block.bounds)
+            self.beat[rows] = block.beat
+            self.need[rows] = block.need
         self.num_cells += cells.size
         return start
 
+    def add_chain(self, text: bytes, end: int, aim: int) -> int:
+        """Rows that spell ``text`` and lead to row ``end``, whose label is ``aim``."""
+        size = len(text)
+        first = self.num_rows
+        rows = self._new_rows(size, 2 * size)
+        cells = self.cells[self.num_cells : self.num_cells + 2 * size].reshape(size, 2)
+        cells[:, 0] = DEAD
+        cells[:, 1] = np.arange(first + 1, first + size + 1)
+        cells[-1, 1] = end
+        self.base[rows] = np.arange(self.num_cells, self.num_cells + 2 * size, 2, dtype=np.int32)
+        spelled = np.frombuffer(text, dtype=np.uint8)
+        self.kind[rows] = spelled
+        self.way[rows] = spelled
+        self.only[rows] = spelled
+        self.label[rows] = DEAD
+        self.aim[rows] = aim
+        self.left[rows] = np.arange(size, 0, -1) + self.left[end]
+        self.exits[rows] = False
+        self.num_cells += 2 * size
+        return first
+
     def add_row(
-        self, targets: NDArray[np.int32], *, left: int, way: int, wide: bool = False
+        self,
+        edges: Mapping[int, int],
+        *,
+        label: int = DEAD,
+        role: int = PLAIN,
+        way: int | None = None,
+        bounds: tuple[int, int | None] | None = None,
+        itself: Sequence[int] = (),
     ) -> int:
-        """A row that leads to rows already there: int32 ``[256]``, DEAD for nowhere."""
-        columns, byte_class = np.unique(targets, return_inverse=True)
-        start = self.num_rows
-        self._reserve(1, len(columns))
-        self.cells[self.num_cells : self.num_cells + len(columns)] = columns
-        self.base[start] = self.num_cells
-        self.kind[start] = self._map_number(byte_class.reshape(-1).astype(np.uint8))
-        self.label[start] = DEAD
-        self.left[start] = left
-        self.way[start] = way
-        live = np.nonzero(targets != DEAD)[0]
-        self.only[start] = live[0] if len(live) == 1 else DEAD
-        self.role[start] = PLAIN
-        self.wide[start] = wide
-        self.exits[start] = False
-        self.num_rows += 1
-        self.num_cells += len(columns)
-        return start
+        """A row that leads to rows already there, and on the bytes ``itself`` to itself.
+
+        The shortest way goes to the nearest label, or by ``way`` where that is given. With
+        ``bounds`` entering the row counts as one more.
+        """
+        row = self.num_rows
+        self._new_rows(1, len(edges) + len(itself) + 1)
+        at = self.num_cells
+        bytes_ = (*edges, *itself)
+        self.cells[at] = DEAD
+        self.cells[at + 1 : at + 1 + len(edges)] = list(edges.values())
+        self.cells[at + 1 + len(edges) : at + 1 + len(bytes_)] = row
+        self.base[row] = at
+        self.kind[row] = self._edge_map(bytes_)
+        self.label[row] = label
+        if label != DEAD or not edges:
+            self.left[row], self.way[row], self.aim[row] = 0, STOP, label
+        else:
+            if way is None:
+                way = min(edges, key=lambda byte: self.left[edges[byte]])
+            self.left[row] = self.left[edges[way]] + 1
+            self.way[row], self.aim[row] = way, self.aim[edges[way]]
+        self.only[row] = bytes_[0] if len(bytes_) == 1 and label == DEAD else DEAD
+        self.role[row] = role
+        self.exits[row] = label != DEAD and not bytes_
+        if bounds is not None:
+            self.gate[row], self.beat[row] = self.gate_number(*bounds), TICK
+        self.num_cells += len(bytes_) + 1
+        return row
+
+    def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
+        """Rows that lead where ``edges`` says, and on all other bytes where ``under`` leads.
+
+        Returns the first of them; the edges may lead to one another, counted from there.
+        """
+        kinds: list[int] = []
+        chunks: list[NDArray[np.int32] | list[int]] = []
+        sizes: list[int] = []
+        cells_of: dict[int, NDArray[np.int32]] = {}
+        for row, leading in zip(under, edges, strict=True):
+            if row not in cells_of:
+                width = self._width(int(self.kind[row]))
+                cells_of[row] = self.cells[self.base[row] : self.base[row] + width]
+            kinds.append(self._overlay_kind(int(self.kind[row]), tuple(leading)))
+            chunks += (cells_of[row], list(leading.values()))
+            sizes.append(len(cells_of[row]) + len(leading))
+        cells = np.concatenate(chunks)
+        below = np.array(under)
+        first = self.num_rows
+        rows = self._new_rows(len(kinds), len(cells))
+        self.cells[self.num_cells : self.num_cells + len(cells)] = cells
+        self.base[rows] = self.num_cells + np.cumsum([0, *sizes[:-1]])
+        self.kind[rows] = kinds
+        self.like[rows] = below
+        for array in (
+            self.left,
+            self.way,
+            self.role,
+            self.ends,
+            self.gate,
+            self.beat,
+            self.need,
+        ):
+            array[rows] = array[below]
+        self.label[rows] = self.aim[rows] = self.only[rows] = DEAD
+        self.exits[rows] = False
+        self.num_cells += len(cells)
+        return first
+
+    def lead_on(self, rows: range) -> None:
+        """Find other ways on for rows whose shortest one an overlay has closed."""
+        for row in reversed(rows):
+            way = int(self.way[row])
+            if way != STOP and self.step(row, way) == DEAD:
+                way = min(edges := self.edges(row), key=lambda byte: self.left[edges[byte]])
+                self.way[row] = way
+            if way != STOP:
+                self.left[row] = self.left[self.step(row, way)] + 1
+
+    def _width(self, kind: int) -> int:
+        """The number of classes that a map tells apart."""
+        return int(self.byte_maps[kind].max()) + 1
+
+    def _overlay_kind(self, under: int, bytes_: tuple[int, ...]) -> int:
+        """The map ``under`` with these bytes in classes of their own, behind its classes."""
+        number = self._overlay_kinds.get((under, bytes_))
+        if number is None:
+            byte_class = self.byte_maps[under].copy()
+            width = int(byte_class.max()) + 1
+            byte_class[list(bytes_)] = np.arange(width, width + len(bytes_))
+            number = self._overlay_kinds[under, bytes_] = self._map_number(byte_class)
+        return number
 
     def step(self, row: int, byte: int) -> int:
         """The row behind ``byte`` inside the block, or DEAD."""
         return int(self.cells[self.base[row] + self.byte_maps[self.kind[row], byte]])
 
-    def row_targets(self, row: int) -> NDArray[np.int32]:
-        """All 256 targets of a row."""
-        targets: NDArray[np.int32] = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
-        return targets
+    def edges(self, row: int) -> dict[int, int]:
+        """The bytes that lead on from a row, with the rows that they lead to."""
+        targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
+        live = np.nonzero(targets != DEAD)[0]
+        return dict(zip(live.tolist(), targets[live].tolist(), strict=True))
+
+    def gate_number(self, low: int, high: int | None) -> int:
+        """The gate with these bounds."""
+        number = self._gate_numbers.setdefault((low, high), len(self.gates))
+        if number == len(self.gates):
+            bounds = [[min(low, NO_BOUND), NO_BOUND if high is None else min(high, NO_BOUND)]]
+            self.gates = np.concatenate([self.gates, np.array(bounds, dtype=np.int32)])
+        return number
 
     def check(self) -> None:
         """Raise AssertionError unless every row is well formed and leads only to rows there are."""
         for row in range(self.num_rows):
-            targets = self.row_targets(row)
-            assert targets.min() >= DEAD and targets.max() < self.num_rows, row
-            live = np.nonzero(targets != DEAD)[0]
-            only = live[0] if len(live) == 1 else DEAD
-            assert self.only[row] == only, (row, self.only[row], only)
-            assert self.way[row] == STOP or targets[self.way[row]] != DEAD, row
+            edges = self.edges(row)
+            assert all(0 <= target < self.num_rows for target in edges.values()), row
+            only = next(iter(edges)) if len(edges) == 1 else DEAD
+            assert self.only[row] in (only, DEAD), (row, self.only[row], only)
+            assert self.way[row] == STOP or self.way[row] in edges, row
+            if self.way[row] == STOP:
+                assert self.aim[row] in (self.label[row], DEAD), row
+            else:
+                ahead = edges[int(self.way[row])]
+                assert self.left[row] >= self.left[ahead] + 1, row
+                assert self.aim[row] in (self.aim[ahead], DEAD), row
+            assert self.exits[row] == (self.label[row] != DEAD and not edges), row
+
+    def _new_rows(self, rows: int, cells: int, key: Hashable = None) -> slice:
+        self._reserve(rows, cells)
+        new = slice(self.num_rows, self.num_rows + rows)
+        self.role[new] = PLAIN
+        self.gate[new] = NO_GATE
+        self.beat[new] = NO_BEAT
+        self.need[new] = 0
+        self.block[new] = len(self.block_start)
+        self.like[new] = DEAD
+        self.ends[new] = NO_BOUND
+        self.block_start.append(new.start)
+        self.block_key.append(key)
+        self.num_rows += rows
+        return new
 
     def _map_number(self, byte_class: NDArray[np.uint8]) -> int:
         key = byte_class.tobytes()
-        if key not in self._map_numbers:
-            self._map_numbers[key] = len(self.byte_maps)
-            self.byte_maps = np.concatenate([self.byte_maps, byte_class[None]])
-        return self._map_numbers[key]
+        number = self._map_numbers.get(key)
+        if number is None:
+            number = self._map_numbers[key] = len(self.byte_maps)
+            if number == len(self._maps):
+                self._maps = _grown(self._maps, number + 1)
+            self._maps[number] = byte_class
+            self.byte_maps = self._maps[: number + 1]
+        return number
+
+    def _edge_map(self, bytes_: Sequence[int]) -> int:
+        if len(bytes_) == 1:
+            return bytes_[0]
+        byte_class = np.zeros(256, dtype=np.uint8)
+        byte_class[list(bytes_)] = np.arange(1, len(bytes_) + 1)
+        return self._map_number(byte_class)
 
     def _reserve(self, rows: int, cells: int) -> None:
         if self.num_cells + cells > self.max_cells:
@@ -144,25 +350,18 @@ class TransitionTable:
         if self.num_cells + cells > len(self.cells):
             self.cells = _grown(self.cells, self.num_cells + cells)
         if self.num_rows + rows > len(self.base):
-            for name in ("base", "kind", "label", "left", "way", "only", "role", "wide", "exits"):
+            for name in _ROW_ARRAYS:
                 setattr(self, name, _grown(getattr(self, name), self.num_rows + rows))
 
+
+_SINGLE_BYTES = np.eye(256, dtype=np.uint8)
+"""Map ``b`` tells the byte ``b`` from all others."""
+_SINGLE_BYTES.flags.writeable = False
 
 _Item = TypeVar("_Item", bound=np.generic)
 
 
 def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
-    grown = np.empty(max(needed, 2 * len(array)), dtype=array.dtype)
+    grown = np.empty((max(needed, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown
-
-
-def _only_bytes(table: NDArray[np.int32], byte_class: NDArray[np.uint8]) -> NDArray[np.int16]:
-    sizes = np.bincount(byte_class, minlength=table.shape[1])
-    live = table != DEAD
-    alone = (live * sizes).sum(axis=1) == 1
-    byte_of_class = np.array(
-        [int(np.argmax(byte_class == index)) for index in range(table.shape[1])], dtype=np.int16
-    )
-    which = byte_of_class[np.argmax(live & (sizes > 0), axis=1)]
-    return np.where(alone, which, DEAD).astype(np.int16)

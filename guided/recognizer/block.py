@@ -1,0 +1,109 @@
+"""Automata over bytes with what a recogniser wants to know of each state, worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.byte_dfa import ByteDfa
+from guided.automata.dfa import DEAD
+from guided.automata.shortest import STOP, shortest_ways
+
+__all__ = ["CLOSE_STRING", "INSIDE", "NO_BEAT", "START", "STOP", "TICK", "Block", "block_of"]
+
+NO_BEAT, START, INSIDE, TICK, CLOSE_STRING = range(5)
+"""What entering a state means to the count of code points: nothing, it begins, it stays, one more
+is complete, it ends."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """An automaton ready to be laid down as rows of a transition table.
+
+    All arrays have one entry a state. ``left`` int64 is the number of bytes to the nearest state
+    with a label, ``way`` int16 the first of them or STOP, ``aim`` int32 that label. ``only`` int16
+    is the one byte that may follow, DEAD where there is none or a choice. ``beat`` int8 and
+    ``need`` int32, the code points still to come at least, serve blocks that count.
+    """
+
+    dfa: ByteDfa
+    left: NDArray[np.int64]
+    way: NDArray[np.int16]
+    aim: NDArray[np.int32]
+    only: NDArray[np.int16]
+    exits: NDArray[np.bool_]
+    beat: NDArray[np.int8] | None = None
+    need: NDArray[np.int32] | None = None
+    bounds: tuple[int, int | None] | None = None
+    """The least and the greatest count of code points, where the block counts."""
+    verdicts: tuple[int, ...] = (1,)
+    """For each label of a value's automaton, the verdict on the value."""
+    key: Hashable = None
+    """Equal for blocks that are the same, in whatever recogniser they are laid down."""
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the block, in bytes."""
+        return self.dfa.nbytes + 32 * len(self)
+
+    def shortest(self) -> bytes:
+        """The shortest text, less what counting asks for."""
+        text, state = bytearray(), 0
+        while self.way[state] != STOP:
+            text.append(int(self.way[state]))
+            state = self.dfa.step(state, int(self.way[state]))
+        return bytes(text)
+
+
+def block_of(
+    dfa: ByteDfa,
+    *,
+    key: Hashable = None,
+    beat: NDArray[np.int8] | None = None,
+    need: NDArray[np.int32] | None = None,
+    bounds: tuple[int, int | None] | None = None,
+    verdicts: tuple[int, ...] = (1,),
+) -> Block:
+    """Work out the ways through a non-empty automaton."""
+    labels: Mapping[int, int] = dict.fromkeys(np.unique(dfa.label[dfa.label != DEAD]).tolist(), 0)
+    left, way = shortest_ways(dfa, labels)
+    return Block(
+        dfa=dfa,
+        left=left,
+        way=way,
+        aim=_aims(dfa, left, way),
+        only=_only_bytes(dfa.next, dfa.byte_class),
+        exits=(dfa.label != DEAD) & (dfa.next == DEAD).all(axis=1),
+        beat=beat,
+        need=need,
+        bounds=bounds,
+        verdicts=verdicts,
+        key=key,
+    )
+
+
+def _aims(dfa: ByteDfa, left: NDArray[np.int64], way: NDArray[np.int16]) -> NDArray[np.int32]:
+    """The label that following ``way`` leads to."""
+    states = np.arange(len(dfa))
+    successor = np.where(way == STOP, states, dfa.next[states, dfa.byte_class[way]])
+    # Every state hops to its end in a number of doublings that the longest way bounds.
+    for _ in range(int(left.max(initial=0)).bit_length()):
+        successor = successor[successor]
+    aims: NDArray[np.int32] = dfa.label[successor]
+    return aims
+
+
+def _only_bytes(table: NDArray[np.int32], byte_class: NDArray[np.uint8]) -> NDArray[np.int16]:
+    sizes = np.bincount(byte_class, minlength=table.shape[1])
+    live = table != DEAD
+    alone = (live * sizes).sum(axis=1) == 1
+    byte_of_class = np.zeros(table.shape[1], dtype=np.int16)
+    byte_of_class[byte_class[::-1]] = np.arange(255, -1, -1)
+    which = byte_of_class[np.argmax(live & (sizes > 0), axis=1)]
+    return np.where(alone, which, DEAD).astype(np.int16)

@@ -1,0 +1,493 @@
+"""Documents, evaluated as they are written: which contexts can still be brought to a good end."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any as Json
+
+from cachetools import LRUCache
+
+from guided.grammar.assertions import (
+    Contains,
+    ItemCount,
+    Items,
+    JsonType,
+    Members,
+    NumberChoices,
+    StringChoices,
+    Unique,
+)
+from guided.grammar.formula import FALSE, TRUE, Any, Formula, Place
+from guided.grammar.json_grammar import JsonGrammar
+from guided.grammar.numbers import number_text
+from guided.recognizer import arrays, objects
+from guided.recognizer.arrays import Arrays, formula_of_value
+from guided.recognizer.contexts import ArrayFrame, Contexts, Frame, ObjectFrame, Pending
+from guided.recognizer.json_value import read_value
+from guided.recognizer.objects import Objects, Plain
+from guided.recognizer.restriction import Restriction
+from guided.recognizer.scalars import Scalars, evaluate_with, json_key, sorted_leaves
+from guided.recognizer.search import Fuel, Literals, satisfy
+from guided.recognizer.values import Values
+from guided.spec import JsonOptions
+
+__all__ = ["Evaluation"]
+
+MAX_KEPT_BYTES = 4 * 2**20
+"""Of the texts that complete containers."""
+MAX_LISTED = 100
+"""Values tried at most, of those that an array's items are listed as."""
+MAX_ENUMERATED_ASKS = 6
+"""Of so many formulas asked of one value, every combination of verdicts is considered."""
+
+
+class Evaluation:
+    """The contexts of one grammar, and the moves between them that leave a way to the end."""
+
+    def __init__(
+        self,
+        grammar: JsonGrammar,
+        options: JsonOptions,
+        missing: frozenset[int],
+        max_contexts: int,
+    ) -> None:
+        self.formulas = grammar.formulas
+        self.restriction = Restriction(grammar)
+        self.scalars = Scalars(grammar.formulas, options, missing)
+        self.values = Values(self.restriction, self.scalars)
+        self.contexts = Contexts(Pending(None, (grammar.root,), must=True), max_contexts)
+        self.objects = Objects(self.restriction, self.scalars, self.values, self.contexts)
+        self.arrays = Arrays(grammar.formulas, self.restriction, self.values)
+        self.values.object = self._shortest_object
+        self.values.array = self._shortest_array
+        self.fuel = Fuel()
+        self._can_end: dict[tuple[Frame, Formula], bool] = {}
+        self._ends: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
+        self._accepted: dict[int, tuple[int, ...]] = {}
+        self._acceptable: dict[tuple[int, int], bool] = {}
+        self._wishes: dict[int, Formula] = {}
+        self._ways: dict[int, bool] = {}
+        self._plain_candidates: dict[ObjectFrame, tuple[tuple[str, ...], frozenset[int]]] = {}
+
+    # --- moves ----------------------------------------------------------------------------
+
+    def open(self, context: int, kind: JsonType) -> int | None:
+        """The context of a container that opens where a value is awaited."""
+        pending = self._pending(context)
+        must = pending.must and len(pending.asks) == 1
+        frame = (
+            self.objects.open(pending.asks, must=must)
+            if kind is JsonType.OBJECT
+            else self.arrays.open(pending.asks, must=must)
+        )
+        if not self.can_end(frame, context):
+            return None
+        return self.contexts.enter(frame, context)
+
+    def name_written(self, context: int, name: str) -> int | None:
+        """The context of the value of a name that the schema spells out."""
+        frame = self._object(context)
+        return self._awaited(context, self.objects.name_written(frame, name))
+
+    def class_written(self, context: int, number: int, key: bytes | None) -> int | None:
+        """The context of the value of another name, of one class."""
+        frame = self._object(context)
+        return self._awaited(context, self.objects.class_written(frame, number, key))
+
+    def item_begun(self, context: int) -> int | None:
+        """The context of the next item."""
+        frame = self.contexts.frames[context]
+        assert isinstance(frame, ArrayFrame), frame
+        pending = self.arrays.item_begun(frame)
+        if pending is not None and pending.remembers:
+            pending = self._without_traps(context, pending)
+        return self._awaited(context, pending)
+
+    def value_done(self, context: int, verdict: int, text: bytes | None = None) -> int | None:
+        """The context behind a value; not for the value of the whole document."""
+        pending = self._pending(context)
+        parent = self.contexts.parents[context]
+        frame: Frame | None
+        if isinstance(pending.frame, ObjectFrame):
+            frame = self.objects.value_done(pending, verdict)
+            if frame is not None and pending.sure:
+                # All that is owed lies ahead, as it did when the object opened.
+                return self.contexts.enter(frame, parent)
+        else:
+            frame = self.arrays.value_done(pending, verdict, text)
+        if frame is None or not self.can_end(frame, parent):
+            return None
+        return self.contexts.enter(frame, parent)
+
+    def closed(self, context: int) -> int:
+        """The verdict on a container that closes."""
+        frame = self.contexts.frames[context]
+        if isinstance(frame, ObjectFrame):
+            return self.objects.verdict(frame)
+        assert isinstance(frame, ArrayFrame), frame
+        return self.arrays.verdict(frame)
+
+    def may_close(self, context: int) -> bool:
+        """Whether a container may close."""
+        parent = self.contexts.parents[context]
+        return self.accepts(parent, self.closed(context))
+
+    def candidates(self, context: int) -> tuple[tuple[str, ...], frozenset[int]]:
+        """The names that may come next, and the classes of other names that may."""
+        frame = self._object(context)
+        plain = self.objects.plain(frame)
+        if plain is None:
+            return self._candidates(context, frame)
+        found = self._plain_candidates.get(frame)
+        if found is None:
+            found = self._plain_candidates[frame] = self._candidates_of_plain(frame, plain)
+        return found
+
+    def _candidates(
+        self, context: int, frame: ObjectFrame
+    ) -> tuple[tuple[str, ...], frozenset[int]]:
+        names = tuple(
+            name
+            for name in self._spellable_ahead(frame)
+            if self.name_written(context, name) is not None
+        )
+        classes = frozenset(
+            number
+            for number in range(len(self.objects.space(frame.goals).classes))
+            if self.objects.has_fresh_name(frame, number)
+            and self.class_written(context, number, None) is not None
+        )
+        return names, classes
+
+    def _candidates_of_plain(
+        self, frame: ObjectFrame, plain: Plain
+    ) -> tuple[tuple[str, ...], frozenset[int]]:
+        names: list[str] = []
+        for name in self._spellable_ahead(frame):
+            if self.values.text(self.objects.of_all(plain.members, name)) is not None:
+                names.append(name)
+            if name in plain.needed and not self.objects.any_order:
+                return tuple(names), frozenset()
+        if not self._names_are_free(plain):
+            return tuple(names), frozenset()
+        classes = frozenset(
+            number
+            for number, found in enumerate(self.objects.space(frame.goals).classes)
+            if self.values.text(self.objects.of_all(plain.members, found)) is not None
+            and self.objects.has_fresh_name(frame, number)
+        )
+        return tuple(names), classes
+
+    def _spellable_ahead(self, frame: ObjectFrame) -> Iterator[str]:
+        """The names that may still stand, as far as they alone are concerned."""
+        names = self.objects.orders[frame.order].names
+        missing = self.scalars.missing
+        for place in self.objects.ahead(frame):
+            if not missing or missing.isdisjoint(json_key(names[place])):
+                yield names[place]
+
+    def _names_are_free(self, plain: Plain) -> bool:
+        return all(
+            leaf.assertion.rest is not FALSE or leaf.assertion.patterns
+            for leaf in plain.members
+            if isinstance(leaf.assertion, Members)
+        )
+
+    def _awaited(self, context: int, pending: Pending | None) -> int | None:
+        """The context of a value, if there is one that leaves a way to the end."""
+        if pending is None:
+            return None
+        inner = self.contexts.enter(pending, self.contexts.parents[context])
+        return inner if self._has_way(inner) else None
+
+    def _has_way(self, context: int) -> bool:
+        """Whether some value leaves a way to the end; the first that is found will do."""
+        found = self._ways.get(context)
+        if found is None:
+            pending = self._pending(context)
+            found = (
+                self.values.text(pending.asks[0]) is not None
+                if pending.sure
+                else self._finds_way(context, pending)
+            )
+            self._ways[context] = found
+        return found
+
+    def _finds_way(self, context: int, pending: Pending) -> bool:
+        return any(
+            self._leaves_a_way(context, verdict)
+            and self.values.text(self._one_of(pending.asks, (verdict,))) is not None
+            for verdict in self._possible(pending)
+        )
+
+    def _without_traps(self, context: int, pending: Pending) -> Pending | None:
+        """Forbid the listed values after which the items still owed could not differ."""
+        assert isinstance(pending.frame, ArrayFrame)
+        owes = any(
+            isinstance(leaf.assertion, ItemCount | Contains)
+            for leaf in sorted_leaves(pending.frame.goals)
+        )
+        parent = self.contexts.parents[context]
+        banned = []
+        for text in self._listed(pending.frame) if owes else ():
+            value = read_value(text)
+            verdict = sum(self._fits(ask, value) << i for i, ask in enumerate(pending.asks))
+            frame = self.arrays.value_done(pending, verdict, text)
+            if verdict & 1 and (frame is None or not self.can_end(frame, parent)):
+                banned.append(formula_of_value(value, self.formulas))
+        if not banned or not pending.must:
+            return pending
+        due = self.formulas.all_of(
+            [pending.asks[0], *(self.formulas.negate(value) for value in banned)]
+        )
+        if due is FALSE:
+            return None
+        asks = (due, *pending.asks[1:])
+        return Pending(pending.frame, asks, pending.must, pending.links, pending.remembers)
+
+    def _fits(self, ask: Formula, value: Json) -> bool:
+        """Whether a value fits a formula."""
+        if isinstance(value, list | dict):
+            same = formula_of_value(value, self.formulas)
+            return self.values.text(self.formulas.all_of([ask, same])) is not None
+        if value is None:
+            return self.restriction.null(ask)
+        if isinstance(value, bool):
+            return self.restriction.boolean(ask, value)
+        if isinstance(value, str):
+            return self.scalars.string_fits(self.restriction.to(JsonType.STRING, ask), value)
+        return self.scalars.number_fits(self.restriction.to(JsonType.NUMBER, ask), value)
+
+    def _listed(self, frame: ArrayFrame) -> Iterator[bytes]:
+        """Values that the formulas of an array's items speak of, of containers the shortest."""
+        found: dict[bytes, None] = dict.fromkeys((b"null", b"true", b"false"))
+        for leaf in sorted_leaves(frame.goals):
+            if isinstance(leaf.assertion, Items):
+                for item in (*leaf.assertion.prefix, leaf.assertion.rest):
+                    found.update(dict.fromkeys(self._listed_scalars(item)))
+                    found.update(dict.fromkeys(self._listed_alternatives(item)))
+        return itertools.islice(found, MAX_LISTED)
+
+    def _listed_scalars(self, item: Formula) -> Iterator[bytes]:
+        for kind in (JsonType.NUMBER, JsonType.STRING):
+            for leaf in sorted_leaves((self.restriction.to(kind, item),)):
+                if isinstance(leaf.assertion, NumberChoices):
+                    yield from (number_text(value).encode() for value in leaf.assertion.values)
+                elif isinstance(leaf.assertion, StringChoices):
+                    yield from map(json_key, leaf.assertion.values)
+
+    def _listed_alternatives(self, item: Formula) -> Iterator[bytes]:
+        while isinstance(item, Place):
+            item = self.restriction.grammar.places[item.number]
+        for part in item.parts if isinstance(item, Any) else ():
+            text = self.values.text(part)
+            if text is not None and text[:1] in b"[{":
+                yield text
+
+    def is_rare(self, context: int, number: int) -> bool:
+        """Whether a class has a limited number of names only."""
+        return not self.objects.space(self._object(context).goals).is_endless(number)
+
+    def is_roomy(self, context: int) -> bool:
+        """Whether what may follow an item does not depend on which of endlessly many it is."""
+        pending = self._pending(context)
+        assert isinstance(pending.frame, ArrayFrame), pending
+        if pending.hazy:
+            return False
+        simple = all(
+            isinstance(leaf.assertion, Unique | ItemCount)
+            or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
+            for leaf in sorted_leaves(pending.frame.goals)
+        )
+        return simple and all(map(self._is_endless, pending.asks))
+
+    def _is_endless(self, ask: Formula) -> bool:
+        """Whether strings or numbers without end fit a formula."""
+        to = self.restriction.to
+        return self.scalars.has_endless_strings(
+            to(JsonType.STRING, ask)
+        ) or self.scalars.has_endless_numbers(to(JsonType.NUMBER, ask))
+
+    # --- what may come of a value ---------------------------------------------------------
+
+    def accepts(self, context: int, verdict: int) -> bool:
+        """Whether a value with this verdict leaves a way to the end."""
+        key = (context, verdict)
+        found = self._acceptable.get(key)
+        if found is None:
+            found = verdict in self.accepted(context) or self._leaves_a_way(context, verdict)
+            self._acceptable[key] = found
+        return found
+
+    def accepted(self, context: int) -> tuple[int, ...]:
+        """The verdicts on the value awaited that leave a way to the end.
+
+        Those of containers are tried in likely combinations only, where many formulas are asked.
+        """
+        found = self._accepted.get(context)
+        if found is None:
+            pending = self._pending(context)
+            possible = self._possible(pending)
+            found = tuple(v for v in possible if self._leaves_a_way(context, v))
+            self._accepted[context] = found
+        return found
+
+    @staticmethod
+    def _keeps_its_way(pending: Pending) -> bool:
+        """Whether a value that fits surely leaves a way."""
+        return pending.frame is None or pending.sure
+
+    def _possible(self, pending: Pending) -> list[int]:
+        """Verdicts that a value may get: all of them, or where they are many the likely ones."""
+        if self._keeps_its_way(pending):
+            return [1]
+        asks, count = pending.asks, len(pending.asks)
+        if count <= MAX_ENUMERATED_ASKS:
+            return list(range((1 << count) - 1, -1, -1))
+        to = self.restriction
+        likely: dict[int, None] = {}
+        strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
+        numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
+        likely.update(dict.fromkeys(self.scalars.string_verdicts(strings)))
+        likely.update(dict.fromkeys(self.scalars.number_verdicts(numbers)))
+        likely[sum(to.null(ask) << i for i, ask in enumerate(asks))] = None
+        for value in (False, True):
+            likely[sum(to.boolean(ask, value) << i for i, ask in enumerate(asks))] = None
+        for kind in (JsonType.OBJECT, JsonType.ARRAY):
+            likely.update(dict.fromkeys(_combinations([to.to(kind, ask) for ask in asks])))
+        return list(likely)
+
+    def _leaves_a_way(self, context: int, verdict: int) -> bool:
+        pending = self._pending(context)
+        if self._keeps_its_way(pending):
+            return verdict == 1
+        if pending.must and not verdict & 1:
+            return False
+        frame = (
+            self.objects.value_done(pending, verdict)
+            if isinstance(pending.frame, ObjectFrame)
+            else self.arrays.value_done(pending, verdict, None)
+        )
+        parent = self.contexts.parents[context]
+        return frame is not None and self.can_end(frame, parent)
+
+    def wish(self, context: int) -> Formula:
+        """What the value awaited has to fit to leave a way to the end."""
+        found = self._wishes.get(context)
+        if found is None:
+            pending = self._pending(context)
+            found = self._one_of(pending.asks, self.accepted(context))
+            self._wishes[context] = found
+        return found
+
+    def _one_of(self, goals: tuple[Formula, ...], verdicts: tuple[int, ...]) -> Formula:
+        """That the goals hold just as one of the verdicts says."""
+        if goals and verdicts == (1,) and len(goals) == 1:
+            return goals[0]
+        known = set(verdicts)
+        # What stays acceptable when more holds need not be said to fail.
+        upward = all(
+            verdict | 1 << bit in known for verdict in verdicts for bit in range(len(goals))
+        )
+        if upward:
+            verdicts = tuple(
+                v for v in verdicts if not any(w != v and w & v == w for w in verdicts)
+            )
+        return self.formulas.any_of(
+            self.formulas.all_of(
+                goal if verdict >> i & 1 else self.formulas.negate(goal)
+                for i, goal in enumerate(goals)
+                if verdict >> i & 1 or not upward
+            )
+            for verdict in verdicts
+        )
+
+    # --- ways out -------------------------------------------------------------------------
+
+    def end(self, context: int) -> bytes:
+        """What completes the container of a context, its closing bracket included."""
+        frame = self.contexts.frames[context]
+        text = self.end_of(frame, self.contexts.parents[context])
+        assert text is not None, frame
+        return text
+
+    def can_end(self, frame: Frame, parent: int) -> bool:
+        """Whether something completes a container inside ``parent``."""
+        assert not isinstance(frame, Pending)
+        key = (frame, self._want(frame, parent))
+        found = self._can_end.get(key)
+        if found is None:
+            found = self._can_end[key] = self._end(*key) is not None
+        return found
+
+    def end_of(self, frame: Frame, parent: int) -> bytes | None:
+        """What completes a container inside ``parent``, ``None`` where nothing was found."""
+        assert not isinstance(frame, Pending)
+        return self._end(frame, self._want(frame, parent))
+
+    def _want(self, frame: ObjectFrame | ArrayFrame, parent: int) -> Formula:
+        return frame.goals[0] if frame.must else self._one_of(frame.goals, self.accepted(parent))
+
+    def _end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
+        key = (frame, want)
+        found = self._ends.get(key)
+        if found is None and self._can_end.get(key) is not False:
+            found = self._search_end(frame, want)
+            if found is not None and len(found) < MAX_KEPT_BYTES // 16:
+                self._ends[key] = found
+        return found
+
+    def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
+        def realise(literals: Literals) -> bytes | None:
+            if isinstance(frame, ObjectFrame):
+                return self.objects.end(frame, literals)
+            return self.arrays.end(frame, literals)
+
+        if self._fits_at_its_end(frame, want):
+            return b"}" if isinstance(frame, ObjectFrame) else b"]"
+        return satisfy(want, self.formulas, realise, self.fuel)
+
+    @staticmethod
+    def _fits_at_its_end(frame: ObjectFrame | ArrayFrame, want: Formula) -> bool:
+        holds = objects.at_the_end if isinstance(frame, ObjectFrame) else arrays.at_the_end
+        return evaluate_with(want, holds)
+
+    def _shortest_object(self, formula: Formula) -> bytes | None:
+        frame = self.objects.open((formula,), must=True)
+        text = self._search_end(frame, frame.goals[0])
+        return None if text is None else b"{" + text
+
+    def _shortest_array(self, formula: Formula) -> bytes | None:
+        frame = self.arrays.open((formula,), must=True)
+        text = self._search_end(frame, frame.goals[0])
+        return None if text is None else b"[" + text
+
+    # --- parts ----------------------------------------------------------------------------
+
+    def _pending(self, context: int) -> Pending:
+        pending = self.contexts.frames[context]
+        assert isinstance(pending, Pending), pending
+        return pending
+
+    def _object(self, context: int) -> ObjectFrame:
+        frame = self.contexts.frames[context]
+        assert isinstance(frame, ObjectFrame), frame
+        return frame
+
+
+def _combinations(asks: list[Formula]) -> Iterator[int]:
+    """Verdicts on formulas that are open: all, or where these are many those that differ little
+    from all and from none.
+    """
+    known = sum(1 << i for i, ask in enumerate(asks) if ask is TRUE)
+    bits = [1 << i for i, ask in enumerate(asks) if ask not in (TRUE, FALSE)]
+    every = sum(bits)
+    if len(bits) <= MAX_ENUMERATED_ASKS:
+        for number in reversed(range(1 << len(bits))):
+            yield known + sum(bit for i, bit in enumerate(bits) if number >> i & 1)
+        return
+    yield known + every
+    yield from (known + bit for bit in bits)
+    yield known
+    yield from (known + every - bit for bit in bits)

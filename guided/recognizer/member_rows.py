@@ -1,0 +1,166 @@
+"""Rows that spell the names of an object's members."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from guided.automata.byte_dfa import ByteDfa
+from guided.automata.dfa import DEAD
+from guided.automata.reachability import count_texts
+from guided.recognizer.block import Block, block_of
+from guided.recognizer.chains import Chain, Chains
+from guided.recognizer.labels import Key, KeyClass, Labels
+from guided.recognizer.names import NameSpace
+from guided.recognizer.scalars import json_key
+from guided.recognizer.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
+
+__all__ = ["MemberRows"]
+
+
+class MemberRows:
+    """Rows behind the opening quote of a name, up to its closing quote.
+
+    The rows of one name are laid down once and joined to others only where names begin alike. Where
+    names are free, the rows of all names that the schema spells out lie over those of any name;
+    which of them may still be written the context knows.
+    """
+
+    def __init__(self, chains: Chains, labels: Labels) -> None:
+        self.chains = chains
+        self.table = chains.table
+        self.labels = labels
+        self._closed: dict[tuple[str, ...], int] = {}
+        self._open: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
+        self._inside: dict[tuple[int, str], bool] = {}
+        self._steps: dict[tuple[int, int], int] = {}
+        self._contents: dict[tuple[int, frozenset[int]], int] = {}
+
+    def closed(self, names: tuple[str, ...]) -> int:
+        """The row behind the quote where one of these names has to follow."""
+        if names not in self._closed:
+            self._closed[names] = self.chains.one_of(
+                (json_key(name)[1:], self.labels.number(Key(name))) for name in names
+            )
+        return self._closed[names]
+
+    def open(
+        self,
+        space: NameSpace,
+        allowed: frozenset[int],
+        spelled: Sequence[str],
+        candidates: Sequence[str],
+    ) -> int:
+        """The row behind the quote where any name of the classes ``allowed`` may follow.
+
+        ``spelled`` are the names that the schema spells out, ``candidates`` those of them that may
+        still be written.
+        """
+        content = self._content(space, allowed)
+        apart = frozenset(name for name in candidates if not self._lies_in(content, name))
+        key = (content, tuple(spelled), apart)
+        if key not in self._open:
+            self._open[key] = self._overlay(content, spelled, apart)
+        return self._open[key]
+
+    def _lies_in(self, content: int, name: str) -> bool:
+        """Whether a name is spelled by rows of the content of other names."""
+        found = self._inside.get((content, name))
+        if found is None:
+            row = content
+            for byte in json_key(name)[1:-1]:
+                row = self._step(row, byte)
+                if row == DEAD:
+                    break
+            found = self._inside[content, name] = row != DEAD
+        return found
+
+    def _step(self, row: int, byte: int) -> int:
+        found = self._steps.get((row, byte))
+        if found is None:
+            found = self._steps[row, byte] = self.table.step(row, byte)
+        return found
+
+    def _overlay(self, content: int, spelled: Sequence[str], apart: frozenset[str]) -> int:
+        """Lay names over the rows of the content: a trie whose nodes lie over what they spell."""
+        under = [content]
+        children: list[dict[int, int]] = [{}]
+        leaving: list[list[str]] = [[]]
+        edges: list[dict[int, int]] = [{}]
+        for name in spelled:
+            if name not in apart and not self._lies_in(content, name):
+                continue
+            node = 0
+            text = json_key(name)[1:-1]
+            for byte in text:
+                if byte not in children[node]:
+                    row = self._step(under[node], byte)
+                    if row == DEAD:
+                        leaving[node].append(name)
+                        break
+                    children[node][byte] = len(under)
+                    under.append(row)
+                    for lists in (children, edges):
+                        lists.append({})
+                    leaving.append([])
+                node = children[node][byte]
+            else:
+                edges[node][ord('"')] = self.chains.exit_row(self.labels.number(Key(name)))
+        depths = self._depths(children)
+        for node, names in enumerate(leaving):
+            if names:
+                edges[node].update(self._leaving(depths[node], names))
+        first = self.table.num_rows
+        for node, below in enumerate(children):
+            edges[node].update({byte: first + child for byte, child in below.items()})
+        return self.table.add_overlays(under, edges)
+
+    @staticmethod
+    def _depths(children: list[dict[int, int]]) -> dict[int, int]:
+        """How many bytes each node of a trie spells."""
+        depth = {0: 0}
+        for node, below in enumerate(children):
+            depth.update(dict.fromkeys(below.values(), depth[node] + 1))
+        return depth
+
+    def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
+        """Where names go on, behind ``depth`` bytes, that no other name begins with."""
+        groups: dict[int, list[Chain]] = {}
+        for name in sorted(names, key=json_key):
+            chain = self.chains.chain(json_key(name)[1:], self.labels.number(Key(name)))
+            groups.setdefault(chain.text[depth], []).append(chain)
+        return {byte: self.chains.branch(group, depth + 1) for byte, group in groups.items()}
+
+    def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
+        """The rows of any name of some classes; the first of them."""
+        key = (id(space), allowed)
+        if key not in self._contents:
+            block = space.block(allowed)
+            assert block is not None, allowed
+            closed, numbers = _with_closing_quotes(block)
+            labels = {number: self.labels.number(KeyClass(number)) for number in numbers}
+            dfa = closed.dfa
+            ends = count_texts(dfa.next, dfa.byte_class, dfa.label != DEAD, NO_BOUND)
+            role = np.where(ends < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)
+            role[len(block) :] = KEY_CLOSED
+            self._contents[key] = self.table.add_block(closed, labels, role, ends)
+        return self._contents[key]
+
+
+def _with_closing_quotes(content: Block) -> tuple[Block, list[int]]:
+    """A quote behind every text of the block, and one more state for each label behind it."""
+    dfa = content.dfa
+    count, width = dfa.next.shape
+    numbers = np.unique(dfa.label[dfa.label != DEAD])
+    byte_class = dfa.byte_class.copy()
+    quote = ord('"')
+    table = np.full((count + len(numbers), width + 1), DEAD, dtype=np.int32)
+    table[:count, :width] = dfa.next
+    closing = count + np.searchsorted(numbers, dfa.label)
+    escaped = dfa.next[:, byte_class[quote]]
+    table[:count, width] = np.where(dfa.label != DEAD, closing, escaped)
+    byte_class[quote] = width
+    label = np.full(len(table), DEAD, dtype=np.int32)
+    label[count:] = numbers
+    return block_of(ByteDfa(byte_class, table, label), key=content.key), numbers.tolist()

@@ -1,0 +1,126 @@
+"""The names of an object's members that the schema does not spell out, by class."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from guided.automata.byte_dfa import ByteDfa, byte_dfa_from_dfa
+from guided.automata.dfa import DEAD, Dfa, combine
+from guided.automata.fuel import spend
+from guided.automata.reachability import endless_states
+from guided.automata.regular import Regular
+from guided.automata.utf8 import json_string_sequences
+from guided.grammar.formula import Formula
+from guided.recognizer.block import STOP, Block, block_of
+
+__all__ = ["NameClass", "NameSpace", "shortest_texts"]
+
+MAX_EXPANSIONS = 20_000
+"""States looked at in the search for names that are not taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameClass:
+    """Names that the same patterns are found in, and that fit the same formulas for names."""
+
+    patterns: frozenset[Regular]
+    fits: frozenset[Formula]
+
+
+class NameSpace:
+    """All names, told apart by patterns and by formulas for names."""
+
+    def __init__(
+        self,
+        patterns: tuple[Regular, ...],
+        formulas: tuple[Formula, ...],
+        pattern_dfa: Callable[[Regular], Dfa],
+        formula_dfa: Callable[[Formula], Dfa],
+        missing: Collection[int],
+    ) -> None:
+        self.patterns = patterns
+        self.formulas = formulas
+        self.missing = frozenset(missing)
+        self.classes: list[NameClass] = []
+        numbers: dict[NameClass, int] = {}
+
+        def decide(labels: tuple[int, ...]) -> int:
+            found = NameClass(
+                frozenset(p for p, label in zip(patterns, labels, strict=False) if label != DEAD),
+                frozenset(
+                    f
+                    for f, label in zip(formulas, labels[len(patterns) :], strict=True)
+                    if label != DEAD
+                ),
+            )
+            number = numbers.setdefault(found, len(self.classes))
+            if number == len(self.classes):
+                self.classes.append(found)
+            return number
+
+        dfas = [*map(pattern_dfa, patterns), *map(formula_dfa, formulas)]
+        self._content = byte_dfa_from_dfa(combine(dfas, decide), json_string_sequences, missing)
+        self._blocks: dict[frozenset[int], Block | None] = {}
+
+    def block(self, allowed: frozenset[int]) -> Block | None:
+        """The content of the names of these classes, labelled by class."""
+        if allowed not in self._blocks:
+            content = self._content.keep(allowed)
+            key = None if self.patterns or self.formulas else ("names", self.missing)
+            self._blocks[allowed] = block_of(content, key=key) if len(content) else None
+        return self._blocks[allowed]
+
+    def is_endless(self, number: int) -> bool:
+        """Whether a class has names without end."""
+        block = self.block(frozenset((number,)))
+        return block is not None and bool(endless_states(block.dfa.next)[0])
+
+    def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
+        """Contents of names of a class that are not ``taken``, shortest first."""
+        block = self.block(frozenset((number,)))
+        if block is not None:
+            for text in shortest_texts(block, 0):
+                if text not in taken:
+                    yield text
+
+
+def shortest_texts(block: Block, state: int) -> Iterator[bytes]:
+    """The texts from a state to a label, shortest first; A* along the ways out, bounded in work."""
+    dfa: ByteDfa = block.dfa
+    bytes_of = [[] for _ in range(dfa.next.shape[1])]  # type: list[list[int]]
+    for byte, number in enumerate(dfa.byte_class.tolist()):
+        bytes_of[number].append(byte)
+    ties = itertools.count()
+    heap = [(int(block.left[state]), 0, next(ties), state, b"", False)]
+    for _ in range(MAX_EXPANSIONS):
+        if not heap:
+            return
+        spend(1)
+        _, _, _, at, text, ended = heapq.heappop(heap)
+        if ended:
+            yield text
+            continue
+        if dfa.label[at] != DEAD:
+            heapq.heappush(heap, (len(text), -len(text), next(ties), at, text, True))
+        for number, target in enumerate(dfa.next[at].tolist()):
+            if target != DEAD:
+                for byte in _few(bytes_of[number]):
+                    more = text + bytes((byte,))
+                    total = len(more) + int(block.left[target])
+                    heapq.heappush(heap, (total, -len(more), next(ties), target, more, False))
+
+
+def _few(alike: list[int]) -> list[int]:
+    """Of bytes that nothing tells apart a few will do, letters and digits first."""
+    if len(alike) <= _ENOUGH:
+        return alike
+    plain = [byte for byte in alike if chr(byte).isalnum() and byte < 0x80]
+    return (plain or alike)[:_ENOUGH]
+
+
+_ENOUGH = 64
+
+assert STOP == -1

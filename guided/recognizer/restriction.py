@@ -1,0 +1,80 @@
+"""Formulas for values of one type: what speaks about other types falls away."""
+
+from __future__ import annotations
+
+from guided.automata.fuel import spend
+from guided.grammar.assertions import ABOUT, Booleans, JsonType, Types
+from guided.grammar.formula import (
+    FALSE,
+    TRUE,
+    All,
+    Any,
+    Constant,
+    Formula,
+    Leaf,
+    Not,
+    Place,
+)
+from guided.grammar.json_grammar import JsonGrammar
+from guided.recognizer.sharing import Sharing
+
+__all__ = ["Restriction"]
+
+
+class Restriction:
+    """Restricts formulas of one grammar, each once."""
+
+    def __init__(self, grammar: JsonGrammar) -> None:
+        self.grammar = grammar
+        self.sharing = Sharing(grammar)
+        self._known: dict[JsonType, dict[Formula, Formula]] = {kind: {} for kind in JsonType}
+        self._booleans: dict[tuple[Formula, bool], bool] = {}
+
+    def to(self, kind: JsonType, formula: Formula) -> Formula:
+        """What ``formula`` says about values of this type: places resolved, other types gone."""
+        if isinstance(formula, Constant):
+            return formula
+        known = self._known[kind]
+        found = known.get(formula)
+        if found is None:
+            found = known[formula] = self._restricted(kind, formula)
+        return found
+
+    def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
+        spend(1)
+        formulas = self.grammar.formulas
+        match formula:
+            case Place(number):
+                return self.to(kind, self.grammar.places[number])
+            case Leaf(Types(types)):
+                return TRUE if kind in types else FALSE
+            case Leaf(assertion):
+                return formula if ABOUT[type(assertion)] is kind else TRUE
+            case Not(item):
+                return formulas.negate(self.to(kind, item))
+            case All(parts):
+                return formulas.all_of([self.to(kind, part) for part in parts])
+            case Any(parts):
+                return formulas.any_of([self.to(kind, part) for part in parts])
+            case _:
+                return formula
+
+    def null(self, formula: Formula) -> bool:
+        """Whether null fits."""
+        left = self.to(JsonType.NULL, formula)
+        assert isinstance(left, Constant), left
+        return left.value
+
+    def boolean(self, formula: Formula, value: bool) -> bool:
+        """Whether a boolean fits."""
+        key = (formula, value)
+        if key not in self._booleans:
+
+            def leaf(node: Leaf | Place) -> Formula:
+                assert isinstance(node, Leaf) and isinstance(node.assertion, Booleans), node
+                return TRUE if value in node.assertion.values else FALSE
+
+            left = self.grammar.formulas.replace(self.to(JsonType.BOOLEAN, formula), leaf)
+            assert isinstance(left, Constant), left
+            self._booleans[key] = left.value
+        return self._booleans[key]

@@ -1,0 +1,278 @@
+"""Rows for the places of a JSON document, laid down when a text first gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from guided.automata.dfa import DEAD
+from guided.automata.reachability import endless_states
+from guided.grammar.assertions import JsonType
+from guided.grammar.formula import FALSE, Formula
+from guided.recognizer.block import Block
+from guided.recognizer.chains import Chains
+from guided.recognizer.contexts import ObjectFrame, Pending
+from guided.recognizer.evaluation import Evaluation
+from guided.recognizer.labels import (
+    CLOSE,
+    DONE,
+    ITEM,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    EmptyArray,
+    Judged,
+    Labels,
+)
+from guided.recognizer.member_rows import MemberRows
+from guided.recognizer.scalars import json_key
+from guided.recognizer.table import TransitionTable
+from guided.recognizer.text_rows import lay_texts
+
+__all__ = ["END_ROW", "Rows"]
+
+END_ROW = 0
+"""Behind the document: nothing may follow."""
+
+_SPACES = b" \t\n\r"
+_Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
+
+
+class Rows:
+    """Lays blocks down for contexts; equal places of different contexts share their rows.
+
+    Methods that lay rows down raise LimitExceededError past ``max_cells``.
+    """
+
+    def __init__(self, evaluation: Evaluation, max_cells: int) -> None:
+        self.evaluation = evaluation
+        self.scalars = evaluation.scalars
+        self.table = TransitionTable(max_cells)
+        self.labels = Labels()
+        self.between: set[int] = set()
+        """Rows of an open container where nothing of its next member or item was written."""
+        self._exits: dict[int, int] = {}
+        self._literals: dict[tuple[bytes, int], int] = {}
+        self._blocks: dict[object, int] = {}
+        self._values: dict[object, int] = {}
+        self._colons: dict[int, int] = {}
+        self._members: dict[object, int] = {}
+        self._items: dict[object, int] = {}
+        end_row = self.table.add_row({})
+        assert end_row == END_ROW, end_row
+        self.chains = Chains(self.table, self.exit_row)
+        self.names = MemberRows(self.chains, self.labels)
+
+    def exit_row(self, label: int) -> int:
+        """A row that only takes ``label``."""
+        if label not in self._exits:
+            self._exits[label] = self.table.add_row({}, label=label)
+        return self._exits[label]
+
+    # --- values ---------------------------------------------------------------------------
+
+    def value(self, context: int, *, spaced: bool = True) -> int:
+        """The row in which the value awaited in a context begins."""
+        key = self._value_key(context, spaced)
+        if key not in self._values:
+            edges, way = self._value_edges(context)
+            self._values[key] = self._structural(edges, spaced=spaced, way=way)
+        return self._values[key]
+
+    def colon_and_value(self, context: int) -> int:
+        """The row behind a name."""
+        value = self.value(context)
+        if value not in self._colons:
+            self._colons[value] = self._structural({ord(":"): value})
+        return self._colons[value]
+
+    def _value_key(self, context: int, spaced: bool) -> object:
+        pending = self.evaluation.contexts.frames[context]
+        assert isinstance(pending, Pending), pending
+        return (pending.asks, self.evaluation.accepted(context), spaced)
+
+    def _value_edges(self, context: int) -> tuple[dict[int, int], int]:
+        pending = self.evaluation.contexts.frames[context]
+        assert isinstance(pending, Pending), pending
+        asks, verdicts = pending.asks, frozenset(self.evaluation.accepted(context))
+        to = self.evaluation.restriction
+        edges: dict[int, int] = {}
+        constants = [(b"null", [to.null(ask) for ask in asks])]
+        constants += [
+            (b"true" if value else b"false", [to.boolean(ask, value) for ask in asks])
+            for value in (True, False)
+        ]
+        for text, fits in constants:
+            verdict = sum(fit << i for i, fit in enumerate(fits))
+            if verdict in verdicts and self.scalars.missing.isdisjoint(text):
+                edges[text[0]] = self._literal(text[1:], self._done(verdict))
+        numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
+        if numbers != (FALSE,) or verdicts != {1}:
+            edges.update(self._block_edges(numbers, verdicts, self.scalars.number_block))
+        strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
+        if strings != (FALSE,) or verdicts != {1}:
+            edges.update(self._string_edges(strings, verdicts))
+        for kind, byte, label in (
+            (JsonType.OBJECT, b"{", OPEN_OBJECT),
+            (JsonType.ARRAY, b"[", OPEN_ARRAY),
+        ):
+            if self._opens(context, kind, asks) and byte[0] not in self.scalars.missing:
+                edges[byte[0]] = self.exit_row(label)
+        shortest = self.evaluation.values.text(self.evaluation.wish(context))
+        assert shortest is not None, pending
+        return edges, shortest[0]
+
+    def _opens(self, context: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
+        if len(asks) == 1 and self.evaluation.restriction.to(kind, asks[0]) is FALSE:
+            return self.evaluation.accepts(context, 0)
+        return self.evaluation.open(context, kind) is not None
+
+    def _string_edges(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> dict[int, int]:
+        listed = self.scalars.listed(asks, verdicts)
+        if listed is not None:
+            texts = [(json_key(text), self._done(verdict)) for text, verdict in listed]
+            texts = [each for each in texts if self.scalars.missing.isdisjoint(each[0])]
+            if not texts:
+                return {}
+            return {ord('"'): self.chains.one_of((t[1:], label) for t, label in texts)}
+        laid = self._edges_over_others(asks, verdicts)
+        if laid is not None:
+            return laid
+        return self._block_edges(asks, verdicts, self.scalars.string_block)
+
+    def _edges_over_others(
+        self, asks: tuple[Formula, ...], verdicts: frozenset[int]
+    ) -> dict[int, int] | None:
+        """Rows of the strings that formulas list, laid over those of all other strings."""
+        others, texts = self.scalars.without_listed(asks)
+        if not texts:
+            return None
+        block = self.scalars.string_block(others, verdicts)
+        if block is None or ord('"') in self.scalars.missing:
+            return None
+        content = self._block_edges(others, verdicts, self.scalars.string_block)[ord('"')]
+        labels = {
+            text: self._done(verdict) if verdict in verdicts else DEAD
+            for text, verdict in texts.items()
+        }
+        row = lay_texts(self.chains, content, endless_states(block.dfa.next), labels)
+        return None if row is None else {ord('"'): row}
+
+    def _block_edges(
+        self, asks: tuple[Formula, ...], verdicts: frozenset[int], lay: _Lay
+    ) -> dict[int, int]:
+        key = (asks, verdicts, lay.__name__)
+        if key not in self._blocks:
+            block = lay(asks, verdicts)
+            if block is None:
+                self._blocks[key] = DEAD
+            else:
+                labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
+                self._blocks[key] = self.table.add_block(block, labels)
+        start = self._blocks[key]
+        return {} if start == DEAD else self.table.edges(start)
+
+    def _done(self, verdict: int) -> int:
+        return DONE if verdict == 1 else self.labels.number(Judged(verdict))
+
+    def _literal(self, rest: bytes, label: int) -> int:
+        key = (rest, label)
+        if key not in self._literals:
+            self._literals[key] = self.table.add_chain(rest, self.exit_row(label), label)
+        return self._literals[key]
+
+    # --- objects --------------------------------------------------------------------------
+
+    def members(self, context: int) -> int:
+        """The row in which the next member or the closing brace is due."""
+        frame = self.evaluation.contexts.frames[context]
+        assert isinstance(frame, ObjectFrame), frame
+        closable = self.evaluation.may_close(context)
+        names, classes = self.evaluation.candidates(context)
+        space = self.evaluation.objects.space(frame.goals) if classes else None
+        key = (frame.begun, closable, names, classes, frame.order, space)
+        if key not in self._members:
+            edges = {ord("}"): self.exit_row(CLOSE)} if closable else {}
+            if names or classes:
+                quote = self._structural_quote(frame, names, classes)
+                if frame.begun:
+                    edges[ord(",")] = self._structural(quote)
+                else:
+                    edges |= quote
+            way = ord("}") if closable else None
+            self._members[key] = self._structural(edges, way=way, between=True)
+        return self._members[key]
+
+    def _structural_quote(
+        self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]
+    ) -> dict[int, int]:
+        """What leads to the rows of a name."""
+        if not classes:
+            return {ord('"'): self.names.closed(names)}
+        spelled = self.evaluation.objects.orders[frame.order].names
+        space = self.evaluation.objects.space(frame.goals)
+        return {ord('"'): self.names.open(space, classes, spelled, names)}
+
+    # --- arrays ---------------------------------------------------------------------------
+
+    def first_item(self, context: int, item: int | None) -> tuple[int, int]:
+        """The context and the row behind an opening bracket.
+
+        ``item`` is the context of the first item, ``None`` where there must not be one.
+        """
+        closable = self.evaluation.may_close(context)
+        if item is None:
+            assert closable, self.evaluation.contexts.frames[context]
+            return context, self._only_close()
+        verdict = self.evaluation.closed(context) if closable else None
+        key = (self._value_key(item, True), verdict)
+        if key not in self._items:
+            edges, way = self._value_edges(item)
+            if verdict is not None:
+                edges[ord("]")] = self.exit_row(self.labels.number(EmptyArray(verdict)))
+                way = ord("]")
+            self._items[key] = self._structural(edges, way=way)
+        return item, self._items[key]
+
+    def next_item(self, context: int) -> int:
+        """The row behind an item: a comma, the closing bracket, or both."""
+        closable = self.evaluation.may_close(context)
+        more = self.evaluation.item_begun(context) is not None
+        key = (closable, more)
+        if key not in self._items:
+            edges = {ord("]"): self.exit_row(CLOSE)} if closable else {}
+            if more:
+                edges[ord(",")] = self.exit_row(ITEM)
+            self._items[key] = self._structural(
+                edges, way=ord("]") if closable else None, between=True
+            )
+        return self._items[key]
+
+    def _only_close(self) -> int:
+        if "close" not in self._items:
+            self._items["close"] = self._structural({ord("]"): self.exit_row(CLOSE)}, between=True)
+        return self._items["close"]
+
+    # --- white space ----------------------------------------------------------------------
+
+    def _structural(
+        self,
+        edges: dict[int, int],
+        *,
+        spaced: bool = True,
+        way: int | None = None,
+        between: bool = False,
+    ) -> int:
+        """A row between two tokens of JSON, where white space may stand."""
+        bound = self.scalars.options.whitespace if spaced else 0
+        spaces = [byte for byte in _SPACES if byte not in self.scalars.missing]
+        if bound == 0 or not spaces:
+            rows = [self.table.add_row(edges, way=way)]
+        elif bound is None:
+            rows = [self.table.add_row(edges, way=way, itself=spaces)]
+        else:
+            inner = self.table.add_row(edges, way=way, itself=spaces, bounds=(0, bound))
+            shortest = min(edges, key=lambda byte: self.table.left[edges[byte]])
+            outer = {**edges, **dict.fromkeys(spaces, inner)}
+            rows = [self.table.add_row(outer, way=shortest if way is None else way), inner]
+        if between:
+            self.between.update(rows)
+        return rows[0]

@@ -1,0 +1,91 @@
+"""A shortest value for every formula, and with it which formulas can be fitted at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from guided.automata.fuel import spend
+from guided.grammar.assertions import JsonType
+from guided.grammar.formula import FALSE, Formula
+from guided.recognizer.restriction import Restriction
+from guided.recognizer.scalars import Scalars
+
+__all__ = ["Values"]
+
+MAX_SHORTEST_BYTES = 100_000
+"""Formulas whose values are all longer count as empty."""
+
+Containers = Callable[[Formula], bytes | None]
+
+
+class Values:
+    """Texts by formula.
+
+    Formulas refer to one another in circles. A value never needs another of the same formula
+    inside, so what is asked for while it is looked for has none; such an answer holds only inside
+    that search, and is not kept.
+    """
+
+    def __init__(self, restriction: Restriction, scalars: Scalars) -> None:
+        self.restriction = restriction
+        self.scalars = scalars
+        self.array: Containers = lambda _: None
+        self.object: Containers = lambda _: None
+        """Shortest arrays and objects; set by who knows their rules."""
+        self.too_long = False
+        """Whether a formula counts as empty only because its values are too long."""
+        self._known: dict[Formula, bytes | None] = {}
+        self._depth: dict[Formula, int] = {}
+        self._lowest = 0
+
+    def text(self, formula: Formula) -> bytes | None:
+        """A short JSON text that fits, ``None`` where none was found."""
+        if formula in self._known:
+            return self._known[formula]
+        if formula in self._depth:
+            self._lowest = min(self._lowest, self._depth[formula])
+            return None
+        spend(5)
+        depth = self._depth[formula] = len(self._depth)
+        outer, self._lowest = self._lowest, depth
+        try:
+            text = self._search(formula)
+        finally:
+            del self._depth[formula]
+            lowest, self._lowest = self._lowest, min(outer, self._lowest)
+        if text is not None or lowest >= depth:
+            self._known[formula] = text
+        return text
+
+    def _search(self, formula: Formula) -> bytes | None:
+        best = self._scalar(formula)
+        if best is None or len(best) > len(b'{"":0}'):
+            for kind, shortest in ((JsonType.ARRAY, self.array), (JsonType.OBJECT, self.object)):
+                if self.restriction.to(kind, formula) is not FALSE:
+                    text = shortest(formula)
+                    if text is not None and (best is None or len(text) < len(best)):
+                        best = text
+        if best is not None and len(best) > MAX_SHORTEST_BYTES:
+            self.too_long = True
+            return None
+        return best
+
+    def _scalar(self, formula: Formula) -> bytes | None:
+        to, missing = self.restriction, self.scalars.missing
+        texts: list[bytes] = []
+        if to.null(formula):
+            texts.append(b"null")
+        texts += [
+            text
+            for value, text in ((True, b"true"), (False, b"false"))
+            if to.boolean(formula, value)
+        ]
+        texts = [text for text in texts if missing.isdisjoint(text)]
+        number = self.scalars.shortest_number(to.to(JsonType.NUMBER, formula))
+        if number is not None:
+            texts.append(number)
+        if number is None or len(number) > 1:
+            string = self.scalars.shortest_string(to.to(JsonType.STRING, formula))
+            if string is not None:
+                texts.append(string)
+        return min(texts, key=len, default=None)

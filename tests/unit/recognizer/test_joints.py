@@ -1,0 +1,26 @@
+"""The table of joints, held against a dictionary."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.recognizer.joints import EMPTY_SLOT, JointTable, joint_key
+
+_NUMBERS = st.integers(0, 2**20)
+
+
+@given(st.dictionaries(st.tuples(_NUMBERS, st.integers(0, 2**24 - 1)), _NUMBERS, max_size=600))
+def test_every_joint_is_found_where_a_walk_looks_for_it(joints: dict[tuple[int, int], int]) -> None:
+    table = JointTable()
+    for (context, label), row in joints.items():
+        table.put(context, label, row + 1, row)
+    assert len(table) == len(joints)
+    assert (table.keys != EMPTY_SLOT).sum() == len(joints) <= len(table.keys) // 2
+    for (context, label), row in joints.items():
+        mask = len(table.keys) - 1
+        slot = (joint_key(context, label) * 0x9E3779B1 >> 7) & mask
+        while table.keys[slot] != joint_key(context, label):
+            assert table.keys[slot] != EMPTY_SLOT
+            slot = (slot + 1) & mask
+        assert (table.contexts[slot], table.rows[slot]) == (row + 1, row)
