@@ -1,13 +1,28 @@
-"""What a schema would be held to, without a model."""
+"""What a schema or a Python type would be held to, without a model."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from guided.automata.fuel import limited_work
 from guided.constraint.limits import ConstraintLimits
 from guided.frontends.json_schema import Verdict, lower_json_schema
 from guided.recognizer.json_machine import JsonMachine
+from guided.response_types import (
+    UnenforcedValidator,
+    adapter_of,
+    document_texts,
+    is_response_type,
+    schema_of_adapter,
+    schema_text,
+    unenforced_validators,
+)
+from guided.spec import JsonOptions, JsonSchema
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 __all__ = ["SchemaReport", "check"]
 
@@ -17,20 +32,36 @@ class SchemaReport:
     """The outcome of checking a schema that can be enforced."""
 
     verdicts: tuple[Verdict, ...]
-    """What becomes of each occurrence of a keyword, ordered by its JSON pointer."""
+    """What becomes of each occurrence of a keyword, schema by schema in the order of their text."""
     shortest_answer: str
     """A document that satisfies the schema, among the shortest there are."""
+    unenforced_validators: tuple[UnenforcedValidator, ...] = ()
+    """Code of a Python type that may still refuse an answer; none for a schema."""
 
 
-def check(schema: str) -> SchemaReport:
-    """Check a JSON Schema given as text.
+def check(
+    schema: str | Mapping[str, object] | type | TypeAdapter[Any],
+    *,
+    json_options: JsonOptions | None = None,
+    documents: Mapping[str, str | Mapping[str, object]] | None = None,
+) -> SchemaReport:
+    """Check a JSON Schema, given as text or dict, or whatever may be a response model.
 
     Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
-    LimitExceededError, each naming the place by its JSON pointer.
+    LimitExceededError, each naming the place by its JSON pointer, and RequestError for a type that
+    has no schema.
     """
+    validators: tuple[UnenforcedValidator, ...] = ()
+    if is_response_type(schema):
+        adapter = adapter_of(schema)  # type: ignore[arg-type]
+        text, validators = schema_of_adapter(adapter), unenforced_validators(adapter)
+    else:
+        text = schema_text(schema)  # type: ignore[arg-type]
+    constraint = JsonSchema(text, json_options or JsonOptions(), document_texts(documents or {}))
     limits = ConstraintLimits()
     with limited_work(limits.compile_work):
-        lowered = lower_json_schema(schema)
+        lowered = lower_json_schema(constraint)
         machine = JsonMachine(lowered.grammar, limits=limits.recognizer)
         machine.check_room()
-    return SchemaReport(lowered.verdicts, machine.shortest_end(machine.start).decode())
+    shortest = machine.shortest_end(machine.start).decode()
+    return SchemaReport(lowered.verdicts, shortest, validators)

@@ -2,123 +2,179 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from guided.constraint.walk_cache import WalkCache
+from guided.automata.fuel import limited_work
+from guided.constraint.limits import ConstraintLimits
+from guided.constraint.mask_store import HeldMask, MaskStore
+from guided.constraint.position import Position
 from guided.errors import TokenRejectedError
-from guided.recognizer.contexts import KNOWN, UNKNOWN
 from guided.recognizer.json_machine import JsonMachine, State
-from guided.recognizer.shortest_values import NEW_KEY_BYTES
-from guided.recognizer.table import IN_KEY, PLAIN
+from guided.recognizer.table import IN_KEY, IN_RARE_KEY
 from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
-from guided.tokens.forced import CONTEXT_TOKENS
-from guided.tokens.mask import Mask, clear, lone_token, tokens_of, with_tokens
-from guided.tokens.walk import Walk, walk_trie
+from guided.tokens.forced import CONTEXT_TOKENS, only_byte
+from guided.tokens.mask import Mask, clear, mask_of, tokens_of, with_tokens
+from guided.tokens.walk import Place, Walker
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher"]
 
-_serial_numbers = itertools.count()
+_NOTHING_UNCERTAIN = np.empty(0, dtype=np.int32)
+_FEW = 64
+_SPARE_BYTES = 12
+"""By how much texts in one place may differ in their shortest ends: a number to be a new name."""
+_MAX_RUNS = 8
+"""Runs remembered in one position."""
 
 
 class CompiledConstraint:
     """Shared by all requests with the same constraint; safe to use from several threads."""
 
-    def __init__(self, machine: JsonMachine, binding: TokenBinding, walks: WalkCache) -> None:
+    def __init__(
+        self,
+        machine: JsonMachine,
+        binding: TokenBinding,
+        masks: MaskStore,
+        limits: ConstraintLimits,
+    ) -> None:
         self.machine = machine
         self.binding = binding
         self.lock = threading.RLock()
         """Held while the machine may grow."""
-        self._walks = walks
-        self._serial = next(_serial_numbers)
+        self._walker = Walker(machine, binding.texts, binding.trie, binding.inner)
+        self._masks = masks
+        self._limits = limits
+        self._by_place: dict[Place, HeldMask] = {}
+        self._positions: dict[State, Position] = {}
 
     def start(self) -> ConstraintMatcher:
         """The position before the first token."""
-        return ConstraintMatcher(self, self.machine.start)
+        return ConstraintMatcher(self, self.position(self.machine.start))
 
-    def mask(self, state: State) -> Mask:
-        """The tokens that may follow ``state``, out of the cache where it holds them."""
+    @property
+    def incomplete(self) -> int:
+        """Places where the search for an end ran out of fuel, so that documents may be missing."""
+        return self.machine.incomplete
+
+    # --- positions ------------------------------------------------------------------------
+
+    def position(self, state: State) -> Position:
+        """The position of a state; there is only one, until too many have been asked for."""
+        position = self._positions.get(state)
+        if position is None:
+            machine = self.machine
+            with self.lock:
+                if len(self._positions) >= self._limits.max_positions:
+                    self._positions.clear()
+                    self._by_place.clear()
+                position = self._positions[state] = Position(
+                    state,
+                    is_accepting=machine.is_accepting(state),
+                    is_complete=machine.is_complete(state),
+                    forces=only_byte(machine, state) is not None,
+                )
+        return position
+
+    def behind(self, position: Position, token: TokenId) -> Position:
+        """The position behind ``token``; raises TokenRejectedError where it is not allowed."""
+        reached = self._advance(position.state, token)
+        if reached is None:
+            text = self.binding.vocabulary.token_bytes[token]
+            spelled = "a special token" if text is None else repr(text)
+            raise TokenRejectedError(f"token {token} ({spelled}) is not allowed here", token=token)
+        found = position.behind[token] = self.position(reached)
+        return found
+
+    def _advance(self, state: State, token: int) -> State | None:
+        with self.lock, limited_work(self._limits.step_work):
+            return self._walker.advance(state, token)
+
+    # --- masks ----------------------------------------------------------------------------
+
+    def mask(self, position: Position) -> Mask:
+        """The tokens that may follow, out of the store where it has them."""
+        held = position.held
+        if held is not None and (mask := held.mask) is not None:
+            held.used = True
+            return mask
+        with self.lock, limited_work(self._limits.step_work):
+            held, mask = self._held_mask(position.state)
+        position.held = held
+        return mask
+
+    def lone_token(self, position: Position) -> int | None:
+        """The token that alone is allowed, ``None`` where there are more or none."""
+        mask = self.mask(position)
+        assert position.held is not None, position
+        return position.held.lone(mask)
+
+    def _held_mask(self, state: State) -> tuple[HeldMask, Mask]:
         # Which text a free key has so far matters to few tokens, so most states share a walk.
-        place = (state.context, state.row, state.key is not None)
-        walk = self._walks.get((self._serial, place), lambda: self._walk(state))
-        repeating = self._repeating(state)
-        if not repeating and not len(walk.uncertain):
-            return walk.mask
-        exact = (self._serial, state)
-        return self._walks.get(exact, lambda: self._made_exact(walk, state, repeating)).mask
-
-    def _walk(self, state: State) -> Walk:
-        with self.lock:
+        place = self._walker.place(state)
+        held = self._by_place.get(place)
+        mask = None if held is None else held.mask
+        if held is None or mask is None:
             self.machine.check_room()
-            walk = walk_trie(self.binding.trie, self.machine, state)
-        if self.machine.is_accepting(state):
-            with_tokens(walk.mask, self.binding.vocabulary.end_ids)
-        return walk
-
-    def _made_exact(self, walk: Walk, state: State, repeating: list[int]) -> Walk:
-        """The walk with the tokens decided that depend on which keys were written."""
-        mask = clear(walk.mask.copy(), repeating)
-        for node in walk.uncertain.tolist():
-            below = self.binding.trie.tokens_below(node).tolist()
-            with_tokens(mask, [t for t in below if self._advance(state, t) is not None])
-        return Walk(mask, walk.uncertain[:0])
+            walk = self._walker.walk(state)
+            if self.machine.is_accepting(state):
+                with_tokens(walk.mask, self.binding.vocabulary.end_ids)
+            mask = walk.mask
+            held = self._by_place[place] = self._masks.keep(mask, walk.uncertain)
+        held.used = True
+        repeating = self._repeating(state)
+        if not repeating and not len(held.uncertain):
+            return held, mask
+        exact = clear(mask.copy(), repeating)
+        self._walker.decide(exact, state, held.uncertain)
+        return self._masks.keep(exact, _NOTHING_UNCERTAIN), exact
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""
-        if self.machine.table.role[state.row] != IN_KEY:
+        if self.machine.table.role[state.row] not in (IN_KEY, IN_RARE_KEY):
             return []
-        assert state.key is not None, state
         tokens: list[int] = []
-        for key in self.machine.free_keys(state):
-            if key.startswith(state.key):
-                node = self.binding.trie.find(key[len(state.key) :] + b'"')
+        begun = state.texts[-1]
+        for key in self.machine.free_keys_of(state.context):
+            if key.startswith(begun):
+                node = self.binding.trie.find(key[len(begun) :] + b'"')
                 if node is not None:
                     tokens += self.binding.trie.tokens_below(node).tolist()
         return tokens
 
-    def mask_within(self, state: State, budget: int) -> Mask:
+    # --- the end --------------------------------------------------------------------------
+
+    def mask_within(self, position: Position, budget: int) -> Mask:
         """``mask`` without the tokens after which more than ``budget - 1`` are needed to end."""
-        mask = self.mask(state)
-        with self.lock:
-            walk = walk_trie(self.binding.trie, self.machine, state, destinations=True)
-            assert walk.contexts is not None and walk.rows is not None
-            fitting: dict[tuple[int, int], bool] = {}
-            kept = []
-            for token in tokens_of(mask).tolist():
-                place = (int(walk.contexts[token]), int(walk.rows[token]))
-                if token in self.binding.vocabulary.end_ids:
-                    fits = True
-                elif place not in fitting and self._known_by_place(place[0]):
-                    fits = fitting[place] = self._place_fits(*place, budget - 1)
-                elif place in fitting:
-                    fits = fitting[place]
-                else:
-                    reached = self._advance(state, token)
-                    assert reached is not None, token
-                    fits = self.fits(reached, budget - 1)
-                if fits:
-                    kept.append(token)
+        state, mask = position.state, self.mask(position)
+        with self.lock, limited_work(self._limits.step_work):
+            groups = self._walker.by_place(state, tokens_of(mask))
+            kept = [self._fitting(state, tokens, budget - 1) for tokens in groups]
             # The way out stays open even where the bound for a place was too careful about it.
-            way_out = self.shortest_end(state)[:1]
-            return with_tokens(np.zeros_like(mask), [*kept, *way_out])
+            way_out = [] if position.is_accepting else self.shortest_end(state)[:1]
+            ends = self.binding.vocabulary.end_ids if position.is_accepting else ()
+            allowed = np.concatenate([*kept, np.array([*ends, *way_out], dtype=np.int64)])
+            return mask_of(len(self.binding.vocabulary), allowed)
 
-    def _known_by_place(self, context: int) -> bool:
-        """Whether the place alone tells how the document can end from there."""
-        return context >= 0 and self.machine.contexts.key_knowledge[context] != UNKNOWN
+    def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
+        """Those of the tokens, all of which lead to one place, behind which the budget suffices."""
+        first = self._walker.advance(state, int(tokens[0]))
+        assert first is not None, (state, tokens[0])
+        if first.texts:
+            # How the document can end depends on what was written, which is another text for each.
+            if len(tokens) <= _FEW:
+                fits = [self._fits_behind(state, token, budget) for token in tokens.tolist()]
+                fitting: NDArray[np.int64] = tokens[np.array(fits)]
+                return fitting
+            budget -= _SPARE_BYTES
+        return tokens if self.fits(first, budget) else tokens[:0]
 
-    def _place_fits(self, context: int, row: int, budget: int) -> bool:
-        # A free key's text is not known here. It, and the names of members that the object still
-        # owes, may take some bytes more to be new ones.
-        spare = 0
-        if self.machine.table.role[row] != PLAIN:
-            owed = self.machine.owed_members(context)
-            if owed or self.machine.contexts.key_knowledge[context] == KNOWN:
-                spare = NEW_KEY_BYTES * (1 + owed)
-        return self.fits(State(context, row), budget - spare)
+    def _fits_behind(self, state: State, token: int, budget: int) -> bool:
+        reached = self._walker.advance(state, token)
+        return reached is not None and self.fits(reached, budget)
 
     def fits(self, state: State, budget: int) -> bool:
         """Whether at most ``budget`` tokens end the document."""
@@ -131,56 +187,55 @@ class CompiledConstraint:
         with self.lock:
             return self.binding.cover.cover(self.machine.shortest_end(state))
 
-    def canonical_run(self, state: State, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
-        """The forced tokens from ``state`` on as the tokenizer spells them."""
-        with self.lock:
-            return self.binding.speller.run(self.machine, state, recent)
+    # --- forced runs ----------------------------------------------------------------------
 
-    def _advance(self, state: State, token: int) -> State | None:
-        text = self.binding.vocabulary.token_bytes[token]
-        with self.lock:
-            return None if text is None else self.machine.advance(state, text)
-
-    def advance(self, state: State, token: TokenId) -> State:
-        """The state behind ``token``; raises TokenRejectedError where it is not allowed."""
-        reached = self._advance(state, token)
-        if reached is None:
-            text = self.binding.vocabulary.token_bytes[token]
-            spelled = "a special token" if text is None else repr(text)
-            raise TokenRejectedError(f"token {token} ({spelled}) is not allowed here", token=token)
-        return reached
+    def canonical_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+        """The forced tokens from a position on as the tokenizer spells them."""
+        if not position.forces:
+            return ()
+        run = position.runs.get(recent)
+        if run is None:
+            with self.lock, limited_work(self._limits.step_work):
+                run = self.binding.speller.run(self._walker, position.state, recent)
+            if len(position.runs) >= _MAX_RUNS:
+                position.runs.clear()
+            position.runs[recent] = run
+        return run
 
 
-@dataclass(frozen=True, slots=True)
-class ConstraintMatcher:
+class ConstraintMatcher(NamedTuple):
     """A position in a document; two are equal when the same may follow them."""
 
     constraint: CompiledConstraint
-    state: State
+    position: Position
     recent: tuple[TokenId, ...] = ()
     """The latest tokens of the answer, as far as the spelling of a forced run looks back."""
 
     @property
+    def state(self) -> State:
+        return self.position.state
+
+    @property
     def is_complete(self) -> bool:
-        return self.constraint.machine.is_complete(self.state)
+        return self.position.is_complete
 
     @property
     def is_accepting(self) -> bool:
-        return self.constraint.machine.is_accepting(self.state)
+        return self.position.is_accepting
 
     def mask(self) -> Mask:
-        return self.constraint.mask(self.state)
+        return self.constraint.mask(self.position)
 
     def advance(self, token: TokenId) -> ConstraintMatcher:
-        reached = self.constraint.advance(self.state, token)
-        recent = (*self.recent, token)[-CONTEXT_TOKENS:]
-        return ConstraintMatcher(self.constraint, reached, recent)
+        constraint, position, recent = self
+        reached = position.behind.get(token) or constraint.behind(position, token)
+        return ConstraintMatcher(constraint, reached, (*recent[1 - CONTEXT_TOKENS :], token))
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
-        if forcing is Forcing.OFF or self.is_complete:
+        if forcing is Forcing.OFF or self.position.is_complete:
             return ()
         if forcing is Forcing.CANONICAL:
-            run = self.constraint.canonical_run(self.state, self.recent)
+            run = self.constraint.canonical_run(self.position, self.recent)
             if run:
                 return run
         return self._lone_tokens()
@@ -188,10 +243,10 @@ class ConstraintMatcher:
     def _lone_tokens(self) -> tuple[TokenId, ...]:
         """The chain of tokens each of which is the only one that its mask holds."""
         run: list[TokenId] = []
-        matcher = self
-        while not matcher.is_complete and (token := lone_token(matcher.mask())) is not None:
+        constraint, position, _ = self
+        while not position.is_complete and (token := constraint.lone_token(position)) is not None:
             run.append(TokenId(token))
-            matcher = matcher.advance(run[-1])
+            position = constraint.behind(position, run[-1])
         return tuple(run)
 
     def shortest_end(self) -> tuple[TokenId, ...]:
@@ -201,4 +256,4 @@ class ConstraintMatcher:
         return self.constraint.fits(self.state, budget)
 
     def mask_within(self, budget: int) -> Mask:
-        return self.constraint.mask_within(self.state, budget)
+        return self.constraint.mask_within(self.position, budget)

@@ -10,13 +10,13 @@ from guided.automata.fuel import limited_work
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.free_text import FreeText
 from guided.constraint.limits import ConstraintLimits
+from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
-from guided.constraint.walk_cache import WalkCache
 from guided.errors import UnsatisfiableError
 from guided.frontends.json_schema import lower_json_schema
 from guided.grammar.json_grammar import JsonGrammar
 from guided.recognizer.json_machine import JsonMachine
-from guided.spec import Constraint, JsonSchema
+from guided.spec import Constraint, JsonOptions, JsonSchema
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
 
@@ -31,9 +31,9 @@ class ConstraintCompiler:
 
     def __init__(self, vocabulary: Vocabulary, limits: ConstraintLimits | None = None) -> None:
         self.limits = limits or ConstraintLimits()
-        self.binding = TokenBinding.of(vocabulary)
+        self.binding = TokenBinding.of(vocabulary, self.limits.max_inner_mask_bytes)
         self._free_text = FreeText.of(vocabulary)
-        self._walks = WalkCache(self.limits.max_mask_bytes)
+        self._masks = MaskStore(self.limits.max_mask_bytes)
         self._compiled: LRUCache[str, CompiledConstraint] = LRUCache(self.limits.max_compiled)
         self._lock = threading.Lock()
 
@@ -59,19 +59,20 @@ class ConstraintCompiler:
 
     def _compile(self, constraint: JsonSchema) -> CompiledConstraint:
         with limited_work(self.limits.compile_work):
-            machine = self._build(lower_json_schema(constraint.text).grammar)
+            machine = self._build(lower_json_schema(constraint).grammar, constraint.options)
             machine.check_room()
-        return CompiledConstraint(machine, self.binding, self._walks)
+        return CompiledConstraint(machine, self.binding, self._masks, self.limits)
 
-    def _build(self, grammar: JsonGrammar) -> JsonMachine:
+    def _build(self, grammar: JsonGrammar, options: JsonOptions) -> JsonMachine:
+        missing, limits = self.binding.vocabulary.missing_bytes, self.limits.recognizer
         try:
-            return JsonMachine(
-                grammar, self.binding.vocabulary.missing_bytes, self.limits.recognizer
-            )
+            return JsonMachine(grammar, options, missing, limits)
         except UnsatisfiableError:
-            # Tell apart what no text satisfies from what this vocabulary cannot spell.
-            JsonMachine(grammar, limits=self.limits.recognizer)
-            raise UnsatisfiableError(
-                "every document needs bytes for which the model has no token",
-                hint="use a model whose tokenizer covers all bytes",
-            ) from None
+            if missing:
+                # Tell apart what no text satisfies from what this vocabulary cannot spell.
+                JsonMachine(grammar, options, frozenset(), limits)
+                raise UnsatisfiableError(
+                    "every document needs bytes for which the model has no token",
+                    hint="use a model whose tokenizer covers all bytes",
+                ) from None
+            raise

@@ -15,9 +15,15 @@ class ConstraintLimits:
 
     compile_work: int = 6_000_000
     """Steps of compiling one constraint, each about a microsecond."""
+    step_work: int = 2_000_000
+    """The same for what one position of an answer may have built."""
     max_compiled: int = 64
     """Compiled constraints kept for the next request; those in use live on beyond it."""
     max_mask_bytes: int = 256 * 2**20
     """Finished masks, in bytes."""
+    max_inner_mask_bytes: int = 64 * 2**20
+    """Parts of masks that all constraints share, in bytes."""
+    max_positions: int = 16_000
+    """Positions remembered of one constraint, some 500 bytes each."""
     recognizer: RecognizerLimits = field(default_factory=RecognizerLimits)
     """Bounds on each recogniser."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from guided.tokens.cover import TokenCover
 from guided.tokens.forced import RunSpeller
+from guided.tokens.inner import InnerMasks
+from guided.tokens.texts import TokenTexts
 from guided.tokens.trie import TokenTrie, trie_from_tokens
 from guided.tokens.vocabulary import Vocabulary
 
@@ -18,12 +20,21 @@ class TokenBinding:
 
     vocabulary: Vocabulary
     trie: TokenTrie
+    texts: TokenTexts
+    inner: InnerMasks
     cover: TokenCover
     speller: RunSpeller
 
     @classmethod
-    def of(cls, vocabulary: Vocabulary) -> TokenBinding:
+    def of(cls, vocabulary: Vocabulary, max_inner_bytes: int = 64 * 2**20) -> TokenBinding:
         """Build the structures; takes about half a second for 128,000 tokens."""
         tokens = vocabulary.token_bytes
         trie = trie_from_tokens(tokens)
-        return cls(vocabulary, trie, TokenCover(tokens), RunSpeller(vocabulary, trie))
+        return cls(
+            vocabulary,
+            trie,
+            TokenTexts.of(tokens),
+            InnerMasks(trie, max_inner_bytes),
+            TokenCover(tokens),
+            RunSpeller(vocabulary, trie),
+        )

@@ -12,17 +12,18 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from typing import TypeAlias
 
 from cachetools import LRUCache
 
 from guided.recognizer.json_machine import JsonMachine, State
+from guided.recognizer.table import DEAD, NO_GATE
 from guided.spec import TokenId
-from guided.tokens.mask import tokens_of
-from guided.tokens.trie import TokenTrie
+from guided.tokens.trie import END, TokenTrie
 from guided.tokens.vocabulary import Vocabulary
-from guided.tokens.walk import walk_trie
+from guided.tokens.walk import Walker
 
-__all__ = ["CONTEXT_TOKENS", "RunSpeller"]
+__all__ = ["CONTEXT_TOKENS", "RunSpeller", "only_byte"]
 
 CONTEXT_TOKENS = 4
 """Tokens looked back on when spelling a run, and tokens at its end that may be given back."""
@@ -31,6 +32,8 @@ _SAMPLES = 4
 """Continuations tried of each kind: tokenizers treat the letters of a script alike."""
 _REMEMBERED = 65_536
 
+_Tokens: TypeAlias = tuple[TokenId, ...]
+
 
 class RunSpeller:
     """Spells forced runs for one vocabulary, and remembers what it asked the tokenizer."""
@@ -38,45 +41,47 @@ class RunSpeller:
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:
         self.vocabulary = vocabulary
         self.trie = trie
-        self._kept: LRUCache[tuple[tuple[TokenId, ...], bytes], int] = LRUCache(_REMEMBERED)
+        self._kept: LRUCache[tuple[_Tokens, _Tokens, bytes], int] = LRUCache(_REMEMBERED)
 
-    def run(
-        self, machine: JsonMachine, state: State, recent: Sequence[TokenId]
-    ) -> tuple[TokenId, ...]:
+    def run(self, walker: Walker, state: State, recent: Sequence[TokenId]) -> tuple[TokenId, ...]:
         """The tokens forced from ``state`` on, behind the answer's ``recent`` tokens; often none.
 
         May raise LimitExceededError when the machine is full.
         """
+        machine = walker.machine
         forced, states = _forced_bytes(machine, state)
-        run = self._spelled(forced, tuple(recent))
+        if not forced:
+            return ()
+        before, run = self._spelled(forced, tuple(recent))
         end = states[len(self.vocabulary.decode(run))]
         if not run or machine.is_complete(end):
             return run
         tail = run[-CONTEXT_TOKENS:]
+        before = (*before, *run[: -len(tail)])[-CONTEXT_TOKENS:]
         kept = min(
-            (self._kept_before(tail, rest) for rest in self._continuations(machine, end, tail)),
+            (
+                self._kept_before(before, tail, rest)
+                for rest in self._continuations(walker, end, tail)
+            ),
             default=len(tail),
         )
         return run[: len(run) - len(tail) + kept]
 
-    def _spelled(self, forced: bytes, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+    def _spelled(self, forced: bytes, recent: _Tokens) -> tuple[_Tokens, _Tokens]:
         """The forced bytes as the tokenizer spells them behind as many recent tokens as will do.
 
         Recent tokens that it would spell otherwise itself were the model's choice: they stay, and
-        the run is spelled with less of what stands before it.
+        the run is spelled with less of what stands before it. Returns those that were taken, too.
         """
         for taken in range(len(recent), -1, -1):
             context = recent[len(recent) - taken :]
-            text = _whole_characters(self.vocabulary.decode(context) + forced)
-            if text is None:
-                continue
-            tokens = self._tokens(text)
-            if tokens[:taken] == context:
-                return tokens[taken:]
-        return ()
+            tokens = self._tokens(self.vocabulary.decode(context) + forced)
+            if tokens is not None and tokens[:taken] == context:
+                return context, tokens[taken:]
+        return (), ()
 
     def _continuations(
-        self, machine: JsonMachine, end: State, tail: tuple[TokenId, ...]
+        self, walker: Walker, end: State, tail: tuple[TokenId, ...]
     ) -> Iterator[bytes]:
         """What may come behind the tail and belongs to a token that begins inside of it.
 
@@ -86,30 +91,47 @@ class RunSpeller:
         text = self.vocabulary.decode(tail)
         for start in range(len(text)):
             node = self.trie.find(text[start:])
-            if node is None or self.trie.end[node] == node + 1:
+            if node is None or self.trie.nodes[node, END] == node + 1:
                 continue
-            walk = walk_trie(self.trie, machine, end, below=node)
-            tokens = [self.vocabulary.token_bytes[token] for token in tokens_of(walk.mask).tolist()]
-            for uncertain in walk.uncertain.tolist():
-                below = self.trie.tokens_below(uncertain).tolist()
-                tokens += [self.vocabulary.token_bytes[token] for token in below]
-            yield from _few_of_each_kind([token[len(text) - start :] for token in tokens if token])
+            tokens = walker.tokens_below(node, end).tolist()
+            texts = [self.vocabulary.token_bytes[token] for token in tokens]
+            yield from _few_of_each_kind([token[len(text) - start :] for token in texts if token])
 
-    def _kept_before(self, tail: tuple[TokenId, ...], rest: bytes) -> int:
-        """How many tokens of the tail the tokenizer keeps when ``rest`` comes behind it."""
-        key = (tail, rest)
+    def _kept_before(self, before: _Tokens, tail: _Tokens, rest: bytes) -> int:
+        """How many tokens of the tail the tokenizer keeps when ``rest`` comes behind it.
+
+        ``before`` are tokens in front of the tail, without which it might be split otherwise.
+        """
+        key = (before, tail, rest)
         kept = self._kept.get(key)
         if kept is None:
-            text = _whole_characters(self.vocabulary.decode(tail) + rest)
-            tokens = () if text is None else self._tokens(text)
-            kept = 0
-            while kept < min(len(tail), len(tokens)) and tokens[kept] == tail[kept]:
-                kept += 1
-            self._kept[key] = kept
+            spelled = (*before, *tail)
+            tokens = self._tokens(self.vocabulary.decode(spelled) + rest) or ()
+            pairs = enumerate(zip(spelled, tokens, strict=False))
+            same = next(
+                (at for at, (old, new) in pairs if old != new), min(len(spelled), len(tokens))
+            )
+            kept = self._kept[key] = max(0, same - len(before))
         return kept
 
-    def _tokens(self, text: str) -> tuple[TokenId, ...]:
-        return tuple(TokenId(token) for token in self.vocabulary.spell(text))
+    def _tokens(self, text: bytes) -> _Tokens | None:
+        """The tokens of a text, ``None`` if it begins inside of a character."""
+        whole = _whole_characters(text)
+        return None if whole is None else tuple(map(TokenId, self.vocabulary.spell(whole)))
+
+
+def only_byte(machine: JsonMachine, state: State) -> int | None:
+    """The one byte that may follow, ``None`` where there is a choice or the text may end."""
+    byte = machine.only_byte(state)
+    table = machine.table
+    gate = int(table.gate[state.row])
+    if byte is not None or gate == NO_GATE or table.label[state.row] != DEAD:
+        return byte
+    if state.count < table.gates[gate, 1]:
+        return None
+    # The string is as long as it may be: of all bytes that go on, few are left.
+    live = [byte for byte in table.edges(state.row) if machine.step(state, byte) is not None]
+    return live[0] if len(live) == 1 else None
 
 
 def _forced_bytes(machine: JsonMachine, state: State) -> tuple[bytes, list[State]]:
@@ -117,7 +139,7 @@ def _forced_bytes(machine: JsonMachine, state: State) -> tuple[bytes, list[State
     forced = bytearray()
     states = [state]
     while len(forced) < _MAX_RUN_BYTES:
-        byte = machine.only_byte(states[-1])
+        byte = only_byte(machine, states[-1])
         reached = None if byte is None else machine.step(states[-1], byte)
         if byte is None or reached is None:
             break

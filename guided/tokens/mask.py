@@ -7,7 +7,20 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Mask", "clear", "empty_mask", "lone_token", "mask_of", "tokens_of", "with_tokens"]
+from guided.tokens.kernel import kernel
+
+__all__ = [
+    "Mask",
+    "allowed",
+    "clear",
+    "empty_mask",
+    "fingerprint",
+    "lone_token",
+    "mask_of",
+    "same",
+    "tokens_of",
+    "with_tokens",
+]
 
 Mask = NDArray[np.int32]
 """int32 ``[ceil(vocabulary / 32)]``: token ``t`` may come next if bit ``t % 32`` of word
@@ -35,15 +48,49 @@ def clear(mask: Mask, tokens: Iterable[int]) -> Mask:
     return mask
 
 
-def mask_of(vocabulary_size: int, tokens: Iterable[int]) -> Mask:
+def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> Mask:
     """A mask that allows exactly these tokens."""
-    return with_tokens(empty_mask(vocabulary_size), tokens)
+    bits = np.zeros((vocabulary_size + 31) // 32 * 32, dtype=np.bool_)
+    bits[tokens if isinstance(tokens, np.ndarray) else list(tokens)] = True
+    return np.packbits(bits, bitorder="little").view(np.int32)
 
 
 def tokens_of(mask: Mask) -> NDArray[np.int64]:
     """The tokens that the mask allows, ascending."""
     bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
     return np.nonzero(bits)[0]
+
+
+def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """For each of the tokens whether the mask allows it."""
+    bits: NDArray[np.bool_] = mask[tokens >> 5] >> (tokens & 31) & 1 != 0
+    return bits
+
+
+@kernel
+def fingerprint(mask):  # type: ignore[no-untyped-def]
+    """A number that equal masks share, and different ones hardly ever."""
+    prime = np.uint64(0x9E3779B97F4A7C15)
+    first = second = third = fourth = prime
+    whole = len(mask) // 4 * 4
+    for index in range(0, whole, 4):  # four chains, which the processor runs side by side
+        first = (first ^ np.uint64(mask[index])) * prime
+        second = (second ^ np.uint64(mask[index + 1])) * prime
+        third = (third ^ np.uint64(mask[index + 2])) * prime
+        fourth = (fourth ^ np.uint64(mask[index + 3])) * prime
+        first, second, third, fourth = second, third, fourth, first ^ (first >> np.uint64(29))
+    for index in range(whole, len(mask)):
+        first = (first ^ np.uint64(mask[index])) * prime
+    return first ^ second >> np.uint64(7) ^ third >> np.uint64(15) ^ fourth >> np.uint64(23)
+
+
+@kernel
+def same(mask, other):  # type: ignore[no-untyped-def]
+    """Whether two masks are equal."""
+    differing = 0
+    for index in range(len(mask)):  # without a way out, so that it runs over many words at once
+        differing |= mask[index] ^ other[index]
+    return differing == 0
 
 
 def lone_token(mask: Mask) -> int | None:

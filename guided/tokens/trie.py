@@ -1,4 +1,4 @@
-"""All tokens of a vocabulary as one trie over their bytes, flattened depth first."""
+"""The tokens of a vocabulary as one trie, flattened depth first."""
 
 from __future__ import annotations
 
@@ -8,56 +8,92 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TokenTrie", "trie_from_tokens"]
+from guided.tokens.kernel import kernel
+
+__all__ = ["BYTE", "DEPTH", "END", "FIRST_TOKEN", "TokenTrie", "trie_from_tokens"]
+
+END, DEPTH, BYTE, FIRST_TOKEN = range(4)
+"""Columns of ``TokenTrie.nodes``."""
+_NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTrie:
-    """Node 0 is the root; the nodes below node ``i`` are ``i + 1`` up to ``end[i]``, exclusive.
+    """Node 0 is the root; the nodes below node ``i`` are ``i + 1`` up to its END, exclusive.
 
-    ``byte`` uint8, ``depth`` and ``end`` int32, all ``[nodes]``. The tokens spelled by node ``i``
-    are ``token_ids[token_start[i]:token_start[i + 1]]``: several where a vocabulary holds the same
-    bytes twice.
+    ``nodes`` is int32 ``[nodes + 1, 4]``, one row a node and one to close the last. The tokens
+    spelled by node ``i`` are ``token_ids`` from its FIRST_TOKEN to that of node ``i + 1``: several
+    where a vocabulary holds the same bytes twice.
     """
 
-    byte: NDArray[np.uint8]
-    depth: NDArray[np.int32]
-    end: NDArray[np.int32]
-    token_start: NDArray[np.int32]
+    nodes: NDArray[np.int32]
+    below: NDArray[np.uint64]
+    """uint64 ``[nodes, 2]``: the bytes of all nodes below a node, one bit for each ASCII byte; the
+    lowest bit for NUL and all others."""
     token_ids: NDArray[np.int32]
     vocabulary_size: int
+    longest: int
+    """Bytes of the longest token."""
+
+    def __len__(self) -> int:
+        return len(self.nodes) - 1
 
     @property
     def words(self) -> int:
         """Length of a packed mask in words of 32 bits."""
         return (self.vocabulary_size + 31) // 32
 
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays, in bytes."""
+        return self.nodes.nbytes + self.below.nbytes + self.token_ids.nbytes
+
     def find(self, text: bytes) -> int | None:
         """The node that spells ``text``, ``None`` where no token begins so."""
-        node = 0
-        for byte in text:
-            child, last = node + 1, int(self.end[node])
-            while child < last and self.byte[child] != byte:
-                child = int(self.end[child])
-            if child >= last:
-                return None
-            node = child
-        return node
+        node = int(_find(self.nodes, np.frombuffer(text, dtype=np.uint8)))
+        return None if node == _NOWHERE else node
 
     def tokens_below(self, node: int) -> NDArray[np.int32]:
         """The tokens that begin with what ``node`` spells, its own among them."""
-        tokens: NDArray[np.int32] = self.token_ids[
-            self.token_start[node] : self.token_start[self.end[node]]
-        ]
+        first = self.nodes[node, FIRST_TOKEN]
+        last = self.nodes[self.nodes[node, END], FIRST_TOKEN]
+        tokens: NDArray[np.int32] = self.token_ids[first:last]
         return tokens
 
     def check(self) -> None:
         """Raise AssertionError unless the arrays describe one depth-first trie."""
-        nodes = len(self.byte)
-        assert self.end[0] == nodes and self.depth[0] == 0
-        assert (self.end > np.arange(nodes)).all() and (self.end <= nodes).all()
-        assert (np.diff(self.depth) <= 1).all() and (self.depth[1:] >= 1).all()
-        assert self.token_start[0] == 0 and self.token_start[-1] == len(self.token_ids)
+        count = len(self)
+        end, depth, first = (self.nodes[:count, column] for column in (END, DEPTH, FIRST_TOKEN))
+        assert end[0] == count and depth[0] == 0
+        assert (end > np.arange(count)).all() and (end <= count).all()
+        assert (np.diff(depth) <= 1).all() and (depth[1:] >= 1).all()
+        assert first[0] == 0 and self.nodes[count, FIRST_TOKEN] == len(self.token_ids)
+
+
+@kernel
+def _find(nodes, text):  # type: ignore[no-untyped-def]
+    node = 0
+    for byte in text:
+        child, last = node + 1, nodes[node, END]
+        while child < last and nodes[child, BYTE] != byte:
+            child = nodes[child, END]
+        if child >= last:
+            return _NOWHERE
+        node = child
+    return node
+
+
+@kernel
+def _collect_below(nodes, sets, below):  # type: ignore[no-untyped-def]
+    """Fill ``below``; ``sets`` is all zero, one row for each depth and one more."""
+    for node in range(len(below) - 1, -1, -1):
+        depth, byte = nodes[node, DEPTH], nodes[node, BYTE]
+        bit = byte if byte < 128 else 0
+        for word in range(2):
+            below[node, word] = sets[depth + 1, word]
+            sets[depth, word] |= sets[depth + 1, word]
+            sets[depth + 1, word] = np.uint64(0)
+        sets[depth, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
 def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
@@ -81,14 +117,12 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
         previous = text
     for node in path:
         end[node] = len(byte)
-    return TokenTrie(
-        byte=np.array(byte, dtype=np.uint8),
-        depth=np.array(depth, dtype=np.int32),
-        end=np.array(end, dtype=np.int32),
-        token_start=np.array([*starts, len(ids)], dtype=np.int32),
-        token_ids=np.array(ids, dtype=np.int32),
-        vocabulary_size=len(token_bytes),
-    )
+    nodes = np.zeros((len(byte) + 1, 4), dtype=np.int32)
+    nodes[:-1, END], nodes[:-1, DEPTH], nodes[:-1, BYTE] = end, depth, byte
+    nodes[:, FIRST_TOKEN] = [*starts, len(ids)]
+    below = np.zeros((len(byte), 2), dtype=np.uint64)
+    _collect_below(nodes, np.zeros((max(depth) + 2, 2), dtype=np.uint64), below)
+    return TokenTrie(nodes, below, np.array(ids, dtype=np.int32), len(token_bytes), max(depth))
 
 
 def _shared_prefix(left: bytes, right: bytes) -> int:

@@ -176,7 +176,7 @@ def test_closing_a_key_again_is_only_looked_at_inside_of_keys() -> None:
 
 
 def test_compiling_is_bounded_in_work() -> None:
-    with pytest.raises(LimitExceededError, match="more than 6000000 units of work"):
+    with pytest.raises(LimitExceededError, match=r"takes more than \d+ "):
         _start({"type": "string", "pattern": "^(a?){5000}$"})
 
 
@@ -187,7 +187,7 @@ def test_the_memory_of_masks_is_bounded() -> None:
     for character in '"' + "abcdefghij" * 4:
         matcher.mask()
         matcher = matcher.advance(_VOCABULARY.byte_ids[ord(character)])
-        assert compiler._walks.nbytes <= limits.max_mask_bytes
+        assert compiler._masks.nbytes <= limits.max_mask_bytes
 
 
 def test_bytes_that_no_token_spells_are_never_needed() -> None:

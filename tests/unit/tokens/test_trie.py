@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from guided.tokens.cover import TokenCover
 from guided.tokens.mask import clear, empty_mask, lone_token, mask_of, tokens_of, with_tokens
-from guided.tokens.trie import trie_from_tokens
+from guided.tokens.trie import BYTE, END, trie_from_tokens
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 _TOKENS = st.lists(st.none() | st.binary(min_size=1, max_size=5), max_size=40)
@@ -24,6 +24,16 @@ def test_the_tokens_below_a_node_are_those_with_its_prefix(
     node = trie.find(prefix)
     found = set() if node is None else set(trie.tokens_below(node).tolist())
     assert found == expected
+
+
+@given(_TOKENS)
+def test_every_node_knows_the_bytes_below_it(tokens: list[bytes | None]) -> None:
+    """ASCII bytes one by one, NUL and all others together."""
+    trie = trie_from_tokens(tokens)
+    for node in range(len(trie)):
+        below = trie.nodes[node + 1 : trie.nodes[node, END], BYTE].tolist()
+        expected = sum(1 << bit for bit in {byte if byte < 128 else 0 for byte in below})
+        assert int(trie.below[node, 0]) | int(trie.below[node, 1]) << 64 == expected
 
 
 @given(st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)))

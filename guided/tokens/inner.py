@@ -1,0 +1,174 @@
+"""The part of a mask that lies inside one string, made once a process and shared by all schemas.
+
+Inside a string nearly every token of the vocabulary may follow, and which ones does not depend on
+what the string is part of. Only the tokens that go beyond its closing quote do: they are kept as
+*sites*, the places in the trie where the quote was read, and tried in each context anew. So a walk
+over the whole trie is paid once for each outline of a row, and a new context costs the sites alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from guided.recognizer.table import DEAD, NO_BEAT, TICK
+from guided.tokens.kernel import inlined, kernel
+from guided.tokens.mask import Mask
+from guided.tokens.outline import Outline, is_closing
+from guided.tokens.packed import BASE, BEAT, KIND, NEED, Arrays
+from guided.tokens.trie import BYTE, DEPTH, END, FIRST_TOKEN, TokenTrie
+
+__all__ = ["InnerMask", "InnerMasks"]
+
+_MAX_COUNT = 255
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InnerMask:
+    """What may follow a row without leaving its string, and where tokens leave it."""
+
+    mask: Mask
+    reach: NDArray[np.uint8]
+    """Code points that a string has at least with each token, 255 for more; empty where all the
+    same."""
+    sites: NDArray[np.int32]
+    """As ``walk_nodes`` takes them; rows are numbers among the closing rows of the outline."""
+    most: int
+    """The greatest number of code points among tokens and sites."""
+    within: dict[int, Mask] = field(default_factory=dict)
+    """The mask by the code points that are left, made when first needed."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes, all masks that may still be made counted in."""
+        return self.mask.nbytes * (1 + self.most) + self.reach.nbytes + self.sites.nbytes
+
+    def mask_within(self, left: int) -> Mask:
+        """The tokens with which a string has at most ``left`` more code points; not to be changed.
+
+        ``left`` may be ``most`` or below.
+        """
+        if left >= self.most:
+            return self.mask
+        mask = self.within.get(left)
+        if mask is None:
+            fits = (self.reach <= left) & np.unpackbits(
+                self.mask.view(np.uint8), bitorder="little", count=len(self.reach)
+            )
+            mask = np.zeros_like(self.mask)
+            packed = np.packbits(fits, bitorder="little")
+            mask.view(np.uint8)[: len(packed)] = packed
+            self.within[left] = mask
+        return mask
+
+
+class InnerMasks:
+    """The inner masks used last; safe to use from several threads."""
+
+    def __init__(self, trie: TokenTrie, max_bytes: int) -> None:
+        self.trie = trie
+        self._masks: LRUCache[bytes, InnerMask] = LRUCache(max_bytes, lambda inner: inner.nbytes)
+        self._lock = threading.Lock()
+
+    def get(self, arrays: Arrays, row: int, outline: Outline) -> InnerMask:
+        """The inner mask of a row."""
+        with self._lock:
+            inner = self._masks.get(outline.digest)
+        if inner is None:
+            inner = _inner_mask(self.trie, arrays, row, outline)
+            with self._lock:
+                if inner.nbytes <= self._masks.maxsize:
+                    self._masks[outline.digest] = inner
+        return inner
+
+
+def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> InnerMask:
+    mask = np.zeros(trie.words, dtype=np.int32)
+    reach = np.zeros(trie.vocabulary_size, dtype=np.uint8)
+    sites = np.empty((len(trie), 4), dtype=np.int32)
+    stack = np.empty((trie.longest + 1, 3), dtype=np.int64)
+    loops = np.zeros((len(arrays[0]), 3), dtype=np.uint64)
+    num_sites, most = _walk_inside(
+        trie.nodes, trie.below, trie.token_ids, *arrays[:3], row, stack, loops, mask, reach, sites
+    )
+    mask.flags.writeable = False
+    found = sites[:num_sites].copy()
+    order = np.argsort(outline.closings)
+    found[:, 3] = order[np.searchsorted(outline.closings, found[:, 3], sorter=order)]
+    return InnerMask(mask, reach if most else reach[:0].copy(), found, min(most, _MAX_COUNT))
+
+
+@kernel
+def _walk_inside(  # type: ignore[no-untyped-def]
+    nodes, below, token_ids, rows, cells, byte_maps, row, stack, loops, words, reach, sites
+):
+    """Walk a string from ``row`` on; returns the number of sites and the greatest count.
+
+    ``loops`` is all zero to begin with; see ``_find_loops``. Where a row leads to itself on all
+    bytes below a node, the tokens there are taken without looking at them.
+    """
+    # Columns of the stack: row, code points so far, code points that a string has at least.
+    stack[0, 0], stack[0, 1], stack[0, 2] = row, 0, 0
+    node, num_sites, most = 1, 0, 0
+    while node < nodes[0, END]:
+        level = nodes[node, DEPTH]
+        current = stack[level - 1, 0]
+        target = cells[rows[current, BASE] + byte_maps[rows[current, KIND], nodes[node, BYTE]]]
+        if target == DEAD:
+            node = nodes[node, END]
+            continue
+        count, least = stack[level - 1, 1], stack[level - 1, 2]
+        if is_closing(rows, target):
+            sites[num_sites, 0], sites[num_sites, 1] = node, count
+            sites[num_sites, 2], sites[num_sites, 3] = least, target
+            num_sites += 1
+            node = nodes[node, END]
+            continue
+        if rows[target, BEAT] == TICK:
+            count += 1
+        if rows[target, BEAT] != NO_BEAT:
+            least = max(least, count + rows[target, NEED])
+            most = max(most, least)
+        stack[level, 0], stack[level, 1], stack[level, 2] = target, count, least
+        last = nodes[node, END]
+        _allow(node, node + 1, least, nodes, token_ids, words, reach)
+        node += 1
+        if node == last:
+            continue
+        if loops[target, 2] == 0:
+            _find_loops(rows, cells, byte_maps, target, loops)
+        if below[node - 1, 0] & ~loops[target, 0] or below[node - 1, 1] & ~loops[target, 1]:
+            continue
+        if rows[target, BEAT] != TICK:
+            _allow(node, last, least, nodes, token_ids, words, reach)
+            node = last
+        while node < last:
+            counted = count + nodes[node, DEPTH] - level + rows[target, NEED]
+            most = max(most, counted)
+            _allow(node, node + 1, max(least, counted), nodes, token_ids, words, reach)
+            node += 1
+    return num_sites, most
+
+
+@inlined
+def _allow(first, last, least, nodes, token_ids, words, reach):  # type: ignore[no-untyped-def]
+    """Set the bits of the tokens of some nodes, behind which a string has ``least`` code points."""
+    for index in range(nodes[first, FIRST_TOKEN], nodes[last, FIRST_TOKEN]):
+        token = token_ids[index]
+        words[token >> 5] |= 1 << (token & 31)
+        reach[token] = min(least, _MAX_COUNT)
+
+
+@inlined
+def _find_loops(rows, cells, byte_maps, row, loops):  # type: ignore[no-untyped-def]
+    """Fill in the ASCII bytes on which a row leads to itself, and a one for done."""
+    loops[row, 2] = np.uint64(1)
+    if rows[row, BEAT] != NO_BEAT and rows[row, BEAT] != TICK:
+        return
+    for byte in range(1, 128):
+        if cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]] == row:
+            loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)

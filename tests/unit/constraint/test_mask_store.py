@@ -1,0 +1,75 @@
+"""The store of masks: equal ones once, never more bytes than allowed, the unused ones go first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from guided.constraint.mask_store import HeldMask, MaskStore
+from guided.tokens.mask import Mask, mask_of
+
+_SIZE = 320
+_BYTES = mask_of(_SIZE, []).nbytes
+_NONE = np.empty(0, dtype=np.int32)
+
+
+def _mask(*tokens: int) -> Mask:
+    return mask_of(_SIZE, tokens)
+
+
+def _keep(store: MaskStore, *tokens: int) -> HeldMask:
+    return store.keep(_mask(*tokens), _NONE)
+
+
+def test_equal_masks_are_stored_once() -> None:
+    store = MaskStore(10 * _BYTES)
+    first, again, other = _keep(store, 1, 2), _keep(store, 1, 2), _keep(store, 3)
+    assert first.mask is again.mask
+    assert first.mask is not other.mask
+    assert store.nbytes == 2 * _BYTES
+
+
+def test_masks_with_equal_fingerprints_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guided.constraint.mask_store.fingerprint", lambda _: 7)
+    store = MaskStore(10 * _BYTES)
+    first, other, again = _keep(store, 1), _keep(store, 2), _keep(store, 2)
+    assert first.mask is not None
+    assert first.mask.tolist() == _mask(1).tolist()
+    assert other.mask is again.mask
+
+
+def test_a_kept_mask_is_read_only() -> None:
+    held = _keep(MaskStore(_BYTES), 1)
+    assert held.mask is not None
+    with pytest.raises(ValueError, match="read-only"):
+        held.mask[0] = 1
+
+
+def test_never_more_bytes_than_allowed_and_the_unused_go_first() -> None:
+    store = MaskStore(3 * _BYTES)
+    held = [_keep(store, number) for number in range(3)]
+    _keep(store, 3)  # the first round finds all of them used, and marks them
+    assert store.nbytes <= 3 * _BYTES
+    survivors = [holder for holder in held if holder.mask is not None]
+    survivors[0].used = True
+    _keep(store, 4)
+    assert survivors[0].mask is not None
+    assert store.nbytes <= 3 * _BYTES
+
+
+def test_a_mask_that_is_held_twice_stays_until_both_are_gone() -> None:
+    store = MaskStore(2 * _BYTES)
+    holders = [_keep(store, 1), _keep(store, 1)]
+    for number in range(2, 30):
+        _keep(store, number)
+    assert [holder.mask for holder in holders] == [None, None]
+    assert store.nbytes <= 2 * _BYTES
+
+
+def test_the_lone_token_of_a_held_mask() -> None:
+    store = MaskStore(9 * _BYTES)
+    for tokens, lone in (((5,), 5), ((5, 6), None), ((), None)):
+        held = _keep(store, *tokens)
+        assert held.mask is not None
+        assert held.lone(held.mask) == lone
+        assert held.lone(held.mask) == lone

@@ -1,0 +1,195 @@
+"""Walks over the trie, held against trying every token byte by byte."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from guided.constraint import ConstraintCompiler
+from guided.constraint.compiled import CompiledConstraint
+from guided.recognizer.json_machine import State
+from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
+from guided.tokens.mask import tokens_of
+from guided.tokens.outline import outline_of
+from guided.tokens.walk import Walker
+from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
+
+_LONG = (
+    b"abcabcabc",
+    b'a","a"',
+    b'ab","ab',
+    b'","',
+    b'","a',
+    b'"]',
+    b'"],"',
+    b"\xc3\xa9\xc3\xa9",
+    b'"}]',
+    b',"":',
+)
+_VOCABULARY = tiny_vocabulary([*JSON_PIECES, *_LONG])
+_COMPILER = ConstraintCompiler(_VOCABULARY)
+
+_FREE = JsonOptions(
+    whitespace=None, spelling=Spelling.ANY, max_string_length=None, max_number_digits=None
+)
+_OPTIONS = {"compact": JsonOptions(), "one space": JsonOptions(whitespace=1), "free": _FREE}
+_SHORT = {"type": "string", "minLength": 1, "maxLength": 3}
+_SCHEMAS: dict[str, Any] = {
+    "anything": {},
+    "bounded strings": {"type": "array", "items": _SHORT},
+    "short strings": {"type": "array", "items": {"type": "string", "minLength": 2}},
+    "strings of a pattern": {"type": "array", "items": {"type": "string", "pattern": "^[ab]+é?$"}},
+    "unless excluded": {"type": "string", "not": {"enum": ["a", "ab"]}},
+    "spelled and free names": {
+        "type": "object",
+        "properties": {"a": _SHORT, "ab": {"type": "integer"}},
+        "additionalProperties": {"type": "boolean"},
+    },
+    "few names": {"type": "object", "propertyNames": {"enum": ["a", "ab", "name"]}},
+    "short names": {"type": "object", "propertyNames": {"maxLength": 2}, "minProperties": 2},
+    "names of a pattern": {
+        "type": "object",
+        "patternProperties": {"^[ab]{1,2}$": {"type": "null"}},
+        "additionalProperties": False,
+    },
+    "no string twice": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+    "no short string twice": {"type": "array", "items": _SHORT, "uniqueItems": True},
+    "no choice twice": {
+        "type": "array",
+        "items": {"enum": ["a", "ab", "red"]},
+        "uniqueItems": True,
+        "minItems": 2,
+    },
+    "no number twice": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
+    "no list twice": {
+        "type": "array",
+        "items": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+        "uniqueItems": True,
+    },
+    "three at least, none twice": {
+        "type": "array",
+        "items": {"type": "string"},
+        "uniqueItems": True,
+        "minItems": 3,
+    },
+}
+
+
+def _compiled(schema: Any, options: JsonOptions) -> CompiledConstraint:
+    return _COMPILER.compile(JsonSchema(json.dumps(schema), options))
+
+
+def _tried(compiled: CompiledConstraint, state: State) -> dict[int, State]:
+    """Every token that may follow, with the state behind it, by the exact steps of Python."""
+    found = {}
+    for token, text in enumerate(_VOCABULARY.token_bytes):
+        reached = None if text is None else compiled.machine.advance(state, text)
+        if reached is not None:
+            found[token] = reached
+    return found
+
+
+@pytest.mark.parametrize("options", _OPTIONS.values(), ids=_OPTIONS)
+@pytest.mark.parametrize("schema", _SCHEMAS.values(), ids=_SCHEMAS)
+def test_masks_and_moves_equal_trying_every_token(schema: Any, options: JsonOptions) -> None:
+    compiled = _compiled(schema, options)
+    rng = random.Random(1)
+    for _ in range(6):
+        matcher = compiled.start()
+        for _ in range(12):
+            tried = _tried(compiled, matcher.state)
+            expected = {*tried, 0} if matcher.is_accepting else set(tried)
+            assert set(tokens_of(matcher.mask()).tolist()) == expected, matcher.state
+            if not tried:
+                break
+            pieces = [token for token in tried if token > 256]
+            token = rng.choice(pieces if pieces and rng.random() < 0.6 else list(tried))
+            matcher = matcher.advance(TokenId(token))
+            assert matcher.state == tried[token]
+
+
+def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
+    compiled = _compiled(schema, _FREE)
+    state = compiled.machine.advance(compiled.machine.start, text)
+    assert state is not None
+    binding = _COMPILER.binding
+    return Walker(compiled.machine, binding.texts, binding.trie, binding.inner), state
+
+
+def _digest(schema: Any, text: bytes) -> bytes | None:
+    walker, state = _walker_inside(schema, text)
+    outline = outline_of(walker._packed.current(), state.row)
+    return None if outline is None else outline.digest
+
+
+def test_strings_of_different_schemas_and_bounds_share_an_outline() -> None:
+    bounded = _digest({"type": "string", "maxLength": 7}, b'"a')
+    assert bounded is not None
+    assert _digest({"type": "string", "minLength": 2, "maxLength": 90}, b'"xyz') == bounded
+    inside = {"type": "object", "properties": {"b": {"type": "string", "maxLength": 8}}}
+    assert _digest(inside, b'{"b":"c') == bounded
+
+
+def test_rows_that_differ_have_different_outlines() -> None:
+    plain = _digest({"type": "string"}, b'"a')
+    assert plain is not None
+    for schema, text in (
+        ({"type": "string", "maxLength": 7}, b'"a'),  # counts
+        ({"type": "string"}, b'"\\'),  # is inside of an escape: few bytes
+        ({"type": "string", "pattern": "^[a-zA-Z0-9_]+$"}, b'"a'),  # lacks bytes
+        ({"type": "string", "pattern": "a$"}, b'"a'),  # may end here only
+    ):
+        assert _digest(schema, text) != plain
+
+
+def test_a_number_has_no_outline() -> None:
+    assert _digest({"type": "integer"}, b"1") is None
+
+
+_TWO_LETTERS = {"propertyNames": {"pattern": "^[ab]{2}$"}}
+_ANY_NAMES = {"additionalProperties": {"type": "integer"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "certain"),
+    [
+        (_TWO_LETTERS, b'{"', True),
+        (_TWO_LETTERS, b'{"aa":1,"ab":1,"ba":1,"', True),
+        (_TWO_LETTERS, b'{"aa":1,"ab":1,"', False),  # no name is left behind "a"
+        (_ANY_NAMES, b'{"a":1,"ab":2', True),
+        (_ANY_NAMES, b'{"b":1,"":2', False),  # there are tokens that write an empty name again
+    ],
+)
+def test_a_walk_is_certain_where_names_cannot_run_out_or_stand_twice(
+    schema: Any, text: bytes, certain: bool
+) -> None:
+    walker, state = _walker_inside(schema, text)
+    assert (len(walker.walk(state).uncertain) == 0) == certain
+
+
+def test_a_name_that_leaves_the_free_ones_keeps_its_text_in_the_state() -> None:
+    schema = {
+        "properties": {"c": False},
+        "patternProperties": {"^a": {}},
+        "additionalProperties": False,
+    }
+    walker, state = _walker_inside(schema, b'{"')
+    for token, text in enumerate(_VOCABULARY.token_bytes):
+        if text is not None:
+            assert walker.advance(state, token) == walker.machine.advance(state, text)
+
+
+def test_near_its_bound_a_string_allows_only_tokens_that_fit() -> None:
+    compiled = _compiled({"type": "string", "maxLength": 9}, _FREE)
+    nine = next(t for t, text in enumerate(_VOCABULARY.token_bytes) if text == b"abcabcabc")
+    for written in range(11):
+        state = compiled.machine.advance(compiled.machine.start, b'"' + b"x" * written)
+        if written > 9:
+            assert state is None
+            continue
+        assert state is not None
+        mask = compiled.mask(compiled.position(state))
+        assert (nine in tokens_of(mask)) == (written == 0)
