@@ -33,11 +33,15 @@ from guided.errors import (
 from guided.spec import (
     FinishReason,
     Forcing,
+    FormatMode,
     GenerationRequest,
     GenerationResult,
+    JsonOptions,
     JsonSchema,
+    KeyOrder,
     Message,
     Sampling,
+    Spelling,
     Usage,
 )
 
@@ -52,6 +56,7 @@ if TYPE_CHECKING:
         wait_until_serving,
     )
     from guided.constraint.check import SchemaReport, check
+    from guided.response_types import UnenforcedValidator
 
 __all__ = [
     "Answer",
@@ -63,12 +68,15 @@ __all__ = [
     "DeadlineExceededError",
     "FinishReason",
     "Forcing",
+    "FormatMode",
     "GenerationRequest",
     "GenerationResult",
     "GuidedError",
     "InternalServiceError",
     "InvalidConstraintError",
+    "JsonOptions",
     "JsonSchema",
+    "KeyOrder",
     "LimitExceededError",
     "Message",
     "ModelError",
@@ -81,7 +89,9 @@ __all__ = [
     "SchemaReport",
     "ServiceError",
     "ServiceUnavailableError",
+    "Spelling",
     "TokenRejectedError",
+    "UnenforcedValidator",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
     "Usage",
@@ -103,6 +113,7 @@ _LOADED_WHEN_NAMED = {
         "guided.client",
     ),
     **dict.fromkeys(("SchemaReport", "check"), "guided.constraint.check"),
+    "UnenforcedValidator": "guided.response_types",
 }
 
 

@@ -3,27 +3,137 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NewType, TypeAlias
+from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
 
-from guided.errors import RequestError
+from guided.errors import InvalidConstraintError, RequestError
 
 __all__ = [
+    "FREE_WHITESPACE",
     "Constraint",
     "FinishReason",
     "Forcing",
+    "FormatMode",
     "GenerationRequest",
     "GenerationResult",
+    "JsonOptions",
     "JsonSchema",
+    "KeyOrder",
     "Message",
     "Sampling",
+    "Spelling",
     "TokenId",
     "Usage",
 ]
 
+FREE_WHITESPACE = 32
+"""What ``whitespace="free"`` stands for: a line break and an indentation of up to 31."""
+
+Word = TypeVar("Word", bound=StrEnum)
+
 TokenId = NewType("TokenId", int)
 """Number of a token in a vocabulary, which is also its column in the logits."""
+
+
+class KeyOrder(StrEnum):
+    """In which order the members of an object are written."""
+
+    SCHEMA = "schema"
+    """Named members in the order in which the schema first names them, then the others."""
+    ANY = "any"
+
+
+class FormatMode(StrEnum):
+    """What ``format`` means."""
+
+    ASSERT = "assert"
+    """A string has to be of the format."""
+    ANNOTATE = "annotate"
+    """A note to people."""
+
+
+class Spelling(StrEnum):
+    """How scalars are spelled."""
+
+    CANONICAL = "canonical"
+    """Numbers without exponent and without needless zeros, strings without needless escapes."""
+    ANY = "any"
+    """Whatever JSON allows; names, and strings under a pattern, format or list, stay canonical."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonOptions:
+    """How JSON is written where its schema leaves that open.
+
+    Enumerated values may be given as plain words, e.g. ``JsonOptions(key_order="any")``. The bounds
+    keep a model from writing digits, letters or spaces without end; ``None`` lifts them.
+    """
+
+    whitespace: int | None = 0
+    """White space characters at most between two tokens of JSON.
+
+    ``"compact"`` is 0, ``"free"`` is ``FREE_WHITESPACE``.
+    """
+    key_order: KeyOrder = KeyOrder.SCHEMA
+    format: FormatMode = FormatMode.ASSERT
+    spelling: Spelling = Spelling.CANONICAL
+    max_string_length: int | None = 10_000
+    """Code points of a string whose schema sets no bound."""
+    max_number_digits: int | None = 20
+    """Digits on either side of the point, of a number whose schema sets no bound there."""
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(
+            self,
+            whitespace: int | Literal["compact", "free"] | None = 0,
+            key_order: KeyOrder | Literal["schema", "any"] = KeyOrder.SCHEMA,
+            format: FormatMode | Literal["assert", "annotate"] = FormatMode.ASSERT,
+            spelling: Spelling | Literal["canonical", "any"] = Spelling.CANONICAL,
+            max_string_length: int | None = 10_000,
+            max_number_digits: int | None = 20,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        # The only way to set what is derived in a frozen value.
+        object.__setattr__(self, "whitespace", _whitespace(self.whitespace))
+        object.__setattr__(self, "key_order", _word(KeyOrder, self.key_order, "key_order"))
+        object.__setattr__(self, "format", _word(FormatMode, self.format, "format"))
+        object.__setattr__(self, "spelling", _word(Spelling, self.spelling, "spelling"))
+        _check_bound(self.whitespace, 0, "whitespace", '"compact", "free", an integer or None')
+        _check_bound(self.max_string_length, 1, "max_string_length", "an integer or None")
+        _check_bound(self.max_number_digits, 1, "max_number_digits", "an integer or None")
+
+
+def _whitespace(value: object) -> object:
+    if isinstance(value, str):
+        return {"compact": 0, "free": FREE_WHITESPACE}.get(value, value)
+    return value
+
+
+def _word(kind: type[Word], value: object, name: str) -> Word:
+    try:
+        return kind(cast("str", value))
+    except ValueError as error:
+        known = ", ".join(repr(word.value) for word in kind)
+        raise RequestError(
+            f"{name} {value!r} is none of {known}", field=f"json_options.{name}"
+        ) from error
+
+
+def _check_bound(value: object, least: int, name: str, described: str) -> None:
+    if value is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise RequestError(
+            f"{name} {value!r} is not an integer",
+            field=f"json_options.{name}",
+            hint=f"pass {described}",
+        )
+    if value < least:
+        raise RequestError(f"{name} {value!r} is below {least}", field=f"json_options.{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +141,25 @@ class JsonSchema:
     """A JSON Schema as text, so that the order of its properties is the caller's."""
 
     text: str
+    options: JsonOptions = field(default_factory=JsonOptions)
+    documents: tuple[tuple[str, str], ...] = ()
+    """Other schemas that it may refer to: the URI and the text of each, ordered by URI.
+
+    Nothing is ever fetched.
+    """
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.documents))
+        for (uri, _), (following, _) in itertools.pairwise(ordered):
+            if uri == following:
+                raise InvalidConstraintError(f"two documents are given for the URI {uri!r}")
+        # The order in which they are given says nothing, and must not part equal constraints.
+        object.__setattr__(self, "documents", ordered)
 
     def digest(self) -> str:
         """Key under which the compiled form is cached."""
-        return "json_schema:" + hashlib.sha256(self.text.encode(errors="surrogatepass")).hexdigest()
+        parts = repr((self.text, self.options, self.documents))
+        return "json_schema:" + hashlib.sha256(parts.encode(errors="surrogatepass")).hexdigest()
 
 
 Constraint: TypeAlias = JsonSchema | None

@@ -10,6 +10,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import Constraint, Forcing, GenerationRequest, JsonSchema, Message, Sampling
 from guided.v1 import generation_pb2 as pb
+from guided_service.decode_options import decode_json_options
 
 __all__ = ["DEFAULT_MAX_TOKENS", "FORCING", "decode_request"]
 
@@ -50,7 +51,12 @@ def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
         raise InvalidConstraintError(
             "the constraint says nothing", hint="set json_schema, or leave the constraint out"
         )
-    return JsonSchema(message.constraint.json_schema)
+    constraint = message.constraint
+    return JsonSchema(
+        constraint.json_schema,
+        decode_json_options(constraint.json_options),
+        tuple((document.uri, document.text) for document in constraint.documents),
+    )
 
 
 def _decode_sampling(message: pb.Sampling) -> Sampling:

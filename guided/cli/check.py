@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,22 +9,61 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from guided.cli.schema_file import read_schema_file
-from guided.constraint.check import check as check_schema
+from guided.cli.json_flags import (
+    DocumentFlag,
+    FormatFlag,
+    KeyOrderFlag,
+    NumberDigitsFlag,
+    SpellingFlag,
+    StringLengthFlag,
+    WhitespaceFlag,
+    read_documents,
+    read_json_options,
+)
+from guided.cli.subject import read_subject
+from guided.spec import FormatMode, JsonOptions, KeyOrder, Spelling
 
 __all__ = ["check"]
 
+_DEFAULT = JsonOptions()
+
 
 def check(
-    schema: Annotated[
-        Path, typer.Option(help="File with a JSON Schema.", exists=True, dir_okay=False)
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|MODULE:NAME",
+            help="File with a JSON Schema, or a Python type such as a pydantic model.",
+        ),
     ],
+    whitespace: WhitespaceFlag = str(_DEFAULT.whitespace),
+    key_order: KeyOrderFlag = KeyOrder.SCHEMA,
+    format_mode: FormatFlag = FormatMode.ASSERT,
+    spelling: SpellingFlag = Spelling.CANONICAL,
+    max_string_length: StringLengthFlag = str(_DEFAULT.max_string_length),
+    max_number_digits: NumberDigitsFlag = str(_DEFAULT.max_number_digits),
+    document: DocumentFlag = None,
 ) -> None:
     """Tell what an answer would be held to, keyword by keyword; status 1 if it cannot be."""
-    report = check_schema(read_schema_file(schema))
+    # Loaded here, so that the other commands need not wait for it.
+    from guided.constraint.check import check as check_constraint
+
+    report = check_constraint(
+        read_subject(subject),
+        json_options=read_json_options(
+            whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
+        ),
+        documents=read_documents(document),
+    )
+    console = Console(soft_wrap=True)
     table = Table("keyword", "verdict", "note")
     for verdict in report.verdicts:
         table.add_row(Text(verdict.pointer), verdict.enforcement.value, Text(verdict.note))
-    console = Console(soft_wrap=True)
     console.print(table)
+    if report.unenforced_validators:
+        code = Table("code that may still refuse an answer", "at", "kind")
+        for validator in report.unenforced_validators:
+            place = validator.place or "the whole answer"
+            code.add_row(Text(validator.name), Text(place), Text(validator.kind))
+        console.print(code)
     console.print("shortest answer:", report.shortest_answer, markup=False, highlight=False)

@@ -9,10 +9,23 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from guided.cli.json_flags import (
+    DocumentFlag,
+    FormatFlag,
+    KeyOrderFlag,
+    NumberDigitsFlag,
+    SpellingFlag,
+    StringLengthFlag,
+    WhitespaceFlag,
+    read_documents,
+    read_json_options,
+)
 from guided.cli.schema_file import read_schema_file
-from guided.spec import Forcing
+from guided.spec import Forcing, FormatMode, JsonOptions, KeyOrder, Spelling
 
 __all__ = ["generate"]
+
+_DEFAULT = JsonOptions()
 
 
 def generate(
@@ -33,6 +46,13 @@ def generate(
         Forcing, typer.Option(help="Which tokens are taken without asking the model.")
     ] = Forcing.CANONICAL,
     show_schema: Annotated[bool, typer.Option(help="Tell the model the schema.")] = False,
+    whitespace: WhitespaceFlag = str(_DEFAULT.whitespace),
+    key_order: KeyOrderFlag = KeyOrder.SCHEMA,
+    format_mode: FormatFlag = FormatMode.ASSERT,
+    spelling: SpellingFlag = Spelling.CANONICAL,
+    max_string_length: StringLengthFlag = str(_DEFAULT.max_string_length),
+    max_number_digits: NumberDigitsFlag = str(_DEFAULT.max_number_digits),
+    document: DocumentFlag = None,
 ) -> None:
     """Make one answer: its text goes to standard output, what it cost to standard error."""
     from guided.client import Client
@@ -48,6 +68,10 @@ def generate(
             seed=seed,
             forcing=forcing,
             show_schema=show_schema,
+            json_options=read_json_options(
+                whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
+            ),
+            documents=read_documents(document),
         )
         answer = ask() if schema is None else ask(schema=read_schema_file(schema))
     typer.echo(answer.text)

@@ -5,15 +5,47 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from guided.errors import LimitExceededError, RequestError
-from guided.spec import Forcing, GenerationRequest, Message, Sampling
+from guided.spec import (
+    Forcing,
+    FormatMode,
+    GenerationRequest,
+    JsonOptions,
+    JsonSchema,
+    KeyOrder,
+    Message,
+    Sampling,
+    Spelling,
+)
 from guided.v1 import generation_pb2 as pb
 
-__all__ = ["FORCING", "encode_batch", "encode_request"]
+__all__ = [
+    "FORCING",
+    "FORMAT_MODES",
+    "KEY_ORDERS",
+    "SPELLINGS",
+    "encode_batch",
+    "encode_request",
+]
 
 FORCING: Mapping[Forcing, pb.Forcing.ValueType] = {
     Forcing.OFF: pb.FORCING_OFF,
     Forcing.STRICT: pb.FORCING_STRICT,
     Forcing.CANONICAL: pb.FORCING_CANONICAL,
+}
+
+KEY_ORDERS: Mapping[KeyOrder, pb.KeyOrder.ValueType] = {
+    KeyOrder.SCHEMA: pb.KEY_ORDER_SCHEMA,
+    KeyOrder.ANY: pb.KEY_ORDER_ANY,
+}
+
+FORMAT_MODES: Mapping[FormatMode, pb.FormatMode.ValueType] = {
+    FormatMode.ASSERT: pb.FORMAT_MODE_ASSERT,
+    FormatMode.ANNOTATE: pb.FORMAT_MODE_ANNOTATE,
+}
+
+SPELLINGS: Mapping[Spelling, pb.Spelling.ValueType] = {
+    Spelling.CANONICAL: pb.SPELLING_CANONICAL,
+    Spelling.ANY: pb.SPELLING_ANY,
 }
 
 _LARGEST_INT32 = 2**31 - 1
@@ -32,13 +64,42 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
     else:
         message.messages.messages.extend(_encode_turn(turn) for turn in request.prompt)
     if request.constraint is not None:
-        message.constraint.json_schema = _utf8(request.constraint.text, "constraint")
+        message.constraint.CopyFrom(_encode_constraint(request.constraint))
     return message
 
 
 def encode_batch(requests: Iterable[GenerationRequest]) -> pb.GenerateBatchRequest:
     """The message of many requests."""
     return pb.GenerateBatchRequest(requests=[encode_request(request) for request in requests])
+
+
+def _encode_constraint(constraint: JsonSchema) -> pb.Constraint:
+    is_default = constraint.options == JsonOptions()
+    return pb.Constraint(
+        json_schema=_utf8(constraint.text, "constraint"),
+        # Left out where it says nothing, so that a server that does not know it need not refuse it.
+        json_options=None if is_default else _encode_json_options(constraint.options),
+        documents=[
+            pb.SchemaDocument(uri=_utf8(uri, "documents"), text=_utf8(text, "documents"))
+            for uri, text in constraint.documents
+        ],
+    )
+
+
+def _encode_json_options(options: JsonOptions) -> pb.JsonOptions:
+    return pb.JsonOptions(
+        whitespace=_bound(options.whitespace, "whitespace"),
+        key_order=KEY_ORDERS[options.key_order],
+        format=FORMAT_MODES[options.format],
+        spelling=SPELLINGS[options.spelling],
+        max_string_length=_bound(options.max_string_length, "max_string_length"),
+        max_number_digits=_bound(options.max_number_digits, "max_number_digits"),
+    )
+
+
+def _bound(value: int | None, name: str) -> pb.Bound:
+    """A bound without a number is one that is lifted."""
+    return pb.Bound(at_most=None if value is None else _int32(value, f"json_options.{name}"))
 
 
 def _encode_turn(turn: Message) -> pb.Message:

@@ -13,9 +13,10 @@ from typing_extensions import TypeVar
 
 from guided.client.answer import Answer
 from guided.client.prompt import Prompt, spoken_prompt
-from guided.client.response_schema import adapter_of, schema_of_adapter, schema_text
 from guided.errors import AnswerValidationError, RequestError
-from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
+from guided.response_types.adapter import adapter_of, schema_of_adapter
+from guided.response_types.given_schema import document_texts, schema_text
+from guided.spec import Forcing, GenerationRequest, JsonOptions, JsonSchema, Sampling
 
 __all__ = ["Options", "Request"]
 
@@ -39,6 +40,10 @@ class Options(TypedDict, total=False):
     """Which tokens are taken without asking the model; canonical."""
     show_schema: bool
     """Tell the model the schema in a system message; only with a conversation."""
+    json_options: JsonOptions
+    """How JSON is written where its schema leaves that open; compact, in the schema's order."""
+    documents: Mapping[str, str | Mapping[str, object]]
+    """Other schemas that the schema may refer to, by URI; nothing is ever fetched."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,8 @@ class Request(Generic[T]):
     seed: int | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
+    json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
+    documents: Mapping[str, str | Mapping[str, object]] = field(default_factory=dict, kw_only=True)
     specification: GenerationRequest = field(init=False, repr=False, compare=False)
     """The request as the engine knows it."""
     _adapter: TypeAdapter[T] | None = field(init=False, repr=False, compare=False)
@@ -82,7 +89,7 @@ class Request(Generic[T]):
             text = schema_of_adapter(adapter)
         specification = GenerationRequest(
             prompt=spoken_prompt(self.prompt),
-            constraint=None if text is None else JsonSchema(text),
+            constraint=self._constraint(text),
             max_tokens=self.max_tokens,
             sampling=Sampling(self.temperature, self.top_k, self.top_p, self.seed),
             forcing=_forcing(self.forcing),
@@ -91,6 +98,18 @@ class Request(Generic[T]):
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
+
+    def _constraint(self, text: str | None) -> JsonSchema | None:
+        documents = document_texts(self.documents)
+        if text is not None:
+            return JsonSchema(text, self.json_options, documents)
+        for name, is_default in (
+            ("json_options", self.json_options == JsonOptions()),
+            ("documents", not documents),
+        ):
+            if not is_default:
+                raise RequestError(f"{name} needs a response_model or a schema", field=name)
+        return None
 
     def _check_kinds(self) -> None:
         for name, (kind, described, is_optional) in _KINDS.items():
@@ -130,6 +149,8 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
     "top_p": (Real, "a number", True),
     "seed": (Integral, "an integer", True),
     "show_schema": (bool, "True or False", False),
+    "json_options": (JsonOptions, "a guided.JsonOptions", False),
+    "documents": (Mapping, "a mapping of URIs to schemas", False),
 }
 """Of each option the type, its name in messages, and whether ``None`` is a value."""
 

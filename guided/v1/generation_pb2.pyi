@@ -21,6 +21,78 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _KeyOrder:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _KeyOrderEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_KeyOrder.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    KEY_ORDER_UNSPECIFIED: _KeyOrder.ValueType  # 0
+    """The server's choice, which is that of the schema."""
+    KEY_ORDER_SCHEMA: _KeyOrder.ValueType  # 1
+    """Named members in the order in which the schema first names them, then the others."""
+    KEY_ORDER_ANY: _KeyOrder.ValueType  # 2
+    """Any order."""
+
+class KeyOrder(_KeyOrder, metaclass=_KeyOrderEnumTypeWrapper):
+    """In which order the members of an object are written."""
+
+KEY_ORDER_UNSPECIFIED: KeyOrder.ValueType  # 0
+"""The server's choice, which is that of the schema."""
+KEY_ORDER_SCHEMA: KeyOrder.ValueType  # 1
+"""Named members in the order in which the schema first names them, then the others."""
+KEY_ORDER_ANY: KeyOrder.ValueType  # 2
+"""Any order."""
+Global___KeyOrder: _TypeAlias = KeyOrder  # noqa: Y015
+
+class _FormatMode:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _FormatModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FormatMode.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    FORMAT_MODE_UNSPECIFIED: _FormatMode.ValueType  # 0
+    """The server's choice, which is an assertion."""
+    FORMAT_MODE_ASSERT: _FormatMode.ValueType  # 1
+    """A string has to be of the format."""
+    FORMAT_MODE_ANNOTATE: _FormatMode.ValueType  # 2
+    """A note to people."""
+
+class FormatMode(_FormatMode, metaclass=_FormatModeEnumTypeWrapper):
+    """What "format" means."""
+
+FORMAT_MODE_UNSPECIFIED: FormatMode.ValueType  # 0
+"""The server's choice, which is an assertion."""
+FORMAT_MODE_ASSERT: FormatMode.ValueType  # 1
+"""A string has to be of the format."""
+FORMAT_MODE_ANNOTATE: FormatMode.ValueType  # 2
+"""A note to people."""
+Global___FormatMode: _TypeAlias = FormatMode  # noqa: Y015
+
+class _Spelling:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _SpellingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Spelling.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    SPELLING_UNSPECIFIED: _Spelling.ValueType  # 0
+    """The server's choice, which is canonical."""
+    SPELLING_CANONICAL: _Spelling.ValueType  # 1
+    """Numbers without exponent and without needless zeros, strings without needless escapes."""
+    SPELLING_ANY: _Spelling.ValueType  # 2
+    """Whatever JSON allows; names, and strings under a pattern, format or list, stay canonical."""
+
+class Spelling(_Spelling, metaclass=_SpellingEnumTypeWrapper):
+    """How scalars are spelled."""
+
+SPELLING_UNSPECIFIED: Spelling.ValueType  # 0
+"""The server's choice, which is canonical."""
+SPELLING_CANONICAL: Spelling.ValueType  # 1
+"""Numbers without exponent and without needless zeros, strings without needless escapes."""
+SPELLING_ANY: Spelling.ValueType  # 2
+"""Whatever JSON allows; names, and strings under a pattern, format or list, stay canonical."""
+Global___Spelling: _TypeAlias = Spelling  # noqa: Y015
+
 class _Forcing:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -295,24 +367,138 @@ class Constraint(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     JSON_SCHEMA_FIELD_NUMBER: _builtins.int
+    JSON_OPTIONS_FIELD_NUMBER: _builtins.int
+    DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
     """A JSON Schema as text: the order of its properties is the order of the answer's keys,
     and a parsed form would lose it.
     """
+    @_builtins.property
+    def json_options(self) -> Global___JsonOptions:
+        """How the JSON is written where its schema leaves that open; only with json_schema.
+        Absent: compact, and all else as for the fields of an empty message.
+        """
+
+    @_builtins.property
+    def documents(self) -> _containers.RepeatedCompositeFieldContainer[Global___SchemaDocument]:
+        """Other schemas that json_schema may refer to, each URI once. Nothing is ever fetched."""
+
     def __init__(
         self,
         *,
         json_schema: _builtins.str = ...,
+        json_options: Global___JsonOptions | None = ...,
+        documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["json_schema", b"json_schema", "kind", b"kind"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["json_schema", b"json_schema", "kind", b"kind"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Constraint: _TypeAlias = Constraint  # noqa: Y015
+
+@_typing.final
+class JsonOptions(_message.Message):
+    """How JSON is written where its schema leaves that open."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WHITESPACE_FIELD_NUMBER: _builtins.int
+    KEY_ORDER_FIELD_NUMBER: _builtins.int
+    FORMAT_FIELD_NUMBER: _builtins.int
+    SPELLING_FIELD_NUMBER: _builtins.int
+    MAX_STRING_LENGTH_FIELD_NUMBER: _builtins.int
+    MAX_NUMBER_DIGITS_FIELD_NUMBER: _builtins.int
+    key_order: Global___KeyOrder.ValueType
+    """In which order the members of an object are written. Unspecified: that of the schema."""
+    format: Global___FormatMode.ValueType
+    """What "format" means. Unspecified: an assertion."""
+    spelling: Global___Spelling.ValueType
+    """How scalars are spelled. Unspecified: canonical."""
+    @_builtins.property
+    def whitespace(self) -> Global___Bound:
+        """White space characters between two tokens of JSON; not negative. Absent: 0, which is compact."""
+
+    @_builtins.property
+    def max_string_length(self) -> Global___Bound:
+        """Code points of a string whose schema sets no bound; at least 1. Absent: 10000."""
+
+    @_builtins.property
+    def max_number_digits(self) -> Global___Bound:
+        """Digits on either side of the point of a number whose schema sets no bound there; at least 1.
+        Absent: 20.
+        """
+
+    def __init__(
+        self,
+        *,
+        whitespace: Global___Bound | None = ...,
+        key_order: Global___KeyOrder.ValueType = ...,
+        format: Global___FormatMode.ValueType = ...,
+        spelling: Global___Spelling.ValueType = ...,
+        max_string_length: Global___Bound | None = ...,
+        max_number_digits: Global___Bound | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "whitespace", b"whitespace"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "key_order", b"key_order", "max_number_digits", b"max_number_digits", "max_string_length", b"max_string_length", "spelling", b"spelling", "whitespace", b"whitespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___JsonOptions: _TypeAlias = JsonOptions  # noqa: Y015
+
+@_typing.final
+class Bound(_message.Message):
+    """A bound, or that there is none."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AT_MOST_FIELD_NUMBER: _builtins.int
+    at_most: _builtins.int
+    """The greatest number allowed. Absent: any number, unlike an absent Bound."""
+    def __init__(
+        self,
+        *,
+        at_most: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_at_most", b"_at_most", "at_most", b"at_most"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_at_most", b"_at_most", "at_most", b"at_most"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__at_most: _TypeAlias = _typing.Literal["at_most"]  # noqa: Y015
+    _WhichOneofArgType__at_most: _TypeAlias = _typing.Literal["_at_most", b"_at_most"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__at_most) -> _WhichOneofReturnType__at_most | None: ...
+
+Global___Bound: _TypeAlias = Bound  # noqa: Y015
+
+@_typing.final
+class SchemaDocument(_message.Message):
+    """A schema that another one may refer to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    URI_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    uri: _builtins.str
+    """The absolute URI under which it is referred to."""
+    text: _builtins.str
+    """The schema as text."""
+    def __init__(
+        self,
+        *,
+        uri: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text", "uri", b"uri"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SchemaDocument: _TypeAlias = SchemaDocument  # noqa: Y015
 
 @_typing.final
 class Sampling(_message.Message):

@@ -42,10 +42,25 @@ def test_a_schema_that_is_refused_ends_with_its_error(
     server: ServerProcess, tmp_path: Path
 ) -> None:
     schema = tmp_path / "schema.json"
-    schema.write_text('{"if": {}}')
+    schema.write_text('{"items": {"type": "strin"}}')
     done = _generate("--prompt", "Hi", "--schema", str(schema), "--address", server.address)
     assert done.returncode == 1
-    assert "error: at /if: the keyword 'if' cannot be enforced yet" in done.stderr
+    assert "error: at /items/type: " in done.stderr
+
+
+def test_options_and_documents_reach_the_compiler(server: ServerProcess, tmp_path: Path) -> None:
+    schema, other = tmp_path / "schema.json", tmp_path / "other.json"
+    schema.write_text('{"$ref": "urn:example:other"}')
+    # No date is so short: satisfiable only as long as the format is a note.
+    other.write_text('{"type": "string", "format": "date", "maxLength": 3}')
+    asked = ("--prompt", "Hi", "--schema", str(schema), "--address", server.address)
+    document = ("--document", f"urn:example:other={other}")
+    done = _generate(*asked, *document, "--format", "annotate")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)) <= 3
+    done = _generate(*asked, *document)
+    assert done.returncode == 1
+    assert "no document satisfies the schema" in done.stderr
 
 
 def test_a_server_that_is_not_there_is_named_with_the_way_out() -> None:

@@ -12,11 +12,15 @@ from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
     FinishReason,
     Forcing,
+    FormatMode,
     GenerationRequest,
     GenerationResult,
+    JsonOptions,
     JsonSchema,
+    KeyOrder,
     Message,
     Sampling,
+    Spelling,
     TokenId,
     Usage,
 )
@@ -42,7 +46,18 @@ samplings = st.builds(
 )
 messages = st.builds(Message, st.sampled_from(["system", "user", "assistant"]), text)
 conversations = st.lists(messages, min_size=1, max_size=3).map(tuple)
-constraints = st.builds(JsonSchema, text)
+bounds = st.none() | st.integers(1, 2**31 - 1)
+json_options = st.builds(
+    JsonOptions,
+    whitespace=bounds | st.just(0),
+    key_order=st.sampled_from(KeyOrder),
+    format=st.sampled_from(FormatMode),
+    spelling=st.sampled_from(Spelling),
+    max_string_length=bounds,
+    max_number_digits=bounds,
+)
+documents = st.dictionaries(text, text, max_size=3).map(lambda named: tuple(named.items()))
+constraints = st.builds(JsonSchema, text, json_options | st.just(JsonOptions()), documents)
 requests = st.builds(
     GenerationRequest,
     prompt=conversations | text.filter(bool),
@@ -91,6 +106,35 @@ def test_what_a_message_leaves_out_has_its_documented_default() -> None:
     assert decode_request(pb.GenerateRequest(text="x")) == GenerationRequest("x")
 
 
+def test_a_constraint_of_a_client_that_knows_no_options_has_the_defaults() -> None:
+    message = pb.GenerateRequest(text="x", constraint=pb.Constraint(json_schema="{}"))
+    assert decode_request(message).constraint == JsonSchema("{}")
+
+
+def test_an_empty_message_of_options_has_the_defaults_of_python() -> None:
+    constraint = pb.Constraint(json_schema="{}", json_options=pb.JsonOptions())
+    decoded = decode_request(pb.GenerateRequest(text="x", constraint=constraint))
+    assert decoded.constraint == JsonSchema("{}", JsonOptions())
+
+
+def test_default_options_are_not_sent_so_that_older_servers_take_the_request() -> None:
+    request = GenerationRequest("x", JsonSchema("{}", JsonOptions(whitespace="compact")))
+    assert encode_request(request).constraint == pb.Constraint(json_schema="{}")
+
+
+def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
+    lifted = pb.JsonOptions(whitespace=pb.Bound(), max_number_digits=pb.Bound(at_most=7))
+    constraint = pb.Constraint(json_schema="{}", json_options=lifted)
+    decoded = decode_request(pb.GenerateRequest(text="x", constraint=constraint)).constraint
+    assert decoded == JsonSchema("{}", JsonOptions(whitespace=None, max_number_digits=7))
+
+
+def with_options(options: pb.JsonOptions, *uris: str) -> pb.GenerateRequest:
+    documents = [pb.SchemaDocument(uri=uri, text="{}") for uri in uris]
+    constraint = pb.Constraint(json_schema="{}", json_options=options, documents=documents)
+    return pb.GenerateRequest(text="x", constraint=constraint)
+
+
 def newer_request() -> pb.GenerateRequest:
     """A request with a field 15 that no version has yet, inside its constraint."""
     return pb.GenerateRequest.FromString(b"\x0a\x01x" + b"\x1a\x04" + b"\x0a\x00" + b"\x78\x01")
@@ -117,6 +161,26 @@ def newer_request() -> pb.GenerateRequest:
             RequestError,
             "forcing 9 is none of FORCING_UNSPECIFIED, FORCING_OFF, FORCING_STRICT, "
             "FORCING_CANONICAL",
+        ),
+        (
+            with_options(pb.JsonOptions(whitespace=pb.Bound(at_most=-1))),
+            RequestError,
+            "whitespace -1 is below 0",
+        ),
+        (
+            with_options(pb.JsonOptions(max_string_length=pb.Bound(at_most=0))),
+            RequestError,
+            "max_string_length 0 is below 1",
+        ),
+        (
+            with_options(pb.JsonOptions(key_order=9)),  # type: ignore[arg-type]
+            RequestError,
+            "key_order 9 is none of KEY_ORDER_UNSPECIFIED, KEY_ORDER_SCHEMA, KEY_ORDER_ANY",
+        ),
+        (
+            with_options(pb.JsonOptions(), "urn:a", "urn:a"),
+            InvalidConstraintError,
+            "two documents are given for the URI 'urn:a'",
         ),
         (
             newer_request(),

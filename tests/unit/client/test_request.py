@@ -18,7 +18,7 @@ from guided.errors import (
     LimitExceededError,
     RequestError,
 )
-from guided.spec import FinishReason, Forcing, JsonSchema, Message, Sampling, Usage
+from guided.spec import FinishReason, Forcing, JsonOptions, JsonSchema, Message, Sampling, Usage
 
 
 class Person(BaseModel):
@@ -135,6 +135,37 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
             "schema",
             "schema is <class 'int'>, which is not a JSON Schema; pass a type as response_model",
         ),
+        (
+            {"json_options": {"whitespace": 1}, "schema": "{}"},
+            "json_options",
+            "json_options {'whitespace': 1} is not a guided.JsonOptions; pass a guided.JsonOptions",
+        ),
+        (
+            {"json_options": JsonOptions(whitespace=1)},
+            "json_options",
+            "json_options needs a response_model or a schema",
+        ),
+        (
+            {"documents": {"urn:a": {}}},
+            "documents",
+            "documents needs a response_model or a schema",
+        ),
+        (
+            {"documents": ["urn:a"], "schema": "{}"},
+            "documents",
+            "documents ['urn:a'] is not a mapping of URIs to schemas; "
+            "pass a mapping of URIs to schemas",
+        ),
+        (
+            {"documents": {1: "{}"}, "schema": "{}"},
+            "documents",
+            "the document key 1 is not a URI; pass a string",
+        ),
+        (
+            {"documents": {"urn:a": int}, "schema": "{}"},
+            "documents",
+            "documents is <class 'int'>, which is not a JSON Schema; pass text or a dict",
+        ),
     ],
 )
 def test_a_value_of_the_wrong_type_is_refused_by_the_name_of_its_field(
@@ -168,6 +199,15 @@ def test_the_schema_of_a_model_keeps_the_order_of_its_fields() -> None:
 def test_a_schema_as_text_is_not_touched() -> None:
     text = '{ "type":"integer" }'
     assert Request("x", schema=text).specification.constraint == JsonSchema(text)
+
+
+def test_json_options_and_documents_reach_the_constraint() -> None:
+    options = JsonOptions("free", key_order="any")
+    documents: dict[str, str | dict[str, object]] = {"urn:b": {"type": "integer"}, "urn:a": "true"}
+    request = Request("x", schema="{}", json_options=options, documents=documents)
+    assert request.specification.constraint == JsonSchema(
+        "{}", options, (("urn:a", "true"), ("urn:b", '{"type": "integer"}'))
+    )
 
 
 def test_options_reach_the_specification() -> None:

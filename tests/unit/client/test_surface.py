@@ -7,15 +7,16 @@ import inspect
 import subprocess
 import sys
 import typing
+from typing import Any
 
 import pytest
 
 import guided.client
 from guided.client import AsyncClient, Client
 from guided.client.decode import FINISH_REASONS
-from guided.client.encode import FORCING
+from guided.client.encode import FORCING, FORMAT_MODES, KEY_ORDERS, SPELLINGS
 from guided.client.request import Options, Request
-from guided.spec import FinishReason, Forcing
+from guided.spec import FinishReason, Forcing, FormatMode, KeyOrder, Spelling
 from guided.v1 import generation_pb2 as pb
 
 
@@ -74,6 +75,21 @@ def test_every_forcing_and_finish_reason_has_its_number() -> None:
     assert sorted(FORCING.values()) == sorted(pb.Forcing.values())[1:]
     assert set(FINISH_REASONS.values()) == set(FinishReason)
     assert sorted(FINISH_REASONS) == sorted(pb.FinishReason.values())[1:]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words", "enumeration"),
+    [
+        (KEY_ORDERS, KeyOrder, pb.KeyOrder),
+        (FORMAT_MODES, FormatMode, pb.FormatMode),
+        (SPELLINGS, Spelling, pb.Spelling),
+    ],
+)
+def test_every_word_of_the_json_options_has_its_number(
+    numbers: Any, words: Any, enumeration: Any
+) -> None:
+    assert set(numbers) == set(words)
+    assert sorted(numbers.values()) == sorted(enumeration.values())[1:]
 
 
 def test_errors_and_specification_load_no_transport() -> None:

@@ -1,0 +1,65 @@
+"""From a Python type to pydantic's adapter of it, and to the schema of its answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, TypeVar, get_origin
+
+from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
+
+from guided.errors import RequestError
+from guided.response_types.answer_schema import AnswerSchema
+
+__all__ = ["adapter_of", "is_response_type", "schema_of_adapter"]
+
+T = TypeVar("T")
+
+
+def is_response_type(subject: object) -> bool:
+    """Whether this is a type or an adapter, not what pydantic would take for the name of one."""
+    return (
+        isinstance(subject, type | TypeAdapter)
+        or get_origin(subject) is not None
+        or type(subject).__module__ in ("typing", "typing_extensions")
+    )
+
+
+def adapter_of(response_model: type[T] | TypeAdapter[T]) -> TypeAdapter[T]:
+    """Pydantic's adapter of a type, or the adapter that was given."""
+    if isinstance(response_model, TypeAdapter):
+        return response_model
+    if not is_response_type(response_model):
+        is_schema = isinstance(response_model, Mapping)
+        raise RequestError(
+            f"response_model {response_model!r} is not a type",
+            field="response_model",
+            hint="pass it as schema="
+            if is_schema
+            else "pass a type, e.g. a pydantic model, or schema=",
+        )
+    try:
+        return TypeAdapter(response_model)
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+        raise _refused(response_model, error) from error
+
+
+def schema_of_adapter(adapter: TypeAdapter[Any]) -> str:
+    """The JSON Schema of an adapter's type as text, properties in the order of the fields.
+
+    Raises ``RequestError`` for a type that no JSON Schema describes.
+    """
+    try:
+        schema = adapter.json_schema(schema_generator=AnswerSchema)
+    except PydanticUserError as error:
+        raise _refused(adapter, error) from error
+    return json.dumps(schema, ensure_ascii=False, allow_nan=False)
+
+
+def _refused(response_model: object, error: Exception) -> RequestError:
+    reason = str(error).partition("\n")[0]
+    return RequestError(
+        f"{response_model!r} has no JSON Schema: {reason}",
+        field="response_model",
+        hint="use a type that pydantic can describe, or pass schema=",
+    )

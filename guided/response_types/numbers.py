@@ -1,0 +1,167 @@
+"""Floats and decimals that pydantic reads, as JSON Schemas.
+
+Pydantic reads a JSON number with a fraction as a float, so two numbers of many digits may be the
+same to it. Bounds are set such that this never carries a number over them.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+__all__ = ["countable", "decimal_schema", "distinct", "finite", "inclusive"]
+
+_EXACT_DIGITS = sys.float_info.dig
+"""Decimal numbers of so many digits survive the way through a float."""
+_REMAINDER_DIGITS = 27
+_LARGEST = sys.float_info.max
+_FEW = 1e9
+_EXACT_BITS = 50
+_LARGEST_MULTIPLE = 4e6
+
+
+def inclusive(schema: dict[str, Any]) -> dict[str, Any]:
+    """Exclusive bounds of floats as inclusive ones: the next float is the first beyond.
+
+    ``exclusiveMinimum: 0.5`` -> ``minimum: 0.5000000000000001``
+    """
+    below, above = schema.pop("exclusiveMinimum", None), schema.pop("exclusiveMaximum", None)
+    if below is not None:
+        _raise_minimum(schema, math.nextafter(below, math.inf))
+    if above is not None:
+        _lower_maximum(schema, math.nextafter(above, -math.inf))
+    return schema
+
+
+def countable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Multiples that pydantic knows as such: its remainder of floats is exact to about 1e-9."""
+    if "multipleOf" in schema:
+        step = Fraction(schema["multipleOf"])
+        is_exact = step.denominator < 2**_EXACT_BITS and Fraction(str(schema["multipleOf"])) == step
+        most = float(step * 2**_EXACT_BITS) if is_exact else _LARGEST_MULTIPLE
+        _raise_minimum(schema, -most)
+        _lower_maximum(schema, most)
+    return schema
+
+
+def finite(schema: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that no float has to call infinite."""
+    _raise_minimum(schema, -_LARGEST)
+    _lower_maximum(schema, _LARGEST)
+    return schema
+
+
+def distinct(schema: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of so few digits that different ones are different floats."""
+    low, high = schema.get("minimum", -_FEW), schema.get("maximum", _FEW)
+    if "multipleOf" in schema or low > _FEW or high < -_FEW:
+        return schema
+    return {**schema, "multipleOf": 1e-6, "minimum": max(low, -_FEW), "maximum": min(high, _FEW)}
+
+
+def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str, Any]:
+    """Decimals as numbers; ``bounds`` are those of pydantic's core schema.
+
+    Where digits are counted, numbers with a fraction have at most 15 of them, so that a float tells
+    them apart; integers may have more.
+    """
+    places: int | None = bounds.get("decimal_places")
+    digits: int | None = bounds.get("max_digits")
+    step: Decimal | None = bounds.get("multiple_of")
+    if places is None and digits is None and step is None:
+        plain = _bounded({"type": "number"}, bounds)
+        return plain if allow_infinite else finite(plain)
+    if places is None and step is not None:
+        places = _places(step)
+    if places is not None:
+        fractions = [min(places, _EXACT_DIGITS)]
+    else:
+        # As many before the point as are left: 12.345, 1.2345, 0.12345.
+        fractions = list(range(min(digits or 0, _EXACT_DIGITS) + 1))
+    forms = [
+        _counted(fraction, None if digits is None else digits - fraction, step, bounds)
+        for fraction in fractions
+    ]
+    if fractions[0] > 0 and (digits is None or digits > _EXACT_DIGITS):
+        whole = None if digits is None else digits - (places or 0)
+        forms.append(_counted(0, whole, step, bounds))
+    return forms[0] if len(forms) == 1 else {"anyOf": forms}
+
+
+def _counted(
+    fraction: int, whole: int | None, step: Decimal | None, bounds: dict[str, Any]
+) -> dict[str, Any]:
+    """Numbers with so many digits behind the point and before it."""
+    unit = Fraction(1, 10**fraction)
+    multiple = unit if step is None else _common_multiple(unit, Fraction(step))
+    if fraction == 0:
+        schema: dict[str, Any] = {"type": "integer"}
+        if multiple != 1:
+            schema["multipleOf"] = int(multiple)
+        if whole is not None:
+            schema |= {"minimum": 1 - 10**whole, "maximum": 10**whole - 1}
+        if step is not None:
+            # Beyond the precision of decimals there are no remainders.
+            largest = int(step * 10**_REMAINDER_DIGITS)
+            _raise_minimum(schema, -largest)
+            _lower_maximum(schema, largest)
+        return _whole_bounds(schema, bounds)
+    schema = {"type": "number", "multipleOf": float(multiple)}
+    before = _EXACT_DIGITS - fraction if whole is None else min(whole, _EXACT_DIGITS - fraction)
+    most = float(Decimal(10) ** before - Decimal(1).scaleb(-fraction))
+    schema |= {"minimum": -most, "maximum": most}
+    return _bounded(schema, bounds)
+
+
+def _bounded(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
+    up, down = Context(_EXACT_DIGITS, ROUND_CEILING), Context(_EXACT_DIGITS, ROUND_FLOOR)
+    if (low := bounds.get("ge")) is not None:
+        _raise_minimum(schema, float(up.plus(low)))
+    if (low := bounds.get("gt")) is not None:
+        _raise_minimum(schema, _after(low, up.plus(low), math.inf))
+    if (high := bounds.get("le")) is not None:
+        _lower_maximum(schema, float(down.plus(high)))
+    if (high := bounds.get("lt")) is not None:
+        _lower_maximum(schema, _after(high, down.plus(high), -math.inf))
+    return schema
+
+
+def _after(bound: Decimal, rounded: Decimal, direction: float) -> float:
+    """The first float beyond a bound; a rounded bound is beyond it already."""
+    return float(rounded) if rounded != bound else math.nextafter(float(bound), direction)
+
+
+def _whole_bounds(schema: dict[str, Any], bounds: dict[str, Any]) -> dict[str, Any]:
+    if (low := bounds.get("ge")) is not None:
+        _raise_minimum(schema, math.ceil(low))
+    if (low := bounds.get("gt")) is not None:
+        _raise_minimum(schema, math.floor(low) + 1)
+    if (high := bounds.get("le")) is not None:
+        _lower_maximum(schema, math.floor(high))
+    if (high := bounds.get("lt")) is not None:
+        _lower_maximum(schema, math.ceil(high) - 1)
+    return schema
+
+
+def _raise_minimum(schema: dict[str, Any], value: float) -> None:
+    schema["minimum"] = max(value, schema.get("minimum", value))
+
+
+def _lower_maximum(schema: dict[str, Any], value: float) -> None:
+    schema["maximum"] = min(value, schema.get("maximum", value))
+
+
+def _places(number: Decimal) -> int:
+    exponent = number.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _common_multiple(left: Fraction, right: Fraction) -> Fraction:
+    """``lcm(1/100, 1/4)`` -> ``1/4``"""
+    return Fraction(
+        math.lcm(left.numerator * right.denominator, right.numerator * left.denominator),
+        left.denominator * right.denominator,
+    )

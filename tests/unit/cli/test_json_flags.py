@@ -1,0 +1,40 @@
+"""The flags of both commands have the defaults of ``JsonOptions`` and say the same."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from guided.cli.check import check
+from guided.cli.generate import generate
+from guided.cli.json_flags import read_json_options
+from guided.spec import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
+
+FLAGS = (
+    "whitespace",
+    "key_order",
+    "format_mode",
+    "spelling",
+    "max_string_length",
+    "max_number_digits",
+)
+
+
+@pytest.mark.parametrize("command", [check, generate])
+def test_without_flags_the_options_are_those_of_python(command: object) -> None:
+    assert callable(command)
+    parameters = inspect.signature(command).parameters
+    defaults = [parameters[name].default for name in FLAGS]
+    assert read_json_options(*defaults) == JsonOptions()
+
+
+def test_words_and_numbers_are_read() -> None:
+    options = read_json_options(
+        "free", KeyOrder.ANY, FormatMode.ANNOTATE, Spelling.ANY, "12", "unbounded"
+    )
+    assert options == JsonOptions(FREE_WHITESPACE, "any", "annotate", "any", 12, None)
+    compact = read_json_options(
+        "compact", KeyOrder.SCHEMA, FormatMode.ASSERT, Spelling.CANONICAL, "10000", "20"
+    )
+    assert compact == JsonOptions()

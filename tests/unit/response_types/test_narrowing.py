@@ -1,0 +1,271 @@
+"""What the schema of a type allows and what it does not, beside what pydantic itself emits."""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from ipaddress import IPv4Address, IPv4Network, IPv6Address
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import jsonschema_rs
+import pytest
+from annotated_types import Ge, Gt, Le, Len, Lt
+from pydantic import (
+    UUID4,
+    AliasChoices,
+    AliasPath,
+    AnyUrl,
+    AwareDatetime,
+    Base64Bytes,
+    BaseModel,
+    ByteSize,
+    ConfigDict,
+    EmailStr,
+    Field,
+    HttpUrl,
+    Json,
+    NaiveDatetime,
+    PastDate,
+    StringConstraints,
+    TypeAdapter,
+)
+from pydantic_core import core_schema
+from typing_extensions import TypedDict
+
+from guided.errors import RequestError
+from guided.response_types import adapter_of, schema_of_adapter
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Cat(BaseModel):
+    kind: Literal["cat"] = "cat"
+
+
+class Dog(BaseModel):
+    kind: Literal["dog"] = "dog"
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    a: int = 1
+
+
+class OpenByOtherNames(BaseModel):
+    model_config = ConfigDict(extra="allow", populate_by_name=True)
+    a: int = Field(default=1, validation_alias=AliasChoices("b", "c", AliasPath("d", 0)))
+
+
+class Closed(TypedDict, total=False):
+    a: int
+
+
+class Bounded(BaseModel):
+    model_config = ConfigDict(str_max_length=2, str_strip_whitespace=True)
+    a: str
+
+
+class Middle:
+    """A tuple of an integer, any number of strings, and a boolean."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> core_schema.CoreSchema:
+        parts: list[core_schema.CoreSchema] = [
+            core_schema.int_schema(),
+            core_schema.str_schema(),
+            core_schema.bool_schema(),
+        ]
+        return core_schema.tuple_schema(parts, variadic_item_index=1)
+
+
+Pet = Annotated[Cat | Dog, Field(discriminator="kind")]
+Money = Annotated[Decimal, Field(max_digits=5, decimal_places=2)]
+Day = Annotated[date, Ge(date(2024, 2, 28)), Lt(date(2024, 3, 2))]
+Office = Annotated[time, Ge(time(9)), Le(time(17))]
+Short = Annotated[timedelta, Gt(timedelta(0)), Le(timedelta(minutes=90))]
+
+
+def allows(model: Any, document: str) -> bool:
+    schema = json.loads(schema_of_adapter(adapter_of(model)))
+    validator = jsonschema_rs.Draft202012Validator(schema, validate_formats=True)
+    return bool(validator.is_valid(json.loads(document)))
+
+
+ACCEPTS: list[tuple[Any, str]] = [
+    (float, "1.5e300"),
+    (Annotated[float, Gt(0)], "0.001"),
+    (Annotated[float, Field(multiple_of=0.05)], "1999.95"),
+    (Decimal, "12.5"),
+    (Money, "999.99"),
+    (Money, "-0.01"),
+    (Annotated[Decimal, Field(max_digits=3)], "0.001"),
+    (Annotated[Decimal, Field(max_digits=3)], "12.5"),
+    (Annotated[Decimal, Field(max_digits=20)], "12345678901234567890"),
+    (date, '"2024-02-29"'),
+    (Day, '"2024-02-29"'),
+    (Day, '"2024-02-28"'),
+    (Day, '"2024-03-01"'),
+    (PastDate, '"2020-01-01"'),
+    (datetime, '"2024-02-29T23:59:59.123456+05:30"'),
+    (AwareDatetime, '"2024-02-29T23:59:59Z"'),
+    (NaiveDatetime, '"2024-02-29T23:59:59.5"'),
+    (time, '"23:59:59.000001Z"'),
+    (Office, '"17:00:00Z"'),
+    (timedelta, '"P1Y2M3DT4H5M6S"'),
+    (timedelta, '"P3W"'),
+    (Short, '"PT5400S"'),
+    (UUID, '"f81d4fae-7dec-11d0-a765-00a0c91e6bf6"'),
+    (UUID4, '"f81d4fae-7dec-41d0-a765-00a0c91e6bf6"'),
+    (HttpUrl, '"https://www.example.com:8080/a/b-c?d=e&f=g#h"'),
+    (AnyUrl, '"ftp://files.example.org/x"'),
+    (EmailStr, '"ada.lovelace+math@mail.example.co.uk"'),
+    (IPv4Address, '"192.168.0.255"'),
+    (IPv4Network, '"192.168.0.0/16"'),
+    (IPv6Address, '"2001:db8::8a2e:370:7334"'),
+    (IPv6Address, '"::1"'),
+    (IPv6Address, '"::"'),
+    (Base64Bytes, '"aGVsbG8="'),
+    (ByteSize, "1024"),
+    (Pet, '{"kind": "dog"}'),
+    (dict[int, str], '{"-12": "x", "0": "y"}'),
+    (dict[float, str], '{"1.5": "x"}'),
+    (dict[bool, int], '{"true": 1}'),
+    (dict[Colour, int], '{"red": 1}'),
+    (dict[Annotated[str, Field(pattern="^a")], int], '{"ab": 1}'),
+    (Annotated[set[float], Len(2)], "[0.25, 3]"),
+    (Middle, '[1, "a", "b", true]'),
+    (Open, '{"a": 1, "b": null}'),
+    (OpenByOtherNames, '{"b": 1, "e": "x"}'),
+    (Closed, "{}"),
+    (Json[list[int]], '"[1,-2]"'),
+    (Json[Cat], r'"{\"kind\":\"cat\"}"'),
+    (Bounded, '{"a": "xy"}'),
+    (Annotated[str, StringConstraints(strip_whitespace=True, min_length=2)], '"a b"'),
+    (Annotated[bytes, Len(0, 3)], '"abc"'),
+    (Annotated[str, Field(pattern=r"^\w+$")], '"w_1"'),
+]
+
+REJECTS: list[tuple[Any, str]] = [
+    (Annotated[float, Gt(0.1)], "0.1"),
+    (Annotated[float, Field(allow_inf_nan=False)], "1" + "0" * 309),
+    (Annotated[float, Field(multiple_of=0.1)], "26713442159858.2"),
+    (Decimal, '"1.5"'),
+    (Decimal, '"word"'),
+    (Decimal, "1" + "0" * 309),
+    (Money, "1000"),
+    (Money, "0.001"),
+    (Annotated[Decimal, Field(max_digits=3)], "0.0001"),
+    (Annotated[Decimal, Field(max_digits=3)], "1234"),
+    (date, '"0000-01-01"'),
+    (date, '"2023-02-29"'),
+    (Day, '"2024-02-27"'),
+    (Day, '"2024-03-02"'),
+    (PastDate, '"2999-01-01"'),
+    (datetime, '"2016-12-31T23:59:60Z"'),
+    (datetime, '"0000-12-31T23:59:59Z"'),
+    (AwareDatetime, '"2024-02-29T23:59:59"'),
+    (NaiveDatetime, '"2024-02-29T23:59:59Z"'),
+    (time, '"23:59:60Z"'),
+    (Office, '"17:00:01Z"'),
+    (Office, '"08:59:59Z"'),
+    (timedelta, '"P1000000000D"'),
+    (timedelta, '"PT99999999999S"'),
+    (Short, '"PT0S"'),
+    (Short, '"PT2H"'),
+    (Short, '"PT5401S"'),
+    (UUID4, '"f81d4fae-7dec-11d0-a765-00a0c91e6bf6"'),
+    (UUID4, '"f81d4fae-7dec-41d0-0765-00a0c91e6bf6"'),
+    (HttpUrl, '"ftp://example.org"'),
+    (HttpUrl, '"https://"'),
+    (HttpUrl, '"https://a.b:65536/"'),
+    (HttpUrl, '"https://300.1"'),
+    (EmailStr, '"a@b"'),
+    (EmailStr, '"a@mail.test"'),
+    (EmailStr, '"a..b@example.org"'),
+    (IPv4Address, '"1.2.3.04"'),
+    (IPv4Network, '"192.168.0.1/16"'),
+    (IPv6Address, '"1::2::3"'),
+    (IPv6Address, '"1:2:3:4:5:6:7:8:9"'),
+    (Base64Bytes, '"aGVsbG8"'),
+    (Base64Bytes, '"aGVsbG9="'),
+    (ByteSize, "-1"),
+    (Pet, "{}"),
+    (Pet, '{"kind": "bird"}'),
+    (dict[int, str], '{"a": "x"}'),
+    (dict[int, str], '{"01": "x"}'),
+    (Annotated[dict[Annotated[int, Ge(0)], str], Len(1)], '{"-1": "x"}'),
+    (dict[bool, int], '{"yes": 1}'),
+    (dict[Colour, int], '{"blue": 1}'),
+    (dict[Annotated[str, Field(pattern="^a")], int], '{"b": 1}'),
+    (set[int], "[1, 1]"),
+    (set[int], "[1, 1.0]"),
+    (set, "[[]]"),
+    (Annotated[set[bool | int], Len(2)], "[1, true]"),
+    (Annotated[set[float], Len(2)], "[0.1, 0.10000001]"),
+    (Annotated[set[datetime], Len(2)], '["2024-01-01T00:00:00+01:00", "2024-01-01T00:00:00Z"]'),
+    (Middle, '[1, "a", 2]'),
+    (Cat, '{"kind": "cat", "other": 1}'),
+    (Closed, '{"b": 1}'),
+    *((OpenByOtherNames, f'{{"{name}": "x"}}') for name in ("a", "c", "d")),
+    (Json[list[int]], '"[1,"'),
+    (Json[Annotated[int, Le(5)]], '"6"'),
+    (Bounded, '{"a": "xyz"}'),
+    (Bounded, '{"a": " x"}'),
+    (Annotated[str, StringConstraints(strip_whitespace=True, min_length=2)], '"a\\u0085"'),
+    (Annotated[bytes, Len(0, 3)], '"éé"'),
+    (Annotated[str, Field(pattern=r"^\D$")], '"٣"'),
+]
+
+
+@pytest.mark.parametrize(("model", "document"), ACCEPTS)
+def test_ordinary_values_are_allowed(model: Any, document: str) -> None:
+    assert allows(model, document)
+    adapter_of(model).validate_json(document)
+
+
+@pytest.mark.parametrize(("model", "document"), REJECTS)
+def test_what_pydantic_refuses_or_drops_is_not_allowed(model: Any, document: str) -> None:
+    assert not allows(model, document)
+
+
+def test_standard_keywords_stay_beside_the_patterns() -> None:
+    """They tell the model, and people, what the pattern means."""
+    for model, name in ((date, "date"), (UUID4, "uuid"), (HttpUrl, "uri"), (EmailStr, "email")):
+        schema = json.loads(schema_of_adapter(TypeAdapter(model)))
+        assert (schema["type"], schema["format"]) == ("string", name)
+
+
+class Deep(BaseModel):
+    a: int = Field(validation_alias=AliasPath("b", 0))
+
+
+class Node(BaseModel):
+    children: list[Node]
+
+
+class InUnion(BaseModel):
+    a: int | Annotated[str, Field(pattern=re.compile("a", re.IGNORECASE))]
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (Json[Node], "JSON inside a string, of a type that"),
+        (Json[date], "JSON inside a string, with 'format', 'pattern'"),
+        (Deep, "field 'a' is read from inside other members"),
+        (InUnion, "the pattern 'a' has flags"),
+        (Annotated[str, Field(pattern="[[:alpha:]]")], "'[' inside a class"),
+        (dict[Annotated[int, Field(multiple_of=2)], int], "keys that are multiples of 2"),
+    ],
+)
+def test_what_no_schema_can_say_is_refused(model: Any, reason: str) -> None:
+    with pytest.raises(RequestError, match="has no JSON Schema: ") as caught:
+        schema_of_adapter(adapter_of(model))
+    assert reason in str(caught.value)
+    assert caught.value.field == "response_model"

@@ -1,0 +1,139 @@
+"""Code that pydantic runs on an answer is found, with its place; pydantic's own is not."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from annotated_types import Predicate
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Discriminator,
+    EmailStr,
+    Field,
+    FilePath,
+    HttpUrl,
+    PlainValidator,
+    SecretStr,
+    Tag,
+    TypeAdapter,
+    WrapValidator,
+    field_validator,
+    model_validator,
+)
+from typing_extensions import TypedDict
+
+from guided.response_types import UnenforcedValidator, unenforced_validators
+
+
+def even(value: int) -> int:
+    return value
+
+
+def either(value: Any, handler: Any) -> Any:
+    return handler(value)
+
+
+def tag(value: Any) -> str:
+    return "a" if isinstance(value, str) else "b"
+
+
+class Line(BaseModel):
+    price: Annotated[int, AfterValidator(even)]
+    tags: list[Annotated[str, BeforeValidator(str.strip)]] = []
+
+
+class Invoice(BaseModel):
+    lines: list[Line]
+    by_day: dict[date, Line | None] = {}
+    pair: tuple[int, Annotated[int, PlainValidator(even)]] = (0, 0)
+    code: Annotated[str, Predicate(str.isupper)] = "A"
+    parent: Invoice | None = None
+
+    @field_validator("lines")
+    @classmethod
+    def some(cls, lines: list[Line]) -> list[Line]:
+        return lines
+
+    @model_validator(mode="after")
+    def adds_up(self) -> Invoice:
+        return self
+
+
+class Hooked(BaseModel):
+    a: int
+
+    def model_post_init(self, context: Any) -> None:
+        pass
+
+
+class Made(BaseModel):
+    a: int
+
+    def __init__(self, **data: Any) -> None:
+        super().__init__(**data)
+
+
+@dataclasses.dataclass
+class Posted:
+    a: int
+
+    def __post_init__(self) -> None:
+        pass
+
+
+class Movie(TypedDict):
+    year: Annotated[int, WrapValidator(either)]
+
+
+class Quiet(BaseModel):
+    """Types whose code a schema stands for."""
+
+    mail: EmailStr
+    url: HttpUrl
+    secret: Annotated[SecretStr, Field(min_length=2)]
+    many: Annotated[int | None, Field(gt=3)]
+    kind: Literal["a"]
+    _cache: int = 0
+
+
+CASES: list[tuple[Any, list[tuple[str, str, str]]]] = [
+    (
+        Invoice,
+        [
+            ("", "Invoice.adds_up", "after"),
+            ("lines", "Invoice.some", "after"),
+            ("lines[].price", "even", "after"),
+            ("lines[].tags[]", "str.strip", "before"),
+            ("pair[1]", "even", "plain"),
+            ("code", "str.isupper", "after"),
+        ],
+    ),
+    (list[Annotated[int, AfterValidator(even)]], [("[]", "even", "after")]),
+    (dict[str, Annotated[int, AfterValidator(even)]], [("{}", "even", "after")]),
+    (dict[Annotated[str, AfterValidator(even)], int], [("{key}", "even", "after")]),
+    (Hooked, [("", "Hooked.model_post_init", "model_post_init")]),
+    (Made, [("", "Made.__init__", "__init__")]),
+    (Posted, [("", "Posted.__post_init__", "__post_init__")]),
+    (Movie, [("year", "either", "wrap")]),
+    (FilePath, [("", "PathType.validate_file", "after")]),
+    (
+        Annotated[Annotated[str, Tag("a")] | Annotated[int, Tag("b")], Discriminator(tag)],
+        [("", "tag", "discriminator")],
+    ),
+    (Quiet, []),
+    (Path | int, []),
+]
+
+
+@pytest.mark.parametrize(("model", "expected"), CASES)
+def test_validators_are_found_with_their_places(
+    model: Any, expected: list[tuple[str, str, str]]
+) -> None:
+    found = unenforced_validators(TypeAdapter(model))
+    assert found == tuple(UnenforcedValidator(*case) for case in expected)

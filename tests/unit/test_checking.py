@@ -1,0 +1,82 @@
+"""`guided.check` takes what a request takes, and tells what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pydantic
+import pytest
+from pydantic import BaseModel, TypeAdapter, field_validator
+from typing_extensions import TypedDict
+
+import guided
+from guided.errors import RequestError, UnsatisfiableError
+from guided.frontends.json_schema import Enforcement
+from tests.unit.response_types.test_round_trip import TYPES
+
+
+class Person(BaseModel):
+    name: str = pydantic.Field(max_length=3)
+    age: int = pydantic.Field(ge=0, le=99)
+
+    @field_validator("age")
+    @classmethod
+    def is_odd(cls, age: int) -> int:
+        return age
+
+
+class Movie(TypedDict):
+    year: int
+
+
+@pydantic.dataclasses.dataclass
+class Point:
+    x: int
+
+
+def test_a_type_is_checked_by_its_schema_and_its_own_code_is_listed() -> None:
+    report = guided.check(Person)
+    verdicts = {verdict.pointer: verdict.enforcement for verdict in report.verdicts}
+    assert verdicts["/properties/name/maxLength"] is Enforcement.ENFORCED
+    assert verdicts["/properties/name/title"] is Enforcement.ANNOTATION
+    assert report.unenforced_validators == (
+        guided.UnenforcedValidator("age", "Person.is_odd", "after"),
+    )
+    assert Person.model_validate_json(report.shortest_answer)
+
+
+@pytest.mark.parametrize("subject", [Movie, Point, TypeAdapter(list[int]), list[Person], int | str])
+def test_whatever_may_be_a_response_model_may_be_checked(subject: Any) -> None:
+    assert guided.check(subject).shortest_answer
+
+
+@pytest.mark.parametrize("subject", ['{"const": 7}', {"const": 7}])
+def test_schemas_are_text_or_dicts(subject: Any) -> None:
+    report = guided.check(subject)
+    assert report.shortest_answer == "7"
+    assert report.unenforced_validators == ()
+    assert [verdict.pointer for verdict in report.verdicts] == ["/const"]
+
+
+def test_options_and_documents_are_used() -> None:
+    schema = {"type": "string", "format": "date"}
+    options = guided.JsonOptions(format="annotate")
+    assert guided.check(schema, json_options=options).shortest_answer == '""'
+    documents = {"urn:a": {"const": 1}}
+    assert guided.check({"$ref": "urn:a"}, documents=documents).shortest_answer == "1"
+
+
+def test_what_is_neither_a_schema_nor_a_type_is_refused() -> None:
+    with pytest.raises(RequestError, match="schema is 5, which is not a JSON Schema"):
+        guided.check(5)  # type: ignore[arg-type]
+
+
+def test_a_type_of_which_there_is_no_value_is_refused() -> None:
+    with pytest.raises(UnsatisfiableError):
+        guided.check(pydantic.conint(gt=3, lt=4))
+
+
+@pytest.mark.parametrize("model", TYPES.values(), ids=TYPES.keys())
+def test_the_shortest_answer_of_every_type_is_accepted_by_it(model: Any) -> None:
+    answer = guided.check(model).shortest_answer
+    TypeAdapter(model).validate_json(answer)
