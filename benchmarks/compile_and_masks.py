@@ -1,17 +1,20 @@
-"""Times of compiling and masking, per schema: `python benchmarks/compile_and_masks.py`.
+"""Times of compiling, masks and steps: `python benchmarks/compile_and_masks.py TOKENIZER`.
 
-For each request of the demo, in one process after a warm-up on another schema: compiling, the first
-mask, and then every mask of a walk that takes forced runs as they come and chooses at random.
-Printed: medians and the slowest, first use and the same walk again.
+For schemas of increasing difficulty and those of the demo, in one process after a warm-up on
+another schema: compiling, the first mask, and then every mask and every step of a walk that takes
+forced runs as they come and chooses at random. Printed: medians and the slowest, first use and the
+same walk again.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import statistics
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -25,11 +28,42 @@ from guided.spec import Forcing, JsonSchema
 from guided.tokens.huggingface import vocabulary_from_tokenizer
 from guided.tokens.mask import tokens_of
 
+_SCHEMAS: dict[str, dict[str, Any]] = {
+    "any JSON": {},
+    "free names": {"type": "object", "additionalProperties": {"type": "string"}},
+    "pattern": {"type": "array", "items": {"type": "string", "pattern": "^[A-Z]{2}-\\d{4,6}$"}},
+    "500 choices": {"type": "array", "items": {"enum": [f"choice {n:03}" for n in range(500)]}},
+    "unique items": {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
+    "one of": {
+        "oneOf": [
+            {
+                "properties": {"kind": {"const": kind}, kind: {"type": "number"}},
+                "required": ["kind"],
+            }
+            for kind in ("circle", "square", "line", "point")
+        ]
+    },
+    "recursion": {
+        "$defs": {
+            "tree": {
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "minLength": 1, "maxLength": 20},
+                    "children": {"type": "array", "items": {"$ref": "#/$defs/tree"}},
+                },
+                "required": ["name"],
+                "unevaluatedProperties": False,
+            }
+        },
+        "$ref": "#/$defs/tree",
+    },
+}
 
-def walk(start: Matcher, end_ids: frozenset[int], budget: int) -> list[float]:
-    """Seconds of each mask on a walk of at most ``budget`` tokens."""
+
+def walk(start: Matcher, end_ids: frozenset[int], budget: int) -> tuple[list[float], list[float]]:
+    """Seconds of each mask, and of each step, on a walk of at most ``budget`` tokens."""
     rng = random.Random(0)
-    matcher, times = start, []
+    matcher, masks, steps = start, list[float](), list[float]()
     while not matcher.is_complete and budget > 0:
         run = matcher.forced_run(Forcing.CANONICAL)
         for token in run:
@@ -39,11 +73,16 @@ def walk(start: Matcher, end_ids: frozenset[int], budget: int) -> list[float]:
             break
         began = time.perf_counter()
         mask = matcher.mask()
-        times.append(time.perf_counter() - began)
+        masks.append(time.perf_counter() - began)
         tokens = [token for token in tokens_of(mask).tolist() if token not in end_ids]
-        matcher = matcher.advance(rng.choice(tokens))
+        if not tokens:
+            break
+        token = rng.choice(tokens)
+        began = time.perf_counter()
+        matcher = matcher.advance(token)
+        steps.append(time.perf_counter() - began)
         budget -= 1
-    return times
+    return masks, steps
 
 
 def main(folder: str) -> None:
@@ -55,27 +94,34 @@ def main(folder: str) -> None:
     warm_up = compiler.start(JsonSchema('{"type": "array", "items": {"type": "integer"}}'))
     walk(warm_up, vocabulary.end_ids, 20)
 
-    table = Table(
-        "schema", "compile ms", "first mask ms", "mask p50 us", "slowest us", "again p50 us"
-    )
+    constraints = {name: JsonSchema(json.dumps(schema)) for name, schema in _SCHEMAS.items()}
     for request in REQUESTS:
-        constraint = request.specification.constraint
-        assert constraint is not None
+        assert request.specification.constraint is not None
+        name = getattr(request.response_model, "__name__", "?")
+        constraints[name] = request.specification.constraint
+    table = Table(
+        "schema",
+        *("compile ms", "first mask ms", "mask p50 us", "slowest us", "step p50 us"),
+        *("again: mask", "step"),
+    )
+    for name, constraint in constraints.items():
         began = time.perf_counter()
         start = compiler.start(constraint)
         compiled = time.perf_counter() - began
         began = time.perf_counter()
         start.mask()
         first = time.perf_counter() - began
-        times = walk(start, vocabulary.end_ids, 200)
-        again = walk(start, vocabulary.end_ids, 200)
+        masks, steps = walk(start, vocabulary.end_ids, 200)
+        masks_again, steps_again = walk(start, vocabulary.end_ids, 200)
         table.add_row(
-            getattr(request.response_model, "__name__", "?"),
+            name,
             f"{compiled * 1e3:.1f}",
             f"{first * 1e3:.2f}",
-            f"{statistics.median(times) * 1e6:.0f}",
-            f"{max(times) * 1e6:.0f}",
-            f"{statistics.median(again) * 1e6:.1f}",
+            f"{statistics.median(masks) * 1e6:.0f}",
+            f"{max(masks) * 1e6:.0f}",
+            f"{statistics.median(steps) * 1e6:.0f}",
+            f"{statistics.median(masks_again) * 1e6:.1f}",
+            f"{statistics.median(steps_again) * 1e6:.1f}",
         )
     console = Console(width=120)
     console.print(f"{folder}: {len(vocabulary)} tokens, bound in {bound:.2f} s")

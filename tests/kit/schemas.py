@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from guided.frontends.json_schema import lower_json_schema
 from guided.recognizer.json_machine import JsonMachine
+from guided.spec import JsonOptions, JsonSchema
 
 __all__ = ["accepts", "compact", "machine_of", "schemas"]
 
@@ -20,9 +21,12 @@ def compact(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def machine_of(schema: Schema, missing: frozenset[int] = frozenset()) -> JsonMachine:
+def machine_of(
+    schema: Schema, options: JsonOptions | None = None, missing: frozenset[int] = frozenset()
+) -> JsonMachine:
     """The recogniser of a schema."""
-    return JsonMachine(lower_json_schema(json.dumps(schema)).grammar, missing)
+    constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
+    return JsonMachine(lower_json_schema(constraint).grammar, constraint.options, missing)
 
 
 def accepts(machine: JsonMachine, text: bytes) -> bool:

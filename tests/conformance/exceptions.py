@@ -1,0 +1,136 @@
+"""Cases of the official suite that are not judged as the suite does, each with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.conformance.suite import Part
+
+__all__ = ["EXCEPTIONS", "Deviation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """Cases of one group, in one or several drafts, that are all judged otherwise."""
+
+    part: Part
+    file: str
+    group: str
+    cases: tuple[str, ...]
+    drafts: tuple[str, ...]
+    reason: str
+
+
+_SINCE_7: Final = ("draft7", "draft2019-09", "draft2020-12")
+_PUNYCODE: Final = (
+    "whether an A-label is valid depends on what its Punycode stands for, which no automaton tells:"
+    " A-labels are not written"
+)
+
+EXCEPTIONS: Final = (
+    Deviation(
+        Part.OPTIONAL,
+        "format-assertion",
+        "schema that uses custom metaschema with format-assertion: false",
+        ("format-assertion: false: invalid string",),
+        ("draft2020-12",),
+        "the suite asks for annotations here, and a vocabulary that is not required may be ignored",
+    ),
+    Deviation(
+        Part.OPTIONAL,
+        "content",
+        "validation of string-encoded content based on media type",
+        ("an invalid JSON document",),
+        ("draft7",),
+        "content keywords are annotations",
+    ),
+    Deviation(
+        Part.OPTIONAL,
+        "content",
+        "validation of binary string-encoding",
+        ("an invalid base64 string (% is not a valid character)",),
+        ("draft7",),
+        "content keywords are annotations",
+    ),
+    Deviation(
+        Part.OPTIONAL,
+        "content",
+        "validation of binary-encoded media type documents",
+        (
+            "a validly-encoded invalid JSON document",
+            "an invalid base64 string that is valid JSON",
+        ),
+        ("draft7",),
+        "content keywords are annotations",
+    ),
+    Deviation(
+        Part.OPTIONAL,
+        "zeroTerminatedFloats",
+        "some languages do not distinguish between different types of numeric value",
+        ("a float is not an integer even without fractional part",),
+        ("draft4",),
+        "integers are told by their value in all drafts",
+    ),
+    Deviation(
+        Part.FORMAT,
+        "ecmascript-regex",
+        "ECMA 262 named groups and backreferences are valid",
+        ("an ECMA 262 named backreference \\k<name>",),
+        _SINCE_7,
+        "whether the group that it names exists is beyond an automaton",
+    ),
+    Deviation(
+        Part.FORMAT,
+        "hostname",
+        "validation of A-label (punycode) host names",
+        (
+            "a valid host name (example.test in Hangul)",
+            "Exceptions that are PVALID, left-to-right chars",
+            "Exceptions that are PVALID, right-to-left chars",
+            "MIDDLE DOT with surrounding 'l's",
+            "Greek KERAIA followed by Greek",
+            "Hebrew GERESH preceded by Hebrew",
+            "Hebrew GERSHAYIM preceded by Hebrew",
+            "KATAKANA MIDDLE DOT with Hiragana",
+            "KATAKANA MIDDLE DOT with Katakana",
+            "KATAKANA MIDDLE DOT with Han",
+            "Arabic-Indic digits not mixed with Extended Arabic-Indic digits",
+            "Extended Arabic-Indic digits not mixed with Arabic-Indic digits",
+            "ZERO WIDTH JOINER preceded by Virama",
+            "ZERO WIDTH NON-JOINER preceded by Virama",
+            "ZERO WIDTH NON-JOINER not preceded by Virama but matches regexp",
+        ),
+        _SINCE_7,
+        _PUNYCODE,
+    ),
+    Deviation(
+        Part.FORMAT,
+        "hostname",
+        "validation of host names",
+        ("a valid punycoded IDN hostname",),
+        ("draft4", "draft6"),
+        _PUNYCODE,
+    ),
+    Deviation(
+        Part.FORMAT,
+        "idn-hostname",
+        "validation of internationalized host names",
+        ("valid Chinese Punycode",),
+        _SINCE_7,
+        _PUNYCODE,
+    ),
+    Deviation(
+        Part.FORMAT,
+        "idn-hostname",
+        "validation of separators in internationalized host names",
+        (
+            "label too long if separator ignored (full stop)",
+            "label too long if separator ignored (ideographic full stop)",
+            "label too long if separator ignored (fullwidth full stop)",
+            "label too long if separator ignored (halfwidth ideographic full stop)",
+        ),
+        _SINCE_7,
+        "the length of a label's ASCII form is bounded from above, so some long labels are refused",
+    ),
+)
