@@ -7,13 +7,17 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH := torch==2.13.0
 
-.PHONY: demo test check format proto clean
+.PHONY: demo test test-long check format proto clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.demo
 
 test: check
 	$(BIN)/python -m pytest
+
+# Many more random schemas and walks; about half an hour.
+test-long: $(STAMP)
+	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance --timeout 3600
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .
