@@ -18,7 +18,7 @@ from guided.grammar.assertions import (
     StringChoices,
     Unique,
 )
-from guided.grammar.formula import FALSE, TRUE, Any, Formula, Place
+from guided.grammar.formula import FALSE, TRUE, Any, Formula, Leaf, Place
 from guided.grammar.json_grammar import JsonGrammar
 from guided.grammar.numbers import number_text
 from guided.recognizer import arrays, objects
@@ -68,6 +68,7 @@ class Evaluation:
         self._acceptable: dict[tuple[int, int], bool] = {}
         self._wishes: dict[int, Formula] = {}
         self._ways: dict[int, bool] = {}
+        self._named: dict[tuple[tuple[Leaf, ...], int], list[str | None]] = {}
         self._plain_candidates: dict[ObjectFrame, tuple[tuple[str, ...], frozenset[int]]] = {}
 
     # --- moves ----------------------------------------------------------------------------
@@ -163,21 +164,41 @@ class Evaluation:
     def _candidates_of_plain(
         self, frame: ObjectFrame, plain: Plain
     ) -> tuple[tuple[str, ...], frozenset[int]]:
-        names: list[str] = []
-        for name in self._spellable_ahead(frame):
-            if self.values.text(self.objects.of_all(plain.members, name)) is not None:
-                names.append(name)
-            if name in plain.needed and not self.objects.any_order:
-                return tuple(names), frozenset()
+        possible = self._possible_names(plain.members, frame.order)
+        order = self.objects.orders[frame.order]
+        if self.objects.any_order:
+            names = tuple(
+                name for place in self.objects.ahead(frame) if (name := possible[place]) is not None
+            )
+        else:
+            owed = min((order.index[name] for name in plain.needed), default=None)
+            end = len(possible) if owed is None else owed + 1
+            names = tuple(n for n in possible[frame.written + 1 : end] if n is not None)
+            if owed is not None:
+                return names, frozenset()
         if not self._names_are_free(plain):
-            return tuple(names), frozenset()
+            return names, frozenset()
         classes = frozenset(
             number
             for number, found in enumerate(self.objects.space(frame.goals).classes)
             if self.values.text(self.objects.of_all(plain.members, found)) is not None
             and self.objects.has_fresh_name(frame, number)
         )
-        return tuple(names), classes
+        return names, classes
+
+    def _possible_names(self, members: tuple[Leaf, ...], order: int) -> list[str | None]:
+        """The names of an order, ``None`` for those without a value or a spelling."""
+        found = self._named.get((members, order))
+        if found is None:
+            missing = self.scalars.missing
+            found = self._named[members, order] = [
+                name
+                if missing.isdisjoint(json_key(name))
+                and self.values.text(self.objects.of_all(members, name)) is not None
+                else None
+                for name in self.objects.orders[order].names
+            ]
+        return found
 
     def _spellable_ahead(self, frame: ObjectFrame) -> Iterator[str]:
         """The names that may still stand, as far as they alone are concerned."""
@@ -300,14 +321,18 @@ class Evaluation:
             or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
             for leaf in sorted_leaves(pending.frame.goals)
         )
-        return simple and all(map(self._is_endless, pending.asks))
+        return simple and not self.accepts(context, 0) and all(map(self._is_endless, pending.asks))
 
     def _is_endless(self, ask: Formula) -> bool:
-        """Whether strings or numbers without end fit a formula."""
+        """Whether of each type of scalars none fit, or others than any given ones."""
         to = self.restriction.to
-        return self.scalars.has_endless_strings(
-            to(JsonType.STRING, ask)
-        ) or self.scalars.has_endless_numbers(to(JsonType.NUMBER, ask))
+        strings, numbers = to(JsonType.STRING, ask), to(JsonType.NUMBER, ask)
+        return (
+            not self.restriction.null(ask)
+            and not any(self.restriction.boolean(ask, value) for value in (False, True))
+            and (strings is FALSE or self.scalars.has_endless_strings(strings))
+            and (numbers is FALSE or self.scalars.has_endless_numbers(numbers))
+        )
 
     # --- what may come of a value ---------------------------------------------------------
 

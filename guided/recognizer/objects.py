@@ -166,6 +166,9 @@ class Objects:
 
     def verdict(self, frame: ObjectFrame) -> int:
         """Which formulas the object fits if it closes here, one bit each."""
+        plain = self.plain(frame)
+        if plain is not None:
+            return int(not plain.needed)
         return sum(evaluate_with(goal, at_the_end) << i for i, goal in enumerate(frame.goals))
 
     def _await(
