@@ -68,6 +68,7 @@ class Evaluation:
         self._acceptable: dict[tuple[int, int], bool] = {}
         self._wishes: dict[int, Formula] = {}
         self._ways: dict[int, bool] = {}
+        self._hints: dict[int, int] = {}
         self._named: dict[tuple[tuple[Leaf, ...], int], list[str | None]] = {}
         self._plain_candidates: dict[ObjectFrame, tuple[tuple[str, ...], frozenset[int]]] = {}
 
@@ -103,7 +104,12 @@ class Evaluation:
         pending = self.arrays.item_begun(frame)
         if pending is not None and pending.remembers:
             pending = self._without_traps(context, pending)
-        return self._awaited(context, pending)
+        begun = self._awaited(context, pending)
+        if begun is None and pending is not None and not self.may_close(context):
+            # The search knows a way that the likely verdicts miss: that of its own first item.
+            value = read_value(b"[" + self.end(context).lstrip(b","))[0]
+            begun = self._hinted(context, pending, value)
+        return begun
 
     def value_done(self, context: int, verdict: int, text: bytes | None = None) -> int | None:
         """The context behind a value; not for the value of the whole document."""
@@ -159,7 +165,26 @@ class Evaluation:
             if self.objects.has_fresh_name(frame, number)
             and self.class_written(context, number, None) is not None
         )
+        if not names and not classes and not self.may_close(context):
+            return self._candidate_of_search(context, frame)
         return names, classes
+
+    def _candidate_of_search(
+        self, context: int, frame: ObjectFrame
+    ) -> tuple[tuple[str, ...], frozenset[int]]:
+        """The name with which the way goes on that the search knows."""
+        members = read_value(b"{" + self.end(context).lstrip(b","))
+        name, value = next(iter(members.items()))
+        if name in self.objects.orders[frame.order].index:
+            pending = self.objects.name_written(frame, name)
+            assert pending is not None, name
+            found = self._hinted(context, pending, value) is not None
+            return ((name,) if found else ()), frozenset()
+        number = self.objects.class_of(frame, name)
+        pending = self.objects.class_written(frame, number, None)
+        assert pending is not None, name
+        found = self._hinted(context, pending, value) is not None
+        return (), frozenset((number,) if found else ())
 
     def _candidates_of_plain(
         self, frame: ObjectFrame, plain: Plain
@@ -222,6 +247,15 @@ class Evaluation:
         inner = self.contexts.enter(pending, self.contexts.parents[context])
         return inner if self._has_way(inner) else None
 
+    def _hinted(self, context: int, pending: Pending, value: Json) -> int | None:
+        """The context of a value after which there is a way, as one value is known to show."""
+        inner = self.contexts.enter(pending, self.contexts.parents[context])
+        verdict = sum(self._fits(ask, value) << i for i, ask in enumerate(pending.asks))
+        self._hints[inner] = verdict
+        for known in (self._ways, self._accepted, self._wishes):
+            known.pop(inner, None)
+        return inner if self._has_way(inner) else None
+
     def _has_way(self, context: int) -> bool:
         """Whether some value leaves a way to the end; the first that is found will do."""
         found = self._ways.get(context)
@@ -239,7 +273,7 @@ class Evaluation:
         return any(
             self._leaves_a_way(context, verdict)
             and self.values.text(self._one_of(pending.asks, (verdict,))) is not None
-            for verdict in self._possible(pending)
+            for verdict in self._possible(context, pending)
         )
 
     def _without_traps(self, context: int, pending: Pending) -> Pending | None:
@@ -353,7 +387,7 @@ class Evaluation:
         found = self._accepted.get(context)
         if found is None:
             pending = self._pending(context)
-            possible = self._possible(pending)
+            possible = self._possible(context, pending)
             found = tuple(v for v in possible if self._leaves_a_way(context, v))
             self._accepted[context] = found
         return found
@@ -363,7 +397,7 @@ class Evaluation:
         """Whether a value that fits surely leaves a way."""
         return pending.frame is None or pending.sure
 
-    def _possible(self, pending: Pending) -> list[int]:
+    def _possible(self, context: int, pending: Pending) -> list[int]:
         """Verdicts that a value may get: all of them, or where they are many the likely ones."""
         if self._keeps_its_way(pending):
             return [1]
@@ -381,6 +415,8 @@ class Evaluation:
             likely[sum(to.boolean(ask, value) << i for i, ask in enumerate(asks))] = None
         for kind in (JsonType.OBJECT, JsonType.ARRAY):
             likely.update(dict.fromkeys(_combinations([to.to(kind, ask) for ask in asks])))
+        if context in self._hints:
+            likely[self._hints[context]] = None
         return list(likely)
 
     def _leaves_a_way(self, context: int, verdict: int) -> bool:
@@ -392,10 +428,16 @@ class Evaluation:
         frame = (
             self.objects.value_done(pending, verdict)
             if isinstance(pending.frame, ObjectFrame)
-            else self.arrays.value_done(pending, verdict, None)
+            else self.arrays.value_done(pending, verdict, self._example(pending, verdict))
         )
         parent = self.contexts.parents[context]
         return frame is not None and self.can_end(frame, parent)
+
+    def _example(self, pending: Pending, verdict: int) -> bytes | None:
+        """An item with this verdict, where others have to differ from it or to repeat it."""
+        if not pending.remembers or pending.hazy:
+            return None
+        return self.values.text(self._one_of(pending.asks, (verdict,)))
 
     def wish(self, context: int) -> Formula:
         """What the value awaited has to fit to leave a way to the end."""

@@ -325,6 +325,15 @@ class Objects:
             found = self._goal_spaces[goals] = self._spaces[key]
         return found
 
+    def class_of(self, frame: ObjectFrame, name: str) -> int:
+        """The class of a name that the schema does not spell out."""
+        space = self.space(frame.goals)
+        found = NameClass(
+            frozenset(p for p in space.patterns if self._dfa_of(p).accepts(name)),
+            frozenset(f for f in space.formulas if self.scalars.string_fits(f, name)),
+        )
+        return space.classes.index(found)
+
     # --- ways out -------------------------------------------------------------------------
 
     def end(self, frame: ObjectFrame, literals: Literals) -> bytes | None:
