@@ -50,6 +50,7 @@ class CompiledConstraint:
         self._limits = limits
         self._by_place: dict[Place, HeldMask] = {}
         self._positions: dict[State, Position] = {}
+        self._ways_out: dict[State, tuple[TokenId, ...]] = {}
 
     def start(self) -> ConstraintMatcher:
         """The position before the first token."""
@@ -154,7 +155,7 @@ class CompiledConstraint:
             groups = self._walker.by_place(state, tokens_of(mask))
             kept = [self._fitting(state, tokens, budget - 1) for tokens in groups]
             # The way out stays open even where the bound for a place was too careful about it.
-            way_out = [] if position.is_accepting else self.shortest_end(state)[:1]
+            way_out = [] if position.is_accepting else self._kept_way_out(state)[:1]
             ends = self.binding.vocabulary.end_ids if position.is_accepting else ()
             allowed = np.concatenate([*kept, np.array([*ends, *way_out], dtype=np.int64)])
             return mask_of(len(self.binding.vocabulary), allowed)
@@ -178,14 +179,34 @@ class CompiledConstraint:
 
     def fits(self, state: State, budget: int) -> bool:
         """Whether at most ``budget`` tokens end the document."""
-        if self.machine.bytes_left(state) <= budget:
-            return True
+        with self.lock:
+            if self.machine.bytes_left(state) <= budget:
+                return True
         return len(self.shortest_end(state)) <= budget
 
     def shortest_end(self, state: State) -> tuple[TokenId, ...]:
         """Tokens that end the document, close to as few as can be."""
         with self.lock:
-            return self.binding.cover.cover(self.machine.shortest_end(state))
+            tokens = self.binding.cover.cover(self.machine.shortest_end(state))
+            kept = self._ways_out.get(state)
+            return tokens if kept is None or len(tokens) < len(kept) else kept
+
+    def _kept_way_out(self, state: State) -> tuple[TokenId, ...]:
+        """The shortest end, kept for the states along it.
+
+        Fewer bytes can be more tokens: whoever follows it must not be led on to another one.
+        """
+        tokens = self.shortest_end(state)
+        if len(self._ways_out) >= self._limits.max_positions:
+            self._ways_out.clear()
+        at: State | None = state
+        for place, token in enumerate(tokens):
+            assert at is not None, (state, tokens)
+            known = self._ways_out.get(at)
+            if known is None or len(known) > len(tokens) - place:
+                self._ways_out[at] = tokens[place:]
+            at = self._walker.advance(at, token)
+        return tokens
 
     # --- forced runs ----------------------------------------------------------------------
 

@@ -119,13 +119,13 @@ class Sequence:
         """
         try:
             run = self.matcher.forced_run(self.forcing)
+            after = _advance(self.matcher, run)
+            fits = self.chooser.fits(after, self.answer_length + len(run))
         except LimitExceededError:
             if self.answer_length == 0:
                 raise  # nothing is said yet, so the request can still be refused
-            self._close(self.matcher.shortest_end())
-            return
-        after = _advance(self.matcher, run)
-        if not self.chooser.fits(after, self.answer_length + len(run)):
+            fits = False
+        if not fits:
             self._close(self.matcher.shortest_end())
             return
         self._force(run, after)

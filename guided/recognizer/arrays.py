@@ -215,6 +215,9 @@ class _Completion:
         self.texts: list[bytes] = []
         low = max((count.low for count in self.counts), default=0)
         high = min((c.high for c in self.counts if c.high is not None), default=MAX_OWED_ITEMS)
+        if low > MAX_OWED_ITEMS:
+            self.values.too_long = True
+            return None
         if not (self.contains or self.broken or self.unique or self.repeated):
             return self._least(low) if low <= high else None
         while not (len(self.texts) >= low and self._is_met()):

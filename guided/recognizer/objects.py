@@ -517,7 +517,10 @@ class _Completion:
                 return True
             self._add_named(name)
         while len(self.named) + len(self.free) < low:
-            if len(self.free) >= MAX_OWED_MEMBERS or not self._add_free():
+            if len(self.free) >= MAX_OWED_MEMBERS:
+                self.objects.values.too_long = True
+                return False
+            if not self._add_free():
                 return False
         return True
 

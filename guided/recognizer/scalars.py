@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -138,8 +139,8 @@ class Scalars:
     def _string_block(
         self, asks: tuple[Formula, ...], verdicts: frozenset[int], key: Hashable
     ) -> Block | None:
+        longest = self._longest_listed(asks)
         if len(asks) == 1 and verdicts == {MUST}:
-            longest = max(map(len, _without_banned(asks[0], self.formulas)[1]), default=-1)
             whole, (asks, (low, high)) = asks, _without_length(asks[0], self.formulas)
             if high is not None and longest >= high:
                 # Counted beside the automaton, a text could grow into one that is banned.
@@ -150,7 +151,7 @@ class Scalars:
                 asks = (self.formulas.all_of([*asks, self._leaf(Length(low, None))]),)
                 low = 0
         else:
-            low, high, longest = 0, None, -1
+            low, high = 0, None
         dfa, found = self._judged(asks, verdicts)
         plain = all(isinstance(leaf.assertion, Length) for leaf in sorted_leaves(asks))
         freely = plain and self.options.spelling is Spelling.ANY
@@ -161,10 +162,28 @@ class Scalars:
         need = _code_points_left(content)
         bound = self.options.max_string_length if high is None else high
         if bound is not None and high is None:
-            bound = max(bound, 2 * int(need[0]), longest + 1)
+            bound = max(bound, 2 * int(need[0]), low, longest + 1)
         if high is not None and max(low, int(need[0])) > high:
             return None
         return _quoted(content, need, (low, bound), key, tuple(found))
+
+    @staticmethod
+    def _longest_listed(asks: Iterable[Formula]) -> int:
+        """The code points of the longest string that assertions list."""
+        return max(
+            (
+                len(text)
+                for leaf in sorted_leaves(asks)
+                if isinstance(leaf.assertion, StringChoices)
+                for text in leaf.assertion.values
+            ),
+            default=-1,
+        )
+
+    def _is_too_long(self, text: str, ask: Formula) -> bool:
+        """Whether a string is longer than the bound that holds where a schema sets none."""
+        bound = self.options.max_string_length
+        return bound is not None and len(text) > max(bound, self._longest_listed((ask,)) + 1)
 
     def _leaf(self, assertion: Assertion) -> Leaf:
         return self.formulas.leaf(assertion)
@@ -332,6 +351,10 @@ class Scalars:
 
     # --- the shortest ---------------------------------------------------------------------
 
+    def least_length(self, ask: Formula) -> int:
+        """The code points that every string has that fits, as far as a bound says so."""
+        return _without_length(ask, self.formulas)[1][0]
+
     def shortest_string(self, ask: Formula) -> bytes | None:
         """The shortest JSON string that fits, ``None`` where there is none."""
         if ask is FALSE:
@@ -367,25 +390,38 @@ class Scalars:
             return b'"' + self.filler * low + b'"' if high is None or low <= high else None
         others, banned = _without_banned(ask, self.formulas)
         if banned:
-            return self._guessed_other(others, banned)
+            return self._guessed_other(ask, others, banned)
         (pattern,), (low, high) = _without_length(ask, self.formulas)
         if isinstance(pattern, Leaf) and isinstance(pattern.assertion, Matches):
             match = short_match(pattern.assertion.pattern)
-            if match is not None and low <= len(match) and (high is None or len(match) <= high):
+            if (
+                match is not None
+                and low <= len(match)
+                and (high is None or len(match) <= high)
+                and not self._is_too_long(match, ask)
+            ):
                 text = json_key(match)
                 return text if self.missing.isdisjoint(text) else None
         return None
 
-    def _guessed_other(self, others: Formula, banned: Collection[str]) -> bytes | None:
-        """A string beside those that are forbidden, one or two characters off the shortest."""
+    def _guessed_other(
+        self, ask: Formula, others: Formula, banned: Collection[str]
+    ) -> bytes | None:
+        """A string beside those that are forbidden, a few characters off the shortest."""
         text = self._guessed_string(others)
         if text is None:
             return None
         plain = json.loads(text)
         letters = [chr(byte) for byte in b"abcdefghijklmnopqrstuvwxyz" if byte not in self.missing]
-        for ending in ("", *letters, *(a + b for a in letters for b in letters)):
-            if plain + ending not in banned and self.string_fits(others, plain + ending):
-                return json_key(plain + ending)
+        endings = itertools.chain.from_iterable(
+            itertools.product(letters, repeat=size) for size in range(len(letters))
+        )
+        for ending in itertools.islice(endings, len(banned) + _MOST_ENDINGS):
+            other = plain + "".join(ending)
+            if self._is_too_long(other, ask):
+                return None
+            if other not in banned and self.string_fits(others, other):
+                return json_key(other)
         return None
 
     def shortest_number(self, ask: Formula) -> bytes | None:
@@ -413,6 +449,8 @@ _MOST_COUNTED_BY_STATES = 40
 """Greater least lengths of strings under no other condition are counted beside the automaton."""
 
 
+_MOST_ENDINGS = 700
+"""Endings tried beside as many as there are strings forbidden."""
 _MOST_LISTED = 2_000
 """Listed strings that are laid over the rows of others one by one."""
 

@@ -85,7 +85,9 @@ class Values:
         if number is not None:
             texts.append(number)
         if number is None or len(number) > 1:
-            string = self.scalars.shortest_string(to.to(JsonType.STRING, formula))
-            if string is not None:
+            strings = to.to(JsonType.STRING, formula)
+            if self.scalars.least_length(strings) > MAX_SHORTEST_BYTES:
+                self.too_long = True
+            elif (string := self.scalars.shortest_string(strings)) is not None:
                 texts.append(string)
         return min(texts, key=len, default=None)
