@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from guided.automata.fuel import spend
 from guided.grammar.assertions import Assertion
 
 __all__ = ["FALSE", "TRUE", "All", "Any", "Constant", "Formula", "Formulas", "Leaf", "Not", "Place"]
@@ -156,6 +157,7 @@ class Formulas:
                     return absorbing
                 if part is not neutral:
                     parts[part] = None
+        spend(1 + len(parts) // 8)
         if len(parts) <= 1:
             return next(iter(parts), neutral)
         for part in parts:

@@ -679,6 +679,7 @@ def _code_points_left(content: ByteDfa) -> NDArray[np.int32]:
     between = np.arange(count) < content.between
     moves = content.next
     while True:
+        spend(1 + moves.size // 20)
         ahead = np.append(need, far)[moves]  # DEAD reads the last entry
         # A byte that leads to a state between two code points completes one.
         step = np.append(between, False)[moves]
