@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any as Json
 
 from cachetools import LRUCache
@@ -19,7 +18,7 @@ from guided.grammar.assertions import (
     StringChoices,
     Unique,
 )
-from guided.grammar.formula import FALSE, TRUE, All, Any, Constant, Formula, Leaf, Place
+from guided.grammar.formula import FALSE, TRUE, Any, Formula, Leaf, Place
 from guided.grammar.json_grammar import JsonGrammar
 from guided.grammar.numbers import number_text
 from guided.recognizer import arrays, objects
@@ -103,9 +102,7 @@ class Evaluation:
         frame = self.contexts.frames[context]
         assert isinstance(frame, ArrayFrame), frame
         pending = self.arrays.item_begun(frame)
-        if pending is not None and self._stays_open(pending):
-            pending = replace(pending, sure=True)
-        elif pending is not None and pending.remembers:
+        if pending is not None and pending.remembers:
             pending = self._without_traps(context, pending)
         begun = self._awaited(context, pending)
         if begun is None and pending is not None and not self.may_close(context):
@@ -126,8 +123,6 @@ class Evaluation:
                 return self.contexts.enter(frame, parent)
         else:
             frame = self.arrays.value_done(pending, verdict, text)
-            if frame is not None and pending.sure:
-                return self.contexts.enter(frame, parent)
         if frame is None or not self.can_end(frame, parent):
             return None
         return self.contexts.enter(frame, parent)
@@ -251,32 +246,6 @@ class Evaluation:
             return None
         inner = self.contexts.enter(pending, self.contexts.parents[context])
         return inner if self._has_way(inner) else None
-
-    def _stays_open(self, pending: Pending) -> bool:
-        """Whether any number of items may follow, whichever comes next."""
-        assert isinstance(pending.frame, ArrayFrame), pending
-        if not pending.must or len(pending.asks) > 1:
-            return False
-        unique = False
-        for leaf in sorted_leaves(pending.frame.goals):
-            about = leaf.assertion
-            unique = unique or isinstance(about, Unique)
-            if not isinstance(about, Unique | ItemCount | Items) or (
-                isinstance(about, Items) and about.prefix
-            ):
-                return False
-        goal = pending.frame.goals[0]
-        parts = goal.parts if isinstance(goal, All) else (goal,)
-        if not all(isinstance(part, Leaf | Constant) for part in parts):
-            return False
-        return not unique or self._has_endless(pending.asks[0])
-
-    def _has_endless(self, ask: Formula) -> bool:
-        """Whether strings or numbers without end fit."""
-        to = self.restriction.to
-        return self.scalars.has_endless_strings(
-            to(JsonType.STRING, ask)
-        ) or self.scalars.has_endless_numbers(to(JsonType.NUMBER, ask))
 
     def _hinted(self, context: int, pending: Pending, value: Json) -> int | None:
         """The context of a value after which there is a way, as one value is known to show."""
