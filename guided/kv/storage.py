@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 
+from guided.kv.layer_shape import LayerShape
 from guided.kv.slots import RowMove
 
 __all__ = ["LayerShape", "SequenceStorage"]
-
-
-@dataclass(frozen=True, slots=True)
-class LayerShape:
-    """What one attention layer keeps for a token."""
-
-    heads: int
-    key_size: int
-    value_size: int
 
 
 class SequenceStorage:

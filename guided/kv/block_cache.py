@@ -1,0 +1,122 @@
+"""The bookkeeping of a model's key/value cache: pools, prefix index and the open sequences.
+
+A model has one group of layers for each attention window it uses. Groups differ in how far back
+they have to remember, so each has blocks of its own; positions are the same in all. See
+docs/paged-kv.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from guided.kv.block_pool import BlockId, BlockPool
+from guided.kv.block_table import BlockTable
+from guided.kv.prefix_cursor import PrefixCursor
+from guided.kv.prefix_index import PrefixIndex
+from guided.kv.sequence_blocks import SequenceBlocks
+from guided.kv.window import blocks_behind_window
+from guided.spec import TokenId
+
+__all__ = ["BlockCache", "LayerGroup"]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerGroup:
+    """Layers that see equally far back."""
+
+    num_blocks: int
+    """Blocks of the group's pool."""
+    window: int | None = None
+    """Positions that a token sees, its own among them; ``None`` sees all before it."""
+
+
+class BlockCache:
+    """Hands blocks to sequences; counts only, and touches no tensor."""
+
+    def __init__(
+        self, groups: Sequence[LayerGroup], block_size: int, *, reuse_prefixes: bool = True
+    ) -> None:
+        assert groups, "a cache without layers"
+        self.block_size = block_size
+        """Slots of a block, the same in all groups."""
+        self.groups = tuple(groups)
+        self._index = (
+            PrefixIndex(block_size, [group.window for group in groups]) if reuse_prefixes else None
+        )
+        self.pools = tuple(
+            BlockPool(
+                group.num_blocks,
+                block_size,
+                known=None if self._index is None else self._index.groups[number],
+            )
+            for number, group in enumerate(groups)
+        )
+        """By group."""
+        self._opened: set[SequenceBlocks] = set()
+
+    def open(self, tokens: Sequence[TokenId] = (), *, salt: str = "") -> SequenceBlocks:
+        """Start a sequence with what is known of the beginning of ``tokens``.
+
+        ``committed`` of the result says how many of them need not be computed; at least the last
+        one does. ``salt`` names what keys depend on besides tokens. Never runs out of blocks.
+        """
+        tables = [
+            BlockTable(pool, group.window)
+            for pool, group in zip(self.pools, self.groups, strict=True)
+        ]
+        cursor = None
+        if self._index is not None:
+            cursor = PrefixCursor(self._index, self.block_size, salt)
+            found = cursor.find(tokens)
+            for table, blocks in zip(tables, found, strict=True):
+                table.adopt(blocks, first=cursor.depth - len(blocks))
+        return SequenceBlocks(tables, cursor, self._opened)
+
+    def most_tokens(self, step_tokens: int) -> int | None:
+        """Tokens that a sequence alone can get to in steps of so many; ``None``: any number."""
+        limits = [
+            group.num_blocks * self.block_size
+            for group in self.groups
+            if group.window is None
+            or group.num_blocks < _span(group.window - 1 + step_tokens, self.block_size)
+        ]
+        return min(limits, default=None)
+
+    def check(self) -> None:
+        """Raise unless pools, tables and index agree with each other."""
+        for group, pool in enumerate(self.pools):
+            pool.check()
+            held: Counter[BlockId] = Counter()
+            for sequence in self._opened:
+                held.update(sequence.tables[group].blocks)
+            counts = {b: pool.references(b) for b in map(BlockId, range(pool.num_blocks))}
+            assert counts == {b: held[b] for b in counts}, (
+                f"group {group}: references {counts} are not those of the tables, {dict(held)}"
+            )
+        for sequence in self._opened:
+            sequence.check()
+            self._check_contents(sequence)
+        if self._index is not None:
+            self._index.check()
+
+    def _check_contents(self, sequence: SequenceBlocks) -> None:
+        """A block that a sequence holds and the index knows is known for the sequence's text."""
+        if self._index is None or sequence.cursor is None:
+            return
+        path = sequence.cursor.path()
+        for table, group in zip(sequence.tables, self._index.groups, strict=True):
+            first = table.start // self.block_size
+            for place, block in enumerate(table.blocks, first):
+                node = group.nodes.get(block)
+                assert node is None or (place < len(path) and node is path[place]), (
+                    f"block {block} at place {place} is known for other tokens"
+                )
+            behind = blocks_behind_window(table.committed, table.window, self.block_size)
+            assert first == behind, f"{first} blocks given back, but {behind} are behind the window"
+
+
+def _span(positions: int, block_size: int) -> int:
+    """Blocks that so many neighbouring positions touch at most."""
+    return (positions - 2) // block_size + 2 if positions > 1 else positions

@@ -1,0 +1,152 @@
+"""The blocks of one group of layers: which are held, cached and free.
+
+A block is *held* while tables refer to it. Released by the last one, it is *free*, unless the
+prefix index knows what it holds: then it is *cached*, until somebody holds it again or its place is
+needed. Of the cached blocks, the one released longest ago gives way first. Always::
+
+    free + cached + held = total
+
+See docs/paged-kv.md.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Protocol
+
+from guided.errors import OutOfMemoryError
+from guided.kv.free_blocks import BlockId, FreeBlocks
+
+__all__ = ["BlockId", "BlockPool", "KnownBlocks"]
+
+
+class KnownBlocks(Protocol):
+    """The blocks whose contents somebody could look up, as a pool sees them."""
+
+    def __contains__(self, block: BlockId) -> bool:
+        """Whether the contents of a block are known, so that it is worth caching."""
+        ...
+
+    def forget(self, block: BlockId) -> None:
+        """A known block gives way to other contents."""
+        ...
+
+
+class BlockPool:
+    """A fixed number of blocks with reference counts; counts only, and touches no tensor.
+
+    Every operation is O(1).
+    """
+
+    __slots__ = ("_cached", "_free", "_known", "_references", "block_size")
+
+    def __init__(
+        self, num_blocks: int, block_size: int, *, known: KnownBlocks | None = None
+    ) -> None:
+        assert num_blocks > 0 and block_size > 0, f"{num_blocks} blocks of {block_size} slots"
+        self.block_size = block_size
+        """Slots of a block; slot ``s`` is row ``s % block_size`` of block ``s // block_size``."""
+        self._known = known
+        self._references = [0] * num_blocks
+        self._free = FreeBlocks(num_blocks)
+        self._cached: OrderedDict[BlockId, None] = OrderedDict()
+        """In the order of their release."""
+
+    @property
+    def num_blocks(self) -> int:
+        """Blocks in all."""
+        return len(self._references)
+
+    @property
+    def num_slots(self) -> int:
+        """Slots in all."""
+        return self.num_blocks * self.block_size
+
+    @property
+    def num_free(self) -> int:
+        """Blocks that hold nothing."""
+        return len(self._free)
+
+    @property
+    def num_cached(self) -> int:
+        """Blocks that no table holds, but the prefix index knows."""
+        return len(self._cached)
+
+    @property
+    def num_available(self) -> int:
+        """Blocks that ``allocate`` could hand out: free or cached."""
+        return len(self._free) + len(self._cached)
+
+    @property
+    def num_held(self) -> int:
+        """Blocks that tables hold, each counted once."""
+        return self.num_blocks - self.num_available
+
+    def references(self, block: BlockId) -> int:
+        """How many tables hold a block."""
+        return self._references[block]
+
+    def require(self, count: int) -> None:
+        """Raise ``OutOfMemoryError`` unless so many blocks could be allocated."""
+        if count > self.num_available:
+            raise OutOfMemoryError(
+                f"{count} blocks of {self.block_size} slots were asked for, but of "
+                f"{self.num_blocks} only {self.num_free} are free and {self.num_cached} cached"
+            )
+
+    def allocate(self, behind: BlockId | None = None) -> BlockId:
+        """Hand out a block, held once; if it can be, the one right behind a held one.
+
+        Raises ``OutOfMemoryError`` when every block is held.
+        """
+        self.require(1)
+        if not self._free:
+            self._evict()
+        block = self._free.take(behind)
+        self._references[block] = 1
+        return block
+
+    def hold(self, block: BlockId) -> None:
+        """Hold a block once more, or revive a cached one."""
+        if self._references[block] == 0:
+            assert block in self._cached, f"block {block} is free, so it holds nothing"
+            del self._cached[block]
+        self._references[block] += 1
+
+    def release(self, block: BlockId) -> None:
+        """Let go of a block once; with nobody left it is cached if known, else free."""
+        assert self._references[block] > 0, f"block {block} is not held"
+        self._references[block] -= 1
+        if self._references[block] > 0:
+            return
+        if self._known is not None and block in self._known:
+            self._cached[block] = None
+        else:
+            self._free.add(block)
+
+    def check(self) -> None:
+        """Raise unless free + cached + held = total, and no block is two of them."""
+        self._free.check()
+        free = self._free.blocks()
+        held = {BlockId(block) for block, count in enumerate(self._references) if count > 0}
+        assert min(self._references) >= 0, f"negative references: {self._references}"
+        assert len(free) + len(self._cached) + len(held) == self.num_blocks, (
+            f"{len(free)} free + {len(self._cached)} cached + {len(held)} held "
+            f"!= {self.num_blocks} blocks"
+        )
+        assert free.isdisjoint(self._cached) and free.isdisjoint(held), "a free block is in use"
+        assert held.isdisjoint(self._cached), "a held block is up for eviction"
+        for block in self._cached:
+            assert self._known is not None and block in self._known, (
+                f"block {block} is cached, but nobody knows what it holds"
+            )
+        for block in free:
+            assert self._known is None or block not in self._known, (
+                f"block {block} is free, but its contents are looked up"
+            )
+
+    def _evict(self) -> None:
+        block, _ = self._cached.popitem(last=False)
+        assert self._known is not None, f"block {block} is cached without an index"
+        self._known.forget(block)
+        self._free.add(block)

@@ -1,0 +1,244 @@
+"""The blocks of one sequence in one group of layers.
+
+Rows of a table with blocks of 4, 6 rows committed and 5 reserved; the sequence is elsewhere in the
+pool than its positions say::
+
+    position   0  1  2  3 | 4  5  6  7 | 8  9 10  _
+    slot      20 21 22 23 |24 25 26 27 | 8  9 10 11
+              committed         | reserved      | spare
+
+A commit keeps some of the reserved rows, in order, behind the committed ones, and gives blocks
+that are left without a row back. See docs/paged-kv.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.kv.block_pool import BlockId, BlockPool
+from guided.kv.reservation import Reservation, SlotCopies
+from guided.kv.window import blocks_behind_window
+
+__all__ = ["BlockTable"]
+
+
+class BlockTable:
+    """Where the rows of a sequence are; holds its blocks until they are released."""
+
+    __slots__ = (
+        "_blocks",
+        "_breaks",
+        "_committed",
+        "_dropped",
+        "_pool",
+        "_reserved",
+        "_slots",
+        "window",
+    )
+
+    def __init__(self, pool: BlockPool, window: int | None = None) -> None:
+        self._pool = pool
+        self.window = window
+        """Positions that a token sees, its own among them; ``None`` sees all before it."""
+        self._blocks: list[BlockId] = []
+        self._dropped = 0
+        """Leading blocks that were given back because they are behind the window."""
+        self._breaks = 0
+        """Blocks that do not lie right behind the one before."""
+        self._committed = 0
+        self._reserved = 0
+        self._slots = np.empty(4 * pool.block_size, np.int64)
+        """The slot of every position that a block was held for."""
+
+    @property
+    def blocks(self) -> tuple[BlockId, ...]:
+        """The blocks held, in the order of their positions."""
+        return tuple(self._blocks)
+
+    @property
+    def start(self) -> int:
+        """The first position that is still held."""
+        return self._dropped * self._pool.block_size
+
+    @property
+    def committed(self) -> int:
+        """Rows that belong to the sequence for good, those behind the window among them."""
+        return self._committed
+
+    @property
+    def reserved(self) -> int:
+        """Rows set aside until the next commit."""
+        return self._reserved
+
+    @property
+    def spare(self) -> int:
+        """Slots held without a row in them."""
+        return self._end - self._committed - self._reserved
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether the blocks lie one behind the other, so that slots count up by one."""
+        return self._breaks == 0
+
+    def slots(self) -> NDArray[np.int64]:
+        """Slots of the committed rows still held, ``[committed - start]``; a view."""
+        return self._slots[self.start : self._committed]
+
+    def block_at(self, index: int) -> BlockId:
+        """The block of positions ``index * block_size`` and on."""
+        return self._blocks[index - self._dropped]
+
+    def blocks_needed(self, count: int) -> int:
+        """How many blocks ``reserve(count)`` would allocate."""
+        missing = self._committed + count - self._end
+        return max(0, -(-missing // self._pool.block_size)) + self._writes_shared(count)
+
+    def can_reserve(self, count: int) -> bool:
+        """Whether the pool has the blocks for so many more rows."""
+        return self.blocks_needed(count) <= self._pool.num_available
+
+    def require(self, count: int) -> None:
+        """Raise ``OutOfMemoryError`` unless ``reserve(count)`` would succeed."""
+        self._pool.require(self.blocks_needed(count))
+
+    def reserve(self, count: int) -> Reservation:
+        """Set aside the next ``count`` rows; the committed length does not change.
+
+        A last block with room in it that others hold as well is copied first. Raises
+        ``OutOfMemoryError`` and takes nothing when the pool has too few blocks.
+        """
+        assert self._reserved == 0, f"{self._reserved} rows are reserved already"
+        self.require(count)
+        copies = self._own_last() if self._writes_shared(count) else SlotCopies.none()
+        while self._end < self._committed + count:
+            self._append(self._pool.allocate(self._blocks[-1] if self._blocks else None))
+        self._reserved = count
+        return Reservation(
+            start=self.start,
+            seen=self._slots[self.start : self._committed + count],
+            count=count,
+            is_contiguous=self.is_contiguous,
+            copies=copies,
+        )
+
+    def commit(self, kept: Sequence[int]) -> SlotCopies:
+        """Keep the reserved rows with these offsets, in order, and give all others back.
+
+        Offsets 0, 1, 3 of a reservation at 10 → rows 10, 11, 13 → row 13 is copied to 12. The
+        copies have to be made before anything else is written.
+        """
+        assert all(a < b for a, b in pairwise(kept)), f"unordered rows {kept!r}"
+        assert not kept or (kept[0] >= 0 and kept[-1] < self._reserved), (
+            f"rows {kept!r} are not all among the {self._reserved} reserved"
+        )
+        offsets = np.asarray(kept, np.int64)
+        places = np.arange(len(offsets))
+        moved = offsets != places
+        rows = self._slots[self._committed :]
+        copies = SlotCopies(rows[offsets[moved]], rows[places[moved]])
+        self._committed += len(kept)
+        self._reserved = 0
+        while self._end - self._committed >= self._pool.block_size:
+            self._pool.release(self._pop())
+        return copies
+
+    def adopt(self, blocks: Sequence[BlockId], *, first: int = 0) -> None:
+        """Start an empty table with full blocks found elsewhere, ``first`` before them missing."""
+        assert not self._blocks and self._committed == 0, "only an empty table adopts blocks"
+        self._dropped = first
+        for block in blocks:
+            self._pool.hold(block)
+            self._append(block)
+        self._committed = self._end
+
+    def fork(self) -> BlockTable:
+        """Another table with the same rows, which shares all blocks."""
+        assert self._reserved == 0, f"a table with {self._reserved} reserved rows is not forked"
+        twin = BlockTable(self._pool, self.window)
+        for block in self._blocks:
+            self._pool.hold(block)
+        twin._blocks = self._blocks.copy()
+        twin._dropped = self._dropped
+        twin._breaks = self._breaks
+        twin._committed = self._committed
+        twin._slots = self._slots.copy()
+        return twin
+
+    def release_behind_window(self) -> None:
+        """Give back the blocks that no later token can see."""
+        behind = blocks_behind_window(self._committed, self.window, self._pool.block_size)
+        while self._dropped < behind:
+            if len(self._blocks) > 1:
+                self._breaks -= self._is_break(1)
+            self._pool.release(self._blocks.pop(0))
+            self._dropped += 1
+
+    def release(self) -> None:
+        """Give all blocks back, the last one first; the table is empty then.
+
+        So the beginning, which more sequences may share, is cached longest.
+        """
+        while self._blocks:
+            self._pool.release(self._pop())
+        self._dropped = self._committed = self._reserved = 0
+
+    def check(self) -> None:
+        """Raise unless blocks, rows and slots agree, and no row is reserved in a shared block."""
+        size = self._pool.block_size
+        rows = self._committed + self._reserved
+        assert min(self._committed, self._reserved, self._dropped) >= 0, "counts below 0"
+        assert 0 <= self.spare < size, f"{self._end} positions held for {rows} rows"
+        expected = [block * size + row for block in self._blocks for row in range(size)]
+        assert self._slots[self.start : self._end].tolist() == expected, "slots are not the blocks'"
+        breaks = sum(b != a + 1 for a, b in pairwise(self._blocks))
+        assert self._breaks == breaks, f"{self._breaks} breaks counted in {self._blocks}"
+        behind = blocks_behind_window(self._committed, self.window, size)
+        assert self._dropped <= behind, f"{self._dropped} blocks dropped, {behind} behind"
+        for block in self._blocks if self._reserved else ():
+            written = self._blocks.index(block) + self._dropped >= self._committed // size
+            assert not written or self._pool.references(block) == 1, f"block {block} is shared"
+
+    @property
+    def _end(self) -> int:
+        """The position behind the last slot held."""
+        return (self._dropped + len(self._blocks)) * self._pool.block_size
+
+    def _writes_shared(self, count: int) -> bool:
+        return (
+            count > 0
+            and self._end > self._committed
+            and self._pool.references(self._blocks[-1]) > 1
+        )
+
+    def _own_last(self) -> SlotCopies:
+        """Swap the shared last block for one of the table's own; its rows are to be copied."""
+        first = self._end - self._pool.block_size
+        sources = self._slots[first : self._committed].copy()
+        shared = self._pop()
+        before = self._blocks[-1] if self._blocks else None
+        self._append(self._pool.allocate(before))
+        self._pool.release(shared)
+        return SlotCopies(sources, self._slots[first : self._committed].copy())
+
+    def _append(self, block: BlockId) -> None:
+        size, first = self._pool.block_size, self._end
+        if first + size > len(self._slots):
+            larger = np.empty(max(2 * len(self._slots), first + size), np.int64)
+            larger[: len(self._slots)] = self._slots
+            self._slots = larger
+        self._slots[first : first + size] = np.arange(block * size, (block + 1) * size)
+        self._blocks.append(block)
+        if len(self._blocks) > 1:
+            self._breaks += self._is_break(-1)
+
+    def _pop(self) -> BlockId:
+        if len(self._blocks) > 1:
+            self._breaks -= self._is_break(-1)
+        return self._blocks.pop()
+
+    def _is_break(self, index: int) -> bool:
+        return self._blocks[index] != self._blocks[index - 1] + 1

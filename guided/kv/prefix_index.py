@@ -1,0 +1,212 @@
+"""Which blocks hold the keys and values of which beginning of a text.
+
+A tree with one node for every full block of tokens that follows another. Its edges are the tokens
+themselves, found by hash and compared by value, so a path stands for exactly one beginning, and
+hashes that collide cannot mix two up. A node names a block for each group of layers, or none where
+that group's block has given way::
+
+    root ─ "You are a helpful" ─ " assistant. Sum up" ─ " the text below:"
+              3 | 11                7 | 12                 8 | none
+                         └────── " assistant. Say" ...
+
+See docs/paged-kv.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from guided.kv.free_blocks import BlockId
+from guided.kv.window import blocks_behind_window
+from guided.spec import TokenId
+
+__all__ = ["GroupContents", "PrefixIndex", "PrefixMatch", "PrefixNode"]
+
+
+class PrefixNode:
+    """A beginning of a text that ends with a full block; the root is the empty one."""
+
+    __slots__ = ("blocks", "children", "depth", "parent", "readers", "salt", "tokens")
+
+    def __init__(
+        self,
+        parent: PrefixNode | None,
+        tokens: tuple[TokenId, ...],
+        *,
+        salt: str,
+        num_groups: int,
+    ) -> None:
+        self.parent = parent
+        self.salt = salt
+        self.tokens = tokens
+        """Those of its last block."""
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        """Blocks from the root on."""
+        self.blocks: list[BlockId | None] = [None] * num_groups
+        """The block of these tokens, by group."""
+        self.children: dict[tuple[TokenId, ...], PrefixNode] = {}
+        self.readers = 0
+        """Sequences that stand here and may go on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefixMatch:
+    """The longest known beginning of a text, and what each group of layers has of it."""
+
+    node: PrefixNode
+    blocks: tuple[tuple[BlockId, ...], ...]
+    """By group, the last blocks of the beginning, as far back as the next token sees."""
+
+
+class GroupContents:
+    """What the blocks of one group hold; this is what the group's pool asks."""
+
+    __slots__ = ("_group", "_index", "nodes")
+
+    def __init__(self, index: PrefixIndex, group: int) -> None:
+        self._index = index
+        self._group = group
+        self.nodes: dict[BlockId, PrefixNode] = {}
+
+    def __contains__(self, block: BlockId) -> bool:
+        return block in self.nodes
+
+    def forget(self, block: BlockId) -> None:
+        """The block gives way to other contents."""
+        node = self.nodes.pop(block)
+        node.blocks[self._group] = None
+        self._index.prune(node)
+
+
+class PrefixIndex:
+    """The tree of known beginnings, shared by all groups of layers of a model."""
+
+    __slots__ = ("_block_size", "_roots", "_windows", "groups")
+
+    def __init__(self, block_size: int, windows: Sequence[int | None]) -> None:
+        self._block_size = block_size
+        self._windows = tuple(windows)
+        self._roots: dict[str, PrefixNode] = {}
+        self.groups = tuple(GroupContents(self, group) for group in range(len(windows)))
+        """What the blocks of each group hold."""
+
+    def enter(self, salt: str) -> PrefixNode:
+        """Stand at the empty beginning; texts of different salts share nothing.
+
+        The salt names what keys depend on besides the tokens before them, such as an adapter. Pair
+        with ``leave``.
+        """
+        root = self._roots.get(salt)
+        if root is None:
+            root = PrefixNode(None, (), salt=salt, num_groups=len(self.groups))
+            self._roots[salt] = root
+        self.enter_at(root)
+        return root
+
+    def enter_at(self, node: PrefixNode) -> None:
+        """Stand at a node as well, so that it stays. Pair with ``leave``."""
+        node.readers += 1
+
+    def leave(self, node: PrefixNode) -> None:
+        """Stand at a node no longer."""
+        assert node.readers > 0, f"nobody stands at the node of depth {node.depth}"
+        node.readers -= 1
+        self.prune(node)
+
+    def match(self, root: PrefixNode, tokens: Sequence[TokenId]) -> PrefixMatch:
+        """The longest beginning of which every group has what the next token sees.
+
+        At least one token is left over, because its logits are wanted.
+        """
+        path = self._path(root, tokens)
+        held = [0] * len(self.groups)  # consecutive blocks up to here, by group
+        best = 0
+        for depth, node in enumerate(path, 1):
+            for group, block in enumerate(node.blocks):
+                held[group] = 0 if block is None else held[group] + 1
+            if all(
+                count >= depth - self._behind(depth, window)
+                for count, window in zip(held, self._windows, strict=True)
+            ):
+                best = depth
+        blocks = tuple(
+            tuple(_block(node, group) for node in path[self._behind(best, window) : best])
+            for group, window in enumerate(self._windows)
+        )
+        return PrefixMatch(path[best - 1] if best else root, blocks)
+
+    def extend(
+        self, node: PrefixNode, tokens: tuple[TokenId, ...], blocks: Sequence[BlockId]
+    ) -> PrefixNode:
+        """Make known that ``blocks``, by group, hold these tokens behind a node.
+
+        Where a group knows another block of the same contents, that one stays.
+        """
+        assert len(tokens) == self._block_size, f"{len(tokens)} tokens are no full block"
+        child = node.children.get(tokens)
+        if child is None:
+            child = node.children[tokens] = PrefixNode(
+                node, tokens, salt=node.salt, num_groups=len(self.groups)
+            )
+        for group, block in zip(self.groups, blocks, strict=True):
+            assert block not in group, f"block {block} holds something else"
+        for index, (group, block) in enumerate(zip(self.groups, blocks, strict=True)):
+            if child.blocks[index] is None:
+                child.blocks[index] = block
+                group.nodes[block] = child
+        return child
+
+    def prune(self, node: PrefixNode) -> None:
+        """Take out nodes without a use, from this one towards the root."""
+        while not node.readers and not node.children and not any(_has(b) for b in node.blocks):
+            parent = node.parent
+            if parent is None:
+                del self._roots[node.salt]
+                return
+            del parent.children[node.tokens]
+            node = parent
+
+    def check(self) -> None:
+        """Raise unless nodes and blocks name each other, and no node is without a use."""
+        named: list[dict[BlockId, PrefixNode]] = [{} for _ in self.groups]
+        todo = list(self._roots.values())
+        while todo:
+            node = todo.pop()
+            todo += node.children.values()
+            used = node.readers or node.children or any(_has(b) for b in node.blocks)
+            assert used, f"the node of depth {node.depth} has no use"
+            for tokens, child in node.children.items():
+                assert child.parent is node and child.tokens == tokens, "a child is misplaced"
+                assert child.depth == node.depth + 1, f"depth {child.depth} below {node.depth}"
+            for known, block in zip(named, node.blocks, strict=True):
+                if block is not None:
+                    assert block not in known, f"block {block} has two contents"
+                    known[block] = node
+        for group, known in zip(self.groups, named, strict=True):
+            assert group.nodes == known, "blocks and nodes do not name each other"
+
+    def _path(self, root: PrefixNode, tokens: Sequence[TokenId]) -> list[PrefixNode]:
+        """The nodes along a text, without its last token."""
+        size, node = self._block_size, root
+        path: list[PrefixNode] = []
+        for start in range(0, len(tokens) - size, size):
+            child = node.children.get(tuple(tokens[start : start + size]))
+            if child is None:
+                break
+            path.append(child)
+            node = child
+        return path
+
+    def _behind(self, depth: int, window: int | None) -> int:
+        return blocks_behind_window(depth * self._block_size, window, self._block_size)
+
+
+def _block(node: PrefixNode, group: int) -> BlockId:
+    block = node.blocks[group]
+    assert block is not None, f"group {group} has no block at depth {node.depth}"
+    return block
+
+
+def _has(block: BlockId | None) -> bool:
+    return block is not None

@@ -1,0 +1,104 @@
+"""The blocks of one sequence in all groups of layers, which change together or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from guided.kv.block_pool import BlockId
+from guided.kv.block_table import BlockTable
+from guided.kv.prefix_cursor import PrefixCursor
+from guided.kv.reservation import Reservation, SlotCopies
+from guided.spec import TokenId
+
+__all__ = ["SequenceBlocks"]
+
+
+class SequenceBlocks:
+    """One table for each group of layers; opened by a ``BlockCache`` and ended by ``release``.
+
+    Tuples that its methods return have one entry a group. Copies have to be made in the order they
+    are handed out, and before any new row is written.
+    """
+
+    __slots__ = ("_opened", "cursor", "tables")
+
+    def __init__(
+        self,
+        tables: Sequence[BlockTable],
+        cursor: PrefixCursor | None,
+        opened: set[SequenceBlocks],
+    ) -> None:
+        self.tables = tuple(tables)
+        """By group."""
+        self.cursor = cursor
+        """Where the sequence stands in the prefix index; ``None`` where nothing is reused."""
+        self._opened = opened
+        opened.add(self)
+
+    @property
+    def committed(self) -> int:
+        """Rows that belong to the sequence for good, those behind a window among them."""
+        return self.tables[0].committed
+
+    @property
+    def reserved(self) -> int:
+        """Rows set aside until the next commit."""
+        return self.tables[0].reserved
+
+    def can_reserve(self, count: int) -> bool:
+        """Whether every group has the blocks for so many more rows."""
+        return all(table.can_reserve(count) for table in self.tables)
+
+    def reserve(self, count: int) -> tuple[Reservation, ...]:
+        """Set aside the next ``count`` rows in every group.
+
+        Raises ``OutOfMemoryError``, and takes nothing anywhere, when one group has too few blocks.
+        """
+        for table in self.tables:
+            table.require(count)
+        return tuple(table.reserve(count) for table in self.tables)
+
+    def commit(self, kept: Sequence[int], tokens: Sequence[TokenId]) -> tuple[SlotCopies, ...]:
+        """Keep the reserved rows with these offsets, in order, and give all others back.
+
+        ``tokens`` are those of the kept rows. Full blocks become known to the prefix index; blocks
+        behind a window are given back.
+        """
+        assert len(kept) == len(tokens), f"{len(kept)} rows kept for {len(tokens)} tokens"
+        copies = tuple(table.commit(kept) for table in self.tables)
+        if self.cursor is not None:
+            self.cursor.extend(tokens, self._blocks_at)
+        for table in self.tables:
+            table.release_behind_window()
+        return copies
+
+    def fork(self) -> SequenceBlocks:
+        """Another sequence with the same rows, which shares all blocks until it writes."""
+        tables = [table.fork() for table in self.tables]
+        cursor = None if self.cursor is None else self.cursor.fork()
+        return SequenceBlocks(tables, cursor, self._opened)
+
+    def release(self) -> None:
+        """Give everything back, reserved rows as well; the sequence must not be used any more."""
+        assert self in self._opened, "these blocks were released before"
+        self._opened.remove(self)
+        for table in self.tables:
+            table.release()
+        if self.cursor is not None:
+            self.cursor.close()
+
+    def check(self) -> None:
+        """Raise unless tables agree with each other, and known blocks with the sequence's text."""
+        for table in self.tables:
+            table.check()
+            assert (table.committed, table.reserved) == (self.committed, self.reserved), (
+                "the tables of a sequence have moved apart"
+            )
+        if self.cursor is None:
+            return
+        assert self.cursor.num_tokens == self.committed, (
+            f"{self.cursor.num_tokens} tokens are known of {self.committed} rows"
+        )
+
+    def _blocks_at(self, index: int) -> tuple[BlockId, ...]:
+        return tuple(table.block_at(index) for table in self.tables)

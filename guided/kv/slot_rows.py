@@ -1,0 +1,104 @@
+"""Rows of numbers by slot: as they are, or as bytes with a scale for each head."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+
+__all__ = ["DenseRows", "Int8Rows", "SlotRows"]
+
+
+class SlotRows(Protocol):
+    """The keys, or the values, of one layer."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+        ...
+
+    def write(self, slots: torch.Tensor, rows: torch.Tensor) -> None:
+        """Put ``rows``, ``[rows, heads, size]``, into different ``slots``, ``[rows]``."""
+        ...
+
+    def read(self, slots: torch.Tensor) -> torch.Tensor:
+        """The rows in ``slots``, ``[rows, heads, size]``; a copy."""
+        ...
+
+    def view(self, first: int, last: int) -> torch.Tensor:
+        """The rows of slots ``first`` up to ``last``, exclusive, without a copy if it can be."""
+        ...
+
+    def copy(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        """Copy rows between slots; all are read before any is written."""
+        ...
+
+
+class DenseRows:
+    """Rows in the type they are computed in."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(
+        self, num_slots: int, heads: int, size: int, *, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        # Zeros, because a slot that was never written may be read under a mask, and 0 * NaN is NaN.
+        self._rows = torch.zeros(num_slots, heads, size, dtype=dtype, device=device)
+
+    @property
+    def nbytes(self) -> int:
+        return self._rows.nbytes
+
+    def write(self, slots: torch.Tensor, rows: torch.Tensor) -> None:
+        self._rows.index_copy_(0, slots, rows.to(self._rows.dtype))
+
+    def read(self, slots: torch.Tensor) -> torch.Tensor:
+        return self._rows.index_select(0, slots)
+
+    def view(self, first: int, last: int) -> torch.Tensor:
+        return self._rows[first:last]
+
+    def copy(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        self._rows.index_copy_(0, targets, self._rows.index_select(0, sources))
+
+
+class Int8Rows:
+    """Rows as int8, each head of each slot with the scale that its largest number needs.
+
+    A number ``x`` of a head whose largest is ``m`` comes back within ``m / 254``, before it is
+    rounded to ``dtype``.
+    """
+
+    __slots__ = ("_bytes", "_dtype", "_scales")
+
+    def __init__(
+        self, num_slots: int, heads: int, size: int, *, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        self._dtype = dtype
+        self._bytes = torch.zeros(num_slots, heads, size, dtype=torch.int8, device=device)
+        self._scales = torch.zeros(num_slots, heads, 1, dtype=torch.float32, device=device)
+
+    @property
+    def nbytes(self) -> int:
+        return self._bytes.nbytes + self._scales.nbytes
+
+    def write(self, slots: torch.Tensor, rows: torch.Tensor) -> None:
+        exact = rows.float()
+        scales = exact.abs().amax(dim=-1, keepdim=True) / 127  # [rows, heads, 1]
+        # A head that is all zero has scale 0; any divisor keeps its bytes 0.
+        steps = exact / torch.where(scales == 0, 1, scales)
+        self._bytes.index_copy_(0, slots, steps.round().clamp(-127, 127).to(torch.int8))
+        self._scales.index_copy_(0, slots, scales)
+
+    def read(self, slots: torch.Tensor) -> torch.Tensor:
+        return self._exact(self._bytes.index_select(0, slots), self._scales.index_select(0, slots))
+
+    def view(self, first: int, last: int) -> torch.Tensor:
+        return self._exact(self._bytes[first:last], self._scales[first:last])
+
+    def copy(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        for rows in (self._bytes, self._scales):
+            rows.index_copy_(0, targets, rows.index_select(0, sources))
+
+    def _exact(self, steps: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+        return (steps * scales).to(self._dtype)
