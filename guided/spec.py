@@ -270,6 +270,8 @@ class Usage:
     """What an answer cost, in tokens and model calls."""
 
     prompt_tokens: int = 0
+    reused_tokens: int = 0
+    """Tokens of the prompt that an earlier request had left in the cache."""
     sampled_tokens: int = 0
     """Tokens of the answer that the model chose."""
     forced_tokens: int = 0

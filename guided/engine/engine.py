@@ -13,11 +13,12 @@ import torch
 from guided.decoding.drafting import Drafter, no_guesses
 from guided.engine.admission import admit
 from guided.engine.result import Finished
+from guided.engine.room import cache_groups, demand, has_room
 from guided.engine.running import Draft, RunningSequence
-from guided.engine.scheduler import admissible, plan_step
+from guided.engine.scheduler import plan_step
 from guided.engine.sequence import Sequence
 from guided.errors import GuidedError, RequestError
-from guided.kv.pool import SlotPool
+from guided.kv.block_cache import BlockCache
 from guided.model.batch import Segment, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId
@@ -52,6 +53,8 @@ class Engine:
         max_batch: int = 16,
         cache_tokens: int = 16384,
         step_tokens: int = 512,
+        block_size: int = 8,
+        reuse_prefixes: bool = True,
         drafter: Drafter = no_guesses,
         widest_draft: int = 0,
     ) -> None:
@@ -60,7 +63,7 @@ class Engine:
                 f"max_batch {max_batch!r} is not between 1 and step_tokens ({step_tokens})",
                 field="max_batch",
             )
-        if cache_tokens <= widest_draft:
+        if cache_tokens < 1:
             raise RequestError(
                 f"cache_tokens {cache_tokens!r} leave no room for a request", field="cache_tokens"
             )
@@ -76,7 +79,17 @@ class Engine:
         self._step_tokens = step_tokens
         self._drafter = drafter
         self._widest_draft = widest_draft
-        self._pool = SlotPool(cache_tokens)
+        self.num_preempted = 0
+        """How often a request gave its memory up to others, and started over from its tokens."""
+        groups = cache_groups(
+            runner.windows,
+            cache_tokens=cache_tokens,
+            block_size=block_size,
+            max_batch=max_batch,
+            step_tokens=step_tokens,
+        )
+        self._cache = BlockCache(groups, block_size, reuse_prefixes=reuse_prefixes)
+        runner.open_storages([pool.num_slots for pool in self._cache.pools])
         self._waiting: deque[Sequence] = deque()
         self._running: list[RunningSequence] = []
         self._ended: list[Finished] = []
@@ -104,7 +117,7 @@ class Engine:
             self._start(request.constraint),
             end_ids=self._vocabulary.end_ids,
             context_window=self.context_window,
-            largest_request=self._pool.total - self._widest_draft,
+            largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
         )
         if sequence.finish_reason is None:
             self._waiting.append(sequence)
@@ -123,25 +136,23 @@ class Engine:
         """Make one model call for all running requests, and return those that ended."""
         self._admit_waiting()
         plan = plan_step([running.pending for running in self._running], self._step_tokens)
-        drafts = self._draft(plan.counts)
-        segments = [draft.reserve() for draft in drafts]
+        drafts = self._with_room(self._draft(plan.counts))
+        segments = [self._reserve(draft) for draft in drafts]
         if segments:
             logits = self._forward(segments)
             for draft, rows in zip(drafts, logits, strict=True):
                 with self._isolated(draft.running):
-                    draft.settle(rows.numpy())
+                    self._runner.copy(draft.settle(rows.numpy()))
                     self._emit_if_finished(draft.running)
         ended, self._ended = self._ended, []
         return ended
 
     def check(self) -> None:
         """Raise unless the cache adds up and every running sequence has something to compute."""
-        self._pool.check()
-        held = sum(running.slots.capacity for running in self._running)
-        assert self._pool.free + held == self._pool.total, "slots are held by no running sequence"
+        self._cache.check()
         for running in self._running:
             assert running.pending > 0, f"{running.sequence.request_id!r} has nothing pending"
-            assert running.slots.reserved == 0, f"{running.sequence.request_id!r} holds rows"
+            assert running.blocks.reserved == 0, f"{running.sequence.request_id!r} holds rows"
 
     def _sequences(self) -> Iterator[Sequence]:
         yield from self._waiting
@@ -149,17 +160,26 @@ class Engine:
             yield running.sequence
 
     def _admit_waiting(self) -> None:
-        needs = [self._need(sequence) for sequence in self._waiting]
-        places = self._max_batch - len(self._running)
-        for _ in range(admissible(needs, places=places, free_slots=self._pool.free)):
-            sequence = self._waiting.popleft()
-            capacity = self._need(sequence)
-            slots = self._pool.open(capacity)
-            storage = self._runner.open_storage(capacity)
-            self._running.append(RunningSequence(sequence, slots, storage))
+        """Start the waiting in their order; nobody overtakes, or a large one would wait for ever.
 
-    def _need(self, sequence: Sequence) -> int:
-        return sequence.prompt_length + sequence.chooser.max_tokens + self._widest_draft
+        A sequence alone always has room, as it would not have been admitted otherwise.
+        """
+        while self._waiting and len(self._running) < self._max_batch:
+            blocks = self._cache.open(self._waiting[0].tokens)
+            running = RunningSequence(self._waiting[0], blocks)
+            if self._running and not has_room(
+                self._cache, [self._demand(each) for each in (*self._running, running)]
+            ):
+                blocks.release()
+                return
+            self._waiting.popleft()
+            running.sequence.admitted(blocks.committed)
+            self._running.append(running)
+
+    def _demand(self, running: RunningSequence) -> tuple[int, ...]:
+        # A block more than is pending, so that nobody has to give way at once.
+        count = running.pending + self._cache.block_size
+        return demand(running.blocks, count, self._step_tokens)
 
     def _draft(self, counts: tuple[int, ...]) -> list[Draft]:
         drafts = []
@@ -167,6 +187,43 @@ class Engine:
             with self._isolated(running):
                 drafts.append(running.draft(count, self._drafter, self._widest_draft))
         return drafts
+
+    def _with_room(self, drafts: list[Draft]) -> list[Draft]:
+        """The drafts that the cache has blocks for, all at once.
+
+        Guesses are given up first, then the sequences that started last, which wait again.
+        """
+        kept: list[Draft] = []
+        waiting = deque(drafts)
+        while waiting:
+            draft = waiting.popleft()
+            while not self._fit([*kept, draft]):
+                if draft.has_guesses:
+                    draft = draft.without_guesses()
+                elif waiting:
+                    self._preempt(waiting.pop().running)
+                else:
+                    self._preempt(draft.running)
+                    break
+            else:
+                kept.append(draft)
+        return kept
+
+    def _fit(self, drafts: list[Draft]) -> bool:
+        return has_room(
+            self._cache,
+            [demand(each.running.blocks, len(each.tree), len(each.tree)) for each in drafts],
+        )
+
+    def _preempt(self, running: RunningSequence) -> None:
+        self._leave(running)
+        self._waiting.appendleft(running.sequence)
+        self.num_preempted += 1
+
+    def _reserve(self, draft: Draft) -> Segment:
+        segment = draft.reserve()
+        self._runner.copy([rows.copies for rows in segment.rows])
+        return segment
 
     def _forward(self, segments: list[Segment]) -> tuple[torch.Tensor, ...]:
         logits = self._runner.forward(StepBatch(tuple(segments)))  # [rows, vocabulary]
@@ -182,7 +239,7 @@ class Engine:
 
     def _leave(self, running: RunningSequence) -> None:
         self._running.remove(running)
-        self._pool.release(running.slots)
+        running.blocks.release()
 
     @contextmanager
     def _isolated(self, running: RunningSequence) -> Iterator[None]:

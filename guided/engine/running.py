@@ -11,8 +11,8 @@ from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafting import Drafter, TreeGrowth
 from guided.decoding.verify import verify
 from guided.engine.sequence import Sequence
-from guided.kv.slots import SequenceSlots
-from guided.kv.storage import SequenceStorage
+from guided.kv.reservation import SlotCopies
+from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment
 
 __all__ = ["Draft", "RunningSequence"]
@@ -20,20 +20,19 @@ __all__ = ["Draft", "RunningSequence"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RunningSequence:
-    """A sequence with its slots and their memory."""
+    """A sequence with its blocks."""
 
     sequence: Sequence
-    slots: SequenceSlots
-    storage: SequenceStorage
+    blocks: SequenceBlocks
 
     @property
     def pending(self) -> int:
         """Tokens that are certain but not yet in the cache."""
-        return self.sequence.pending(self.slots)
+        return len(self.sequence.tokens) - self.blocks.committed
 
     def draft(self, count: int, drafter: Drafter, room: int) -> Draft:
         """The tree for the next ``count`` pending tokens; guesses follow only the last of all."""
-        trunk = self.sequence.trunk(self.slots, count)
+        trunk = self.sequence.trunk(self.blocks.committed, count)
         tree = trunk
         if room and count == self.pending:
             growth = TreeGrowth(
@@ -44,7 +43,7 @@ class RunningSequence:
             )
             drafter(self.sequence.tokens, growth)
             tree = growth.tree()
-        return Draft(running=self, tree=tree)
+        return Draft(running=self, trunk=trunk, tree=tree)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,26 +51,41 @@ class Draft:
     """What one step computes for one sequence."""
 
     running: RunningSequence
+    trunk: DraftTree
     tree: DraftTree
+
+    @property
+    def has_guesses(self) -> bool:
+        """Whether there is more to it than what is certain."""
+        return len(self.tree) > len(self.trunk)
+
+    def without_guesses(self) -> Draft:
+        """The certain part alone."""
+        return Draft(self.running, self.trunk, self.trunk)
 
     def reserve(self) -> Segment:
         """Set rows aside for the nodes of the tree, and say what the model has to compute."""
-        running, tree = self.running, self.tree
-        reservation = running.slots.reserve(len(tree))
+        blocks, tree = self.running.blocks, self.tree
+        committed = blocks.committed
         return Segment(
-            storage=running.storage,
-            committed=reservation.start,
+            rows=blocks.reserve(len(tree)),
+            committed=committed,
             tokens=tree.tokens,
             depths=tree.depths(),
             ancestors=None if tree.is_chain else tree.ancestors(),
             deciding=tree.deciding,
         )
 
-    def settle(self, logits: NDArray[np.float32]) -> None:
-        """Verify the tree against its logits, commit the rows of the path, extend the sequence."""
+    def settle(self, logits: NDArray[np.float32]) -> tuple[SlotCopies, ...]:
+        """Verify the tree against its logits, commit the rows of the path, extend the sequence.
+
+        Returns the copies to be made in the cache.
+        """
         running, tree = self.running, self.tree
         rows = dict(zip(tree.deciding, logits, strict=True))
         sequence = running.sequence
         acceptance = verify(tree, rows, sequence.chooser, sequence.answer_length)
-        running.storage.move(running.slots.commit(acceptance.path))
+        tokens = [tree.tokens[node] for node in acceptance.path]
+        copies = running.blocks.commit(acceptance.path, tokens)
         sequence.extend(tree, acceptance)
+        return copies

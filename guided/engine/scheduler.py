@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
 
-__all__ = ["StepPlan", "admissible", "plan_step"]
+__all__ = ["StepPlan", "plan_step"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,20 +13,6 @@ class StepPlan:
     """How many of its pending tokens each running sequence computes in this step."""
 
     counts: tuple[int, ...]
-
-
-def admissible(needs: Items[int], *, places: int, free_slots: int) -> int:
-    """How many of the waiting sequences, first come first served, may start now.
-
-    ``needs`` are their slots. Nobody overtakes, or a large request would wait for ever.
-    """
-    count = 0
-    for need in needs:
-        if count == places or need > free_slots:
-            break
-        free_slots -= need
-        count += 1
-    return count
 
 
 def plan_step(pending: Items[int], step_tokens: int) -> StepPlan:

@@ -9,7 +9,6 @@ from guided.decoding.choice import Chooser, Closing
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
-from guided.kv.slots import SequenceSlots
 from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, Usage
 from guided.tokens.vocabulary import Vocabulary
 
@@ -50,6 +49,7 @@ class Sequence:
         self._is_closed_early = False
         self._sampled = 0
         self._forced = 0
+        self._reused: int | None = None
         self._model_calls = 0
         self._started = time.monotonic()
         self._seconds = 0.0
@@ -60,15 +60,16 @@ class Sequence:
         """Tokens of the answer so far."""
         return len(self.tokens) - self.prompt_length
 
-    def pending(self, slots: SequenceSlots) -> int:
-        """Tokens that are certain but not yet in the cache."""
-        return len(self.tokens) - slots.committed
-
-    def trunk(self, slots: SequenceSlots, count: int) -> DraftTree:
-        """The next ``count`` pending tokens as the trunk of a draft tree."""
-        tokens = self.tokens[slots.committed : slots.committed + count]
-        reaches_the_tip = slots.committed + count == len(self.tokens)
+    def trunk(self, committed: int, count: int) -> DraftTree:
+        """The next ``count`` tokens behind those in the cache as the trunk of a draft tree."""
+        tokens = self.tokens[committed : committed + count]
+        reaches_the_tip = committed + count == len(self.tokens)
         return DraftTree.chain(tokens, self.matcher if reaches_the_tip else None)
+
+    def admitted(self, reused: int) -> None:
+        """Note how many tokens were found in the cache; counts once, not after a pre-emption."""
+        if self._reused is None:
+            self._reused = reused
 
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Take over what a model call confirmed and chose, and the run that follows from it."""
@@ -104,6 +105,7 @@ class Sequence:
             finish_reason=self.finish_reason,
             usage=Usage(
                 prompt_tokens=self.prompt_length,
+                reused_tokens=self._reused or 0,
                 sampled_tokens=self._sampled,
                 forced_tokens=self._forced,
                 model_calls=self._model_calls,

@@ -27,14 +27,14 @@ def bytes_per_slot(
 
 
 class PagedStorage:
-    """Keys and values by layer, ``[num_slots, heads, size]`` each.
+    """Keys and values by layer, ``[num_slots + 1, heads, size]`` each.
 
     ``layers`` are the group's layers by their number in the model. ``dtype`` is what comes back;
     ``is_quantised`` keeps int8 with a scale for each slot and head. Nothing here knows of blocks or
-    sequences: a slot more than the pool has is a place for padding to be written to.
+    sequences. The last slot is nobody's: padding is read from there, and it stays zero.
     """
 
-    __slots__ = ("_device", "_keys", "_values")
+    __slots__ = ("_device", "_keys", "_values", "padding_slot")
 
     def __init__(
         self,
@@ -47,8 +47,10 @@ class PagedStorage:
     ) -> None:
         def empty(heads: int, size: int) -> SlotRows:
             rows = Int8Rows if is_quantised else DenseRows
-            return rows(num_slots, heads, size, dtype=dtype, device=device)
+            return rows(num_slots + 1, heads, size, dtype=dtype, device=device)
 
+        self.padding_slot = num_slots
+        """The slot to read padding from."""
         self._device = device
         self._keys = {i: empty(layer.heads, layer.key_size) for i, layer in layers.items()}
         self._values = {i: empty(layer.heads, layer.value_size) for i, layer in layers.items()}

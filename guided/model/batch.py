@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.kv.storage import SequenceStorage
+from guided.kv.reservation import Reservation
 from guided.spec import TokenId
 
 __all__ = ["Segment", "StepBatch"]
@@ -17,9 +17,10 @@ __all__ = ["Segment", "StepBatch"]
 class Segment:
     """The new tokens of one sequence, and where their keys and values go."""
 
-    storage: SequenceStorage
+    rows: tuple[Reservation, ...]
+    """By group of layers; the new tokens are the last rows of each."""
     committed: int
-    """Rows already in the storage; the new ones are written behind them."""
+    """Tokens of the sequence that were computed before."""
     tokens: tuple[TokenId, ...]
     depths: tuple[int, ...]
     """How many of the new tokens lie before each, so its position is ``committed + depth``."""
@@ -33,7 +34,7 @@ class Segment:
 class StepBatch:
     """The segments of one model call, in the order of their tokens in the packed row.
 
-    Two segments of 3 and 2 tokens, with 5 and 0 rows committed::
+    Two segments of 3 and 2 tokens, with 5 and 0 tokens committed::
 
         tokens     a  b  c | x  y
         positions  5  6  7 | 0  1
@@ -68,3 +69,7 @@ class StepBatch:
             for start, segment in zip(self.starts, self.segments, strict=True)
             for node in segment.deciding
         ]
+
+    def new_slots(self, group: int) -> NDArray[np.int64]:
+        """Where the packed tokens go in one group of layers, ``[tokens]``."""
+        return np.concatenate([segment.rows[group].slots for segment in self.segments])

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch.nn.functional import scaled_dot_product_attention
 from transformers import PreTrainedModel
 
 from guided.errors import ModelError
-from guided.kv.storage import LayerShape
+from guided.kv.layer_shape import LayerShape
 from guided.model.attention import ATTENTION_NAME, register_attention
+from guided.model.softmax_attention import attention
 
 __all__ = ["ModelShape", "probe_model"]
 
@@ -29,8 +29,8 @@ class ModelShape:
     """What packed attention has to know about a model."""
 
     layers: tuple[LayerShape, ...]
-    windows: frozenset[int | None]
-    """The attention windows its layers use; ``None`` is full attention."""
+    windows: tuple[int | None, ...]
+    """By layer, how many positions a token sees, its own among them; ``None`` is all."""
     dtype: torch.dtype
     device: torch.device
 
@@ -52,6 +52,7 @@ class _TrialAttention:
         *,
         scaling: float | None,
         window: int | None,
+        softcap: float | None,
     ) -> torch.Tensor:
         self.calls += 1
         self.windows[layer] = window
@@ -59,14 +60,9 @@ class _TrialAttention:
         tokens = torch.arange(query.shape[2], device=query.device)
         gaps = tokens[:, None] - tokens[None, :]
         sees = (gaps >= 0) if window is None else (gaps >= 0) & (gaps < window)
-        output = scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=sees,
-            scale=scaling,
-            enable_gqa=query.shape[1] != key.shape[1],
-        )
+        mask = torch.zeros(sees.shape, dtype=query.dtype, device=query.device)
+        mask.masked_fill_(~sees, float("-inf"))
+        output = attention(query, key, value, mask=mask, scaling=scaling, softcap=softcap)
         return output.transpose(1, 2)
 
 
@@ -102,7 +98,7 @@ def probe_model(module: PreTrainedModel) -> ModelShape:
     _refuse_other_answers(kind, own, ours)
     return ModelShape(
         layers=tuple(trial.layers[layer] for layer in range(layers)),
-        windows=frozenset(trial.windows.values()),
+        windows=tuple(trial.windows[layer] for layer in range(layers)),
         dtype=module.dtype,
         device=module.device,
     )

@@ -2,36 +2,72 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from transformers import PreTrainedModel
 
-from guided.kv.storage import SequenceStorage
-from guided.model.attention import PackedAttention
+from guided.kv.layer_shape import LayerShape
+from guided.kv.paged_storage import PagedStorage, bytes_per_slot
+from guided.kv.reservation import SlotCopies
 from guided.model.batch import StepBatch
+from guided.model.packed_attention import PackedAttention
 from guided.model.probe import probe_model
 
 __all__ = ["ModelRunner"]
 
 
 class ModelRunner:
-    """A model behind one call: a step batch in, the logits it asks for out."""
+    """A model behind one call: a step batch in, the logits it asks for out.
 
-    def __init__(self, module: PreTrainedModel, *, vocabulary_size: int) -> None:
+    Its layers are in groups by the window of their attention, the widest first.
+    """
+
+    def __init__(
+        self, module: PreTrainedModel, *, vocabulary_size: int, quantise_cache: bool = False
+    ) -> None:
         module.train(mode=False)
         self._module = module
         self._vocabulary_size = vocabulary_size
+        self._quantise_cache = quantise_cache
         self._shape = probe_model(module)
+        self._storages: dict[int | None, PagedStorage] = {}
 
-    def open_storage(self, capacity: int) -> SequenceStorage:
-        """Memory for the keys and values of one sequence of at most ``capacity`` rows."""
-        shape = self._shape
-        return SequenceStorage(shape.layers, capacity, dtype=shape.dtype, device=shape.device)
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """By group, how many positions a token sees, its own among them; ``None`` is all."""
+        found = set(self._shape.windows)
+        every: list[int | None] = [None] if None in found else []
+        return (*every, *sorted((w for w in found if w is not None), reverse=True))
+
+    def bytes_per_slot(self, window: int | None) -> int:
+        """Memory that a token takes in the layers of one group."""
+        layers = self._layers(window).values()
+        return bytes_per_slot(layers, self._shape.dtype, is_quantised=self._quantise_cache)
+
+    def open_storages(self, num_slots: Sequence[int]) -> None:
+        """Take the memory for so many slots of each group; what was stored before is lost."""
+        self._storages = {
+            window: PagedStorage(
+                self._layers(window),
+                slots,
+                dtype=self._shape.dtype,
+                device=self._shape.device,
+                is_quantised=self._quantise_cache,
+            )
+            for window, slots in zip(self.windows, num_slots, strict=True)
+        }
+
+    def copy(self, copies: Sequence[SlotCopies]) -> None:
+        """Copy rows between slots, by group."""
+        for storage, of_group in zip(self._storages.values(), copies, strict=True):
+            storage.copy(of_group)
 
     def forward(self, batch: StepBatch) -> torch.Tensor:
         """The logits of ``batch.logits_rows``, ``[rows, vocabulary]``, in float32 on the CPU."""
         shape = self._shape
         with torch.inference_mode():
-            step = PackedAttention(batch, shape.windows, dtype=shape.dtype, device=shape.device)
+            step = PackedAttention(batch, self._storages, dtype=shape.dtype, device=shape.device)
             output = self._module(
                 input_ids=torch.tensor([batch.tokens], device=shape.device),  # [1, tokens]
                 position_ids=torch.tensor([batch.positions], device=shape.device),  # [1, tokens]
@@ -42,6 +78,15 @@ class ModelRunner:
                 guided_step=step,
             )
             return self._fit(output.logits[0].float().cpu())
+
+    def _layers(self, window: int | None) -> dict[int, LayerShape]:
+        return {
+            number: layer
+            for number, (layer, its_window) in enumerate(
+                zip(self._shape.layers, self._shape.windows, strict=True)
+            )
+            if its_window == window
+        }
 
     def _fit(self, logits: torch.Tensor) -> torch.Tensor:
         """Cut or widen logits to the vocabulary; models often pad theirs to a round width."""

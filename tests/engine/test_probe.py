@@ -8,8 +8,8 @@ import pytest
 import torch
 from transformers import (
     BloomConfig,
-    Gemma2Config,
     GPT2Config,
+    GptOssConfig,
     LlamaConfig,
     MambaConfig,
     PretrainedConfig,
@@ -18,7 +18,6 @@ from transformers import (
 
 from guided.errors import ModelError
 from guided.model.probe import probe_model
-from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
 from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.tiny_models import answers, from_config, make_engine, make_model
@@ -41,9 +40,9 @@ REFUSED: dict[str, tuple[PretrainedConfig, str]] = {
         ),
         "LlamaForCausalLM uses 'dynamic' rotary positions, which depend on the longest sequence",
     ),
-    "soft-capped scores": (
-        Gemma2Config(**SMALL, head_dim=8, sliding_window=4),
-        "Gemma2Attention needs softcap in its attention, which is not supported; use a model "
+    "attention sinks": (
+        GptOssConfig(**SMALL, head_dim=8, sliding_window=4, num_local_experts=4),
+        "GptOssAttention needs s_aux in its attention, which is not supported; use a model "
         "without it",
     ),
     "attention of its own": (
@@ -91,7 +90,7 @@ def test_a_model_is_described_by_what_its_layers_ask_for() -> None:
         (2, 16, 16),
         (2, 16, 16),
     ]
-    assert shape.windows == {6, None}
+    assert shape.windows == (6, None)
     assert shape.dtype == torch.float64
 
 
@@ -107,9 +106,7 @@ def test_logits_are_cut_or_widened_to_the_vocabulary(width: int) -> None:
     """Tokens that the model has no logits for are never chosen."""
     torch.manual_seed(3)
     config = GPT2Config(vocab_size=width, n_embd=16, n_layer=1, n_head=2, initializer_range=0.5)
-    runner = ModelRunner(from_config(config), vocabulary_size=len(TOKEN_BYTES))
-    engine = make_engine()
-    engine._runner = runner
+    engine = make_engine(from_config(config))
     result = answers(engine, {"r": GenerationRequest(prompt="hello", max_tokens=20)})["r"]
     assert len(result.tokens) > 0
     assert max(result.tokens) < min(width, len(TOKEN_BYTES))

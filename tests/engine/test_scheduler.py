@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.engine.scheduler import admissible, plan_step
+from guided.engine.scheduler import plan_step
 
 
 @pytest.mark.parametrize(
@@ -31,20 +31,3 @@ def test_a_plan_wastes_nothing_and_starves_nobody(pending: list[int], step_token
     counts = plan_step(pending, step_tokens).counts
     assert all(1 <= count <= wanted for count, wanted in zip(counts, pending, strict=True))
     assert sum(counts) == min(step_tokens, sum(pending))
-
-
-@pytest.mark.parametrize(
-    ("needs", "places", "free", "count"),
-    [
-        ([], 4, 10, 0),
-        ([3, 3, 3], 4, 9, 3),
-        ([3, 3, 3], 2, 9, 2),
-        ([3, 3, 3], 4, 8, 2),
-        ([9, 1], 4, 8, 0),
-        ([1], 0, 8, 0),
-    ],
-)
-def test_the_waiting_start_in_order_while_there_is_room(
-    needs: list[int], places: int, free: int, count: int
-) -> None:
-    assert admissible(needs, places=places, free_slots=free) == count

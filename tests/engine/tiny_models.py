@@ -9,12 +9,16 @@ from typing import Any
 import torch
 from transformers import (
     AutoModelForCausalLM,
+    Gemma2Config,
     Gemma3TextConfig,
     GPT2Config,
     LlamaConfig,
     MistralConfig,
+    Phi3Config,
+    PhiConfig,
     PretrainedConfig,
     PreTrainedModel,
+    Qwen2Config,
     Qwen3Config,
 )
 
@@ -51,7 +55,29 @@ _SHAPE: dict[str, Any] = {
 CONFIGS: dict[str, PretrainedConfig] = {
     "llama": LlamaConfig(**_SHAPE),
     "mistral_sliding": MistralConfig(**_SHAPE, sliding_window=7, head_dim=8),
+    "llama_one_key_head": LlamaConfig(**_SHAPE | {"num_key_value_heads": 1}),
+    "llama_scaled_rope": LlamaConfig(
+        **_SHAPE,
+        rope_parameters={
+            "rope_type": "llama3",
+            "rope_theta": 10000.0,
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+    ),
+    "qwen2": Qwen2Config(**_SHAPE),
     "qwen3": Qwen3Config(**_SHAPE, head_dim=16),
+    "phi": PhiConfig(**_SHAPE | {"num_key_value_heads": 4}),
+    "phi3": Phi3Config(**_SHAPE, sliding_window=9),
+    "gemma2_soft_capped": Gemma2Config(
+        **_SHAPE,
+        head_dim=16,
+        sliding_window=8,
+        attn_logit_softcapping=2.0,
+        query_pre_attn_scalar=16,
+    ),
     "gemma3_sliding": Gemma3TextConfig(
         **_SHAPE,
         head_dim=16,
@@ -113,7 +139,12 @@ def render(prompt: str | tuple[Message, ...], shown: str | None) -> tuple[TokenI
 def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
     vocabulary = make_vocabulary()
     runner = ModelRunner(model or make_model(), vocabulary_size=len(TOKEN_BYTES))
-    settings: dict[str, Any] = {"context_window": 512, "start": start, "render": render}
+    settings: dict[str, Any] = {
+        "context_window": 512,
+        "start": start,
+        "render": render,
+        "block_size": 4,
+    }
     return Engine(model_name="tiny", runner=runner, vocabulary=vocabulary, **(settings | options))
 
 

@@ -1,0 +1,103 @@
+"""Blocks that are shared, given up or found again never show in an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guided.engine.engine import Engine
+from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling
+from tests.engine.tiny_models import CONFIGS, answers, make_engine, make_model, words
+
+PREAMBLE = "the quick brown fox jumps over the lazy dog "
+REQUESTS = {
+    "a": GenerationRequest(prompt=PREAMBLE + "abc", max_tokens=20),
+    "b": GenerationRequest(
+        prompt=PREAMBLE + "name", max_tokens=24, sampling=Sampling(temperature=1.5, seed=7)
+    ),
+    "c": GenerationRequest(
+        prompt=PREAMBLE + "12",
+        constraint=words("abcabc", "nanana", "zebra12"),
+        sampling=Sampling(temperature=2.0, seed=3),
+        forcing=Forcing.STRICT,
+    ),
+    "d": GenerationRequest(prompt="zebra", max_tokens=30),
+}
+
+
+def tokens(results: dict[str, GenerationResult]) -> dict[str, tuple[int, ...]]:
+    return {key: result.tokens for key, result in results.items()}
+
+
+def alone(architecture: str) -> dict[str, tuple[int, ...]]:
+    """Each request in an engine of its own that remembers nothing."""
+    model = make_model(architecture)
+    return {
+        key: answers(make_engine(model, reuse_prefixes=False), {key: request})[key].tokens
+        for key, request in REQUESTS.items()
+    }
+
+
+def run(architecture: str, **options: Any) -> tuple[Engine, dict[str, GenerationResult]]:
+    engine = make_engine(make_model(architecture), **options)
+    return engine, answers(engine, REQUESTS)
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma3_sliding", "mistral_sliding"])
+@pytest.mark.parametrize("block_size", [1, 4, 16])
+def test_a_cache_too_small_for_all_makes_some_start_over(
+    architecture: str, block_size: int
+) -> None:
+    """One request alone needs up to 71 of the 96 tokens."""
+    engine, results = run(
+        architecture, cache_tokens=96, block_size=block_size, reuse_prefixes=False
+    )
+    assert tokens(results) == alone(architecture)
+    if CONFIGS[architecture].model_type == "llama":
+        assert engine.num_preempted > 0
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma3_sliding"])
+def test_a_prefix_computed_once_is_not_computed_again(architecture: str) -> None:
+    """The preamble has 44 tokens: 11 blocks, or 10 where its last token is left to compute."""
+    engine = make_engine(make_model(architecture), block_size=4)
+    first = answers(engine, {"a": REQUESTS["a"]})["a"]
+    rest = answers(engine, {key: REQUESTS[key] for key in ("b", "c", "d")})
+    assert tokens({"a": first, **rest}) == alone(architecture)
+    assert first.usage.reused_tokens == 0
+    assert rest["b"].usage.reused_tokens == 44
+    assert rest["c"].usage.reused_tokens == 44
+    assert rest["d"].usage.reused_tokens == 0
+
+
+def test_the_same_prompt_again_leaves_its_last_token_to_compute() -> None:
+    engine = make_engine(block_size=4)
+    request = GenerationRequest(prompt="abcdefgh", max_tokens=3)
+    first, second = (answers(engine, {key: request})[key] for key in "ab")
+    assert first.tokens == second.tokens
+    assert (first.usage.reused_tokens, second.usage.reused_tokens) == (0, 4)
+
+
+def test_reuse_can_be_turned_off() -> None:
+    engine = make_engine(reuse_prefixes=False)
+    for key in "ab":
+        request = GenerationRequest(prompt=PREAMBLE, max_tokens=3)
+        assert answers(engine, {key: request})[key].usage.reused_tokens == 0
+
+
+def test_guesses_give_way_before_a_neighbour_does() -> None:
+    """With room for the trunks and not for the guesses nobody has to start over."""
+
+    def guess(tokens: Any, growth: Any) -> None:  # noqa: ARG001
+        for token in range(40, 60):
+            growth.guess(growth.tip, token)
+
+    request = GenerationRequest(prompt="x" * 8, max_tokens=8)
+    plain = answers(make_engine(), {"a": request})["a"].tokens
+    engine = make_engine(
+        cache_tokens=48, block_size=4, drafter=guess, widest_draft=20, reuse_prefixes=False
+    )
+    results = answers(engine, dict.fromkeys("abc", request))
+    assert {result.tokens for result in results.values()} == {plain}
+    assert engine.num_preempted == 0
