@@ -193,21 +193,11 @@ class Engine:
 
         Guesses are given up first, then the sequences that started last, which wait again.
         """
-        kept: list[Draft] = []
-        waiting = deque(drafts)
-        while waiting:
-            draft = waiting.popleft()
-            while not self._fit([*kept, draft]):
-                if draft.has_guesses:
-                    draft = draft.without_guesses()
-                elif waiting:
-                    self._preempt(waiting.pop().running)
-                else:
-                    self._preempt(draft.running)
-                    break
-            else:
-                kept.append(draft)
-        return kept
+        if not self._fit(drafts):
+            drafts = [draft.without_guesses() for draft in drafts]
+        while not self._fit(drafts):
+            self._preempt(drafts.pop().running)
+        return drafts
 
     def _fit(self, drafts: list[Draft]) -> bool:
         return has_room(

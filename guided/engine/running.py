@@ -54,11 +54,6 @@ class Draft:
     trunk: DraftTree
     tree: DraftTree
 
-    @property
-    def has_guesses(self) -> bool:
-        """Whether there is more to it than what is certain."""
-        return len(self.tree) > len(self.trunk)
-
     def without_guesses(self) -> Draft:
         """The certain part alone."""
         return Draft(self.running, self.trunk, self.trunk)
