@@ -276,9 +276,7 @@ def test_groups_reserve_together_or_not_at_all() -> None:
     sequence = cache.open()
     with pytest.raises(OutOfMemoryError) as caught:
         sequence.reserve(9)
-    assert str(caught.value) == (
-        "3 blocks of 4 slots were asked for, but of 2 only 2 are free and 0 cached"
-    )
+    assert str(caught.value) == ("blocks of 4 slots: 3 needed, but only 2 free and 0 cached of 2")
     assert [pool.num_held for pool in cache.pools] == [0, 0]
     assert sequence.reserved == 0
     sequence.reserve(8)
