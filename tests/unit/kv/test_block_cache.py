@@ -23,6 +23,7 @@ Text: TypeAlias = tuple[TokenId, ...]
 
 TOKENS = st.integers(0, 1).map(TokenId)
 """Two tokens, so that texts often begin alike."""
+MOST_OPEN = 4
 GROUPS = (
     [LayerGroup(8)],
     [LayerGroup(6, window=3)],
@@ -56,55 +57,51 @@ class CacheMachine(RuleBasedStateMachine):
         self.memory: list[dict[int, Text]] = [{} for _ in groups]
         """By group, what each slot holds."""
         self.opened: list[Modelled] = []
+        self.committed: list[Text] = []
+        """Every text that some sequence got to."""
 
-    @rule(tokens=st.lists(TOKENS, max_size=14), salt=st.sampled_from(["", "b"]))
-    def open(self, tokens: list[TokenId], salt: str) -> None:
+    @precondition(lambda self: len(self.opened) < MOST_OPEN)
+    @rule(
+        seed=st.integers(0, 99),
+        tokens=st.lists(TOKENS, max_size=6),
+        salt=st.sampled_from(["", "b"]),
+    )
+    def open(self, seed: int, tokens: list[TokenId], salt: str) -> None:
+        """Open a text, most of them like one that was there before."""
         base = 2 * len(salt)
-        text = tuple(TokenId(base + token) for token in tokens)
+        begun = [text for text in self.committed if text and text[0] // 2 == base // 2]
+        before = begun[seed % len(begun)] if begun and seed % 4 else ()
+        text = (*before, *(TokenId(base + token) for token in tokens))
         expected = self.longest_known(text)
         blocks = self.cache.open(text, salt=salt)
         assert blocks.committed == expected
         self.opened.append(Modelled(blocks, base, text[:expected]))
 
-    @precondition(lambda self: any(not s.nodes for s in self.opened))
+    @precondition(lambda self: self.at_rest())
+    @rule(data=st.data())
+    def step(self, data: st.DataObject) -> None:
+        """Reserve and commit with nothing in between, which makes texts grow."""
+        sequence = data.draw(st.sampled_from(self.at_rest()))
+        self.reserve_tree(sequence, data)
+        if sequence.nodes:
+            self.commit_path(sequence, data)
+
+    @precondition(lambda self: self.at_rest())
     @rule(data=st.data())
     def reserve(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.sampled_from([s for s in self.opened if not s.nodes]))
-        nodes = self.draw_tree(sequence, data)
-        before = self.counts()
-        needed = [table.blocks_needed(len(nodes)) for table in sequence.blocks.tables]
-        available = [pool.num_available for pool in self.cache.pools]
-        fits = all(n <= a for n, a in zip(needed, available, strict=True))
-        assert sequence.blocks.can_reserve(len(nodes)) == fits
-        if not fits:
-            with pytest.raises(OutOfMemoryError):
-                sequence.blocks.reserve(len(nodes))
-            assert self.counts() == before
-            return
-        sequence.reservations = sequence.blocks.reserve(len(nodes))
-        sequence.nodes = nodes
-        held = self.visible_slots(but=sequence)
-        for group, reservation in enumerate(sequence.reservations):
-            self.copy(group, reservation.copies)
-            assert held[group].isdisjoint(reservation.slots.tolist()), "a shared slot is written"
-            for slot, text in zip(reservation.slots.tolist(), nodes, strict=True):
-                self.memory[group][slot] = text
+        self.reserve_tree(data.draw(st.sampled_from(self.at_rest())), data)
 
     @precondition(lambda self: any(s.nodes for s in self.opened))
     @rule(data=st.data())
     def commit(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.sampled_from([s for s in self.opened if s.nodes]))
-        tip = data.draw(st.sampled_from([sequence.text, *sequence.nodes]))
-        new = tip[len(sequence.text) :]
-        path = [sequence.nodes.index(tip[: len(tip) - len(new) + n + 1]) for n in range(len(new))]
-        for group, copies in enumerate(sequence.blocks.commit(path, new)):
-            self.copy(group, copies)
-        sequence.text, sequence.nodes, sequence.reservations = tip, [], ()
+        busy = [sequence for sequence in self.opened if sequence.nodes]
+        self.commit_path(data.draw(st.sampled_from(busy)), data)
 
-    @precondition(lambda self: any(not s.nodes for s in self.opened))
+    @precondition(lambda self: len(self.opened) < MOST_OPEN)
+    @precondition(lambda self: any(sequence.text for sequence in self.at_rest()))
     @rule(data=st.data())
     def fork(self, data: st.DataObject) -> None:
-        sequence = data.draw(st.sampled_from([s for s in self.opened if not s.nodes]))
+        sequence = data.draw(st.sampled_from([s for s in self.at_rest() if s.text]))
         self.opened.append(Modelled(sequence.blocks.fork(), sequence.base, sequence.text))
 
     @precondition(lambda self: bool(self.opened))
@@ -140,12 +137,47 @@ class CacheMachine(RuleBasedStateMachine):
                 counts_up = seen == list(range(seen[0], seen[0] + len(seen)))
                 assert counts_up or not reservation.is_contiguous
 
+    def at_rest(self) -> list[Modelled]:
+        return [sequence for sequence in self.opened if not sequence.nodes]
+
+    def reserve_tree(self, sequence: Modelled, data: st.DataObject) -> None:
+        nodes = self.draw_tree(sequence, data)
+        before = self.counts()
+        needed = [table.blocks_needed(len(nodes)) for table in sequence.blocks.tables]
+        available = [pool.num_available for pool in self.cache.pools]
+        fits = all(n <= a for n, a in zip(needed, available, strict=True))
+        assert sequence.blocks.can_reserve(len(nodes)) == fits
+        if not fits:
+            with pytest.raises(OutOfMemoryError):
+                sequence.blocks.reserve(len(nodes))
+            assert self.counts() == before
+            return
+        sequence.reservations = sequence.blocks.reserve(len(nodes))
+        sequence.nodes = nodes
+        held = self.visible_slots(but=sequence)
+        for group, reservation in enumerate(sequence.reservations):
+            self.copy(group, reservation.copies)
+            assert held[group].isdisjoint(reservation.slots.tolist()), "a shared slot is written"
+            for slot, text in zip(reservation.slots.tolist(), nodes, strict=True):
+                self.memory[group][slot] = text
+
+    def commit_path(self, sequence: Modelled, data: st.DataObject) -> None:
+        tip = data.draw(st.sampled_from([*sequence.nodes[::-1], sequence.text]))
+        new = tip[len(sequence.text) :]
+        path = [sequence.nodes.index(tip[: len(tip) - len(new) + n + 1]) for n in range(len(new))]
+        for group, copies in enumerate(sequence.blocks.commit(path, new)):
+            self.copy(group, copies)
+        sequence.text, sequence.nodes, sequence.reservations = tip, [], ()
+        self.committed.append(tip)
+
     def draw_tree(self, sequence: Modelled, data: st.DataObject) -> list[Text]:
         """Texts of the nodes of a draft tree, parents first, no two alike."""
         nodes: list[Text] = []
-        edges = st.lists(st.tuples(st.integers(0, 7), TOKENS), min_size=1, max_size=7)
-        for parent, token in data.draw(edges):
-            before = nodes[parent - 1] if 0 < parent <= len(nodes) else sequence.text
+        edges = st.lists(
+            st.tuples(st.sampled_from([1, 1, 1, 2, 3, 9]), TOKENS), min_size=2, max_size=9
+        )
+        for back, token in data.draw(edges):
+            before = nodes[-back] if back <= len(nodes) else sequence.text
             child = (*before, TokenId(sequence.base + token))
             if child not in nodes:
                 nodes.append(child)
@@ -197,7 +229,7 @@ class CacheMachine(RuleBasedStateMachine):
         return 0
 
 
-CacheMachine.TestCase.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+CacheMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
 TestBlockCache = CacheMachine.TestCase
 
 
@@ -269,6 +301,7 @@ def test_a_window_is_reused_only_where_its_last_blocks_are_still_there() -> None
     full, windowed = again.tables
     assert (len(full.blocks), full.start) == (6, 0)
     assert (len(windowed.blocks), windowed.start) == (2, 8)
+    cache.check()
 
 
 def test_groups_reserve_together_or_not_at_all() -> None:

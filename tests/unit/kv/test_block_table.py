@@ -89,6 +89,9 @@ def test_a_table_that_met_another_goes_on_elsewhere_and_says_so() -> None:
     first.reserve(1)
     first.commit([])
     first.check()
+    twin = first.fork()
+    twin.check()
+    assert not twin.is_contiguous
 
 
 def test_writing_into_a_shared_block_copies_its_rows_first() -> None:
