@@ -42,14 +42,15 @@ class BlockCache:
         self.block_size = block_size
         """Slots of a block, the same in all groups."""
         self.groups = tuple(groups)
-        self._index = (
+        self.index = (
             PrefixIndex(block_size, [group.window for group in groups]) if reuse_prefixes else None
         )
+        """Known beginnings; ``None`` where nothing is reused."""
         self.pools = tuple(
             BlockPool(
                 group.num_blocks,
                 block_size,
-                known=None if self._index is None else self._index.groups[number],
+                known=None if self.index is None else self.index.groups[number],
             )
             for number, group in enumerate(groups)
         )
@@ -67,8 +68,8 @@ class BlockCache:
             for pool, group in zip(self.pools, self.groups, strict=True)
         ]
         cursor = None
-        if self._index is not None:
-            cursor = PrefixCursor(self._index, self.block_size, salt)
+        if self.index is not None:
+            cursor = PrefixCursor(self.index, self.block_size, salt)
             found = cursor.find(tokens)
             for table, blocks in zip(tables, found, strict=True):
                 table.adopt(blocks, first=cursor.depth - len(blocks))
@@ -98,15 +99,15 @@ class BlockCache:
         for sequence in self._opened:
             sequence.check()
             self._check_contents(sequence)
-        if self._index is not None:
-            self._index.check()
+        if self.index is not None:
+            self.index.check()
 
     def _check_contents(self, sequence: SequenceBlocks) -> None:
         """A block that a sequence holds and the index knows is known for the sequence's text."""
-        if self._index is None or sequence.cursor is None:
+        if self.index is None or sequence.cursor is None:
             return
         path = sequence.cursor.path()
-        for table, group in zip(sequence.tables, self._index.groups, strict=True):
+        for table, group in zip(sequence.tables, self.index.groups, strict=True):
             first = table.start // self.block_size
             for place, block in enumerate(table.blocks, first):
                 node = group.nodes.get(block)

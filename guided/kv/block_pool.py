@@ -90,8 +90,8 @@ class BlockPool:
         """Raise ``OutOfMemoryError`` unless so many blocks could be allocated."""
         if count > self.num_available:
             raise OutOfMemoryError(
-                f"{count} blocks of {self.block_size} slots were asked for, but of "
-                f"{self.num_blocks} only {self.num_free} are free and {self.num_cached} cached"
+                f"blocks of {self.block_size} slots: {count} needed, but only {self.num_free} free "
+                f"and {self.num_cached} cached of {self.num_blocks}"
             )
 
     def allocate(self, behind: BlockId | None = None) -> BlockId:

@@ -14,7 +14,7 @@ See docs/paged-kv.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from guided.kv.free_blocks import BlockId
@@ -90,6 +90,11 @@ class PrefixIndex:
         self._roots: dict[str, PrefixNode] = {}
         self.groups = tuple(GroupContents(self, group) for group in range(len(windows)))
         """What the blocks of each group hold."""
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of the tree, the root of each salt among them."""
+        return sum(1 for _ in self._nodes())
 
     def enter(self, salt: str) -> PrefixNode:
         """Stand at the empty beginning; texts of different salts share nothing.
@@ -170,10 +175,7 @@ class PrefixIndex:
     def check(self) -> None:
         """Raise unless nodes and blocks name each other, and no node is without a use."""
         named: list[dict[BlockId, PrefixNode]] = [{} for _ in self.groups]
-        todo = list(self._roots.values())
-        while todo:
-            node = todo.pop()
-            todo += node.children.values()
+        for node in self._nodes():
             used = node.readers or node.children or any(_has(b) for b in node.blocks)
             assert used, f"the node of depth {node.depth} has no use"
             for tokens, child in node.children.items():
@@ -185,6 +187,13 @@ class PrefixIndex:
                     known[block] = node
         for group, known in zip(self.groups, named, strict=True):
             assert group.nodes == known, "blocks and nodes do not name each other"
+
+    def _nodes(self) -> Iterator[PrefixNode]:
+        todo = list(self._roots.values())
+        while todo:
+            node = todo.pop()
+            yield node
+            todo += node.children.values()
 
     def _path(self, root: PrefixNode, tokens: Sequence[TokenId]) -> list[PrefixNode]:
         """The nodes along a text, without its last token."""
