@@ -14,6 +14,7 @@ __all__ = [
     "Chars",
     "Concat",
     "End",
+    "Graph",
     "Look",
     "Regular",
     "Repeat",
@@ -75,6 +76,19 @@ class Look:
     negative: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
+
+    A move is a state, the code points that may be read there, and the state behind them.
+    """
+
+    count: int
+    moves: tuple[tuple[int, CodePoints, int], ...]
+    start: int
+    final: int
+
+
 @dataclass(frozen=True, slots=True)
 class Both:
     """Texts that ``left`` accepts and ``right`` does too, or, with ``negative``, does not.
@@ -88,7 +102,7 @@ class Both:
     negative: bool = False
 
 
-Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End | Look | Both
+Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End | Graph | Look | Both
 
 ANYTHING = Repeat(Chars(ANY), 0, None)
 
