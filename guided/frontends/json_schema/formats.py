@@ -72,7 +72,8 @@ _FEW = (
 NARROWED_FORMATS = {
     "time": _LEAP_SECONDS,
     "date-time": _LEAP_SECONDS,
-    "hostname": f"{_NAME_LENGTHS}, at most one label of Punycode, with {_FEW}",
+    "hostname": f"{_NAME_LENGTHS}, at most one label of Punycode, between "
+    f"at most two of 50 characters on either side (Hebrew: none before it), with {_FEW}",
     "email": f"a domain of at most 189 characters with {_NAME_LENGTHS}",
     "idn-hostname": f"{_SCRIPTS}, four labels, no Punycode",
     "idn-email": f"domains with {_SCRIPTS}, no Punycode",
