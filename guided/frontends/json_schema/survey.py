@@ -30,6 +30,8 @@ class Survey:
     def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
         self.locations: dict[int, Location] = {}
         """By the identity of the schema's dictionary, in the order in which they were met."""
+        self.noted: list[tuple[Location, str]] = []
+        """Where keywords stand that lead out of a schema, or that lowering may stumble over."""
         self.ambiguous: set[str] = set()
         """URIs that several schemas give themselves: no matter until a reference names one."""
         self._texts = {uri.removesuffix("#"): text for uri, text in documents}
@@ -71,8 +73,12 @@ class Survey:
                 )
             location = self._locate(schema, pointer, resource)
             spend(5)
-            stack += reversed(_check(location))
+            stack += reversed(self._read(location))
             _note_names(location)
+
+    def dynamic_anchors(self) -> list[Location]:
+        """The schemas that dynamic references may be bound to."""
+        return [named for known in self._resources.values() for named in known.dynamic.values()]
 
     def _document(self, uri: str) -> Json | None:
         """The caller's document of a URI."""
@@ -109,19 +115,30 @@ class Survey:
             )
         if schema is not resource.root:
             resource = self._embedded(schema, pointer, resource)
-        dialect = resource.dialect
-        if _hides(schema, dialect):
-            location = Location(schema, pointer, resource, {"$ref": schema["$ref"]})
-        else:
-            known = dialect.keywords
-            keywords = {
-                keyword: value
-                for keyword, value in schema.items()
-                if keyword in known and known[keyword].role in _SPEAKING
-            }
-            location = Location(schema, pointer, resource, keywords)
-        self.locations[id(schema)] = location
+        location = self.locations[id(schema)] = Location(schema, pointer, resource, {})
         return location
+
+    def _read(self, location: Location) -> list[tuple[Json, str, Resource]]:
+        """Check the forms of the keywords, and return the schemas in them with their pointers."""
+        schema, pointer, resource = location.schema, location.pointer, location.resource
+        dialect, said = resource.dialect, location.keywords
+        alone = _hides(schema, dialect)
+        inner: list[tuple[Json, str, Resource]] = []
+        for keyword, value in schema.items():
+            word = dialect.keywords.get(keyword)
+            if word is None or (alone and keyword not in _BESIDE_REF):
+                continue
+            form = word.form
+            if not form.fits(value):
+                check_form(keyword, value, form, pointer)
+            if word.role in _SPEAKING:
+                said[keyword] = value
+                if keyword in _NOTED or (keyword == "format" and dialect.asserts_format):
+                    self.noted.append((location, keyword))
+            if form.subschemas is not None:
+                here = f"{pointer}/{keyword}"
+                inner += [(part, here + way, resource) for way, part in form.subschemas(value)]
+        return inner
 
     def _embedded(self, schema: dict[str, Json], pointer: str, around: Resource) -> Resource:
         """The resource that a schema inside of another one begins, or the one around it."""
@@ -155,7 +172,7 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
     return uri, fragment
 
 
-_SPEAKING = (Role.ASSERTION, Role.APPLICATOR)
+_SPEAKING = frozenset({Role.ASSERTION, Role.APPLICATOR})
 
 
 def _hides(schema: dict[str, Json], dialect: Dialect) -> bool:
@@ -185,24 +202,12 @@ def _note(names: dict[str, Location], name: str, location: Location) -> None:
         location.resource.ambiguous.add(name)
 
 
-def _check(location: Location) -> list[tuple[Json, str, Resource]]:
-    """Check the forms of the keywords and return the schemas in them, with their pointers."""
-    schema, pointer, resource = location.schema, location.pointer, location.resource
-    known = resource.dialect.keywords
-    alone = _hides(schema, resource.dialect)
-    inner: list[tuple[Json, str, Resource]] = []
-    for keyword, value in schema.items():
-        word = known.get(keyword)
-        if word is None or (alone and keyword not in _BESIDE_REF):
-            continue
-        form = word.form
-        if not form.fits(value):
-            check_form(keyword, value, form, pointer)
-        if form.subschemas is not None:
-            here = child(pointer, keyword)
-            inner += ((part, child(here, *path), resource) for path, part in form.subschemas(value))
-    return inner
-
-
 _BESIDE_REF = frozenset({"$ref", "definitions"})
 """What counts beside a ``$ref`` that hides its siblings; nothing asserts there."""
+_NOTED = frozenset(
+    (
+        *("$ref", "$recursiveRef", "$dynamicRef", "pattern", "patternProperties"),
+        *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"),
+        *("dependencies", "unevaluatedProperties", "unevaluatedItems"),
+    )
+)
