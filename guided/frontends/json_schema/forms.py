@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from guided.errors import InvalidConstraintError
-from guided.frontends.json_schema.reader import Json, child, is_number, json_text
+from guided.frontends.json_schema.pointers import child
+from guided.frontends.json_schema.reader import Json, is_number, json_text
 
 __all__ = [
     "ANYTHING",

@@ -6,6 +6,7 @@ document of the request is gone through when a reference first leads to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urldefrag, urljoin
 
@@ -17,7 +18,8 @@ from guided.frontends.json_schema.forms import check_form
 from guided.frontends.json_schema.keywords import Role
 from guided.frontends.json_schema.location import RECURSIVE, Location, Resource
 from guided.frontends.json_schema.metaschemas import metaschema
-from guided.frontends.json_schema.reader import Json, child, json_text, read_schema
+from guided.frontends.json_schema.pointers import child
+from guided.frontends.json_schema.reader import Json, json_text, read_schema
 
 __all__ = ["MAX_LOCATIONS", "Survey", "resolve_uri"]
 
@@ -83,7 +85,7 @@ class Survey:
     def _document(self, uri: str) -> Json | None:
         """The caller's document of a URI."""
         if uri not in self._documents and uri in self._texts:
-            self._documents[uri] = read_schema(self._texts[uri])
+            self._documents[uri] = read_schema(self._texts[uri], f"{uri}#")
         return self._documents.get(uri)
 
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
@@ -95,7 +97,7 @@ class Survey:
             identifier = root.get(dialect.id_keyword)
             if isinstance(identifier, str):
                 here = child(pointer, dialect.id_keyword)
-                resource.uri, _ = resolve_uri(uri, identifier, here)
+                resource.uri = _own_uri(uri, identifier, here)
                 self._resources.setdefault(resource.uri, resource)
         self.add(root, pointer, resource)
         return resource
@@ -148,7 +150,7 @@ class Survey:
         identifier = schema.get(dialect.id_keyword)
         if not isinstance(identifier, str) or _hides(schema, dialect):
             return around
-        uri, _ = resolve_uri(around.uri, identifier, child(pointer, dialect.id_keyword))
+        uri = _own_uri(around.uri, identifier, child(pointer, dialect.id_keyword))
         if identifier.startswith("#") or uri == around.uri:
             return around
         resource = Resource(uri, schema, pointer, dialect, around.is_standard)
@@ -172,6 +174,19 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
     return uri, fragment
 
 
+def _own_uri(base: str, identifier: str, pointer: str) -> str:
+    """The URI that a schema gives itself, without its fragment."""
+    if not _URI_REFERENCE.fullmatch(identifier):
+        raise InvalidConstraintError(
+            f"{identifier[:80]!r} is no reference to a URI",
+            pointer=pointer,
+            hint="write what is no letter, digit or mark of a URI as % and two hexadecimal digits",
+        )
+    return resolve_uri(base, identifier, pointer)[0]
+
+
+# RFC 3986, section 4.1: its characters; where they may stand, `urljoin` knows.
+_URI_REFERENCE = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
 _SPEAKING = frozenset({Role.ASSERTION, Role.APPLICATOR})
 
 

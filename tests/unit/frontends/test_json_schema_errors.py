@@ -19,19 +19,63 @@ from guided.spec import JsonSchema
 
 _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     # --- the text -------------------------------------------------------------------------
-    ("{", InvalidConstraintError, "the schema is not JSON: Expecting property name"),
+    ("{", InvalidConstraintError, "at the root: the schema is not JSON: Expecting property name"),
+    ("{'a': 1}", InvalidConstraintError, "line 1, column 2; JSON has double quotes, no comments"),
+    (
+        '{"not": [true,\n {"a": "b"\n "c": 1}]}',
+        InvalidConstraintError,
+        "at /not/1: the schema is not JSON: Expecting ',' delimiter, line 3, column 2",
+    ),
+    ('{"a": ["\t"]}', InvalidConstraintError, "at /a/0: the schema is not JSON: Invalid control"),
+    ('{"a": [1]]}', InvalidConstraintError, "at the root: the schema is not JSON: Expecting ','"),
+    ("{} {}", InvalidConstraintError, "at the root: the schema is not JSON: Extra data, line 1"),
     ("3", InvalidConstraintError, "at the root: a schema is an object or a boolean, not 3"),
     ("[]", InvalidConstraintError, "at the root: a schema is an object or a boolean, not []"),
-    ('{"a": 1, "a": 2}', InvalidConstraintError, "names the member 'a' twice"),
-    ('{"minimum": NaN}', InvalidConstraintError, "holds NaN, which is no JSON number"),
-    ('{"const": "\\ud800"}', InvalidConstraintError, "holds half of a surrogate pair"),
-    ('{"properties": {"\\uDFFF": {}}}', InvalidConstraintError, "holds half of a surrogate pair"),
-    ("[" * 100_000, LimitExceededError, "the schema is nested deeper than 200"),
-    ('{"not": ' * 200 + "{}" + "}" * 200, LimitExceededError, "is nested deeper than 200"),
-    ('{"description": "' + "x" * 1_000_000 + '"}', LimitExceededError, "more than 1000000"),
-    ('{"minimum": 1e9999999}', LimitExceededError, "has more digits than 400"),
-    ('{"minimum": 1e99999999999999999999}', LimitExceededError, "has more digits than 400"),
-    ('{"minLength": 1' + "0" * 500 + "}", LimitExceededError, "has more digits than 400"),
+    (
+        '{"a": [{"b/c": {"d": 1,\n"d": 2}}]}',
+        InvalidConstraintError,
+        "at /a/0/b~1c: the object names the member 'd' twice, line 2, column 1; keep one",
+    ),
+    (
+        '{"minimum": NaN}',
+        InvalidConstraintError,
+        "at /minimum: NaN is no JSON number, line 1, column 13; leave the keyword out",
+    ),
+    ('{"not": {"maximum": -Infinity}}', InvalidConstraintError, "at /not/maximum: -Infinity is no"),
+    (
+        '{"enum": [1, "\\ud800"]}',
+        InvalidConstraintError,
+        "at /enum/1: the string '\\ud800' holds half of a surrogate pair, which no text can, "
+        "line 1, column 14; write the whole character",
+    ),
+    ('{"enum": ["\ud800"]}', InvalidConstraintError, "at /enum/0: the string '\\ud800' holds half"),
+    ('{"properties": {"\\uDFFF": {}}}', InvalidConstraintError, "at /properties: the string "),
+    (
+        "[" * 100_000,
+        LimitExceededError,
+        "at " + "/0" * 200 + ": the schema is nested deeper than 200",
+    ),
+    (
+        '{"not": ' * 200 + "{}" + "}" * 200,
+        LimitExceededError,
+        "is nested deeper than 200, line 1, column 1601; move inner schemas to '$defs'",
+    ),
+    (
+        '{"description": "' + "x" * 1_000_000 + '"}',
+        LimitExceededError,
+        "at the root: the schema has 1000019 bytes, more than 1000000; leave out notes",
+    ),
+    (
+        '{"a": {}, "minimum": 1e9999999}',
+        LimitExceededError,
+        "at /minimum: the number 1e9999999 has more digits than 400, line 1, column 22; write one",
+    ),
+    ('{"minimum": -1e99999999999999999999}', LimitExceededError, "has more digits than 400"),
+    (
+        '{"minLength": 1' + "0" * 500 + "}",
+        LimitExceededError,
+        "at /minLength: the number 10000000000000000000… has more digits than 400",
+    ),
     (
         json.dumps({"allOf": [{}] * (MAX_LOCATIONS + 1)}),
         LimitExceededError,
@@ -89,8 +133,19 @@ _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     (
         json.dumps({"$ref": "#/allOf/" + "9" * 9999, "allOf": [{}]}),
         InvalidConstraintError,
-        "missing",
+        "9999' is no index there; name an '$anchor'",
     ),
+    (
+        '{"allOf": [{}, {}], "items": {"$ref": "#/allOf/01"}}',
+        InvalidConstraintError,
+        "at /items/$ref: the reference '#/allOf/01' names nothing: '01' is no index there; name an",
+    ),
+    (
+        '{"$id": "my schema"}',
+        InvalidConstraintError,
+        "at /$id: 'my schema' is no reference to a URI; write what is no letter, digit or mark",
+    ),
+    ('{"not": {"$id": "%zz"}}', InvalidConstraintError, "at /not/$id: '%zz' is no reference to a"),
     ('{"$ref": "#"}', InvalidConstraintError, "at the root: the schema refers to nothing but"),
     (
         '{"items": {"anyOf": [{"type": "null"}, {"not": {"$ref": "#/items"}}]}}',
