@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from guided.automata.fuel import limited_work
 from guided.errors import (
     ConstraintError,
     GuidedError,
@@ -15,6 +17,8 @@ from guided.errors import (
 )
 from guided.frontends.json_schema import lower_json_schema
 from guided.frontends.json_schema.survey import MAX_LOCATIONS
+from guided.grammar.formula import Formula
+from guided.recognizer.json_machine import JsonMachine
 from guided.spec import JsonSchema
 
 _REFUSED: list[tuple[str, type[GuidedError], str]] = [
@@ -75,6 +79,11 @@ _REFUSED: list[tuple[str, type[GuidedError], str]] = [
         '{"minLength": 1' + "0" * 500 + "}",
         LimitExceededError,
         "at /minLength: the number 10000000000000000000… has more digits than 400",
+    ),
+    (
+        '{"minLength": 100000, "type": "string"}',
+        LimitExceededError,
+        "at the root: the shortest document has more than 100000 bytes; lower the least lengths",
     ),
     (
         json.dumps({"allOf": [{}] * (MAX_LOCATIONS + 1)}),
@@ -190,7 +199,7 @@ def test_a_schema_that_cannot_be_enforced_is_refused_with_its_place(
     text: str, kind: type[GuidedError], message: str
 ) -> None:
     with pytest.raises(kind) as caught:
-        lower_json_schema(JsonSchema(text))
+        JsonMachine(lower_json_schema(JsonSchema(text)).grammar)
     assert type(caught.value) is kind
     assert message in str(caught.value)
     if isinstance(caught.value, ConstraintError) and str(caught.value).startswith("at /"):
@@ -205,12 +214,51 @@ def test_a_schema_that_cannot_be_enforced_is_refused_with_its_place(
         {"additionalProperties": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
         {"contains": {"not": {"$ref": "#"}}},
         {"$defs": {"x": {"$anchor": "a"}, "y": {"$anchor": "a"}}},
+        {"$defs": {"x": {"$ref": "#/$defs/y"}}},
+        {"$defs": {"x": {"$ref": "#/$defs/x"}}},
+        {"$defs": {"x": {"$ref": "http://example.org/"}}},
+        {"$defs": {"x": {"pattern": "("}}, "items": {"$ref": "#/$defs/y"}},
+        {"if": {"$ref": "#"}},
+        {"anyOf": [True, {"$ref": "#"}]},
     ],
 )
-def test_recursion_and_ambiguous_names_do_no_harm_where_nothing_hangs_on_them(
-    schema: object,
+def test_recursion_and_faults_do_no_harm_where_nothing_hangs_on_them(schema: Any) -> None:
+    schema.setdefault("$defs", {})["y"] = {"type": "null"}
+    grammar = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
+    assert all(isinstance(place, Formula) for place in grammar.places)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({"pattern": "("}, "/pattern: the pattern '('"),
+        ({"patternProperties": {"a": {}, "(": {}}}, "/patternProperties/(: the pattern '('"),
+        ({"$ref": "#/$defs/y"}, "/$ref: the reference '#/$defs/y' names nothing"),
+        ({"anyOf": [{"$ref": "#/$defs/x"}]}, ": the schema refers to nothing but itself"),
+        ({"not": {"if": {"$dynamicRef": "#/$defs/x"}, "then": False}}, "refers to nothing but"),
+        ({"dependentSchemas": {"a": {"$ref": "#/$defs/x"}}}, "refers to nothing but itself"),
+    ],
+)
+def test_a_fault_is_told_at_once_wherever_an_answer_would_get_to_it(
+    fault: object, message: str
 ) -> None:
-    assert lower_json_schema(JsonSchema(json.dumps(schema))).grammar.root is not None
+    schema = {"properties": {"a": {"items": {"$ref": "#/$defs/x"}}}, "$defs": {"x": fault}}
+    with pytest.raises(InvalidConstraintError) as caught:
+        lower_json_schema(JsonSchema(json.dumps(schema)))
+    assert message in str(caught.value)
+    assert (caught.value.pointer or "").startswith("/$defs/x")
+
+
+def test_a_part_costs_nothing_until_a_text_gets_to_it() -> None:
+    schema: Any = {"oneOf": [{"const": number} for number in range(1_000)]}
+    for _ in range(5):
+        schema = {"properties": {"a": schema}}
+    with limited_work(20_000):
+        machine = JsonMachine(lower_json_schema(JsonSchema(json.dumps(schema))).grammar)
+        inside = machine.advance(machine.start, b'{"a":')
+        assert inside is not None
+        with pytest.raises(LimitExceededError):
+            machine.advance(inside, b'{"a":{"a":{"a":')
 
 
 def test_unevaluated_properties_behind_many_branches_stay_small() -> None:
