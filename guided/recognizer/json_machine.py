@@ -506,15 +506,22 @@ class JsonMachine:
                 f"the shortest document has more than {MAX_SHORTEST_BYTES} bytes",
                 limit=MAX_SHORTEST_BYTES,
                 field="constraint",
+                pointer="",
+                hint="lower the least lengths, or require fewer members and items",
             )
         if self.incomplete:
             return LimitExceededError(
                 f"no document was found in {MAX_TRIES} tries for each part of the schema",
                 limit=MAX_TRIES,
                 field="constraint",
+                pointer="",
                 hint="say with fewer alternatives what is meant",
             )
-        return UnsatisfiableError("no document satisfies the schema", pointer="")
+        return UnsatisfiableError(
+            "no document satisfies the schema",
+            pointer="",
+            hint="look for bounds that cross, and for required members that may not be there",
+        )
 
 
 _FROM_HERE = -2
