@@ -62,10 +62,12 @@ class Arrays:
             if isinstance(leaf.assertion, ItemCount):
                 by[leaf] = self._counted(leaf.assertion)
         goals = self._replaced(goals, by)
+        # What lies behind comes last: the names of an item keep the order that the schema gives them.
         every = [
             (leaf, self._child(leaf))
+            for kind in (Items, Unique)
             for leaf in leaves
-            if isinstance(leaf.assertion, Items | Unique)
+            if isinstance(leaf.assertion, kind)
         ]
         some = [
             (leaf, self.sharing.of(leaf.assertion.item))

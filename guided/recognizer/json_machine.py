@@ -13,11 +13,13 @@ import heapq
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from cachetools import LRUCache
 
 from guided.automata.dfa import DEAD
+from guided.automata.fuel import spend
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.grammar.assertions import JsonType
 from guided.grammar.json_grammar import JsonGrammar
@@ -57,8 +59,8 @@ from guided.spec import JsonOptions
 __all__ = ["JsonMachine", "State"]
 
 _REMEMBERED_KEYS = 16_384
-_REMEMBERED_ENDS = 16_384
-_REMEMBERED_BYTES = 1_000
+_REMEMBERED_ENDS = 65_536
+_REMEMBERED_BYTES = 16_384
 """Of a shortest end, the states behind so many of its bytes are remembered."""
 _KEY_TRIES = 2_000
 """Names tried at most to find one that is not taken."""
@@ -74,6 +76,20 @@ class State(NamedTuple):
     texts: tuple[bytes, ...] = ()
     """What is being written and has to be remembered: items that others must differ from, the
     outermost first, then a name that must not stand twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A text from a place on: states along one way out share its bytes."""
+
+    text: bytes
+    place: int
+
+    def __len__(self) -> int:
+        return len(self.text) - self.place
+
+    def rest(self) -> bytes:
+        return self.text[self.place :]
 
 
 class JsonMachine:
@@ -102,7 +118,7 @@ class JsonMachine:
         self.labels = self.rows.labels
         self.joints = JointTable()
         self._rests: dict[tuple[int, int], int] = {}
-        self._ends: dict[State, bytes] = {}
+        self._ends: dict[State, _End] = {}
         self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
         if self.evaluation.values.text(grammar.root) is None:
             raise self._empty()
@@ -372,26 +388,35 @@ class JsonMachine:
     def shortest_end(self, state: State) -> bytes:
         """Bytes that complete the document from here, close to as few as can be.
 
-        Behind every byte of it the shortest end is no longer than the rest of it.
+        Behind every byte of it the shortest end is no longer than the rest of it. Where
+        ``bytes_left`` was asked for, it spends little and needs no more contexts or rows.
         """
         text = bytearray()
         passed: list[State] = []
-        start = state
-        if not self.is_accepting(start):
-            for byte in self._ahead(start):
-                passed.append(state)
-                reached = self.step(state, byte)
-                assert reached is not None, (start, bytes(text), byte)
+        at = state
+        while not self.is_accepting(at):
+            end = self._ends.get(at)
+            if end is not None and (at.texts or at.row in self.rows.between):
+                # Bounds on other states rest on these; inside a block a shorter way may be found.
+                text += end.rest()
+                break
+            spend(1)
+            for count, byte in enumerate(self._ahead(at)):
+                reached = self.step(at, byte)
+                if reached is None:
+                    # A value inside spells its names in an order that its place does not have.
+                    assert count, (state, bytes(text), byte)
+                    break
+                passed.append(at)
                 text.append(byte)
-                state = reached
-            text += self.shortest_end(state)
-        return self._remembered_end(start, passed, bytes(text))
+                at = reached
+        return self._remembered_end(state, passed, bytes(text))
 
     def _remembered_end(self, start: State, passed: list[State], text: bytes) -> bytes:
         """The shorter of a way out and the one known before; remembers both it and its parts."""
         known = self._ends.get(start)
         if known is not None and len(known) <= len(text):
-            return known
+            return known.rest()
         if len(self._ends) > _REMEMBERED_ENDS:
             # Bounds rest on what is remembered, so they go together.
             self._ends.clear()
@@ -399,7 +424,7 @@ class JsonMachine:
         for place, before in enumerate(passed[:_REMEMBERED_BYTES]):
             known = self._ends.get(before)
             if known is None or len(known) > len(text) - place:
-                self._ends[before] = text[place:]
+                self._ends[before] = _End(text, place)
         return text
 
     def _ahead(self, state: State) -> bytes:
