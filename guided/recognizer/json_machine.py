@@ -60,8 +60,8 @@ __all__ = ["JsonMachine", "State"]
 
 _REMEMBERED_KEYS = 16_384
 _REMEMBERED_ENDS = 65_536
-_REMEMBERED_BYTES = 16_384
-"""Of a shortest end, the states behind so many of its bytes are remembered."""
+_BYTE_WORK = 4
+"""Units of work for a byte of a way out, which is walked to see where it leads."""
 _KEY_TRIES = 2_000
 """Names tried at most to find one that is not taken."""
 
@@ -354,6 +354,9 @@ class JsonMachine:
         """
         if state.row == END_ROW:
             return 0
+        known = self._ends.get(state)
+        if known is not None:
+            return len(known)
         if state.texts:
             return len(self.shortest_end(state))
         if state.row in self.rows.between:
@@ -392,7 +395,7 @@ class JsonMachine:
         ``bytes_left`` was asked for, it spends little and needs no more contexts or rows.
         """
         text = bytearray()
-        passed: list[State] = []
+        passed: list[tuple[int, State]] = []
         at = state
         while not self.is_accepting(at):
             end = self._ends.get(at)
@@ -400,19 +403,31 @@ class JsonMachine:
                 # Bounds on other states rest on these; inside a block a shorter way may be found.
                 text += end.rest()
                 break
-            spend(1)
-            for count, byte in enumerate(self._ahead(at)):
+            ahead = self._ahead(at)
+            spend(1 + _BYTE_WORK * len(ahead))
+            for count, byte in enumerate(ahead):
                 reached = self.step(at, byte)
                 if reached is None:
                     # A value inside spells its names in an order that its place does not have.
                     assert count, (state, bytes(text), byte)
                     break
-                passed.append(at)
+                passed.append((len(text), at))
+                joint = self._joint(at, byte)
+                if joint is not None:
+                    passed.append((len(text), joint))
                 text.append(byte)
                 at = reached
         return self._remembered_end(state, passed, bytes(text))
 
-    def _remembered_end(self, start: State, passed: list[State], text: bytes) -> bytes:
+    def _joint(self, state: State, byte: int) -> State | None:
+        """The state between two blocks where one ends without a byte of its own, as numbers do."""
+        label = int(self.table.label[state.row])
+        if label == DEAD or self.table.step(state.row, byte) != DEAD:
+            return None
+        resolved = self._resolve(state.context, label, state.texts)
+        return None if resolved is None else State(resolved[0], resolved[1], 0, resolved[2])
+
+    def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
         """The shorter of a way out and the one known before; remembers both it and its parts."""
         known = self._ends.get(start)
         if known is not None and len(known) <= len(text):
@@ -421,7 +436,7 @@ class JsonMachine:
             # Bounds rest on what is remembered, so they go together.
             self._ends.clear()
             self._rests.clear()
-        for place, before in enumerate(passed[:_REMEMBERED_BYTES]):
+        for place, before in passed[:_REMEMBERED_ENDS]:
             known = self._ends.get(before)
             if known is None or len(known) > len(text) - place:
                 self._ends[before] = _End(text, place)
