@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from contextlib import suppress
 
 from cachetools import LRUCache
 
@@ -55,7 +56,9 @@ class ConstraintCompiler:
         schemas = [{"type": "string", "format": name} for name in known_formats()]
         for schema in (*schemas, {"patternProperties": {".": schemas[0]}}):
             constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
-            self._compile(constraint).start().mask()
+            # A vocabulary may lack the bytes that a format needs.
+            with suppress(UnsatisfiableError):
+                self._compile(constraint).start().mask()
 
     def compile(self, constraint: JsonSchema) -> CompiledConstraint:
         """The compiled form, out of the cache where it is kept; raises as ``start`` does."""
