@@ -76,8 +76,6 @@ class ConstraintCompiler:
         with limited_work(self.limits.compile_work):
             machine = self._build(lower_json_schema(constraint).grammar, constraint.options)
             machine.check_room()
-            # Whether an answer fits its budget is asked first of all.
-            machine.shortest_end(machine.start)
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)
 
     def _build(self, grammar: JsonGrammar, options: JsonOptions) -> JsonMachine:
