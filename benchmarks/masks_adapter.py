@@ -59,6 +59,7 @@ class Guided(masks.Adapter):  # type: ignore[misc]
         )
         self.documents = _remote_documents()
         self.compiler = ConstraintCompiler(self.vocabulary)
+        self.compiler.rehearse(self.options)
         self._warm_up()
         # What the workers start from knows no schema yet.
         self.compiler = ConstraintCompiler(self.vocabulary)

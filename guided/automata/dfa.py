@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,25 +146,46 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     """
     joint = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
     width = len(joint.classes)
-    table = np.zeros((1, width), dtype=np.int32)
-    kind = np.zeros(1, dtype=np.int64)
-    kinds: list[tuple[int, ...]] = [()]
+    # Beside this one a single automaton is followed too, to where texts lead and no further.
+    sides = [_Side(np.zeros((1, width), dtype=np.int32), np.zeros(1, dtype=np.int64), [()])]
     shift = 1
     for dfa in dfas:
         mask = (1 << len(dfa.classes)) - 1
         columns = [(bits >> shift & mask).bit_length() - 1 for bits in joint.holders]
         shift += len(dfa.classes)
-        pairs = pair_up(table, _complete(dfa, columns), MAX_CELLS // width)
-        if pairs is None:
-            raise too_many_states()
-        table, lefts, rights = pairs
-        spend(table.size // 32)
-        label = np.append(dfa.label, DEAD)[rights]
-        # The labels so far, as one number each: few combinations, many states.
-        codes, kind = np.unique((kind[lefts] << 32) + (label + 1), return_inverse=True)
-        kinds = [(*kinds[code >> 32], (code & 0xFFFFFFFF) - 1) for code in codes.tolist()]
-    decided = np.array([decide(labels) for labels in kinds], dtype=np.int32)
-    return _finished(joint.classes, table, decided[kind.reshape(-1)])
+        sides.append(_one_side(_complete(dfa, columns), np.append(dfa.label, DEAD)))
+    # By twos, so that what many of them add is not carried through all the others.
+    while len(sides) > 1:
+        odd = sides[len(sides) // 2 * 2 :]
+        sides = [_side_by_side(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)] + odd
+    (whole,) = sides
+    decided = np.array([decide(labels) for labels in whole.kinds], dtype=np.int32)
+    return _finished(joint.classes, whole.table, decided[whole.kind])
+
+
+class _Side(NamedTuple):
+    """Some of the automata that are combined."""
+
+    table: NDArray[np.int32]  # [states, classes]
+    kind: NDArray[np.int64]  # [states], places in ``kinds``: few combinations, many states
+    kinds: list[tuple[int, ...]]
+    """Labels of these automata."""
+
+
+def _one_side(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Side:
+    labels, kind = np.unique(label, return_inverse=True)
+    return _Side(table, kind.reshape(-1), [(number,) for number in labels.tolist()])
+
+
+def _side_by_side(left: _Side, right: _Side) -> _Side:
+    pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
+    if pairs is None:
+        raise too_many_states()
+    table, lefts, rights = pairs
+    codes, kind = np.unique((left.kind[lefts] << 32) + right.kind[rights], return_inverse=True)
+    kinds = [left.kinds[code >> 32] + right.kinds[code & 0xFFFFFFFF] for code in codes.tolist()]
+    spend(200 + table.size // 16 + len(kinds) * (1 + len(kinds[0]) // 16))
+    return _Side(table, kind.reshape(-1), kinds)
 
 
 def _complete(dfa: Dfa, columns: Sequence[int]) -> NDArray[np.int32]:

@@ -1,7 +1,7 @@
-"""A bound on the work of one compilation, counted rather than timed, so that it is repeatable.
+"""A bound on the work for a constraint, counted rather than timed, so that it is repeatable.
 
-What is built for a constraint goes through many small functions, and all of them draw on one tank.
-It is held in a context variable, so compilations in different threads do not share it.
+What is built for one goes through many small functions, and all of them draw on one tank.
+It is held in a context variable, so work in different threads does not share it.
 """
 
 from __future__ import annotations
@@ -14,32 +14,41 @@ from guided.errors import LimitExceededError
 
 __all__ = ["limited_work", "spend"]
 
-_left: ContextVar[list[int] | None] = ContextVar("fuel_left", default=None)
+
+class _Tank:
+    __slots__ = ("left", "limit", "purpose")
+
+    def __init__(self, limit: int, purpose: str) -> None:
+        self.left = self.limit = limit
+        self.purpose = purpose
+
+
+_tank: ContextVar[_Tank | None] = ContextVar("tank", default=None)
 
 
 @contextmanager
-def limited_work(limit: int) -> Iterator[None]:
+def limited_work(limit: int, purpose: str = "compiling") -> Iterator[None]:
     """Let the block spend at most ``limit`` units, each about a microsecond.
 
-    The block raises LimitExceededError when it would spend more.
+    The block raises LimitExceededError, which names its ``purpose``, when it would spend more.
     """
-    token = _left.set([limit, limit])
+    token = _tank.set(_Tank(limit, purpose))
     try:
         yield
     finally:
-        _left.reset(token)
+        _tank.reset(token)
 
 
 def spend(units: int) -> None:
     """Draw on the tank; outside of ``limited_work`` nothing is counted."""
-    tank = _left.get()
+    tank = _tank.get()
     if tank is None:
         return
-    tank[0] -= units
-    if tank[0] < 0:
+    tank.left -= units
+    if tank.left < 0:
         raise LimitExceededError(
-            f"compiling takes more than {tank[1]} units of work",
-            limit=tank[1],
+            f"{tank.purpose} takes more than {tank.limit} units of work",
+            limit=tank.limit,
             field="constraint",
             hint="simplify the patterns, lower the bounds of repeats, or list fewer alternatives",
         )

@@ -12,6 +12,7 @@ from guided.automata.regular import (
     Chars,
     Concat,
     End,
+    Graph,
     Look,
     Regular,
     Repeat,
@@ -119,6 +120,8 @@ def _build(nfa: Nfa, node: Regular, start: int) -> int:
         return start
     if isinstance(node, Repeat):
         return _build_repeat(nfa, node.item, node.low, node.high, start)
+    if isinstance(node, Graph):
+        return _build_graph(nfa, node, start)
     end = nfa.add_states()
     if isinstance(node, Alternate):
         for option in node.options:
@@ -161,6 +164,15 @@ def _build_repeat(nfa: Nfa, item: Regular, low: int, high: int | None, start: in
     last = entry + (copies - 1) * size if high is None else end
     nfa.empties.add(exit_ + (copies - 1) * size, last)
     return end
+
+
+def _build_graph(nfa: Nfa, graph: Graph, start: int) -> int:
+    first = nfa.add_states(graph.count)
+    nfa.empties.add(start, first + graph.start)
+    for source, chars, target in graph.moves:
+        nfa.moves.add(first + source, first + target)
+        nfa.move_sets.append(nfa.sets.setdefault(chars, len(nfa.sets)))
+    return first + graph.final
 
 
 def _edges(nfa: Nfa) -> tuple[Edges, ...]:

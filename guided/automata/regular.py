@@ -14,6 +14,7 @@ __all__ = [
     "Chars",
     "Concat",
     "End",
+    "Graph",
     "Look",
     "Regular",
     "Repeat",
@@ -23,34 +24,58 @@ __all__ = [
 ]
 
 
+class _Node:
+    """Hashes its fields once: expressions are large, and many tables are asked for them."""
+
+    __slots__ = ("_hash",)
+    __match_args__: tuple[str, ...] = ()
+    _hash: int
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            found = hash(tuple(getattr(self, name) for name in self.__match_args__))
+            object.__setattr__(self, "_hash", found)
+            return found
+
+
 @dataclass(frozen=True, slots=True)
-class Chars:
+class Chars(_Node):
     """One code point out of a set; the empty set matches nothing."""
 
     chars: CodePoints
 
+    __hash__ = _Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Concat:
+class Concat(_Node):
     """Parts one after another; no parts match the empty text."""
 
     parts: tuple[Regular, ...]
 
+    __hash__ = _Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Alternate:
+class Alternate(_Node):
     """Any one of the options; no options match nothing."""
 
     options: tuple[Regular, ...]
 
+    __hash__ = _Node.__hash__
+
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(_Node):
     """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound."""
 
     item: Regular
     low: int
     high: int | None
+
+    __hash__ = _Node.__hash__
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +89,7 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Look(_Node):
     """Matches the empty text where ``item`` matches from here on (``ahead``) or up to here.
 
     ``negative`` turns that round: where it does not.
@@ -74,9 +99,24 @@ class Look:
     ahead: bool = True
     negative: bool = False
 
+    __hash__ = _Node.__hash__
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
+
+    A move is a state, the code points that may be read there, and the state behind them.
+    """
+
+    count: int
+    moves: tuple[tuple[int, CodePoints, int], ...]
+    start: int
+    final: int
+
 
 @dataclass(frozen=True, slots=True)
-class Both:
+class Both(_Node):
     """Texts that ``left`` accepts and ``right`` does too, or, with ``negative``, does not.
 
     About whole texts: it stands at the top of an expression or in another ``Both``, and each side
@@ -87,8 +127,10 @@ class Both:
     right: Regular
     negative: bool = False
 
+    __hash__ = _Node.__hash__
 
-Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End | Look | Both
+
+Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End | Graph | Look | Both
 
 ANYTHING = Repeat(Chars(ANY), 0, None)
 

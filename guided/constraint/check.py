@@ -63,5 +63,5 @@ def check(
         lowered = lower_json_schema(constraint)
         machine = JsonMachine(lowered.grammar, limits=limits.recognizer)
         machine.check_room()
-    shortest = machine.shortest_end(machine.start).decode()
+        shortest = machine.shortest_end(machine.start).decode()
     return SchemaReport(lowered.verdicts, shortest, validators)

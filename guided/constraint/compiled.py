@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +63,12 @@ class CompiledConstraint:
         """Places where the search for an end ran out of fuel, so that documents may be missing."""
         return self.machine.incomplete
 
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """What may make the machine grow: by one caller at a time, and by limited work."""
+        with self.lock, limited_work(self._limits.step_work, "going on from one position"):
+            yield
+
     # --- positions ------------------------------------------------------------------------
 
     def position(self, state: State) -> Position:
@@ -91,7 +99,7 @@ class CompiledConstraint:
         return found
 
     def _advance(self, state: State, token: int) -> State | None:
-        with self.lock, limited_work(self._limits.step_work):
+        with self._working():
             return self._walker.advance(state, token)
 
     # --- masks ----------------------------------------------------------------------------
@@ -102,7 +110,7 @@ class CompiledConstraint:
         if held is not None and (mask := held.mask) is not None:
             held.used = True
             return mask
-        with self.lock, limited_work(self._limits.step_work):
+        with self._working():
             held, mask = self._held_mask(position.state)
         position.held = held
         return mask
@@ -151,7 +159,7 @@ class CompiledConstraint:
     def mask_within(self, position: Position, budget: int) -> Mask:
         """``mask`` without the tokens after which more than ``budget - 1`` are needed to end."""
         state, mask = position.state, self.mask(position)
-        with self.lock, limited_work(self._limits.step_work):
+        with self._working():
             groups = self._walker.by_place(state, tokens_of(mask))
             kept = [self._fitting(state, tokens, budget - 1) for tokens in groups]
             # The way out stays open even where the bound for a place was too careful about it.
@@ -171,21 +179,26 @@ class CompiledConstraint:
                 fitting: NDArray[np.int64] = tokens[np.array(fits)]
                 return fitting
             budget -= _SPARE_BYTES
-        return tokens if self.fits(first, budget) else tokens[:0]
+        return tokens if self._fits(first, budget) else tokens[:0]
 
     def _fits_behind(self, state: State, token: int, budget: int) -> bool:
         reached = self._walker.advance(state, token)
-        return reached is not None and self.fits(reached, budget)
+        return reached is not None and self._fits(reached, budget)
 
     def fits(self, state: State, budget: int) -> bool:
         """Whether at most ``budget`` tokens end the document."""
-        with self.lock:
-            if self.machine.bytes_left(state) <= budget:
-                return True
-        return len(self.shortest_end(state)) <= budget
+        with self._working():
+            return self._fits(state, budget)
+
+    def _fits(self, state: State, budget: int) -> bool:
+        return self.machine.bytes_left(state) <= budget or len(self.shortest_end(state)) <= budget
 
     def shortest_end(self, state: State) -> tuple[TokenId, ...]:
-        """Tokens that end the document, close to as few as can be."""
+        """Tokens that end the document, close to as few as can be.
+
+        Work on it is not limited, so that an answer can be closed in any case; ``fits`` did it
+        before, within the limit.
+        """
         with self.lock:
             tokens = self.binding.cover.cover(self.machine.shortest_end(state))
             kept = self._ways_out.get(state)
@@ -216,7 +229,7 @@ class CompiledConstraint:
             return ()
         run = position.runs.get(recent)
         if run is None:
-            with self.lock, limited_work(self._limits.step_work):
+            with self._working():
                 run = self.binding.speller.run(self._walker, position.state, recent)
             if len(position.runs) >= _MAX_RUNS:
                 position.runs.clear()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from contextlib import suppress
 
 from cachetools import LRUCache
 
@@ -13,7 +15,7 @@ from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
-from guided.frontends.json_schema import lower_json_schema
+from guided.frontends.json_schema import known_formats, lower_json_schema
 from guided.grammar.json_grammar import JsonGrammar
 from guided.recognizer.json_machine import JsonMachine
 from guided.spec import Constraint, JsonOptions, JsonSchema
@@ -44,6 +46,19 @@ class ConstraintCompiler:
         LimitExceededError for a constraint that cannot be enforced.
         """
         return self._free_text if constraint is None else self.compile(constraint).start()
+
+    def rehearse(self, options: JsonOptions | None = None) -> None:
+        """Make what a process needs once, and its first requests would wait for otherwise.
+
+        That is machine code, read from where numba keeps it, and the automata of formats as they
+        are spelled under the options: about half a second.
+        """
+        schemas = [{"type": "string", "format": name} for name in known_formats()]
+        for schema in (*schemas, {"patternProperties": {".": schemas[0]}}):
+            constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
+            # A vocabulary may lack the bytes that a format needs.
+            with suppress(UnsatisfiableError):
+                self._compile(constraint).start().mask()
 
     def compile(self, constraint: JsonSchema) -> CompiledConstraint:
         """The compiled form, out of the cache where it is kept; raises as ``start`` does."""

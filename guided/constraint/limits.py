@@ -13,7 +13,7 @@ __all__ = ["ConstraintLimits"]
 class ConstraintLimits:
     """Bounds on the memory of all constraints of one vocabulary together."""
 
-    compile_work: int = 6_000_000
+    compile_work: int = 3_000_000
     """Steps of compiling one constraint, each about a microsecond."""
     step_work: int = 2_000_000
     """The same for what one position of an answer may have built."""

@@ -43,11 +43,17 @@ class Matcher(Protocol):
         ...
 
     def shortest_end(self) -> tuple[TokenId, ...]:
-        """Tokens that end the answer, close to as few as can be; empty where it may end here."""
+        """Tokens that end the answer, close to as few as can be; empty where it may end here.
+
+        Raises nothing where ``fits`` has answered.
+        """
         ...
 
     def fits(self, budget: int) -> bool:
-        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap while that is large."""
+        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap while that is large.
+
+        Raises LimitExceededError where finding an end takes too much work.
+        """
         ...
 
     def mask_within(self, budget: int) -> Mask:

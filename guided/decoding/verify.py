@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.draft_tree import DraftTree
+from guided.errors import LimitExceededError
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
 
 __all__ = ["Acceptance", "verify"]
 
@@ -51,7 +56,7 @@ def verify(
         if run:
             behind = tree.matchers[run[-1]]
             assert behind is not None, f"node {run[-1]} has no matcher"
-            if not chooser.fits(behind, position + len(run)):
+            if not _fits(chooser, behind, position + len(run)):
                 return Acceptance(tuple(path), None, narrowed)
             path += run
             position += len(run)
@@ -67,6 +72,14 @@ def verify(
             return Acceptance(tuple(path), choice, narrowed)
         path.append(child)
         position += 1
+
+
+def _fits(chooser: Chooser, matcher: Matcher, position: int) -> bool:
+    """Whether the answer can go on from here; not where a constraint is at a limit."""
+    try:
+        return chooser.fits(matcher, position)
+    except LimitExceededError:
+        return False
 
 
 def _certain_run(tree: DraftTree, node: int) -> list[int]:

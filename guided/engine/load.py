@@ -48,13 +48,15 @@ def load_engine(
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
     torch.set_num_threads(threads or physical_cores())
     loaded = load_model(model, dtype=None if dtype is None else _DTYPES[dtype])
+    compiler = ConstraintCompiler(loaded.vocabulary)
+    compiler.rehearse()
     return Engine(
         model_name=loaded.name,
         runner=ModelRunner(loaded.module, vocabulary_size=len(loaded.vocabulary)),
         vocabulary=loaded.vocabulary,
         context_window=loaded.context_window,
         render=partial(render_prompt, loaded),
-        start=ConstraintCompiler(loaded.vocabulary).start,
+        start=compiler.start,
         max_batch=max_batch,
         cache_tokens=cache_tokens,
         step_tokens=step_tokens,

@@ -137,8 +137,9 @@ class Sequence:
             self._close(())
 
     def _close(self, way_out: tuple[TokenId, ...]) -> None:
+        """End the answer; no position is asked for any more, so no limit can be in the way."""
         self._is_closed_early = True
-        self._force(way_out, _advance(self.matcher, way_out))
+        self._force(way_out, self.matcher)
         self._finish(FinishReason.LENGTH)
 
     def _force(self, run: tuple[TokenId, ...], after: Matcher) -> None:

@@ -140,7 +140,9 @@ class Formulas:
                 known[node] = found
             return found
 
-        return visit(formula)
+        replaced = visit(formula)
+        spend(1 + 2 * len(known))
+        return replaced
 
     def _join(
         self,
@@ -157,7 +159,7 @@ class Formulas:
                     return absorbing
                 if part is not neutral:
                     parts[part] = None
-        spend(1 + len(parts) // 8)
+        spend(1 + len(parts) // 4)
         if len(parts) <= 1:
             return next(iter(parts), neutral)
         for part in parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from guided.grammar.formula import Formula, Formulas
@@ -18,7 +19,6 @@ class JsonGrammar:
 
     formulas: Formulas
     """Made the formulas of all places, and makes those that follow from them."""
-    places: tuple[Formula, ...]
-    pointers: tuple[str, ...]
-    """Where in the schema each place was written, as JSON pointers."""
+    places: Sequence[Formula]
+    """By number; one may be made, and further ones met, when it is first asked for."""
     root: Formula

@@ -67,7 +67,7 @@ def number_text(value: Decimal) -> str:
 def holds(assertion: NumberAssertion, value: Decimal) -> bool:
     """Whether the assertion holds of a number, exactly."""
     if isinstance(assertion, NumberChoices):
-        return any(value == choice for choice in assertion.values)
+        return value in assertion.values
     low, high, grid = assertion.low, assertion.high, _grid(assertion)
     if low is not None and not (value > low.value or (value == low.value and not low.strict)):
         return False

@@ -62,10 +62,12 @@ class Arrays:
             if isinstance(leaf.assertion, ItemCount):
                 by[leaf] = self._counted(leaf.assertion)
         goals = self._replaced(goals, by)
+        # What lies behind comes last: the names of an item keep the order of the schema.
         every = [
             (leaf, self._child(leaf))
+            for kind in (Items, Unique)
             for leaf in leaves
-            if isinstance(leaf.assertion, Items | Unique)
+            if isinstance(leaf.assertion, kind)
         ]
         some = [
             (leaf, self.sharing.of(leaf.assertion.item))
@@ -235,6 +237,7 @@ class _Completion:
             if text is None:
                 return None
             self.texts.append(text)
+        spend(low // 8)
         self.texts += self.texts[-1:] * (low - len(self.texts))
         comma = b"," if self.frame.begun and self.texts else b""
         return comma + b",".join(self.texts) + b"]"
@@ -251,6 +254,7 @@ class _Completion:
     def _add(self, low: int) -> bool:
         """Write one more item, one that does as much of what is still due as can be."""
         place = len(self.texts)
+        spend(20 + place // 8)
         base = self._due(place)
         base += [self.arrays._child(self.formulas.leaf(about)) for about in self.unique]
         base += [self.formulas.negate(value) for value in self.avoided.get(place, ())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from typing import Any as Json
 
@@ -21,7 +22,7 @@ from guided.grammar.assertions import (
 from guided.grammar.formula import FALSE, TRUE, Any, Formula, Leaf, Place
 from guided.grammar.json_grammar import JsonGrammar
 from guided.grammar.numbers import number_text
-from guided.recognizer import arrays, objects
+from guided.recognizer import arrays
 from guided.recognizer.arrays import Arrays, formula_of_value
 from guided.recognizer.contexts import ArrayFrame, Contexts, Frame, ObjectFrame, Pending
 from guided.recognizer.json_value import read_value
@@ -38,6 +39,7 @@ MAX_KEPT_BYTES = 4 * 2**20
 """Of the texts that complete containers."""
 MAX_LISTED = 100
 """Values tried at most, of those that an array's items are listed as."""
+_DECODER = json.JSONDecoder()
 MAX_ENUMERATED_ASKS = 6
 """Of so many formulas asked of one value, every combination of verdicts is considered."""
 
@@ -69,6 +71,10 @@ class Evaluation:
         self._wishes: dict[int, Formula] = {}
         self._ways: dict[int, bool] = {}
         self._hints: dict[int, int] = {}
+        self._begun: dict[int, int | None] = {}
+        self._next_items: LRUCache[ArrayFrame, tuple[bytes, bytes]] = LRUCache(
+            MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
+        )
         self._named: dict[tuple[tuple[Leaf, ...], int], list[str | None]] = {}
         self._plain_candidates: dict[ObjectFrame, tuple[tuple[str, ...], frozenset[int]]] = {}
 
@@ -99,9 +105,16 @@ class Evaluation:
 
     def item_begun(self, context: int) -> int | None:
         """The context of the next item."""
+        if context not in self._begun:
+            self._begun[context] = self._item_begun(context)
+        return self._begun[context]
+
+    def _item_begun(self, context: int) -> int | None:
         frame = self.contexts.frames[context]
         assert isinstance(frame, ArrayFrame), frame
         pending = self.arrays.item_begun(frame)
+        if pending is not None:
+            self._note_next_item(frame, pending)
         if pending is not None and pending.remembers:
             pending = self._without_traps(context, pending)
         begun = self._awaited(context, pending)
@@ -190,13 +203,12 @@ class Evaluation:
         self, frame: ObjectFrame, plain: Plain
     ) -> tuple[tuple[str, ...], frozenset[int]]:
         possible = self._possible_names(plain.members, frame.order)
-        order = self.objects.orders[frame.order]
         if self.objects.any_order:
             names = tuple(
                 name for place in self.objects.ahead(frame) if (name := possible[place]) is not None
             )
         else:
-            owed = min((order.index[name] for name in plain.needed), default=None)
+            owed = self.objects.owed(frame, plain)
             end = len(possible) if owed is None else owed + 1
             names = tuple(n for n in possible[frame.written + 1 : end] if n is not None)
             if owed is not None:
@@ -284,13 +296,25 @@ class Evaluation:
             for leaf in sorted_leaves(pending.frame.goals)
         )
         parent = self.contexts.parents[context]
+        alike = not pending.links and _treats_items_alike(pending.frame)
+        taken = {
+            other
+            for leaf in sorted_leaves(pending.frame.goals)
+            if alike and isinstance(leaf.assertion, Unique)
+            for other in leaf.assertion.others
+        }
         banned = []
         for text in self._listed(pending.frame) if owes else ():
             value = read_value(text)
+            same = formula_of_value(value, self.formulas)
+            if same in taken:
+                continue
             verdict = sum(self._fits(ask, value) << i for i, ask in enumerate(pending.asks))
             frame = self.arrays.value_done(pending, verdict, text)
             if verdict & 1 and (frame is None or not self.can_end(frame, parent)):
-                banned.append(formula_of_value(value, self.formulas))
+                banned.append(same)
+            elif verdict & 1 and alike:
+                break  # others leave as many that differ
         if not banned or not pending.must:
             return pending
         due = self.formulas.all_of(
@@ -350,12 +374,11 @@ class Evaluation:
         assert isinstance(pending.frame, ArrayFrame), pending
         if pending.hazy:
             return False
-        simple = all(
-            isinstance(leaf.assertion, Unique | ItemCount)
-            or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
-            for leaf in sorted_leaves(pending.frame.goals)
+        return (
+            _treats_items_alike(pending.frame)
+            and not self.accepts(context, 0)
+            and all(map(self._is_endless, pending.asks))
         )
-        return simple and not self.accepts(context, 0) and all(map(self._is_endless, pending.asks))
 
     def _is_endless(self, ask: Formula) -> bool:
         """Whether of each type of scalars none fit, or others than any given ones."""
@@ -425,13 +448,35 @@ class Evaluation:
             return verdict == 1
         if pending.must and not verdict & 1:
             return False
+        example = self._example(pending, verdict)
         frame = (
             self.objects.value_done(pending, verdict)
             if isinstance(pending.frame, ObjectFrame)
-            else self.arrays.value_done(pending, verdict, self._example(pending, verdict))
+            else self.arrays.value_done(pending, verdict, example)
         )
+        if isinstance(frame, ArrayFrame):
+            self._inherit_end(pending, frame, example)
         parent = self.contexts.parents[context]
         return frame is not None and self.can_end(frame, parent)
+
+    def _note_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
+        """Keep the first item of the way out that is known, and what follows it."""
+        end = self._ends.get((frame, frame.goals[0])) if frame.must else None
+        if end is not None and end != b"]":
+            assert isinstance(pending.frame, ArrayFrame)
+            self._next_items[pending.frame] = _first_item(end)
+
+    def _inherit_end(self, pending: Pending, frame: ArrayFrame, item: bytes | None) -> None:
+        """A way out that began with this item is one for the array behind it as well."""
+        assert isinstance(pending.frame, ArrayFrame)
+        noted = self._next_items.get(pending.frame)
+        key = (frame, frame.goals[0])
+        if noted is None or not frame.must or self._can_end.get(key):
+            return
+        first, rest = noted
+        if item == first if pending.remembers else not pending.links:
+            self._can_end[key] = True
+            self._ends[key] = rest
 
     def _example(self, pending: Pending, verdict: int) -> bytes | None:
         """An item with this verdict, where others have to differ from it or to repeat it."""
@@ -515,10 +560,10 @@ class Evaluation:
             return b"}" if isinstance(frame, ObjectFrame) else b"]"
         return satisfy(want, self.formulas, realise, self.fuel)
 
-    @staticmethod
-    def _fits_at_its_end(frame: ObjectFrame | ArrayFrame, want: Formula) -> bool:
-        holds = objects.at_the_end if isinstance(frame, ObjectFrame) else arrays.at_the_end
-        return evaluate_with(want, holds)
+    def _fits_at_its_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bool:
+        if isinstance(frame, ObjectFrame):
+            return evaluate_with(want, self.objects.at_the_end(frame))
+        return evaluate_with(want, arrays.at_the_end)
 
     def _shortest_object(self, formula: Formula) -> bytes | None:
         frame = self.objects.open((formula,), must=True)
@@ -541,6 +586,23 @@ class Evaluation:
         frame = self.contexts.frames[context]
         assert isinstance(frame, ObjectFrame), frame
         return frame
+
+
+def _treats_items_alike(frame: ArrayFrame) -> bool:
+    """Whether of an item that fits nothing matters to later ones but that they must differ."""
+    return all(
+        isinstance(leaf.assertion, Unique | ItemCount)
+        or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
+        for leaf in sorted_leaves(frame.goals)
+    )
+
+
+def _first_item(end: bytes) -> tuple[bytes, bytes]:
+    """The first of the items that complete an array, and what follows it."""
+    text = end.decode()
+    start = int(text[0] == ",")
+    _, behind = _DECODER.raw_decode(text, start)
+    return text[start:behind].encode(), text[behind:].encode()
 
 
 def _combinations(asks: list[Formula]) -> Iterator[int]:

@@ -13,11 +13,13 @@ import heapq
 import itertools
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from cachetools import LRUCache
 
 from guided.automata.dfa import DEAD
+from guided.automata.fuel import spend
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.grammar.assertions import JsonType
 from guided.grammar.json_grammar import JsonGrammar
@@ -57,9 +59,9 @@ from guided.spec import JsonOptions
 __all__ = ["JsonMachine", "State"]
 
 _REMEMBERED_KEYS = 16_384
-_REMEMBERED_ENDS = 16_384
-_REMEMBERED_BYTES = 1_000
-"""Of a shortest end, the states behind so many of its bytes are remembered."""
+_REMEMBERED_ENDS = 65_536
+_BYTE_WORK = 4
+"""Units of work for a byte of a way out, which is walked to see where it leads."""
 _KEY_TRIES = 2_000
 """Names tried at most to find one that is not taken."""
 
@@ -74,6 +76,20 @@ class State(NamedTuple):
     texts: tuple[bytes, ...] = ()
     """What is being written and has to be remembered: items that others must differ from, the
     outermost first, then a name that must not stand twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A text from a place on: states along one way out share its bytes."""
+
+    text: bytes
+    place: int
+
+    def __len__(self) -> int:
+        return len(self.text) - self.place
+
+    def rest(self) -> bytes:
+        return self.text[self.place :]
 
 
 class JsonMachine:
@@ -102,7 +118,7 @@ class JsonMachine:
         self.labels = self.rows.labels
         self.joints = JointTable()
         self._rests: dict[tuple[int, int], int] = {}
-        self._ends: dict[State, bytes] = {}
+        self._ends: dict[State, _End] = {}
         self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
         if self.evaluation.values.text(grammar.root) is None:
             raise self._empty()
@@ -338,6 +354,9 @@ class JsonMachine:
         """
         if state.row == END_ROW:
             return 0
+        known = self._ends.get(state)
+        if known is not None:
+            return len(known)
         if state.texts:
             return len(self.shortest_end(state))
         if state.row in self.rows.between:
@@ -372,34 +391,55 @@ class JsonMachine:
     def shortest_end(self, state: State) -> bytes:
         """Bytes that complete the document from here, close to as few as can be.
 
-        Behind every byte of it the shortest end is no longer than the rest of it.
+        Behind every byte of it the shortest end is no longer than the rest of it. Where
+        ``bytes_left`` was asked for, it spends little and needs no more contexts or rows.
         """
         text = bytearray()
-        passed: list[State] = []
-        start = state
-        if not self.is_accepting(start):
-            for byte in self._ahead(start):
-                passed.append(state)
-                reached = self.step(state, byte)
-                assert reached is not None, (start, bytes(text), byte)
+        passed: list[tuple[int, State]] = []
+        at = state
+        while not self.is_accepting(at):
+            end = self._ends.get(at)
+            if end is not None and (at.texts or at.row in self.rows.between):
+                # Bounds on other states rest on these; inside a block a shorter way may be found.
+                text += end.rest()
+                break
+            ahead = self._ahead(at)
+            spend(1 + _BYTE_WORK * len(ahead))
+            for count, byte in enumerate(ahead):
+                reached = self.step(at, byte)
+                if reached is None:
+                    # A value inside spells its names in an order that its place does not have.
+                    assert count, (state, bytes(text), byte)
+                    break
+                passed.append((len(text), at))
+                joint = self._joint(at, byte)
+                if joint is not None:
+                    passed.append((len(text), joint))
                 text.append(byte)
-                state = reached
-            text += self.shortest_end(state)
-        return self._remembered_end(start, passed, bytes(text))
+                at = reached
+        return self._remembered_end(state, passed, bytes(text))
 
-    def _remembered_end(self, start: State, passed: list[State], text: bytes) -> bytes:
+    def _joint(self, state: State, byte: int) -> State | None:
+        """The state between two blocks where one ends without a byte of its own, as numbers do."""
+        label = int(self.table.label[state.row])
+        if label == DEAD or self.table.step(state.row, byte) != DEAD:
+            return None
+        resolved = self._resolve(state.context, label, state.texts)
+        return None if resolved is None else State(resolved[0], resolved[1], 0, resolved[2])
+
+    def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
         """The shorter of a way out and the one known before; remembers both it and its parts."""
         known = self._ends.get(start)
         if known is not None and len(known) <= len(text):
-            return known
+            return known.rest()
         if len(self._ends) > _REMEMBERED_ENDS:
             # Bounds rest on what is remembered, so they go together.
             self._ends.clear()
             self._rests.clear()
-        for place, before in enumerate(passed[:_REMEMBERED_BYTES]):
+        for place, before in passed[:_REMEMBERED_ENDS]:
             known = self._ends.get(before)
             if known is None or len(known) > len(text) - place:
-                self._ends[before] = text[place:]
+                self._ends[before] = _End(text, place)
         return text
 
     def _ahead(self, state: State) -> bytes:
@@ -506,15 +546,22 @@ class JsonMachine:
                 f"the shortest document has more than {MAX_SHORTEST_BYTES} bytes",
                 limit=MAX_SHORTEST_BYTES,
                 field="constraint",
+                pointer="",
+                hint="lower the least lengths, or require fewer members and items",
             )
         if self.incomplete:
             return LimitExceededError(
                 f"no document was found in {MAX_TRIES} tries for each part of the schema",
                 limit=MAX_TRIES,
                 field="constraint",
+                pointer="",
                 hint="say with fewer alternatives what is meant",
             )
-        return UnsatisfiableError("no document satisfies the schema", pointer="")
+        return UnsatisfiableError(
+            "no document satisfies the schema",
+            pointer="",
+            hint="look for bounds that cross, and for required members that may not be there",
+        )
 
 
 _FROM_HERE = -2

@@ -16,7 +16,7 @@ from guided.automata.utf8 import json_string_sequences
 from guided.grammar.formula import Formula
 from guided.recognizer.block import STOP, Block, block_of
 
-__all__ = ["NameClass", "NameSpace", "shortest_texts"]
+__all__ = ["NameClass", "NameSpace", "ShortestTexts"]
 
 MAX_EXPANSIONS = 20_000
 """States looked at in the search for names that are not taken."""
@@ -64,6 +64,7 @@ class NameSpace:
         dfas = [*map(pattern_dfa, patterns), *map(formula_dfa, formulas)]
         self._content = byte_dfa_from_dfa(combine(dfas, decide), json_string_sequences, missing)
         self._blocks: dict[frozenset[int], Block | None] = {}
+        self._shortest: dict[int, ShortestTexts] = {}
 
     def block(self, allowed: frozenset[int]) -> Block | None:
         """The content of the names of these classes, labelled by class."""
@@ -80,37 +81,58 @@ class NameSpace:
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
         """Contents of names of a class that are not ``taken``, shortest first."""
-        block = self.block(frozenset((number,)))
+        names = self._shortest.get(number)
+        if names is None:
+            names = self._shortest[number] = ShortestTexts(self.block(frozenset((number,))))
+        return (text for text in names if text not in taken)
+
+
+class ShortestTexts:
+    """The texts of a block, shortest first: A* along the ways out, bounded in work.
+
+    They are searched for once, as far as somebody asked for them.
+    """
+
+    def __init__(self, block: Block | None) -> None:
+        self._known: list[bytes] = []
+        self._expansions = 0
+        self._ties = itertools.count()
+        self._heap: list[tuple[int, int, int, int, bytes, bool]] = []
         if block is not None:
-            for text in shortest_texts(block, 0):
-                if text not in taken:
-                    yield text
+            self._dfa: ByteDfa = block.dfa
+            self._left = block.left
+            self._bytes_of: list[list[int]] = [[] for _ in range(self._dfa.next.shape[1])]
+            for byte, number in enumerate(self._dfa.byte_class.tolist()):
+                self._bytes_of[number].append(byte)
+            self._push(b"", 0, ended=False)
 
+    def __iter__(self) -> Iterator[bytes]:
+        for place in itertools.count():
+            if place == len(self._known) and not self._find():
+                return
+            yield self._known[place]
 
-def shortest_texts(block: Block, state: int) -> Iterator[bytes]:
-    """The texts from a state to a label, shortest first; A* along the ways out, bounded in work."""
-    dfa: ByteDfa = block.dfa
-    bytes_of = [[] for _ in range(dfa.next.shape[1])]  # type: list[list[int]]
-    for byte, number in enumerate(dfa.byte_class.tolist()):
-        bytes_of[number].append(byte)
-    ties = itertools.count()
-    heap = [(int(block.left[state]), 0, next(ties), state, b"", False)]
-    for _ in range(MAX_EXPANSIONS):
-        if not heap:
-            return
-        spend(1)
-        _, _, _, at, text, ended = heapq.heappop(heap)
-        if ended:
-            yield text
-            continue
-        if dfa.label[at] != DEAD:
-            heapq.heappush(heap, (len(text), -len(text), next(ties), at, text, True))
-        for number, target in enumerate(dfa.next[at].tolist()):
-            if target != DEAD:
-                for byte in _few(bytes_of[number]):
-                    more = text + bytes((byte,))
-                    total = len(more) + int(block.left[target])
-                    heapq.heappush(heap, (total, -len(more), next(ties), target, more, False))
+    def _push(self, text: bytes, state: int, *, ended: bool) -> None:
+        total = len(text) + (0 if ended else int(self._left[state]))
+        heapq.heappush(self._heap, (total, -len(text), next(self._ties), state, text, ended))
+
+    def _find(self) -> bool:
+        """Whether one more text became known."""
+        while self._heap and self._expansions < MAX_EXPANSIONS:
+            # Before anything changes: what runs out of fuel here is gone on with another time.
+            spend(_EXPANSION_WORK)
+            self._expansions += 1
+            _, _, _, at, text, ended = heapq.heappop(self._heap)
+            if ended:
+                self._known.append(text)
+                return True
+            if self._dfa.label[at] != DEAD:
+                self._push(text, at, ended=True)
+            for number, target in enumerate(self._dfa.next[at].tolist()):
+                if target != DEAD:
+                    for byte in _few(self._bytes_of[number]):
+                        self._push(text + bytes((byte,)), target, ended=False)
+        return False
 
 
 def _few(alike: list[int]) -> list[int]:
@@ -122,5 +144,7 @@ def _few(alike: list[int]) -> list[int]:
 
 
 _ENOUGH = 64
+_EXPANSION_WORK = 100
+"""Units of work for a state whose moves are followed, a few bytes of each."""
 
 assert STOP == -1

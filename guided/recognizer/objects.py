@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from guided.automata.dfa import Dfa
 from guided.automata.fuel import spend
@@ -40,12 +41,13 @@ MAX_OWED_MEMBERS = 1_000
 """Names made up for one object at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plain:
     """What an object has to fit, where that is simple: all of these, and nothing else."""
 
     members: tuple[Leaf, ...]
     needed: frozenset[str]
+    """Names of members that it has to have; those written already are not taken out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Objects:
         self.orders: list[Order] = []
         self._order_numbers: dict[tuple[str, ...], int] = {}
         self._plain: dict[Formula, Plain | None] = {}
+        self._needed_places: dict[tuple[Plain, int], tuple[int, ...]] = {}
         self._spaces: dict[object, NameSpace] = {}
         self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
         self._awaited: dict[tuple[ObjectFrame, str], Pending | None] = {}
@@ -121,17 +124,10 @@ class Objects:
 
     def _name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
         place = self.orders[frame.order].index[name]
-        if self.any_order:
-            if frame.written >> place & 1:
-                return None
-            written = frame.written | 1 << place
-            passed: Collection[str] = ()
-        else:
-            if place <= frame.written:
-                return None
-            written = place
-            passed = self.orders[frame.order].names[frame.written + 1 : place]
-        return self._await(frame, name, written, frame.keys, passed)
+        if self.is_behind(frame, place):
+            return None
+        written = frame.written | 1 << place if self.any_order else place
+        return self._await(frame, name, written, frame.keys)
 
     def has_fresh_name(self, frame: ObjectFrame, number: int) -> bool:
         """Whether a name of a class is left that the object does not have yet."""
@@ -147,10 +143,9 @@ class Objects:
         """
         found = self.space(frame.goals).classes[number]
         keys = UNKNOWN_KEYS if key is None else self.contexts.with_key(frame.keys, key)
-        names = self.orders[frame.order].names
-        if self.any_order:
-            return self._await(frame, found, frame.written, keys, ())
-        return self._await(frame, found, len(names), keys, names[frame.written + 1 :])
+        count = len(self.orders[frame.order].names)
+        written = frame.written if self.any_order else count
+        return self._await(frame, found, written, keys)
 
     def value_done(self, pending: Pending, verdict: int) -> ObjectFrame | None:
         """The object behind a value with this verdict; ``None`` where it had to fit better."""
@@ -168,8 +163,20 @@ class Objects:
         """Which formulas the object fits if it closes here, one bit each."""
         plain = self.plain(frame)
         if plain is not None:
-            return int(not plain.needed)
-        return sum(evaluate_with(goal, at_the_end) << i for i, goal in enumerate(frame.goals))
+            return int(self.owed(frame, plain) is None)
+        holds = self.at_the_end(frame)
+        return sum(evaluate_with(goal, holds) << i for i, goal in enumerate(frame.goals))
+
+    def at_the_end(self, frame: ObjectFrame) -> Callable[[Leaf], bool]:
+        """Which assertions hold of an object that closes."""
+
+        def holds(leaf: Leaf) -> bool:
+            about = leaf.assertion
+            if isinstance(about, Has):
+                return self.has(frame, about.name)
+            return about.low == 0 if isinstance(about, MemberCount) else True
+
+        return holds
 
     def _await(
         self,
@@ -177,22 +184,19 @@ class Objects:
         name: str | NameClass,
         written: int,
         keys: int,
-        passed: Collection[str],
     ) -> Pending | None:
         goals, asked = frame.goals, Asked.nothing()
         plain = self.plain(frame)
         if plain is not None:
-            if not plain.needed.isdisjoint(passed):
+            owed = self.owed(frame, plain)
+            if owed is not None and not self.any_order and owed < written:
                 return None
-            if name in plain.needed:
-                assert isinstance(name, str)
-                goals = self._replaced(goals, {self.formulas.leaf(Has(name)): TRUE})
             ask = self.of_all(plain.members, name)
             if ask is FALSE:
                 return None
             asked = Asked((ask,), must=True, links=())
         else:
-            goals = self._replaced(goals, self._decided(goals, name, passed))
+            goals = self._replaced(goals, self._decided(frame, name, written))
             asked, failed = asked_of(
                 goals,
                 [(leaf, self._child(leaf, name)) for leaf in _members(goals)],
@@ -207,16 +211,17 @@ class Objects:
         return Pending(inner, asked.asks, asked.must, asked.links, sure=plain is not None)
 
     def _decided(
-        self, goals: tuple[Formula, ...], name: str | NameClass, passed: Collection[str]
+        self, frame: ObjectFrame, name: str | NameClass, written: int
     ) -> dict[Leaf, Formula]:
         """The assertions that a name alone decides, or brings nearer to their decision."""
         decided: dict[Leaf, Formula] = {}
-        for leaf in sorted_leaves(goals):
+        index = self.orders[frame.order].index
+        for leaf in sorted_leaves(frame.goals):
             about = leaf.assertion
             if isinstance(about, Has):
                 if about.name == name:
                     decided[leaf] = TRUE
-                elif about.name in passed:
+                elif not self.any_order and index[about.name] < written:
                     decided[leaf] = FALSE
             elif isinstance(about, MemberCount):
                 decided[leaf] = self._counted(about)
@@ -250,6 +255,26 @@ class Objects:
         if goal not in self._plain:
             self._plain[goal] = _plain(goal)
         return self._plain[goal]
+
+    def is_behind(self, frame: ObjectFrame, place: int) -> bool:
+        """Whether the name at a place of the order was written, or passed over."""
+        return bool(frame.written >> place & 1) if self.any_order else place <= frame.written
+
+    def has(self, frame: ObjectFrame, name: str) -> bool:
+        """Whether an object has a member that is still asked for; none of these is passed over."""
+        return self.is_behind(frame, self.orders[frame.order].index[name])
+
+    def owed(self, frame: ObjectFrame, plain: Plain) -> int | None:
+        """The place of the first name that an object needs and does not have."""
+        key = (plain, frame.order)
+        places = self._needed_places.get(key)
+        if places is None:
+            index = self.orders[frame.order].index
+            places = self._needed_places[key] = tuple(sorted(index[n] for n in plain.needed))
+        if self.any_order:
+            return next((place for place in places if not self.is_behind(frame, place)), None)
+        number = bisect_right(places, frame.written)
+        return places[number] if number < len(places) else None
 
     def of_all(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
         """What all of several assertions say about the value of a name."""
@@ -367,8 +392,10 @@ class _Completion:
         self.banned = {a.name for _, a, kept in abouts if not kept and isinstance(a, Has)}
         self.counts = [a for _, a, kept in abouts if kept and isinstance(a, MemberCount)]
         for _, about, kept in abouts:
-            if kept and isinstance(about, Has) and not self._add_named(about.name):
-                return None
+            if isinstance(about, Has):
+                has = self.objects.has(self.frame, about.name)
+                if (has and not kept) or (kept and not has and not self._add_named(about.name)):
+                    return None
         failing = [leaf for leaf, a, kept in abouts if not kept and isinstance(a, Members | Names)]
         return self._with_failing(failing, 0)
 
@@ -396,6 +423,7 @@ class _Completion:
 
     def _spelled(self) -> bytes | None:
         parts: list[bytes] = []
+        spend(len(self.named) + len(self.free))
         placed = sorted(self.named, key=self.order.index.__getitem__)
         for key, formula in chain(
             ((json_key(name), self.named[name]) for name in placed),
@@ -422,17 +450,17 @@ class _Completion:
         return True
 
     def _may_have(self, name: str) -> bool:
-        place, written = self.order.index[name], self.frame.written
-        free = not written >> place & 1 if self.objects.any_order else place > written
         return (
-            free
+            not self.objects.is_behind(self.frame, self.order.index[name])
             and name not in self.banned
             and self.objects.scalars.missing.isdisjoint(json_key(name))
             and all(self.objects._name_fits(about, name) for about in self.names)
         )
 
-    def _add_free(self, also: Leaf | None = None, misnamed: Names | None = None) -> bool:
-        """Give the object a member of a name of its own."""
+    def _add_free(
+        self, also: Leaf | None = None, misnamed: Names | None = None, most: int = 1
+    ) -> bool:
+        """Give the object a member of a name of its own, or up to ``most`` that are alike."""
         space = self.objects.space(self.frame.goals)
         for number, found in sorted(enumerate(space.classes), key=self._unhelpful):
             formula = self.objects.of_all(self.holding, found) if self.holding else TRUE
@@ -445,9 +473,10 @@ class _Completion:
                 continue
             if formula is FALSE or self.objects.values.text(formula) is None:
                 continue
-            key = next(self._fresh_names(space, number), None)
-            if key is not None:
+            before = len(self.free)
+            for key in islice(self._fresh_names(space, number), most):
                 self.free[key] = formula, found
+            if len(self.free) > before:
                 return True
         return False
 
@@ -516,11 +545,11 @@ class _Completion:
             if len(self.named) + len(self.free) >= low:
                 return True
             self._add_named(name)
-        while len(self.named) + len(self.free) < low:
+        while (owed := low - len(self.named) - len(self.free)) > 0:
             if len(self.free) >= MAX_OWED_MEMBERS:
                 self.objects.values.too_long = True
                 return False
-            if not self._add_free():
+            if not self._add_free(most=min(owed, MAX_OWED_MEMBERS - len(self.free))):
                 return False
         return True
 
@@ -549,14 +578,6 @@ def _plain(goal: Formula) -> Plain | None:
 
 def _members(goals: tuple[Formula, ...]) -> list[Leaf]:
     return [leaf for leaf in sorted_leaves(goals) if isinstance(leaf.assertion, Members)]
-
-
-def at_the_end(leaf: Leaf) -> bool:
-    """Whether an assertion that is still open holds of an object that closes."""
-    about = leaf.assertion
-    if isinstance(about, Has):
-        return False
-    return about.low == 0 if isinstance(about, MemberCount) else True
 
 
 assert ROOT == NO_KEYS == 0 and Not is not None

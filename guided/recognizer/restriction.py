@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any as Json
+
 from guided.automata.fuel import spend
-from guided.grammar.assertions import ABOUT, Booleans, JsonType, Types
+from guided.grammar.assertions import (
+    ABOUT,
+    Booleans,
+    JsonType,
+    NumberChoices,
+    StringChoices,
+    Types,
+)
 from guided.grammar.formula import (
     FALSE,
     TRUE,
@@ -53,11 +63,30 @@ class Restriction:
             case Not(item):
                 return formulas.negate(self.to(kind, item))
             case All(parts):
-                return formulas.all_of([self.to(kind, part) for part in parts])
+                # not 1 and not 2 -> not (1 or 2)
+                opposites = (formulas.negate(self.to(kind, part)) for part in parts)
+                return formulas.all_of(map(formulas.negate, self._listed_as_one(opposites)))
             case Any(parts):
-                return formulas.any_of([self.to(kind, part) for part in parts])
+                return formulas.any_of(self._listed_as_one(self.to(kind, part) for part in parts))
             case _:
                 return formula
+
+    def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
+        """The alternatives, those that list numbers or strings as one list."""
+        found: dict[Formula | type, Formula] = {}
+        listed: dict[type[NumberChoices | StringChoices], dict[Json, None]] = {}
+        for part in alternatives:
+            about = part.assertion if isinstance(part, Leaf) else None
+            if not isinstance(about, NumberChoices | StringChoices):
+                found[part] = part
+                continue
+            # What lists the same kind stands where the first of it stood.
+            kind = type(about)
+            listed.setdefault(kind, {}).update(dict.fromkeys(about.values))
+            found.setdefault(kind, part)
+        for kind, values in listed.items():
+            found[kind] = self.grammar.formulas.leaf(kind(tuple(values)))
+        return list(found.values())
 
     def null(self, formula: Formula) -> bool:
         """Whether null fits."""

@@ -129,8 +129,18 @@ class Scalars:
     def _signature(self, ask: Formula) -> _Signature:
         found = self._signatures.get(ask)
         if found is None:
-            found = self._signatures[ask] = _Signature(ask)
+            found = self._signatures[ask] = _Signature(self._said(ask))
         return found
+
+    def _said(self, ask: Formula) -> Hashable:
+        if isinstance(ask, Constant):
+            return ask.value
+        if isinstance(ask, Leaf):
+            return ask.assertion
+        if isinstance(ask, Not):
+            return ("not", self._signature(ask.item))
+        assert not isinstance(ask, Place), ask
+        return (type(ask).__name__, *map(self._signature, ask.parts))
 
     @property
     def _spelled(self) -> Hashable:
@@ -468,6 +478,7 @@ class _Judge:
         self._numbers: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
+        spend(len(self.leaves) // 4 + len(self.asks))
         truth = dict(zip(self.leaves, fits, strict=False))
         verdict = sum(evaluate(ask, truth) << i for i, ask in enumerate(self.asks))
         if self.verdicts is not None and verdict not in self.verdicts:
@@ -529,6 +540,7 @@ def sorted_leaves(asks: Iterable[Formula]) -> list[Leaf]:
             stack.append(node.item)
         elif not isinstance(node, Constant | Place):
             stack.extend(reversed(node.parts))
+    spend(1 + len(seen))
     return list(found)
 
 
@@ -538,17 +550,31 @@ def evaluate(formula: Formula, truth: dict[Leaf, bool]) -> bool:
 
 
 def evaluate_with(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
-    """The value of a formula by a function that decides assertions."""
-    if isinstance(formula, Constant):
-        return formula.value
+    """The value of a formula by a function that decides assertions, each asked once."""
     if isinstance(formula, Leaf):
         return leaf(formula)
-    if isinstance(formula, Not):
-        return not evaluate_with(formula.item, leaf)
-    assert not isinstance(formula, Place), formula
-    if isinstance(formula, All):
-        return all(evaluate_with(part, leaf) for part in formula.parts)
-    return any(evaluate_with(part, leaf) for part in formula.parts)
+    known: dict[Formula, bool] = {}
+
+    def visit(node: Formula) -> bool:
+        if isinstance(node, Constant):
+            return node.value
+        found = known.get(node)
+        if found is None:
+            if isinstance(node, Leaf):
+                found = leaf(node)
+            elif isinstance(node, Not):
+                found = not visit(node.item)
+            elif isinstance(node, All):
+                found = all(map(visit, node.parts))
+            else:
+                assert not isinstance(node, Place), node
+                found = any(map(visit, node.parts))
+            known[node] = found
+        return found
+
+    value = visit(formula)
+    spend(2 + len(known))
+    return value
 
 
 def _choices(formula: Formula) -> tuple[str, ...] | None:
@@ -568,26 +594,21 @@ class _Signature:
 
     __slots__ = ("_hash", "said")
 
-    def __init__(self, ask: Formula) -> None:
-        self.said = _said(ask)
-        self._hash = hash(self.said)
+    def __init__(self, said: Hashable) -> None:
+        self.said = said
+        self._hash = hash(said)
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Signature) and (self is other or self.said == other.said)
-
-
-def _said(ask: Formula) -> Hashable:
-    if isinstance(ask, Constant):
-        return ask.value
-    if isinstance(ask, Leaf):
-        return ask.assertion
-    if isinstance(ask, Not):
-        return ("not", _said(ask.item))
-    assert not isinstance(ask, Place), ask
-    return (type(ask).__name__, *map(_said, ask.parts))
+        if not isinstance(other, _Signature) or self._hash != other._hash:
+            return False
+        if self.said != other.said:
+            return False
+        # Parts are shared, so that their number grows with the paths to them: compare each once.
+        other.said = self.said
+        return True
 
 
 def _without_length(

@@ -95,6 +95,7 @@ class _Search(Generic[_Found]):
                     agenda.append(opposite)
                 elif isinstance(formula.item, Leaf) and literals.setdefault(formula.item, False):
                     return None
+        spend(1 + 3 * len(choices))
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
         if self.asks_early or not choices:
             self.tries -= 1
@@ -128,15 +129,15 @@ class _Search(Generic[_Found]):
 
 
 def _is_settled(choice: Any, literals: Literals) -> bool:
-    return any(
-        (isinstance(part, Leaf) and literals.get(part) is True)
-        or (
-            isinstance(part, Not)
-            and isinstance(part.item, Leaf)
-            and literals.get(part.item) is False
-        )
-        for part in choice.parts
-    )
+    for part in choice.parts:  # a plain loop: this is asked of every choice at every branch
+        if isinstance(part, Leaf):
+            settled = literals.get(part) is True
+        else:
+            item = part.item if isinstance(part, Not) else None
+            settled = isinstance(item, Leaf) and literals.get(item) is False
+        if settled:
+            return True
+    return False
 
 
 def _negated(formula: Formula, formulas: Formulas) -> Formula | None:

@@ -99,7 +99,7 @@ def test_every_exception_names_cases_of_the_suite() -> None:
 
 @pytest.mark.parametrize("draft", DIALECTS)
 def test_nearly_all_format_tests_hold(draft: str) -> None:
-    """At least 96 of 100, by the list of exceptions."""
+    """At least 98 of 100, by the list of exceptions."""
     total = sum(len(group.cases) for group in groups(Part.FORMAT, draft))
     excepted = sum(len(_listed(Part.FORMAT, draft, group)) for group in groups(Part.FORMAT, draft))
-    assert excepted <= 0.04 * total
+    assert excepted <= 0.02 * total

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from guided.decoding import TreeGrowth
+from guided.decoding.drafting import no_guesses
 from guided.errors import LimitExceededError
-from guided.spec import FinishReason, Forcing, GenerationRequest, Sampling, TokenId
-from tests.engine.finite_language import WordMatcher
-from tests.engine.tiny_models import answers, make_engine, make_model, start, words
+from guided.spec import (
+    FinishReason,
+    Forcing,
+    GenerationRequest,
+    GenerationResult,
+    Sampling,
+    TokenId,
+)
+from tests.engine.finite_language import TOKEN_BYTES, WordMatcher
+from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 
 ENGINE = make_engine(make_model())
 
@@ -139,6 +150,70 @@ def test_a_limit_passed_on_the_way_closes_the_answer(forcing: Forcing) -> None:
     result = answers(engine, {"r": request})["r"]
     assert result.text == "ab12"
     assert result.finish_reason is FinishReason.LENGTH_CLOSED
+
+
+class TiringMatcher(WordMatcher):
+    """Is at a limit from some call on, whatever it is asked for but its way out."""
+
+    def __init__(self, rests: frozenset[bytes], calls_left: list[int]) -> None:
+        super().__init__(rests, is_careless=False)
+        self.calls_left = calls_left
+
+    def _tire(self) -> None:
+        self.calls_left[0] -= 1
+        if self.calls_left[0] < 0:
+            raise LimitExceededError("too much work", limit=7)
+
+    def advance(self, token: TokenId) -> WordMatcher:
+        self._tire()
+        return TiringMatcher(super().advance(token).rests, self.calls_left)
+
+    def mask(self) -> NDArray[np.int32]:
+        self._tire()
+        return super().mask()
+
+    def fits(self, budget: int) -> bool:
+        self._tire()
+        return super().fits(budget)
+
+    def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
+        self._tire()
+        return super().forced_run(forcing)
+
+
+def guess_what_may_come(tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG001
+    node: int | None = growth.tip
+    while node is not None and growth.room:
+        guesses = (growth.guess(node, TokenId(token)) for token in range(2, len(TOKEN_BYTES)))
+        node = next((tip for tip in guesses if tip is not None), None)
+
+
+@pytest.mark.parametrize("widest_draft", [0, 6])
+@pytest.mark.parametrize("forcing", Forcing)
+def test_a_limit_met_at_any_call_refuses_the_request_or_closes_its_answer(
+    forcing: Forcing, widest_draft: int
+) -> None:
+    model = make_model()
+    texts = TEXTS["open"]
+    rests = frozenset(text.encode() for text in texts)
+    request = GenerationRequest(prompt="go", constraint=words("-"), max_tokens=24, forcing=forcing)
+    reasons = set()
+    for calls in range(40):
+        engine = make_engine(
+            model,
+            start=lambda _, calls=calls: TiringMatcher(rests, [calls]),
+            drafter=guess_what_may_come if widest_draft else no_guesses,
+            widest_draft=widest_draft,
+        )
+        try:
+            engine.submit("r", request)
+        except LimitExceededError:
+            continue
+        outcome = drain(engine)["r"].outcome
+        assert isinstance(outcome, GenerationResult), (calls, outcome)
+        assert outcome.text in texts
+        reasons.add(outcome.finish_reason)
+    assert FinishReason.LENGTH_CLOSED in reasons
 
 
 def test_a_text_without_a_constraint_ends_with_its_budget() -> None:

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from guided.errors import InvalidConstraintError
 from guided.grammar.formula import All, Any, Formula, Not, Place
 
-__all__ = ["refuse_endless_application"]
+__all__ = ["endless", "refuse_endless_application"]
+
+
+def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
+    """The nodes of a graph from which a way leads on without end; others may be left out of it."""
+    waiting = {node: len(targets) for node, targets in ahead.items()}
+    behind: dict[int, list[int]] = {}
+    for node, targets in ahead.items():
+        for target in targets:
+            behind.setdefault(target, []).append(node)
+    # A node has an end when everything ahead of it has; cycles never get there.
+    ended = [node for node in (*waiting, *behind) if not waiting.get(node)]
+    for node in ended:
+        for other in behind.pop(node, ()):
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                ended.append(other)
+    return {node for node, count in waiting.items() if count}
 
 
 def refuse_endless_application(places: Sequence[Formula], pointers: Sequence[str]) -> None:
     """Raise InvalidConstraintError for a place that comes back to itself without going into a
     member or an item.
     """
-    ahead = [_in_place(formula) for formula in places]
-    waiting = [len(targets) for targets in ahead]
-    behind: dict[int, list[int]] = {}
-    for number, targets in enumerate(ahead):
-        for target in targets:
-            behind.setdefault(target, []).append(number)
-    # A place is settled when everything that it applies in place is; cycles never settle.
-    settled = [number for number, count in enumerate(waiting) if count == 0]
-    for number in settled:
-        for other in behind.get(number, ()):
-            waiting[other] -= 1
-            if waiting[other] == 0:
-                settled.append(other)
-    if len(settled) == len(places):
+    ahead = {number: _in_place(formula) for number, formula in enumerate(places)}
+    left = endless(ahead)
+    if not left:
         return
-    number = next(number for number, count in enumerate(waiting) if count)
+    number = min(left)
     seen: set[int] = set()
     while number not in seen:
         seen.add(number)
-        number = next(target for target in ahead[number] if waiting[target])
+        number = next(target for target in ahead[number] if target in left)
     raise InvalidConstraintError(
         "the schema refers to nothing but itself: it applies itself to the same value without end",
         pointer=pointers[number],

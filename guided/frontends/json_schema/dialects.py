@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.frontends.json_schema.drafts import LATEST, Draft
 from guided.frontends.json_schema.keywords import KEYWORDS, Keyword
-from guided.frontends.json_schema.reader import Json, child
+from guided.frontends.json_schema.pointers import child
+from guided.frontends.json_schema.reader import Json
 
 __all__ = ["Dialect", "Dialects", "standard"]
 

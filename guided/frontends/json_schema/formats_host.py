@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
-from guided.automata.regular import Both, Regular
+from guided.automata.codepoints import EMPTY, CodePoints
+from guided.automata.regular import (
+    Alternate,
+    Both,
+    Chars,
+    Concat,
+    End,
+    Graph,
+    Regular,
+    Repeat,
+    Start,
+    literal,
+)
+from guided.frontends.json_schema.formats_alabel import hebrew_labels, mixed_labels, short_labels
 from guided.frontends.json_schema.formats_uri import IPV4, IPV6
+from guided.frontends.json_schema.punycode import END, GraphWriter
 from guided.frontends.regex import parse_regex
 
 __all__ = ["IP_LITERAL", "ascii_label", "domain", "email", "hostname", "local_part"]
+
+
+# The longest A-label has 39 characters: with four others of so many it makes 243.
+_MOST_BESIDE = 50
+_LETTER = CodePoints.of([(0x41, 0x5A), (0x61, 0x7A)])
+_LETTER_OR_DIGIT = CodePoints.of([(0x30, 0x39)]) | _LETTER
+_HYPHEN = CodePoints.single("-")
+_PREFIX = tuple(
+    CodePoints.of((ord(c), ord(c)) for c in either) for either in ("Xx", "Nn", "-", "-")
+)
+_DOT = Chars(CodePoints.single("."))
 
 
 def ascii_label(most: int) -> str:
@@ -14,24 +39,71 @@ def ascii_label(most: int) -> str:
     return rf"[A-Za-z0-9](?:[A-Za-z0-9\-]{{0,{most - 2}}}[A-Za-z0-9])?"
 
 
-def domain(most: int) -> str:
-    """A name of at most ``most`` characters, made of labels of at most 63.
+def _shapes(most: int) -> tuple[tuple[int, int], ...]:
+    """How many labels a name of at most ``most`` characters may have, and how long they are.
 
     To count both at once takes many thousand states, so a name has few long labels or more short
     ones: those of up to 63 characters, of up to 30, or of up to 14, as many as fit in any case.
     """
+    return tuple(((most + 1) // (longest + 1), longest) for longest in (63, 30, 14))
+
+
+def domain(most: int) -> str:
+    """A name of at most ``most`` characters."""
     options = (
-        rf"{label}(?:\.{label}){{0,{(most + 1) // (longest + 1) - 1}}}"
-        for longest in (63, 30, 14)
+        rf"{label}(?:\.{label}){{0,{times - 1}}}"
+        for times, longest in _shapes(most)
         if (label := ascii_label(longest))
     )
     return f"(?:{'|'.join(options)})"
 
 
 def hostname() -> Regular:
-    """Names without A-labels: whether those decode to what they may is not regular."""
-    encoded = r"(?:^|\.)[Xx][Nn]--"
-    return Both(parse_regex(f"^{domain(253)}$"), parse_regex(encoded), negative=True)
+    """Names with at most one A-label, and two others on either side of it."""
+    prefix, from_left = literal("xn--"), Alternate((mixed_labels(), short_labels()))
+    beside = _plain_label(_MOST_BESIDE)
+    # Beside a label from right to left, others begin with a letter (RFC 5893, section 2).
+    letter_first = _plain_label(_MOST_BESIDE, _LETTER)
+    names = (
+        *(_joined(_plain_label(longest), times) for times, longest in _shapes(253)),
+        Concat((Repeat(Concat((beside, _DOT)), 0, 2), prefix, from_left, _more(beside, 2))),
+        Concat((prefix, hebrew_labels(), _more(letter_first, 2))),
+    )
+    return Concat((Start(), Alternate(names), End()))
+
+
+def _joined(label: Regular, times: int) -> Regular:
+    return Concat((label, _more(label, times - 1)))
+
+
+def _more(label: Regular, most: int) -> Regular:
+    return Repeat(Concat((_DOT, label)), 0, most)
+
+
+def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
+    """A label that does not begin as A-labels do."""
+    writer = GraphWriter()
+    start = prefix = writer.state()
+    sources: tuple[int, ...] = ()
+    for count in range(1, most + 1):
+        letters = first if count == 1 else _LETTER_OR_DIGIT
+        hyphens = EMPTY if count in (1, most) else _HYPHEN
+        here, hyphen = writer.state(), writer.state()
+        moves = [(source, letters, hyphens) for source in sources]
+        if count <= len(_PREFIX):
+            # What goes on as the prefix does is in states of its own.
+            on = _PREFIX[count - 1]
+            moves.append((prefix, letters & ~on, hyphens & ~on))
+            if count < len(_PREFIX):
+                before, prefix = prefix, writer.state()
+                writer.move(before, on, prefix)
+                writer.move(before, on & letters, END)
+        for source, letter, minus in moves:
+            writer.move(source, letter, here)
+            writer.move(source, letter, END)
+            writer.move(source, minus, hyphen)
+        sources = here, hyphen
+    return writer.graph(start)
 
 
 IP_LITERAL = rf"\[(?:{IPV4}|[Ii][Pp][Vv]6:{IPV6})\]"

@@ -6,7 +6,18 @@ what depends on another place in the text there is only what is right wherever i
 
 from __future__ import annotations
 
-from guided.automata.regular import Both, Regular
+import string
+
+from guided.automata.regular import (
+    Alternate,
+    Both,
+    Concat,
+    End,
+    Regular,
+    Repeat,
+    Start,
+    literal,
+)
 from guided.frontends.regex import parse_regex
 
 __all__ = ["MAX_REGEX_DEPTH", "regex"]
@@ -33,6 +44,20 @@ _TIMES = rf"(?:(?:[*+?]|\{{(?:\d+,?|{_BOUNDS}|[1-9]\d,[1-9]\d\d+)\}})\??)?"
 _PLAIN = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}){_TIMES})*"
 
 
+# What stands in and behind a group that is referred to: there are as many copies as names.
+_SIMPLE = r"(?:(?:[^\^$\\.*+?()\[\]{}|]|\.|\\[dDsSwW])(?:[*+?]\??)?)*"
+
+
+def _referring() -> Regular:
+    """Patterns that begin with their only group, which has a name and is referred to by it."""
+    inside, behind = parse_regex(rf"(?:{_SIMPLE}|\[['\"]+\])\)"), parse_regex(_SIMPLE)
+    options = []
+    for name in string.ascii_lowercase:
+        reference = Concat((behind, literal(rf"\k<{name}>")))
+        options.append(Concat((literal(f"(?<{name}>"), inside, Repeat(reference, 1, None), behind)))
+    return Concat((Start(), Alternate(tuple(options)), End()))
+
+
 def regex() -> Regular:
     """Valid patterns; at most one group has a name, since names must not repeat."""
     name = r"\?<[A-Za-z_$][A-Za-z0-9_$]*>"
@@ -42,4 +67,5 @@ def regex() -> Regular:
         look_around = rf"\(\?<?[=!]{_PLAIN}\)"
         pattern = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}|{group}){_TIMES}|{look_around})*"
     two_names = r"\(\?<[A-Za-z_$](?:.|\n)*\(\?<[A-Za-z_$]"
-    return Both(parse_regex(f"^{pattern}$"), parse_regex(two_names), negative=True)
+    valid = Alternate((parse_regex(f"^{pattern}$"), _referring()))
+    return Both(valid, parse_regex(two_names), negative=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from guided.errors import InvalidConstraintError
-from guided.frontends.json_schema.reader import Json, child, is_number, json_text
+from guided.frontends.json_schema.pointers import child
+from guided.frontends.json_schema.reader import Json, is_number, json_text
 
 __all__ = [
     "ANYTHING",
@@ -33,7 +35,8 @@ __all__ = [
 
 TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 
-Path = tuple[str | int, ...]
+_Schemas: TypeAlias = Iterable[tuple[str, Json]]
+"""Schemas, each behind the JSON pointer that leads to it from the value of the keyword."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class Form:
     phrase: str
     """What such a value is, for the message about one that is not."""
     fits: Callable[[Json], bool]
-    subschemas: Callable[[Json], Iterable[tuple[Path, Json]]] | None = None
-    """The schemas in a value and the way to each."""
+    subschemas: Callable[[Json], _Schemas] | None = None
+    """The schemas in a value."""
 
 
 def check_form(keyword: str, value: Json, form: Form, pointer: str) -> None:
@@ -89,24 +92,24 @@ def _is_type(value: Json) -> bool:
     return bool(value) and _is_names(value) and all(name in TYPES for name in value)
 
 
-def _here(value: Json) -> Iterator[tuple[Path, Json]]:
-    yield (), value
+def _here(value: Json) -> _Schemas:
+    return (("", value),)
 
 
-def _by_index(value: Json) -> Iterator[tuple[Path, Json]]:
-    return (((index,), schema) for index, schema in enumerate(value))
+def _by_index(value: Json) -> _Schemas:
+    return [(f"/{index}", schema) for index, schema in enumerate(value)]
 
 
-def _by_name(value: Json) -> Iterator[tuple[Path, Json]]:
-    return (((name,), schema) for name, schema in value.items())
+def _by_name(value: Json) -> _Schemas:
+    return [(child("", name), schema) for name, schema in value.items()]
 
 
-def _item_schemas(value: Json) -> Iterator[tuple[Path, Json]]:
+def _item_schemas(value: Json) -> _Schemas:
     return _by_index(value) if isinstance(value, list) else _here(value)
 
 
-def _dependent_schemas(value: Json) -> Iterator[tuple[Path, Json]]:
-    return (((name,), item) for name, item in value.items() if not isinstance(item, list))
+def _dependent_schemas(value: Json) -> _Schemas:
+    return _by_name({name: item for name, item in value.items() if not isinstance(item, list)})
 
 
 ANYTHING = Form("a value", lambda _: True)

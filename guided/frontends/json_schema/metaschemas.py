@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from jsonschema_specifications import REGISTRY
+
 from guided.frontends.json_schema.reader import Json
 
 __all__ = ["metaschema"]
@@ -13,9 +15,6 @@ def metaschema(uri: str) -> Json | None:
     """The metaschema of a URI without fragment; ``None`` for any other URI."""
     if not uri.startswith(_HOSTS):
         return None
-    # It reads some thirty files, which only a schema about schemas needs.
-    from jsonschema_specifications import REGISTRY
-
     for spelled in (uri, uri + "#"):
         if spelled in REGISTRY:
             return REGISTRY.contents(spelled)

@@ -6,7 +6,8 @@ from urllib.parse import unquote
 
 from guided.errors import InvalidConstraintError
 from guided.frontends.json_schema.location import RECURSIVE, Location, Resource
-from guided.frontends.json_schema.reader import Json, child
+from guided.frontends.json_schema.pointers import child
+from guided.frontends.json_schema.reader import Json
 from guided.frontends.json_schema.survey import Survey, resolve_uri
 
 __all__ = ["Scope", "enter", "referenced"]
@@ -75,7 +76,8 @@ def _at_pointer(
         elif isinstance(target, list) and _is_index(token) and int(token) < len(target):
             target = target[int(token)]
         else:
-            raise _nothing(reference, f"{token!r} is missing", here)
+            lacks = "no index there" if isinstance(target, list) else "missing"
+            raise _nothing(reference, f"{token[:80]!r} is {lacks}", here)
         pointer = child(pointer, token)
         inner = survey.locations.get(id(target))
         if inner is not None:
@@ -89,11 +91,17 @@ def _at_pointer(
 
 
 def _is_index(token: str) -> bool:
-    return token.isascii() and token.isdecimal() and len(token) < 10
+    """Whether a token of a JSON pointer is an index: no zero in front (RFC 6901, section 4)."""
+    plain = token.isascii() and token.isdecimal() and len(token) < 10
+    return plain and (token == "0" or token[0] != "0")
 
 
 def _nothing(reference: str, why: str, here: str) -> InvalidConstraintError:
-    return InvalidConstraintError(f"the reference {reference!r} names nothing: {why}", pointer=here)
+    return InvalidConstraintError(
+        f"the reference {reference[:80]!r} names nothing: {why}",
+        pointer=here,
+        hint="name an '$anchor', or the way from the root of its document, as in '#/$defs/name'",
+    )
 
 
 def _ambiguous(reference: str, here: str) -> InvalidConstraintError:

@@ -6,6 +6,7 @@ document of the request is gone through when a reference first leads to it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urldefrag, urljoin
 
@@ -17,7 +18,8 @@ from guided.frontends.json_schema.forms import check_form
 from guided.frontends.json_schema.keywords import Role
 from guided.frontends.json_schema.location import RECURSIVE, Location, Resource
 from guided.frontends.json_schema.metaschemas import metaschema
-from guided.frontends.json_schema.reader import Json, child, json_text, read_schema
+from guided.frontends.json_schema.pointers import child
+from guided.frontends.json_schema.reader import Json, json_text, read_schema
 
 __all__ = ["MAX_LOCATIONS", "Survey", "resolve_uri"]
 
@@ -30,6 +32,8 @@ class Survey:
     def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
         self.locations: dict[int, Location] = {}
         """By the identity of the schema's dictionary, in the order in which they were met."""
+        self.noted: list[tuple[Location, str]] = []
+        """Where keywords stand that lead out of a schema, or that lowering may stumble over."""
         self.ambiguous: set[str] = set()
         """URIs that several schemas give themselves: no matter until a reference names one."""
         self._texts = {uri.removesuffix("#"): text for uri, text in documents}
@@ -71,13 +75,17 @@ class Survey:
                 )
             location = self._locate(schema, pointer, resource)
             spend(5)
-            stack += reversed(_check(location))
+            stack += reversed(self._read(location))
             _note_names(location)
+
+    def dynamic_anchors(self) -> list[Location]:
+        """The schemas that dynamic references may be bound to."""
+        return [named for known in self._resources.values() for named in known.dynamic.values()]
 
     def _document(self, uri: str) -> Json | None:
         """The caller's document of a URI."""
         if uri not in self._documents and uri in self._texts:
-            self._documents[uri] = read_schema(self._texts[uri])
+            self._documents[uri] = read_schema(self._texts[uri], f"{uri}#")
         return self._documents.get(uri)
 
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
@@ -89,7 +97,7 @@ class Survey:
             identifier = root.get(dialect.id_keyword)
             if isinstance(identifier, str):
                 here = child(pointer, dialect.id_keyword)
-                resource.uri, _ = resolve_uri(uri, identifier, here)
+                resource.uri = _own_uri(uri, identifier, here)
                 self._resources.setdefault(resource.uri, resource)
         self.add(root, pointer, resource)
         return resource
@@ -109,19 +117,30 @@ class Survey:
             )
         if schema is not resource.root:
             resource = self._embedded(schema, pointer, resource)
-        dialect = resource.dialect
-        if _hides(schema, dialect):
-            location = Location(schema, pointer, resource, {"$ref": schema["$ref"]})
-        else:
-            known = dialect.keywords
-            keywords = {
-                keyword: value
-                for keyword, value in schema.items()
-                if keyword in known and known[keyword].role in _SPEAKING
-            }
-            location = Location(schema, pointer, resource, keywords)
-        self.locations[id(schema)] = location
+        location = self.locations[id(schema)] = Location(schema, pointer, resource, {})
         return location
+
+    def _read(self, location: Location) -> list[tuple[Json, str, Resource]]:
+        """Check the forms of the keywords, and return the schemas in them with their pointers."""
+        schema, pointer, resource = location.schema, location.pointer, location.resource
+        dialect, said = resource.dialect, location.keywords
+        alone = _hides(schema, dialect)
+        inner: list[tuple[Json, str, Resource]] = []
+        for keyword, value in schema.items():
+            word = dialect.keywords.get(keyword)
+            if word is None or (alone and keyword not in _BESIDE_REF):
+                continue
+            form = word.form
+            if not form.fits(value):
+                check_form(keyword, value, form, pointer)
+            if word.role in _SPEAKING:
+                said[keyword] = value
+                if keyword in _NOTED or (keyword == "format" and dialect.asserts_format):
+                    self.noted.append((location, keyword))
+            if form.subschemas is not None:
+                here = f"{pointer}/{keyword}"
+                inner += [(part, here + way, resource) for way, part in form.subschemas(value)]
+        return inner
 
     def _embedded(self, schema: dict[str, Json], pointer: str, around: Resource) -> Resource:
         """The resource that a schema inside of another one begins, or the one around it."""
@@ -131,7 +150,7 @@ class Survey:
         identifier = schema.get(dialect.id_keyword)
         if not isinstance(identifier, str) or _hides(schema, dialect):
             return around
-        uri, _ = resolve_uri(around.uri, identifier, child(pointer, dialect.id_keyword))
+        uri = _own_uri(around.uri, identifier, child(pointer, dialect.id_keyword))
         if identifier.startswith("#") or uri == around.uri:
             return around
         resource = Resource(uri, schema, pointer, dialect, around.is_standard)
@@ -155,7 +174,20 @@ def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
     return uri, fragment
 
 
-_SPEAKING = (Role.ASSERTION, Role.APPLICATOR)
+def _own_uri(base: str, identifier: str, pointer: str) -> str:
+    """The URI that a schema gives itself, without its fragment."""
+    if not _URI_REFERENCE.fullmatch(identifier):
+        raise InvalidConstraintError(
+            f"{identifier[:80]!r} is no reference to a URI",
+            pointer=pointer,
+            hint="write what is no letter, digit or mark of a URI as % and two hexadecimal digits",
+        )
+    return resolve_uri(base, identifier, pointer)[0]
+
+
+# RFC 3986, section 4.1: its characters; where they may stand, `urljoin` knows.
+_URI_REFERENCE = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
+_SPEAKING = frozenset({Role.ASSERTION, Role.APPLICATOR})
 
 
 def _hides(schema: dict[str, Json], dialect: Dialect) -> bool:
@@ -185,24 +217,12 @@ def _note(names: dict[str, Location], name: str, location: Location) -> None:
         location.resource.ambiguous.add(name)
 
 
-def _check(location: Location) -> list[tuple[Json, str, Resource]]:
-    """Check the forms of the keywords and return the schemas in them, with their pointers."""
-    schema, pointer, resource = location.schema, location.pointer, location.resource
-    known = resource.dialect.keywords
-    alone = _hides(schema, resource.dialect)
-    inner: list[tuple[Json, str, Resource]] = []
-    for keyword, value in schema.items():
-        word = known.get(keyword)
-        if word is None or (alone and keyword not in _BESIDE_REF):
-            continue
-        form = word.form
-        if not form.fits(value):
-            check_form(keyword, value, form, pointer)
-        if form.subschemas is not None:
-            here = child(pointer, keyword)
-            inner += ((part, child(here, *path), resource) for path, part in form.subschemas(value))
-    return inner
-
-
 _BESIDE_REF = frozenset({"$ref", "definitions"})
 """What counts beside a ``$ref`` that hides its siblings; nothing asserts there."""
+_NOTED = frozenset(
+    (
+        *("$ref", "$recursiveRef", "$dynamicRef", "pattern", "patternProperties"),
+        *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"),
+        *("dependencies", "unevaluatedProperties", "unevaluatedItems"),
+    )
+)

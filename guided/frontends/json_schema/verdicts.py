@@ -11,7 +11,7 @@ from guided.automata.fuel import spend
 from guided.frontends.json_schema.formats import NARROWED_FORMATS, format_regular
 from guided.frontends.json_schema.keywords import KEYWORDS, Keyword, Role
 from guided.frontends.json_schema.location import Location
-from guided.frontends.json_schema.reader import child
+from guided.frontends.json_schema.pointers import child
 from guided.frontends.json_schema.survey import Survey
 from guided.spec import FormatMode, JsonOptions, KeyOrder
 

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from guided.automata.regular import Regular
 from guided.frontends.json_schema.location import Location
-from guided.frontends.json_schema.reader import Json, child
+from guided.frontends.json_schema.pointers import child
+from guided.frontends.json_schema.reader import Json
 from guided.frontends.json_schema.references import Scope, enter, referenced
 from guided.frontends.json_schema.survey import Survey
 from guided.grammar.assertions import Has, JsonType, Types

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guided.errors import InvalidConstraintError, UnsupportedFeatureError
+from guided.errors import GuidedError, InvalidConstraintError, UnsupportedFeatureError
 from guided.frontends.json_schema import lower_json_schema
 from guided.spec import JsonSchema
 from tests.kit.evaluate import holds
@@ -50,13 +50,31 @@ def test_a_document_without_a_draft_is_read_as_the_schema_that_names_it() -> Non
 
 def test_documents_that_nothing_refers_to_are_not_even_read() -> None:
     schema = JsonSchema("true", documents=(("http://x.org/a", "no JSON"),))
-    assert lower_json_schema(schema).grammar.places == ()
+    assert len(lower_json_schema(schema).grammar.places) == 0
 
 
 def test_a_fault_in_a_document_is_told_with_its_address() -> None:
     with pytest.raises(InvalidConstraintError) as caught:
         _fits({"$ref": "http://x.org/a"}, 1, a={"items": {"minimum": "1"}})
     assert caught.value.pointer == "http://x.org/a#/items/minimum"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"a": [1,', "at http://x.org/a#/a/1: the document is not JSON: Expecting value, line 1"),
+        ('{"maximum": 1e999}', "at http://x.org/a#/maximum: the number 1e999 has more digits"),
+        ("[1]", "at http://x.org/a#: a schema is an object or a boolean, not [1]"),
+        ('{"$schema": "http://y.org/"}', "at http://x.org/a#/$schema: the dialect 'http://y.org/'"),
+    ],
+)
+def test_text_that_is_no_schema_is_told_with_the_address_of_its_document(
+    text: str, message: str
+) -> None:
+    schema = JsonSchema('{"$ref": "http://x.org/a"}', documents=(("http://x.org/a", text),))
+    with pytest.raises(GuidedError) as caught:
+        lower_json_schema(schema)
+    assert str(caught.value).startswith(message)
 
 
 def test_a_metaschema_may_leave_out_vocabularies() -> None:

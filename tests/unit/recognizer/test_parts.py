@@ -47,7 +47,7 @@ def _scalars(**options: Any) -> Scalars:
 
 
 def _grammar(*places: Formula) -> JsonGrammar:
-    return JsonGrammar(_F, places, tuple("" for _ in places), places[0])
+    return JsonGrammar(_F, places, places[0])
 
 
 def _types(*kinds: str) -> Leaf:
