@@ -254,7 +254,7 @@ class _Completion:
     def _add(self, low: int) -> bool:
         """Write one more item, one that does as much of what is still due as can be."""
         place = len(self.texts)
-        spend(20 + place // 8)
+        spend(15 + place // 16)
         base = self._due(place)
         base += [self.arrays._child(self.formulas.leaf(about)) for about in self.unique]
         base += [self.formulas.negate(value) for value in self.avoided.get(place, ())]

@@ -455,7 +455,7 @@ class Evaluation:
             else self.arrays.value_done(pending, verdict, example)
         )
         if isinstance(frame, ArrayFrame):
-            self._inherit_end(pending, frame, example)
+            self._inherit_end(pending, frame, verdict)
         parent = self.contexts.parents[context]
         return frame is not None and self.can_end(frame, parent)
 
@@ -466,15 +466,16 @@ class Evaluation:
             assert isinstance(pending.frame, ArrayFrame)
             self._next_items[pending.frame] = _first_item(end)
 
-    def _inherit_end(self, pending: Pending, frame: ArrayFrame, item: bytes | None) -> None:
-        """A way out that began with this item is one for the array behind it as well."""
+    def _inherit_end(self, pending: Pending, frame: ArrayFrame, verdict: int) -> None:
+        """A way out that began with an item of this verdict is one for the array behind it too."""
         assert isinstance(pending.frame, ArrayFrame)
         noted = self._next_items.get(pending.frame)
         key = (frame, frame.goals[0])
         if noted is None or not frame.must or self._can_end.get(key):
             return
         first, rest = noted
-        if item == first if pending.remembers else not pending.links:
+        matters = pending.remembers or bool(pending.links)
+        if not matters or first == self.values.text(self._one_of(pending.asks, (verdict,))):
             self._can_end[key] = True
             self._ends[key] = rest
 

@@ -51,7 +51,7 @@ class Restriction:
         return found
 
     def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
-        spend(1)
+        spend(1 + 2 * len(formula.parts) if isinstance(formula, All | Any) else 1)
         formulas = self.grammar.formulas
         match formula:
             case Place(number):

@@ -27,7 +27,7 @@ _MAX_REFERENCES = 10
 
 def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
     """For every branch the others that may hold of the same value."""
-    spend(len(branches) ** 2)
+    spend(len(branches) ** 2 // 3)
     outlines = [_outline(branch) for branch in branches]
     others: list[list[int]] = [[] for _ in branches]
     for (left, ours), (right, theirs) in combinations(enumerate(outlines), 2):
