@@ -87,6 +87,7 @@ class Engine:
             block_size=block_size,
             max_batch=max_batch,
             step_tokens=step_tokens,
+            widest_draft=widest_draft,
         )
         self._cache = BlockCache(groups, block_size, reuse_prefixes=reuse_prefixes)
         runner.open_storages([pool.num_slots for pool in self._cache.pools])

@@ -17,6 +17,7 @@ def cache_groups(
     block_size: int,
     max_batch: int,
     step_tokens: int,
+    widest_draft: int,
 ) -> list[LayerGroup]:
     """Blocks for each group of layers so that ``cache_tokens`` fit, rounded up to whole blocks.
 
@@ -27,9 +28,9 @@ def cache_groups(
     for window in windows:
         blocks = everything
         if window is not None:
-            # What a window and a step touch may begin and end inside a block.
-            in_sight = -(-(max_batch * window + step_tokens) // block_size) + 2 * max_batch
-            blocks = min(everything, in_sight)
+            in_sight = max_batch * (window + widest_draft) + step_tokens
+            # What a sequence has in sight may begin and end inside a block.
+            blocks = min(everything, -(-in_sight // block_size) + 2 * max_batch)
         groups.append(LayerGroup(blocks, window))
     return groups
 
