@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
-from guided.decoding.drafting import Drafter, no_guesses
+from guided.decoding.cost_curve import CostCurve
+from guided.decoding.draft_budget import DraftBudget
+from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
 from guided.engine.result import Finished
 from guided.engine.running import Draft, RunningSequence
@@ -52,9 +54,14 @@ class Engine:
         max_batch: int = 16,
         cache_tokens: int = 16384,
         step_tokens: int = 512,
-        drafter: Drafter = no_guesses,
+        open_drafter: OpenDrafter = no_drafter,
         widest_draft: int = 0,
+        costs: CostCurve | None = None,
     ) -> None:
+        """``widest_draft`` is how many tokens may be guessed for one sequence in one step.
+
+        ``costs`` says which of them pay; without it, all do.
+        """
         if not 1 <= max_batch <= step_tokens:
             raise RequestError(
                 f"max_batch {max_batch!r} is not between 1 and step_tokens ({step_tokens})",
@@ -74,8 +81,9 @@ class Engine:
         self._start = start
         self._max_batch = max_batch
         self._step_tokens = step_tokens
-        self._drafter = drafter
+        self._open_drafter = open_drafter
         self._widest_draft = widest_draft
+        self._costs = costs
         self._pool = SlotPool(cache_tokens)
         self._waiting: deque[Sequence] = deque()
         self._running: list[RunningSequence] = []
@@ -156,16 +164,22 @@ class Engine:
             capacity = self._need(sequence)
             slots = self._pool.open(capacity)
             storage = self._runner.open_storage(capacity)
-            self._running.append(RunningSequence(sequence, slots, storage))
+            drafter = self._open_drafter(sequence.forcing)
+            self._running.append(RunningSequence(sequence, slots, storage, drafter))
 
     def _need(self, sequence: Sequence) -> int:
         return sequence.prompt_length + sequence.chooser.max_tokens + self._widest_draft
 
     def _draft(self, counts: tuple[int, ...]) -> list[Draft]:
+        planned = tuple(zip(self._running, counts, strict=True))
+        guessing = sum(count == running.pending for running, count in planned)
         drafts = []
-        for running, count in zip(tuple(self._running), counts, strict=True):
+        for running, count in planned:
+            budget = DraftBudget(
+                self._widest_draft, self._costs, certain=sum(counts), sequences=guessing
+            )
             with self._isolated(running):
-                drafts.append(running.draft(count, self._drafter, self._widest_draft))
+                drafts.append(running.draft(count, budget))
         return drafts
 
     def _forward(self, segments: list[Segment]) -> tuple[torch.Tensor, ...]:
