@@ -139,6 +139,9 @@ def print_calls(ways: Mapping[str, Mapping[str, GenerationResult]]) -> None:
     a_token = [f"{usage.model_calls / usage.output_tokens:.3f}" for usage in totals]
     table.add_row("calls a token", "", *a_token)
     console.print(table)
+    for name, results in ways.items():
+        equal = sum(results[key].text == last.text for key, last in ways["guesses"].items())
+        console.print(f"{equal} of {len(results)} answers of {name} equal those with guesses")
 
 
 def _cells(usages: list[Usage]) -> list[str]:
