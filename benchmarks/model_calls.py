@@ -120,7 +120,7 @@ def answers(
                 if not isinstance(ended.outcome, GenerationResult):
                     raise ended.outcome
                 results[name] = ended.outcome
-    console.print(f"{forcing.value}: {time.monotonic() - started:.1f} s")
+    console.print(f"{len(requests)} answers: {time.monotonic() - started:.1f} s")
     return results
 
 
