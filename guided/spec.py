@@ -170,7 +170,7 @@ class Forcing(StrEnum):
     """Which tokens are taken without asking the model."""
 
     OFF = "off"
-    """None: every token costs a model call; the reference that speed is measured against."""
+    """None, and none is guessed: every token costs a model call; what speed is measured against."""
     STRICT = "strict"
     """A token is taken where the mask holds exactly one; the answer equals that of OFF."""
     CANONICAL = "canonical"
@@ -278,11 +278,34 @@ class Usage:
     """Tokens of the answer that the constraint left no choice about."""
     model_calls: int = 0
     """Forward passes that this answer took part in, that of its prompt included."""
+    drafted_tokens: int = 0
+    """Tokens that were guessed; what is forced behind a guess is not counted."""
+    accepted_tokens: int = 0
+    """Guessed tokens that the model agreed with; they count as sampled, too."""
+    drafted_calls: int = 0
+    """Model calls that had guesses to judge."""
+    corrected_calls: int = 0
+    """Those of them that ended at a place where every guess was wrong."""
 
     @property
     def output_tokens(self) -> int:
         """Tokens of the answer."""
         return self.sampled_tokens + self.forced_tokens
+
+    @property
+    def acceptance_rate(self) -> float:
+        """The share of guessed tokens that the model agreed with; 0 where none was guessed."""
+        return self.accepted_tokens / max(1, self.drafted_tokens)
+
+    @property
+    def mean_accepted_length(self) -> float:
+        """Accepted guesses in a model call that had any to judge; 0 where none had."""
+        return self.accepted_tokens / max(1, self.drafted_calls)
+
+    @property
+    def correction_rate(self) -> float:
+        """The share of calls with guesses that ended where every guess was wrong."""
+        return self.corrected_calls / max(1, self.drafted_calls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,10 @@ def encode_result(result: GenerationResult) -> pb.GenerateResponse:
             sampled_tokens=usage.sampled_tokens,
             forced_tokens=usage.forced_tokens,
             model_calls=usage.model_calls,
+            drafted_tokens=usage.drafted_tokens,
+            accepted_tokens=usage.accepted_tokens,
+            drafted_calls=usage.drafted_calls,
+            corrected_calls=usage.corrected_calls,
         ),
         duration=duration,
     )

@@ -36,6 +36,10 @@ def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
             sampled_tokens=response.usage.sampled_tokens,
             forced_tokens=response.usage.forced_tokens,
             model_calls=response.usage.model_calls,
+            drafted_tokens=response.usage.drafted_tokens,
+            accepted_tokens=response.usage.accepted_tokens,
+            drafted_calls=response.usage.drafted_calls,
+            corrected_calls=response.usage.corrected_calls,
         ),
         seconds=response.duration.ToTimedelta().total_seconds(),
     )

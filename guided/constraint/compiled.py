@@ -236,6 +236,13 @@ class CompiledConstraint:
             position.runs[recent] = run
         return run
 
+    def likely_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+        """The tokenizer's spelling of the bytes that must follow, to their end."""
+        if not position.forces:
+            return ()
+        with self.lock, limited_work(self._limits.step_work):
+            return self.binding.speller.spelling(self.machine, position.state, recent)
+
 
 class ConstraintMatcher(NamedTuple):
     """A position in a document; two are equal when the same may follow them."""
@@ -273,6 +280,9 @@ class ConstraintMatcher(NamedTuple):
             if run:
                 return run
         return self._lone_tokens()
+
+    def likely_run(self) -> tuple[TokenId, ...]:
+        return self.constraint.likely_run(self.position, self.recent)
 
     def _lone_tokens(self) -> tuple[TokenId, ...]:
         """The chain of tokens each of which is the only one that its mask holds."""

@@ -39,6 +39,9 @@ class FreeText:
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:  # noqa: ARG002 - nothing is
         return ()
 
+    def likely_run(self) -> tuple[TokenId, ...]:
+        return ()
+
     def shortest_end(self) -> tuple[TokenId, ...]:
         return ()
 

@@ -42,6 +42,10 @@ class Matcher(Protocol):
         """Tokens that have to come next; empty where there is a choice or forcing is off."""
         ...
 
+    def likely_run(self) -> tuple[TokenId, ...]:
+        """How the bytes that have to come next are most likely spelled; no token is certain."""
+        ...
+
     def shortest_end(self) -> tuple[TokenId, ...]:
         """Tokens that end the answer, close to as few as can be; empty where it may end here.
 

@@ -1,8 +1,11 @@
-"""The decoding core: draft trees, the choice of one token, verification."""
+"""The decoding core: draft trees, their drafters, the choice of one token, verification."""
 
 from guided.decoding.choice import Choice, Chooser, Closing
+from guided.decoding.cost_curve import CostCurve
+from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafting import Drafter, TreeGrowth, no_guesses
+from guided.decoding.drafting import Drafter, NoDrafter, OpenDrafter, TreeGrowth, no_drafter
+from guided.decoding.lookup_drafter import LookupDrafter, lookup_drafters
 from guided.decoding.sampling import choose_token
 from guided.decoding.verify import Acceptance, verify
 
@@ -11,10 +14,16 @@ __all__ = [
     "Choice",
     "Chooser",
     "Closing",
+    "CostCurve",
+    "DraftBudget",
     "DraftTree",
     "Drafter",
+    "LookupDrafter",
+    "NoDrafter",
+    "OpenDrafter",
     "TreeGrowth",
     "choose_token",
-    "no_guesses",
+    "lookup_drafters",
+    "no_drafter",
     "verify",
 ]

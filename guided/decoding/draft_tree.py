@@ -75,10 +75,11 @@ class DraftTree:
     @property
     def deciding(self) -> tuple[int, ...]:
         """The nodes whose logits are needed: those behind which something is to be chosen."""
+        decided = {parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure}
         return tuple(
             node
             for node, matcher in enumerate(self.matchers)
-            if matcher is not None and not matcher.is_complete and not self._run_behind(node)
+            if matcher is not None and not matcher.is_complete and node not in decided
         )
 
     def depths(self) -> tuple[int, ...]:
@@ -88,9 +89,13 @@ class DraftTree:
             depths.append(0 if parent is None else depths[parent] + 1)
         return tuple(depths)
 
-    def children(self, node: int) -> tuple[int, ...]:
-        """The nodes that follow a node."""
-        return tuple(child for child, parent in enumerate(self.parents) if parent == node)
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """The nodes that follow each node."""
+        found: list[list[int]] = [[] for _ in self.tokens]
+        for child, parent in enumerate(self.parents):
+            if parent is not None:
+                found[parent].append(child)
+        return tuple(map(tuple, found))
 
     def ancestors(self) -> NDArray[np.bool_]:
         """Which nodes a node sees, itself included: ``[nodes, nodes]``, a row for each node."""
@@ -128,8 +133,3 @@ class DraftTree:
             )
         for parent in certain_parents - {None}:
             assert sum(p == parent for p in self.parents) == 1, f"node {parent} has two ways on"
-
-    def _run_behind(self, node: int) -> bool:
-        return any(
-            parent == node and sure for parent, sure in zip(self.parents, self.certain, strict=True)
-        )

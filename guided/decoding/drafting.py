@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.errors import LimitExceededError
 from guided.spec import Forcing, TokenId
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
+    from guided.decoding.verify import Acceptance
 
-__all__ = ["Drafter", "TreeGrowth", "no_guesses"]
+__all__ = ["Drafter", "NoDrafter", "OpenDrafter", "TreeGrowth", "no_drafter"]
 
 
 class TreeGrowth:
@@ -26,20 +28,30 @@ class TreeGrowth:
     """
 
     def __init__(
-        self, trunk: DraftTree, forcing: Forcing, *, room: int, end_ids: frozenset[TokenId]
+        self,
+        trunk: DraftTree,
+        forcing: Forcing,
+        *,
+        budget: DraftBudget,
+        longest: int,
+        end_ids: frozenset[TokenId],
     ) -> None:
+        """``longest`` is how many tokens may still come; no guess goes deeper."""
         self._tokens = list(trunk.tokens)
         self._parents = list(trunk.parents)
         self._certain = list(trunk.certain)
         self._matchers = list(trunk.matchers)
         self._forcing = forcing
         self._end_ids = end_ids
-        self._limit = len(trunk) + room
+        self._left = [longest] * len(trunk)
+        """How many tokens may come behind each node; only that of the trunk's last is asked for."""
+        self._budget = budget
+        self._children = set(zip(trunk.parents, trunk.tokens, strict=True))
 
     @property
     def room(self) -> int:
         """Nodes that may still be added."""
-        return self._limit - len(self._tokens)
+        return self._budget.room
 
     @property
     def tip(self) -> int:
@@ -52,14 +64,21 @@ class TreeGrowth:
         assert matcher is not None, f"what follows node {node} is decided already"
         return matcher
 
-    def guess(self, node: int, token: TokenId) -> int | None:
+    def pays(self, nodes: int, chance: float) -> bool:
+        """Whether there is room for so many nodes, and they are worth it."""
+        return self._budget.pays(nodes, chance)
+
+    def guess(self, node: int, token: TokenId, chance: float = 1.0) -> int | None:
         """Guess ``token`` behind ``node`` and return the node to go on from.
 
-        ``None`` when the token is not allowed there, ends the answer, is guessed there already,
-        there is no room for it and its run, or the constraint is at a limit.
+        ``chance`` is how likely the answer takes this way. ``None`` when the token is not allowed
+        there, ends the answer, is guessed there already, does not pay together with its run, or
+        the constraint is at a limit.
         """
         matcher = self.matcher(node)
-        if token in self._end_ids or self._is_there(node, token):
+        if token in self._end_ids or (node, token) in self._children:
+            return None
+        if self._left[node] < 1 or not self.pays(1, chance):
             return None
         try:
             if not _is_allowed(matcher.mask(), token):
@@ -68,13 +87,23 @@ class TreeGrowth:
             run = after.forced_run(self._forcing)
         except LimitExceededError:
             return None  # it is for the choice at this node to close the answer
-        if 1 + len(run) > self.room:
+        if self._left[node] < 1 + len(run) or not self.pays(1 + len(run), chance):
             return None
+        self._budget.spend(1 + len(run), chance)
         self._add(node, token, after, certain=False)
         for forced in run:
             after = after.advance(forced)
             self._add(self.tip, forced, after, certain=True)
         return self.tip
+
+    def line(self, node: int, tip: int) -> list[TokenId]:
+        """The tokens behind ``node`` up to ``tip``."""
+        tokens = []
+        at: int | None = tip
+        while at is not None and at != node:
+            tokens.append(self._tokens[at])
+            at = self._parents[at]
+        return tokens[::-1]
 
     def tree(self) -> DraftTree:
         """The tree as grown so far."""
@@ -87,24 +116,42 @@ class TreeGrowth:
 
     def _add(self, parent: int, token: TokenId, matcher: Matcher, *, certain: bool) -> None:
         self._tokens.append(token)
+        self._left.append(self._left[parent] - 1)
         self._parents.append(parent)
         self._certain.append(certain)
         self._matchers.append(matcher)
-
-    def _is_there(self, node: int, token: TokenId) -> bool:
-        pairs = zip(self._parents, self._tokens, strict=True)
-        return any(parent == node and other == token for parent, other in pairs)
+        self._children.add((parent, token))
 
 
-Drafter: TypeAlias = Callable[[Sequence[TokenId], TreeGrowth], None]
-"""Guesses behind a trunk: gets the sequence's tokens so far and adds to the growth.
+class Drafter(Protocol):
+    """Guesses behind the trunks of one sequence, and hears what became of them."""
 
-It starts from ``growth.tip``.
-"""
+    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:
+        """Add guesses to a growth, from ``growth.tip`` on; ``tokens`` are all so far."""
+        ...
+
+    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
+        """Take note of how the tree drafted last was verified."""
+        ...
 
 
-def no_guesses(tokens: Sequence[TokenId], growth: TreeGrowth) -> None:
-    """The drafter that guesses nothing, which is plain decoding with forced runs."""
+OpenDrafter: TypeAlias = Callable[[Forcing], Drafter]
+"""Makes the drafter of a sequence that forces like this."""
+
+
+class NoDrafter:
+    """Guesses nothing, which is plain decoding with forced runs."""
+
+    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:
+        """Leave the trunk alone."""
+
+    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
+        """There is nothing to learn."""
+
+
+def no_drafter(forcing: Forcing) -> Drafter:  # noqa: ARG001 - whatever is forced
+    """The drafter that guesses nothing."""
+    return NoDrafter()
 
 
 def _is_allowed(mask: NDArray[np.int32], token: TokenId) -> bool:

@@ -48,11 +48,12 @@ def verify(
     tokens up to the end of the trunk.
     """
     path = list(range(tree.trunk))
+    children = tree.children()
     narrowed = False
     while True:
         node = path[-1]
         matcher = tree.matchers[node]
-        run = _certain_run(tree, node)
+        run = _certain_run(tree, children, node)
         if run:
             behind = tree.matchers[run[-1]]
             assert behind is not None, f"node {run[-1]} has no matcher"
@@ -67,7 +68,7 @@ def verify(
         if isinstance(choice, Closing):
             return Acceptance(tuple(path), choice, narrowed)
         narrowed = narrowed or choice.narrowed
-        child = next((c for c in tree.children(node) if tree.tokens[c] == choice.token), None)
+        child = next((c for c in children[node] if tree.tokens[c] == choice.token), None)
         if child is None:
             return Acceptance(tuple(path), choice, narrowed)
         path.append(child)
@@ -82,11 +83,11 @@ def _fits(chooser: Chooser, matcher: Matcher, position: int) -> bool:
         return False
 
 
-def _certain_run(tree: DraftTree, node: int) -> list[int]:
+def _certain_run(tree: DraftTree, children: tuple[tuple[int, ...], ...], node: int) -> list[int]:
     """The certain nodes behind a node, one after the other."""
     run: list[int] = []
-    children = tree.children(node)
-    while len(children) == 1 and tree.certain[children[0]]:
-        run.append(children[0])
-        children = tree.children(children[0])
+    following = children[node]
+    while len(following) == 1 and tree.certain[following[0]]:
+        run.append(following[0])
+        following = children[following[0]]
     return run

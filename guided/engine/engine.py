@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 
-from guided.decoding.drafting import Drafter, no_guesses
+from guided.decoding.cost_curve import CostCurve
+from guided.decoding.draft_budget import DraftBudget
+from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
 from guided.engine.result import Finished
 from guided.engine.room import cache_groups, demand, has_room
@@ -55,9 +57,14 @@ class Engine:
         step_tokens: int = 512,
         block_size: int = 8,
         reuse_prefixes: bool = True,
-        drafter: Drafter = no_guesses,
+        open_drafter: OpenDrafter = no_drafter,
         widest_draft: int = 0,
+        costs: CostCurve | None = None,
     ) -> None:
+        """``widest_draft`` is how many tokens may be guessed for one sequence in one step.
+
+        ``costs`` says which of them pay; without it, all do.
+        """
         if not 1 <= max_batch <= step_tokens:
             raise RequestError(
                 f"max_batch {max_batch!r} is not between 1 and step_tokens ({step_tokens})",
@@ -77,8 +84,9 @@ class Engine:
         self._start = start
         self._max_batch = max_batch
         self._step_tokens = step_tokens
-        self._drafter = drafter
+        self._open_drafter = open_drafter
         self._widest_draft = widest_draft
+        self._costs = costs
         self.num_preempted = 0
         """How often a request gave its memory up to others, and started over from its tokens."""
         groups = cache_groups(
@@ -166,15 +174,16 @@ class Engine:
         A sequence alone always has room, as it would not have been admitted otherwise.
         """
         while self._waiting and len(self._running) < self._max_batch:
-            blocks = self._cache.open(self._waiting[0].tokens)
-            running = RunningSequence(self._waiting[0], blocks)
+            sequence = self._waiting[0]
+            blocks = self._cache.open(sequence.tokens)
+            running = RunningSequence(sequence, blocks, self._open_drafter(sequence.forcing))
             if self._running and not has_room(
                 self._cache, [self._demand(each) for each in (*self._running, running)]
             ):
                 blocks.release()
                 return
             self._waiting.popleft()
-            running.sequence.admitted(blocks.committed)
+            sequence.admitted(blocks.committed)
             self._running.append(running)
 
     def _demand(self, running: RunningSequence) -> tuple[int, ...]:
@@ -183,10 +192,15 @@ class Engine:
         return demand(running.blocks, count, self._step_tokens)
 
     def _draft(self, counts: tuple[int, ...]) -> list[Draft]:
+        planned = tuple(zip(self._running, counts, strict=True))
+        guessing = sum(count == running.pending for running, count in planned)
         drafts = []
-        for running, count in zip(tuple(self._running), counts, strict=True):
+        for running, count in planned:
+            budget = DraftBudget(
+                self._widest_draft, self._costs, certain=sum(counts), sequences=guessing
+            )
             with self._isolated(running):
-                drafts.append(running.draft(count, self._drafter, self._widest_draft))
+                drafts.append(running.draft(count, budget))
         return drafts
 
     def _with_room(self, drafts: list[Draft]) -> list[Draft]:

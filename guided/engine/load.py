@@ -9,14 +9,18 @@ from pathlib import Path
 import torch
 
 from guided.constraint import ConstraintCompiler
+from guided.decoding import lookup_drafters, no_drafter
+from guided.engine.calibration import measure_costs
 from guided.engine.engine import Engine
 from guided.errors import RequestError
 from guided.model.load import load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
 
-__all__ = ["load_engine", "physical_cores"]
+__all__ = ["WIDEST_DRAFT", "load_engine", "physical_cores"]
 
+WIDEST_DRAFT = 32
+"""Tokens guessed for one sequence in one step, at most."""
 _DTYPES = {
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,
@@ -33,12 +37,14 @@ def load_engine(
     max_batch: int = 16,
     cache_tokens: int = 16384,
     step_tokens: int = 512,
+    drafts: bool = True,
 ) -> Engine:
     """Load a model (``None``: the default one) and make it ready for requests.
 
     ``dtype`` is that of the weights (``None``: the fastest here), ``threads`` those of a model call
     (``None``: one for each physical core), ``cache_tokens`` the tokens that all running requests
-    may hold, ``step_tokens`` the most that one model call computes.
+    may hold, ``step_tokens`` the most that one model call computes, guesses aside. ``drafts`` lets
+    the engine guess tokens, as many as pay by what model calls cost here, which is measured first.
     """
     if dtype is not None and dtype not in _DTYPES:
         raise RequestError(
@@ -50,9 +56,10 @@ def load_engine(
     loaded = load_model(model, dtype=None if dtype is None else _DTYPES[dtype])
     compiler = ConstraintCompiler(loaded.vocabulary)
     compiler.rehearse()
+    runner = ModelRunner(loaded.module, vocabulary_size=len(loaded.vocabulary))
     return Engine(
         model_name=loaded.name,
-        runner=ModelRunner(loaded.module, vocabulary_size=len(loaded.vocabulary)),
+        runner=runner,
         vocabulary=loaded.vocabulary,
         context_window=loaded.context_window,
         render=partial(render_prompt, loaded),
@@ -60,6 +67,9 @@ def load_engine(
         max_batch=max_batch,
         cache_tokens=cache_tokens,
         step_tokens=step_tokens,
+        open_drafter=lookup_drafters(loaded.vocabulary) if drafts else no_drafter,
+        widest_draft=WIDEST_DRAFT if drafts else 0,
+        costs=measure_costs(runner, loaded.context_window) if drafts else None,
     )
 
 

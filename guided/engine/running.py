@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafting import Drafter, TreeGrowth
 from guided.decoding.verify import verify
@@ -24,26 +25,28 @@ class RunningSequence:
 
     sequence: Sequence
     blocks: SequenceBlocks
+    drafter: Drafter
 
     @property
     def pending(self) -> int:
         """Tokens that are certain but not yet in the cache."""
         return len(self.sequence.tokens) - self.blocks.committed
 
-    def draft(self, count: int, drafter: Drafter, room: int) -> Draft:
+    def draft(self, count: int, budget: DraftBudget) -> Draft:
         """The tree for the next ``count`` pending tokens; guesses follow only the last of all."""
-        trunk = self.sequence.trunk(self.blocks.committed, count)
-        tree = trunk
-        if room and count == self.pending:
-            growth = TreeGrowth(
-                trunk,
-                self.sequence.forcing,
-                room=room,
-                end_ids=self.sequence.chooser.end_ids,
-            )
-            drafter(self.sequence.tokens, growth)
-            tree = growth.tree()
-        return Draft(running=self, trunk=trunk, tree=tree)
+        sequence = self.sequence
+        trunk = sequence.trunk(self.blocks.committed, count)
+        if not budget.room or count < self.pending:
+            return Draft(self, trunk, trunk)
+        growth = TreeGrowth(
+            trunk,
+            sequence.forcing,
+            budget=budget,
+            longest=sequence.chooser.remaining(sequence.answer_length),
+            end_ids=sequence.chooser.end_ids,
+        )
+        self.drafter.draft(sequence.tokens, growth)
+        return Draft(self, trunk, growth.tree())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,4 +86,5 @@ class Draft:
         tokens = [tree.tokens[node] for node in acceptance.path]
         copies = running.blocks.commit(acceptance.path, tokens)
         sequence.extend(tree, acceptance)
+        running.drafter.learn(tree, acceptance)
         return copies

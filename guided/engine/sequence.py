@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from guided.decoding.choice import Chooser, Closing
+from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
@@ -51,6 +52,7 @@ class Sequence:
         self._forced = 0
         self._reused: int | None = None
         self._model_calls = 0
+        self._drafts = DraftCounts()
         self._started = time.monotonic()
         self._seconds = 0.0
         self._settle()
@@ -74,6 +76,7 @@ class Sequence:
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Take over what a model call confirmed and chose, and the run that follows from it."""
         self._model_calls += 1
+        self._drafts.add(tree, acceptance)
         for node in acceptance.path[tree.trunk :]:
             matcher = tree.matchers[node]
             assert matcher is not None, f"guessed node {node} has no matcher"
@@ -109,6 +112,10 @@ class Sequence:
                 sampled_tokens=self._sampled,
                 forced_tokens=self._forced,
                 model_calls=self._model_calls,
+                drafted_tokens=self._drafts.tokens,
+                accepted_tokens=self._drafts.accepted,
+                drafted_calls=self._drafts.calls,
+                corrected_calls=self._drafts.corrected,
             ),
             seconds=self._seconds,
         )

@@ -67,6 +67,13 @@ class RunSpeller:
         )
         return run[: len(run) - len(tail) + kept]
 
+    def spelling(
+        self, machine: JsonMachine, state: State, recent: Sequence[TokenId]
+    ) -> tuple[TokenId, ...]:
+        """``run`` with the end that it gives back: likely, but not certain."""
+        forced, _ = _forced_bytes(machine, state)
+        return self._spelled(forced, tuple(recent))[1] if forced else ()
+
     def _spelled(self, forced: bytes, recent: _Tokens) -> tuple[_Tokens, _Tokens]:
         """The forced bytes as the tokenizer spells them behind as many recent tokens as will do.
 

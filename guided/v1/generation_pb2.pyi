@@ -563,6 +563,10 @@ class Usage(_message.Message):
     SAMPLED_TOKENS_FIELD_NUMBER: _builtins.int
     FORCED_TOKENS_FIELD_NUMBER: _builtins.int
     MODEL_CALLS_FIELD_NUMBER: _builtins.int
+    DRAFTED_TOKENS_FIELD_NUMBER: _builtins.int
+    ACCEPTED_TOKENS_FIELD_NUMBER: _builtins.int
+    DRAFTED_CALLS_FIELD_NUMBER: _builtins.int
+    CORRECTED_CALLS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt as the model saw it."""
     sampled_tokens: _builtins.int
@@ -571,6 +575,14 @@ class Usage(_message.Message):
     """Tokens of the answer that the constraint left no choice about."""
     model_calls: _builtins.int
     """Forward passes that this answer took part in, that of its prompt included."""
+    drafted_tokens: _builtins.int
+    """Tokens that were guessed and put to the model for judgement."""
+    accepted_tokens: _builtins.int
+    """Guessed tokens that the model agreed with; they count as sampled, too."""
+    drafted_calls: _builtins.int
+    """Model calls that had guesses to judge."""
+    corrected_calls: _builtins.int
+    """Those of them that ended at a place where every guess was wrong."""
     def __init__(
         self,
         *,
@@ -578,10 +590,14 @@ class Usage(_message.Message):
         sampled_tokens: _builtins.int = ...,
         forced_tokens: _builtins.int = ...,
         model_calls: _builtins.int = ...,
+        drafted_tokens: _builtins.int = ...,
+        accepted_tokens: _builtins.int = ...,
+        drafted_calls: _builtins.int = ...,
+        corrected_calls: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "sampled_tokens", b"sampled_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "sampled_tokens", b"sampled_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

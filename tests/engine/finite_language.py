@@ -113,6 +113,9 @@ class WordMatcher:
             return self._canonical()
         return ()
 
+    def likely_run(self) -> tuple[TokenId, ...]:
+        return spell_bytes(self._certain_bytes())
+
     def shortest_end(self) -> tuple[TokenId, ...]:
         if self.is_careless and not self.is_accepting:
             rests = sorted(self.rests)
@@ -136,16 +139,19 @@ class WordMatcher:
         return tuple(run)
 
     def _canonical(self) -> tuple[TokenId, ...]:
+        run = list(spell_bytes(self._certain_bytes()))
+        # A token that reaches over the end of the certain bytes could still swallow the last one.
+        while run and self._may_merge(run):
+            run.pop()
+        return tuple(run)
+
+    def _certain_bytes(self) -> bytes:
         words = sorted(self.rests)
         first, last = words[0], words[-1]
         size = next(
             (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first)
         )
-        run = list(spell_bytes(first[:size]))
-        # A token that reaches over the end of the certain bytes could still swallow the last one.
-        while run and self._may_merge(run):
-            run.pop()
-        return tuple(run)
+        return first[:size]
 
     def _may_merge(self, run: list[TokenId]) -> bool:
         before = self
@@ -171,6 +177,9 @@ class AnythingMatcher:
         return self
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:  # noqa: ARG002
+        return ()
+
+    def likely_run(self) -> tuple[TokenId, ...]:
         return ()
 
     def shortest_end(self) -> tuple[TokenId, ...]:

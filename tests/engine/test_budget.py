@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.decoding import TreeGrowth
-from guided.decoding.drafting import no_guesses
+from guided.decoding.drafting import NoDrafter, TreeGrowth
 from guided.errors import LimitExceededError
 from guided.spec import (
     FinishReason,
@@ -181,11 +180,12 @@ class TiringMatcher(WordMatcher):
         return super().forced_run(forcing)
 
 
-def guess_what_may_come(tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG001
-    node: int | None = growth.tip
-    while node is not None and growth.room:
-        guesses = (growth.guess(node, TokenId(token)) for token in range(2, len(TOKEN_BYTES)))
-        node = next((tip for tip in guesses if tip is not None), None)
+class GuessWhatMayCome(NoDrafter):
+    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG002
+        node: int | None = growth.tip
+        while node is not None and growth.room:
+            guesses = (growth.guess(node, TokenId(token)) for token in range(2, len(TOKEN_BYTES)))
+            node = next((tip for tip in guesses if tip is not None), None)
 
 
 @pytest.mark.parametrize("widest_draft", [0, 6])
@@ -202,7 +202,7 @@ def test_a_limit_met_at_any_call_refuses_the_request_or_closes_its_answer(
         engine = make_engine(
             model,
             start=lambda _, calls=calls: TiringMatcher(rests, [calls]),
-            drafter=guess_what_may_come if widest_draft else no_guesses,
+            open_drafter=lambda _: GuessWhatMayCome(),
             widest_draft=widest_draft,
         )
         try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from guided.decoding.drafting import NoDrafter, TreeGrowth
 from guided.engine.engine import Engine
-from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling
+from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.tiny_models import CONFIGS, answers, make_engine, make_model, words
 
 PREAMBLE = "the quick brown fox jumps over the lazy dog "
@@ -46,13 +48,13 @@ def run(architecture: str, **options: Any) -> tuple[Engine, dict[str, Generation
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma3_sliding", "mistral_sliding"])
-@pytest.mark.parametrize("block_size", [1, 4, 16])
+@pytest.mark.parametrize(("block_size", "cache_tokens"), [(1, 112), (4, 112), (16, 128)])
 def test_a_cache_too_small_for_all_makes_some_start_over(
-    architecture: str, block_size: int
+    architecture: str, block_size: int, cache_tokens: int
 ) -> None:
-    """The first two start with 88 of the 112 tokens, and would end with 130."""
+    """The first two start with 88 tokens, and would end with 130."""
     engine, results = run(
-        architecture, cache_tokens=112, block_size=block_size, reuse_prefixes=False
+        architecture, cache_tokens=cache_tokens, block_size=block_size, reuse_prefixes=False
     )
     assert tokens(results) == alone(architecture)
     if CONFIGS[architecture].model_type == "llama":
@@ -87,17 +89,22 @@ def test_reuse_can_be_turned_off() -> None:
         assert answers(engine, {key: request})[key].usage.reused_tokens == 0
 
 
+class GuessWidely(NoDrafter):
+    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG002
+        for token in range(40, 60):
+            growth.guess(growth.tip, TokenId(token))
+
+
 def test_guesses_give_way_before_a_neighbour_does() -> None:
     """With room for the trunks and not for the guesses nobody has to start over."""
-
-    def guess(tokens: Any, growth: Any) -> None:  # noqa: ARG001
-        for token in range(40, 60):
-            growth.guess(growth.tip, token)
-
     request = GenerationRequest(prompt="x" * 8, max_tokens=8)
     plain = answers(make_engine(), {"a": request})["a"].tokens
     engine = make_engine(
-        cache_tokens=48, block_size=4, drafter=guess, widest_draft=20, reuse_prefixes=False
+        cache_tokens=48,
+        block_size=4,
+        open_drafter=lambda _: GuessWidely(),
+        widest_draft=20,
+        reuse_prefixes=False,
     )
     results = answers(engine, dict.fromkeys("abc", request))
     assert {result.tokens for result in results.values()} == {plain}

@@ -1,4 +1,4 @@
-"""The default model in fp32 over the requests of the demo: what forcing may and may not change."""
+"""The default model in fp32 over the requests of the demo: what forcing and guesses may change."""
 
 from __future__ import annotations
 
@@ -43,13 +43,15 @@ def masks_alone(engine: Engine) -> list[GenerationResult]:
 
 
 @pytest.mark.timeout(600)
-def test_strict_forcing_changes_no_token(
+def test_strict_forcing_and_guesses_change_no_token(
     engine: Engine, masks_alone: list[GenerationResult]
 ) -> None:
-    """Greedy, token by token, over all requests; and it does save model calls."""
+    """Greedy, token by token, over all requests; and they do save model calls."""
     strict = _answers(engine, Forcing.STRICT)
     assert [answer.tokens for answer in strict] == [answer.tokens for answer in masks_alone]
     assert sum(answer.usage.forced_tokens for answer in masks_alone) == 0
+    assert sum(answer.usage.drafted_tokens for answer in masks_alone) == 0
+    assert sum(answer.usage.accepted_tokens for answer in strict) > 0
     assert _calls(strict) < _calls(masks_alone)
     for answer in (*strict, *masks_alone):
         assert answer.usage.output_tokens == len(answer.tokens)

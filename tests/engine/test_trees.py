@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import TreeGrowth
+from guided.decoding import CostCurve, NoDrafter, TreeGrowth, lookup_drafters
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
-from tests.engine.finite_language import TOKEN_BYTES
+from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
 from tests.engine.tiny_models import CONFIGS, answers, make_engine, make_model, render, words
 
 CONSTRAINT = words(
@@ -44,7 +44,7 @@ def requests(forcing: Forcing, temperature: float) -> dict[str, GenerationReques
     return free | constrained
 
 
-class Prophet:
+class Prophet(NoDrafter):
     """Guesses the answers of an earlier run, with wrong branches and now and then a wrong turn."""
 
     def __init__(self, known: Sequence[tuple[TokenId, ...]], errors: float) -> None:
@@ -52,7 +52,7 @@ class Prophet:
         self.errors = errors
         self.draws = random.Random(0)
 
-    def __call__(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:
+    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:
         node = growth.tip
         so_far = tuple(tokens)
         while growth.room:
@@ -103,7 +103,10 @@ def test_answers_with_guesses_equal_those_without(
     plain = answers(make_engine(model), asked)
     prophet = Prophet(full_texts(asked, plain), errors=0.3)
     guessed = answers(
-        make_engine(model, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3), asked
+        make_engine(
+            model, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=32, max_batch=3
+        ),
+        asked,
     )
     assert tokens(guessed) == tokens(plain)
     assert calls(guessed) < calls(plain) * 0.6
@@ -113,16 +116,18 @@ def test_answers_with_guesses_equal_those_without(
         assert result.finish_reason is plain[key].finish_reason
 
 
-def guess_anything(tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG001
+class GuessAnything(NoDrafter):
     """Every legal token there is room for: always right, and mostly wrong."""
-    node = growth.tip
-    for token in range(len(TOKEN_BYTES)):
-        growth.guess(node, TokenId(token))
+
+    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG002
+        node = growth.tip
+        for token in range(len(TOKEN_BYTES)):
+            growth.guess(node, TokenId(token))
 
 
 @pytest.mark.parametrize("forcing", Forcing)
 def test_wide_guesses_near_the_end_of_a_budget_still_close(forcing: Forcing) -> None:
-    engine = make_engine(drafter=guess_anything, widest_draft=30)
+    engine = make_engine(open_drafter=lambda _: GuessAnything(), widest_draft=30)
     plain = make_engine()
     for max_tokens in range(12, 30, 4):
         asked: dict[str, Any] = {
@@ -135,3 +140,83 @@ def test_wide_guesses_near_the_end_of_a_budget_still_close(forcing: Forcing) -> 
             )
         }
         assert tokens(answers(engine, asked)) == tokens(answers(plain, asked))
+
+
+RISING = CostCurve(((1, 0.010), (8, 0.011), (16, 0.013), (64, 0.040)))
+"""Seconds as on a small machine: a few tokens more cost little, many cost a lot."""
+
+
+def look_up(**options: Any) -> dict[str, Any]:
+    """An engine's options for the drafter that the server has."""
+    return {"open_drafter": lookup_drafters(make_vocabulary()), "widest_draft": 16} | options
+
+
+def repeating_requests(forcing: Forcing, temperature: float) -> dict[str, GenerationRequest]:
+    """Answers that copy their prompt and themselves, free ones among them."""
+    asked = requests(forcing, temperature)
+    sampling = Sampling(temperature=temperature, seed=7)
+    copies = words(*(f'{{"name":"{a} {b} {a}"}}' for a in ("abcd", "zebra", "12") for b in "xyz"))
+    for prompt in ("zebra x zebra, abcd y abcd", "12 z 12"):
+        asked[prompt] = GenerationRequest(
+            prompt=prompt, constraint=copies, max_tokens=40, sampling=sampling, forcing=forcing
+        )
+    return asked
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("forcing", [Forcing.STRICT, Forcing.CANONICAL])
+@pytest.mark.parametrize(
+    ("architecture", "costs"), [*((name, None) for name in CONFIGS), ("llama", RISING)]
+)
+def test_looking_up_guesses_changes_no_answer(
+    architecture: str, forcing: Forcing, temperature: float, costs: CostCurve | None
+) -> None:
+    """In batches of mixed requests that begin and end at different steps."""
+    model = make_model(architecture)
+    asked = repeating_requests(forcing, temperature)
+    narrow = {"step_tokens": 16, "max_batch": 4}
+    plain = answers(make_engine(model, **narrow), asked)
+    drafted = answers(make_engine(model, **look_up(costs=costs, **narrow)), asked)
+    assert tokens(drafted) == tokens(plain)
+    assert calls(drafted) <= calls(plain)
+    assert sum(result.usage.drafted_tokens for result in drafted.values()) > 0
+    for key, result in drafted.items():
+        assert result.usage.forced_tokens == plain[key].usage.forced_tokens
+        assert result.finish_reason is plain[key].finish_reason
+
+
+def test_usage_counts_what_became_of_guesses() -> None:
+    asked = repeating_requests(Forcing.CANONICAL, 0.0)
+    plain, drafted = answers(make_engine(), asked), answers(make_engine(**look_up()), asked)
+    for key, result in drafted.items():
+        usage = result.usage
+        assert 0 <= usage.accepted_tokens <= usage.drafted_tokens
+        assert usage.corrected_calls <= usage.drafted_calls <= usage.model_calls
+        # Every call that is saved, a guess has saved.
+        assert plain[key].usage.model_calls - usage.model_calls <= usage.accepted_tokens
+        assert plain[key].usage.drafted_tokens == plain[key].usage.drafted_calls == 0
+    assert sum(result.usage.accepted_tokens for result in drafted.values()) > 0
+
+
+def test_without_forcing_nothing_is_guessed() -> None:
+    asked = repeating_requests(Forcing.OFF, 0.0)
+    for result in answers(make_engine(**look_up()), asked).values():
+        assert result.usage.drafted_tokens == 0
+        assert result.usage.model_calls >= len(result.tokens)
+
+
+def test_where_tokens_cost_as_much_as_calls_nothing_is_guessed() -> None:
+    steep = CostCurve(((1, 0.010), (2, 0.020)))
+    asked = repeating_requests(Forcing.CANONICAL, 0.0)
+    for result in answers(make_engine(**look_up(costs=steep)), asked).values():
+        assert result.usage.drafted_tokens == 0
+
+
+def test_a_request_is_drafted_alike_whatever_ran_before_it() -> None:
+    """What is learned of one request is not kept for the next: it would tell of it."""
+    asked = repeating_requests(Forcing.CANONICAL, 1.0)
+    key = "zebra x zebra, abcd y abcd"
+    fresh = answers(make_engine(**look_up(costs=RISING)), {key: asked[key]})[key]
+    engine = make_engine(**look_up(costs=RISING))
+    answers(engine, asked)
+    assert answers(engine, {key: asked[key]})[key].usage == fresh.usage

@@ -73,7 +73,7 @@ results = st.builds(
     text=text,
     tokens=st.lists(st.integers(0, 300_000).map(TokenId), max_size=3).map(tuple),
     finish_reason=st.sampled_from(FinishReason),
-    usage=st.builds(Usage, counts, counts, counts, counts),
+    usage=st.builds(Usage, *[counts] * 8),
     seconds=st.integers(0, 10**9).map(lambda micros: micros / 1e6),
 )
 

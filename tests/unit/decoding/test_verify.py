@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.decoding import Acceptance, Choice, Chooser, DraftTree, TreeGrowth, verify
+from guided.decoding import (
+    Acceptance,
+    Choice,
+    Chooser,
+    DraftBudget,
+    DraftTree,
+    TreeGrowth,
+    verify,
+)
 from guided.spec import Forcing, Sampling, TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
 
@@ -59,10 +67,21 @@ def one_at_a_time(
     return tokens, True
 
 
+def growth_from(start: Any, forcing: Forcing, *, room: int, longest: int = 1000) -> TreeGrowth:
+    """A growth behind a trunk of one token."""
+    return TreeGrowth(
+        DraftTree.chain([TokenId(40)], start),
+        forcing,
+        budget=DraftBudget(room),
+        longest=longest,
+        end_ids=END_IDS,
+    )
+
+
 def grow(matcher: WordMatcher, forcing: Forcing, guesses: int, draws: random.Random) -> DraftTree:
     """A tree of random legal guesses behind a trunk of one token, many of them wrong."""
     start: Any = matcher
-    growth = TreeGrowth(DraftTree.chain([TokenId(40)], start), forcing, room=40, end_ids=END_IDS)
+    growth = growth_from(start, forcing, room=40)
     tips = [0]
     for _ in range(guesses):
         node = draws.choice(tips)
@@ -120,7 +139,7 @@ def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     assert found == expected[: len(found)]
     assert len(found) >= min(1, len(expected))
     # It stops only where the tree has no node for what comes next.
-    guessed = {tree.tokens[child] for child in tree.children(acceptance.path[-1])}
+    guessed = {tree.tokens[child] for child in tree.children()[acceptance.path[-1]]}
     if isinstance(acceptance.choice, Choice):
         assert acceptance.choice.token not in guessed
 
@@ -131,7 +150,7 @@ def greedy_tree(matcher: WordMatcher, forcing: Forcing) -> tuple[DraftTree, list
     expected, ended = one_at_a_time(matcher, chooser, forcing)
     assert ended
     start: Any = matcher
-    growth = TreeGrowth(DraftTree.chain([TokenId(40)], start), forcing, room=200, end_ids=END_IDS)
+    growth = growth_from(start, forcing, room=200)
     node, done = 0, 0
     while done < len(expected) and expected[done] not in END_IDS:
         here: Any = growth.matcher(node)
@@ -163,7 +182,7 @@ def test_wrong_guesses_cost_nothing_but_their_rows() -> None:
     first = chooser_for().choose(logits_after(()), start, 0)
     assert isinstance(first, Choice)
     right = first.token
-    growth = TreeGrowth(DraftTree.chain([TokenId(40)], start), Forcing.OFF, room=9, end_ids=END_IDS)
+    growth = growth_from(start, Forcing.OFF, room=9)
     for token in legal:
         if token != right:
             assert growth.guess(0, token) is not None
@@ -180,9 +199,7 @@ def test_a_trunk_whose_successor_is_known_chooses_nothing() -> None:
 def test_an_illegal_a_repeated_an_ending_or_a_too_long_guess_is_not_taken() -> None:
     start: Any = WordMatcher.of(["", "ab", "cname"])
     a, b, c, ab = (spell_bytes(text)[0] for text in (b"a", b"b", b"c", b"ab"))
-    growth = TreeGrowth(
-        DraftTree.chain([TokenId(40)], start), Forcing.CANONICAL, room=2, end_ids=END_IDS
-    )
+    growth = growth_from(start, Forcing.CANONICAL, room=2)
     assert growth.guess(0, b) is None
     assert growth.guess(0, min(END_IDS)) is None
     assert growth.guess(0, ab) == 1
@@ -192,12 +209,21 @@ def test_an_illegal_a_repeated_an_ending_or_a_too_long_guess_is_not_taken() -> N
     assert len(growth.tree()) == 2
 
 
+def test_no_guess_goes_deeper_than_the_answer_may_become() -> None:
+    """A row behind the budget would stand at a position that the model may not have."""
+    start: Any = WordMatcher.of(["abab", "b", "cname"])
+    a, b, c = (spell_bytes(text)[0] for text in (b"a", b"b", b"c"))
+    growth = growth_from(start, Forcing.CANONICAL, room=9, longest=2)
+    assert growth.guess(0, c) == 2  # and "name" behind it
+    assert growth.guess(0, b) == 3
+    assert growth.guess(0, a) is None  # it forces "b", "ab" behind it
+    assert max(growth.tree().depths()) == 2
+
+
 def test_a_run_behind_a_right_guess_is_left_out_where_it_does_not_fit() -> None:
     """ "abcdna" takes two tokens at least, three as the tokenizer spells it, and two are left."""
     start: Any = WordMatcher.of(["~abcdna", "yabcdna"])
-    growth = TreeGrowth(
-        DraftTree.chain([TokenId(40)], start), Forcing.CANONICAL, room=9, end_ids=END_IDS
-    )
+    growth = growth_from(start, Forcing.CANONICAL, room=9)
     for token in start.legal():
         assert growth.guess(0, token) is not None
     tree = growth.tree()

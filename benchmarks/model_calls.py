@@ -1,0 +1,181 @@
+"""Model calls of a workload: `python benchmarks/model_calls.py [WORKLOAD] [--model MODEL]`.
+
+WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; without it, the
+requests of the demo are taken. Each is answered greedily in compact JSON, one at a time, in four
+ways: plainly (a call for each token), with strict forced runs, with canonical ones, and with
+canonical ones and guesses; or only in those that ``--ways`` names. The call of the prompt counts.
+
+Printed are the calls of each request and in total, what became of the guesses, and how often each
+kind of guess was right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from guided.constraint import ConstraintCompiler
+from guided.decoding import CostCurve, Drafter, LookupDrafter, lookup_drafters, no_drafter
+from guided.engine.calibration import measure_costs
+from guided.engine.engine import Engine
+from guided.engine.load import WIDEST_DRAFT, physical_cores
+from guided.model.load import LoadedModel, load_model
+from guided.model.prompt import render_prompt
+from guided.model.runner import ModelRunner
+from guided.spec import Forcing, GenerationRequest, GenerationResult, JsonSchema, Message, Usage
+
+console = Console(width=150)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Model calls of a workload.")
+    parser.add_argument("workload", type=Path, nargs="?")
+    parser.add_argument("--model")
+    parser.add_argument("--dtype", choices=["bfloat16", "float32"])
+    names = [forcing.value for forcing in Forcing]
+    parser.add_argument("--ways", nargs="+", choices=names, default=names, help="without guesses")
+    parser.add_argument("--threads", type=int, default=physical_cores())
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    dtype = None if options.dtype is None else getattr(torch, options.dtype)
+    loaded = load_model(options.model, dtype=dtype)
+    runner = ModelRunner(loaded.module, vocabulary_size=len(loaded.vocabulary))
+    requests = read_requests(options.workload)
+    costs = measure_costs(runner, loaded.context_window)
+    console.print("ms of a call by tokens:", {n: round(1e3 * s, 1) for n, s in costs.points})
+
+    engine = build_engine(loaded, runner, None, [])
+    ways = {
+        forcing.value: answers(engine, requests, forcing) for forcing in map(Forcing, options.ways)
+    }
+    drafters: list[Drafter] = []
+    engine = build_engine(loaded, runner, costs, drafters)
+    ways["guesses"] = answers(engine, requests, Forcing.CANONICAL)
+    print_calls(ways)
+    print_kinds(drafters)
+
+
+def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
+    """The requests of a file, or those of the demo."""
+    if path is None:
+        sys.path.insert(0, str(Path(__file__).parent.parent))
+        from examples.demo_requests import REQUESTS
+
+        return {f"demo {number}": r.specification for number, r in enumerate(REQUESTS, start=1)}
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {
+        row["id"]: GenerationRequest(
+            prompt=(Message("user", row["prompt"]),),
+            constraint=JsonSchema(json.dumps(row["schema"])),
+            max_tokens=row["max_tokens"],
+        )
+        for row in rows
+    }
+
+
+def build_engine(
+    loaded: LoadedModel, runner: ModelRunner, costs: CostCurve | None, drafters: list[Drafter]
+) -> Engine:
+    """An engine that guesses where there are costs, and leaves its drafters in the list."""
+    open_drafter = no_drafter if costs is None else lookup_drafters(loaded.vocabulary)
+
+    def recorded(forcing: Forcing) -> Drafter:
+        drafters.append(open_drafter(forcing))
+        return drafters[-1]
+
+    return Engine(
+        model_name=loaded.name,
+        runner=runner,
+        vocabulary=loaded.vocabulary,
+        context_window=loaded.context_window,
+        render=partial(render_prompt, loaded),
+        start=ConstraintCompiler(loaded.vocabulary).start,
+        open_drafter=recorded,
+        widest_draft=0 if costs is None else WIDEST_DRAFT,
+        costs=costs,
+    )
+
+
+def answers(
+    engine: Engine, requests: Mapping[str, GenerationRequest], forcing: Forcing
+) -> dict[str, GenerationResult]:
+    """Answer one request after the other."""
+    results = {}
+    started = time.monotonic()
+    for name, request in requests.items():
+        engine.submit(name, replace(request, forcing=forcing))
+        while engine.has_work:
+            for ended in engine.step():
+                if not isinstance(ended.outcome, GenerationResult):
+                    raise ended.outcome
+                results[name] = ended.outcome
+    console.print(f"{len(requests)} answers: {time.monotonic() - started:.1f} s")
+    return results
+
+
+def print_calls(ways: Mapping[str, Mapping[str, GenerationResult]]) -> None:
+    """Model calls of each request and in total, and what became of the guesses of the last way."""
+    table = Table(
+        *("request", "tokens", *ways, "drafted", "accepted", "rate", "accepted a call", "corrected")
+    )
+    for name in ways["guesses"]:
+        table.add_row(name, *_cells([results[name].usage for results in ways.values()]))
+    totals = [_sum(result.usage for result in results.values()) for results in ways.values()]
+    table.add_section()
+    table.add_row("in total", *_cells(totals))
+    of_first = [f"{usage.model_calls / totals[0].model_calls:.3f}" for usage in totals]
+    table.add_row(f"of {next(iter(ways))}", "", *of_first)
+    a_token = [f"{usage.model_calls / usage.output_tokens:.3f}" for usage in totals]
+    table.add_row("calls a token", "", *a_token)
+    console.print(table)
+    for name, results in ways.items():
+        equal = sum(results[key].text == last.text for key, last in ways["guesses"].items())
+        console.print(f"{equal} of {len(results)} answers of {name} equal those with guesses")
+
+
+def _cells(usages: list[Usage]) -> list[str]:
+    last = usages[-1]
+    return [
+        str(last.output_tokens),
+        *(str(usage.model_calls) for usage in usages),
+        str(last.drafted_tokens),
+        str(last.accepted_tokens),
+        f"{last.acceptance_rate:.2f}",
+        f"{last.mean_accepted_length:.2f}",
+        f"{last.correction_rate:.2f}",
+    ]
+
+
+def _sum(usages: Iterable[Usage]) -> Usage:
+    every = tuple(usages)
+    names = [field.name for field in fields(Usage)]
+    return Usage(**{name: sum(getattr(usage, name) for usage in every) for name in names})
+
+
+def print_kinds(drafters: Iterable[Drafter]) -> None:
+    """How often each kind of guess was right; those that exclude each other count as one."""
+    judged: Counter[str] = Counter()
+    accepted: Counter[str] = Counter()
+    for drafter in drafters:
+        assert isinstance(drafter, LookupDrafter), drafter
+        judged.update(drafter.rates.judged)
+        accepted.update(drafter.rates.accepted)
+    table = Table("kind of guess", "judged", "accepted", "rate")
+    for kind, hits in accepted.most_common():
+        table.add_row(kind, f"{judged[kind]:.0f}", str(hits), f"{hits / judged[kind]:.2f}")
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Where the text of a sequence has been before: prompt lookup on bytes, continued in tokens.
+
+A text is seldom split the same way twice: in a prompt stands `` Maria``, in the answer, behind a
+quote, ``Maria``. So what came before is matched byte by byte, and goes on with the tokens that
+stood behind the match::
+
+    prompt   ... Text: "Maria Gonz alez, ...        answer   "name":"Mar
+                        ─── the longest match ends here: ia follows, then `` Gonz``
+
+Every token is read once, when it is added; a look-up compares a bounded number of places.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from guided.decoding.token_table import TokenTable
+from guided.spec import TokenId
+
+__all__ = ["MATCH_LENGTHS", "Match", "TextIndex"]
+
+MATCH_LENGTHS = (16, 8, 5, 3, 2)
+"""Lengths of a match in bytes that are told apart, the longest first."""
+_SHORTEST = MATCH_LENGTHS[-1]
+_PLACES = 12
+"""Places looked at for one match, the latest first."""
+
+
+class Match(NamedTuple):
+    """A token that followed the same bytes before."""
+
+    token: TokenId
+    length: int
+    """How many bytes are the same at least, one of ``MATCH_LENGTHS``."""
+
+
+class TextIndex:
+    """The text of one sequence, indexed by its shortest matches."""
+
+    def __init__(self, table: TokenTable) -> None:
+        self._table = table
+        self._tokens: list[TokenId] = []
+        self._starts: list[int] = []
+        """Where each token begins in the text."""
+        self._text = bytearray()
+        self._token_at: list[int] = []
+        """Which token each byte belongs to."""
+        self._places: defaultdict[bytes, list[int]] = defaultdict(list)
+        """Where the text goes on behind each two bytes."""
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def extend(self, tokens: Sequence[TokenId]) -> None:
+        """Add the next tokens."""
+        for token in tokens:
+            # A special token stands for no text, but nothing is the same across it.
+            text = self._table.bytes[token] or b"\0"
+            start = len(self._text)
+            self._text += text
+            for end in range(max(start, _SHORTEST - 1) + 1, len(self._text) + 1):
+                self._places[bytes(self._text[end - _SHORTEST : end])].append(end)
+            self._token_at += [len(self._tokens)] * len(text)
+            self._starts.append(start)
+            self._tokens.append(token)
+
+    def tail(self) -> bytes:
+        """The last bytes, as many as a match looks at."""
+        return bytes(self._text[-MATCH_LENGTHS[0] :])
+
+    def matches(self, tail: bytes) -> list[Match]:
+        """What followed the longest endings of ``tail`` before, the best first.
+
+        Longer matches come first, of equally long ones the latest; each token is there once.
+        """
+        found: dict[TokenId, int] = {}
+        for place in self._places.get(tail[-_SHORTEST:], ())[: -_PLACES - 1 : -1]:
+            token = self._token_from(place)
+            if token is not None:
+                length = self._length(place, tail)
+                found[token] = max(length, found.get(token, 0))
+        return sorted((Match(*item) for item in found.items()), key=lambda match: -match.length)
+
+    def _length(self, place: int, tail: bytes) -> int:
+        fitting = (size for size in MATCH_LENGTHS if size <= place)
+        return next(n for n in fitting if tail[-n:] == self._text[place - n : place])
+
+    def _token_from(self, place: int) -> TokenId | None:
+        """The token that goes on at a place, or the rest of the one that is cut there."""
+        if place == len(self._text):
+            return None
+        index = self._token_at[place]
+        token = self._tokens[index]
+        if self._table.bytes[token] is None:
+            return None
+        if self._starts[index] == place:
+            return token
+        end = self._starts[index + 1] if index + 1 < len(self._starts) else len(self._text)
+        return self._table.find(bytes(self._text[place:end]))

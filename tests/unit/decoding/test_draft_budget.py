@@ -1,0 +1,95 @@
+"""How much is guessed follows from what model calls cost and how often guesses are right."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.decoding import CostCurve, DraftBudget
+from guided.decoding.acceptance_rates import AcceptanceRates
+
+FLAT_THEN_STEEP = CostCurve(((1, 1.0), (8, 1.0), (16, 2.0)))
+
+
+def taken(budget: DraftBudget, chance: float) -> int:
+    """How many guesses of one chance, each behind the other, a budget takes."""
+    count, here = 0, chance
+    while budget.pays(1, here):
+        budget.spend(1, here)
+        count, here = count + 1, here * chance
+    return count
+
+
+@pytest.mark.parametrize(
+    ("measured", "expected"),
+    [
+        ({1: 1.0, 2: 3.0, 4: 2.0, 8: 4.0}, (1.0, 2.5, 2.5, 4.0)),
+        ({1: 3.0, 2: 2.0, 4: 1.0}, (2.0, 2.0, 2.0)),
+        ({1: 1.0, 2: 2.0}, (1.0, 2.0)),
+    ],
+)
+def test_times_that_fall_are_pooled(measured: dict[int, float], expected: tuple[float]) -> None:
+    curve = CostCurve.through(measured)
+    assert curve.points == tuple(zip(measured, expected, strict=True))
+
+
+def test_a_curve_is_a_line_between_its_points_and_beyond_them() -> None:
+    curve = FLAT_THEN_STEEP
+    assert [curve.seconds(tokens) for tokens in (1, 4, 8, 12, 16, 32)] == [1, 1, 1, 1.5, 2, 4]
+
+
+@given(st.dictionaries(st.integers(1, 500), st.floats(0.001, 10), min_size=2))
+def test_more_tokens_never_take_less_time(measured: dict[int, float]) -> None:
+    curve = CostCurve.through(measured)
+    seconds = [curve.seconds(tokens) for tokens in range(1, 600, 7)]
+    assert seconds == sorted(seconds)
+
+
+def test_guesses_are_taken_where_they_cost_nothing_and_may_be_right() -> None:
+    assert taken(DraftBudget(32, FLAT_THEN_STEEP), 0.9) == 7
+    assert taken(DraftBudget(4, FLAT_THEN_STEEP), 0.9) == 4
+    assert taken(DraftBudget(32, FLAT_THEN_STEEP), 0.01) == 0
+
+
+def test_a_guess_on_the_slope_pays_if_it_saves_more_than_it_costs() -> None:
+    """With 8 tokens certain the next adds an eighth of a second to save a call of one second."""
+    certain = 8
+    assert DraftBudget(9, FLAT_THEN_STEEP, certain=certain).pays(1, 0.13)
+    assert not DraftBudget(9, FLAT_THEN_STEEP, certain=certain).pays(1, 0.12)
+    assert not DraftBudget(9, FLAT_THEN_STEEP, certain=certain).pays(2, 0.2)
+
+
+def test_many_sequences_guess_less_each() -> None:
+    lengths = [
+        taken(DraftBudget(32, FLAT_THEN_STEEP, certain=n, sequences=n), 0.8) for n in (1, 2, 4, 8)
+    ]
+    assert lengths == [7, 3, 1, 0]
+
+
+def test_where_a_token_costs_as_much_as_a_call_nothing_pays() -> None:
+    linear = CostCurve(((1, 1.0), (2, 2.0)))
+    for certain in (1, 10, 1000):
+        assert not DraftBudget(9, linear, certain=certain).pays(1, 1.0)
+
+
+def test_rates_begin_as_assumed_follow_what_is_seen_and_go_back() -> None:
+    rates = AcceptanceRates({"a": 0.5, "b": 0.2})
+    assert (rates.rate("a"), rates.rate("b")) == (0.5, 0.2)
+    for _ in range(100):
+        rates.pass_step()
+        rates.add("a", 1.0, is_hit=False)
+    assert rates.rate("a") < 0.1
+    assert rates.rate("b") == 0.2
+    assert (rates.judged["a"], rates.accepted["a"]) == (100, 0)
+    for _ in range(200):
+        rates.pass_step()
+    assert rates.rate("a") == pytest.approx(0.5, abs=0.02)
+
+
+def test_guesses_that_exclude_each_other_share_one_trial() -> None:
+    rates = AcceptanceRates({"a": 0.5})
+    for _ in range(1000):
+        for option in range(4):
+            rates.add("a", 0.25, is_hit=option == 2)
+    assert rates.rate("a") == pytest.approx(1.0, abs=0.01)

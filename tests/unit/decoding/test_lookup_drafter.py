@@ -1,0 +1,168 @@
+"""What the engine's drafter guesses, and what it makes of being right or wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from guided.decoding import (
+    Chooser,
+    CostCurve,
+    DraftBudget,
+    Drafter,
+    DraftTree,
+    LookupDrafter,
+    NoDrafter,
+    TreeGrowth,
+    lookup_drafters,
+    verify,
+)
+from guided.spec import Forcing, Sampling, TokenId
+from tests.engine.finite_language import (
+    END_IDS,
+    TOKEN_BYTES,
+    AnythingMatcher,
+    WordMatcher,
+    make_vocabulary,
+    spell_bytes,
+)
+
+OPEN = lookup_drafters(make_vocabulary())
+COSTS = CostCurve(((1, 1.0), (8, 1.1), (64, 4.0)))
+
+
+def draft(
+    drafter: Drafter,
+    tokens: tuple[TokenId, ...],
+    matcher: Any,
+    *,
+    room: int = 16,
+    costs: CostCurve | None = None,
+    longest: int = 100,
+) -> DraftTree:
+    """The tree behind the last of some tokens."""
+    growth = TreeGrowth(
+        DraftTree.chain(tokens[-1:], matcher),
+        Forcing.CANONICAL,
+        budget=DraftBudget(room, costs),
+        longest=longest,
+        end_ids=END_IDS,
+    )
+    drafter.draft(tokens, growth)
+    tree = growth.tree()
+    tree.check()
+    return tree
+
+
+def lines(tree: DraftTree) -> set[bytes]:
+    """The text of each way through the guesses to a leaf."""
+    found = set()
+    for node, children in enumerate(tree.children()):
+        if not children:
+            tokens = [tree.tokens[at] for at in np.flatnonzero(tree.ancestors()[node])[1:]]
+            found.add(b"".join(TOKEN_BYTES[token] or b"" for token in tokens))
+    return found - {b""}
+
+
+def calls_to_say(text: bytes, *, behind: bytes, costs: CostCurve | None = COSTS) -> int:
+    """Model calls until a model that wants to say ``text`` has said it, with what is drafted."""
+    drafter = OPEN(Forcing.CANONICAL)
+    chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
+    prompt, answer = spell_bytes(behind), (*spell_bytes(text), min(END_IDS))
+    matcher: Any = AnythingMatcher()
+    done = calls = 0
+    while done < len(answer):
+        tree = draft(drafter, (*prompt, *answer[:done]), matcher, costs=costs)
+        wanted = {
+            node: np.eye(len(TOKEN_BYTES), dtype=np.float32)[answer[done + depth]]
+            for node, depth in enumerate(tree.depths())
+            if done + depth < len(answer)
+        }
+        for node in tree.deciding:
+            wanted.setdefault(node, np.zeros(len(TOKEN_BYTES), dtype=np.float32))
+        acceptance = verify(tree, wanted, chooser, done)
+        drafter.learn(tree, acceptance)
+        done += len(acceptance.path)
+        calls += 1
+    return calls
+
+
+def test_what_is_copied_costs_few_calls() -> None:
+    text = b"the quick brown fox jumps over the lazy dog, they said"
+    assert calls_to_say(text, behind=b"zy") > len(text) * 0.8
+    assert calls_to_say(text, behind=b"> " + text + b" > t") < len(text) / 4
+
+
+def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
+    drafter = OPEN(Forcing.CANONICAL)
+    assert isinstance(drafter, LookupDrafter)
+    chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
+    steep = CostCurve(((1, 1.0), (2, 1.3)))
+    tokens = spell_bytes(b"abcde abcd")
+    matcher: Any = AnythingMatcher()
+    sizes = []
+    for _ in range(100):
+        tree = draft(drafter, tokens, matcher, costs=steep)
+        wrong = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"z")[0]]
+        drafter.learn(tree, verify(tree, dict.fromkeys(tree.deciding, wrong), chooser, 0))
+        sizes.append(len(tree) - 1)
+    assert sizes[0] > 0
+    assert 0 in sizes[:10]
+    assert sum(sizes[:50]) < 25
+    assert sum(sizes[50:]) > 0
+
+
+def test_few_choices_are_all_guessed_each_with_the_run_behind_it() -> None:
+    matcher: Any = WordMatcher.of(["~x1;more", "~y22;more", "~z;more"]).advance(
+        spell_bytes(b"~")[0]
+    )
+    tree = draft(OPEN(Forcing.CANONICAL), spell_bytes(b"~"), matcher, room=40)
+    assert lines(tree) == {b"x1;more", b"y22;more", b"z;more"}
+
+
+def test_certain_bytes_are_guessed_as_the_tokenizer_spells_them() -> None:
+    """ "na" gives way to "name" where "m" may follow, so it is not forced."""
+    matcher: Any = WordMatcher.of(["name", "nab"])
+    assert matcher.forced_run(Forcing.CANONICAL) == ()
+    tree = draft(OPEN(Forcing.CANONICAL), spell_bytes(b"~"), matcher, room=2)
+    assert lines(tree) == {b"na", b"name"}
+
+
+def test_no_guess_is_deeper_than_the_answer_may_become() -> None:
+    tokens = spell_bytes(b"0123456789 01234")
+    matcher: Any = AnythingMatcher()
+    deep, shallow = (
+        max(draft(OPEN(Forcing.CANONICAL), tokens, matcher, longest=n).depths()) for n in (9, 3)
+    )
+    assert (deep, shallow) == (9, 3)
+
+
+def test_the_likeliest_guesses_are_taken_first() -> None:
+    """Behind ten equal bytes stands x, behind three of them y: there is room for one."""
+    tokens = spell_bytes(b"0123456789x 789y 0123456789")
+    matcher: Any = AnythingMatcher()
+    assert lines(draft(OPEN(Forcing.CANONICAL), tokens, matcher, room=1)) == {b"x"}
+    assert lines(draft(OPEN(Forcing.CANONICAL), tokens, matcher, room=3)) >= {b"x 7"}
+
+
+def test_the_same_tokens_give_the_same_tree() -> None:
+    tokens = spell_bytes(b"0123456789x 789y 0123456789")
+    matcher: Any = AnythingMatcher()
+    trees = [draft(OPEN(Forcing.CANONICAL), tokens, matcher, costs=COSTS) for _ in range(2)]
+    assert trees[0].tokens == trees[1].tokens
+    assert trees[0].parents == trees[1].parents
+
+
+def test_tokens_may_come_at_once_or_one_by_one() -> None:
+    tokens = spell_bytes(b"0123456789x 789y 0123456789")
+    matcher: Any = AnythingMatcher()
+    drafter = OPEN(Forcing.CANONICAL)
+    for count in range(1, len(tokens)):
+        draft(drafter, tokens[:count], matcher)
+    at_once = draft(OPEN(Forcing.CANONICAL), tokens, matcher)
+    assert draft(drafter, tokens, matcher).tokens == at_once.tokens
+
+
+def test_without_forcing_there_is_no_drafter() -> None:
+    assert isinstance(OPEN(Forcing.OFF), NoDrafter)

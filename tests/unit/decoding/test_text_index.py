@@ -1,0 +1,79 @@
+"""A look-up finds what followed the longest equal bytes, however they fall into tokens."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex
+from guided.decoding.token_table import TokenTable
+from guided.spec import TokenId
+from tests.engine.finite_language import END_IDS, TOKEN_BYTES, spell_bytes
+
+TABLE = TokenTable(TOKEN_BYTES)
+TOKENS = st.lists(st.sampled_from([*spell_bytes(b"a"), *spell_bytes(b"b"), *range(258, 271)]))
+
+
+def index_of(*texts: bytes) -> TextIndex:
+    index = TextIndex(TABLE)
+    for text in texts:
+        index.extend(spell_bytes(text))
+    return index
+
+
+def followers(index: TextIndex, tail: bytes) -> list[tuple[bytes | None, int]]:
+    return [(TOKEN_BYTES[match.token], match.length) for match in index.matches(tail)]
+
+
+def test_the_longest_match_comes_first_then_the_latest() -> None:
+    index = index_of(b"xxab1 yyyab2 zzab3 ")
+    assert followers(index, b"yyyab") == [(b"2", 5), (b"3", 2), (b"1", 2)]
+
+
+def test_a_match_may_end_inside_a_token() -> None:
+    """ "name" is a token; behind "xna" its rest follows, which is a token as well."""
+    assert followers(index_of(b"x", b"name"), b"xna") == [(b"me", 3)]
+
+
+def test_a_rest_that_is_no_token_is_not_guessed() -> None:
+    """ "cdna" is a token, "dna" is not."""
+    assert followers(index_of(b"xx", b"cdna"), b"xxc") == []
+
+
+def test_nothing_follows_the_end_of_the_text() -> None:
+    assert followers(index_of(b"ab"), b"ab") == []
+
+
+def test_nothing_matches_across_a_special_token_and_none_is_guessed() -> None:
+    index = TextIndex(TABLE)
+    index.extend([*spell_bytes(b"xy"), min(END_IDS), *spell_bytes(b"z")])
+    assert followers(index, b"xy") == []
+    assert followers(index, b"yz") == []
+
+
+@given(TOKENS, TOKENS)
+def test_matches_are_those_found_by_trying_every_place(
+    before: list[TokenId], after: list[TokenId]
+) -> None:
+    index = TextIndex(TABLE)
+    index.extend(before)
+    index.extend(after)
+    tokens = [*before, *after]
+    text = b"".join(TOKEN_BYTES[token] or b"" for token in tokens)
+    tail = index.tail()
+    assert tail == text[-MATCH_LENGTHS[0] :]
+
+    starts = [sum(len(TOKEN_BYTES[t] or b"") for t in tokens[:at]) for at in range(len(tokens))]
+    expected: dict[TokenId, int] = {}
+    places = [p for p in range(2, len(text)) if text[p - 2 : p] == tail[-2:]]
+    for place in places[-12:]:
+        size = next(n for n in MATCH_LENGTHS if place >= n and text[place - n : place] == tail[-n:])
+        at = max(i for i, start in enumerate(starts) if start <= place)
+        rest = (TOKEN_BYTES[tokens[at]] or b"")[place - starts[at] :]
+        token = TABLE.find(rest)
+        if token is not None:
+            expected[token] = max(size, expected.get(token, 0))
+    found = index.matches(tail)
+    assert {match.token: match.length for match in found} == expected
+    assert found == sorted(found, key=lambda match: -match.length)
+    assert all(isinstance(match, Match) for match in found)
