@@ -102,7 +102,7 @@ class Engine:
             request,
             self._render(request.prompt, shown),
             self._start(request.constraint),
-            end_ids=self._vocabulary.end_ids,
+            vocabulary=self._vocabulary,
             context_window=self.context_window,
             largest_request=self._pool.total - self._widest_draft,
         )

@@ -72,6 +72,8 @@ class Draft:
         running, tree = self.running, self.tree
         rows = dict(zip(tree.deciding, logits, strict=True))
         sequence = running.sequence
-        acceptance = verify(tree, rows, sequence.chooser, sequence.answer_length)
+        acceptance = verify(
+            tree, rows, sequence.chooser, sequence.answer_length, sequence.history()
+        )
         running.storage.move(running.slots.commit(acceptance.path))
         sequence.extend(tree, acceptance)

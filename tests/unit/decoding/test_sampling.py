@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.decoding.sampling import allowed_tokens, choose_token, filter_tokens, gumbel_noise
+from guided.decoding.filters import filter_tokens
+from guided.decoding.noise import gumbel_noise
+from guided.decoding.sampling import allowed_tokens, choose_token
 from guided.errors import ModelError
 from guided.spec import Sampling
 

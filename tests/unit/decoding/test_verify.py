@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.decoding import Acceptance, Choice, Chooser, DraftTree, TreeGrowth, verify
+from guided.decoding import NO_HISTORY, Acceptance, Choice, Chooser, DraftTree, TreeGrowth, verify
 from guided.spec import Forcing, Sampling, TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
 
@@ -42,7 +42,7 @@ def one_at_a_time(
     tokens: list[TokenId] = []
     while not matcher.is_complete and chooser.remaining(len(tokens)) > 0:
         here: Any = matcher
-        choice = chooser.choose(logits_after(tuple(tokens)), here, len(tokens))
+        choice = chooser.choose(logits_after(tuple(tokens)), here, len(tokens), NO_HISTORY)
         assert isinstance(choice, Choice)
         if choice.matcher is None:
             return [*tokens, choice.token], True
@@ -88,7 +88,7 @@ def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
     for node, parent in enumerate(tree.parents):
         prefixes.append(() if parent is None else (*prefixes[parent], tree.tokens[node]))
     rows = {node: logits_after(prefixes[node]) for node in tree.deciding}
-    return verify(tree, rows, chooser, 0)
+    return verify(tree, rows, chooser, 0, NO_HISTORY)
 
 
 @given(
@@ -160,7 +160,7 @@ def test_right_guesses_are_all_accepted_in_one_call(
 def test_wrong_guesses_cost_nothing_but_their_rows() -> None:
     start: Any = WordMatcher.of(["ab", "cd"])
     legal = start.legal()
-    first = chooser_for().choose(logits_after(()), start, 0)
+    first = chooser_for().choose(logits_after(()), start, 0, NO_HISTORY)
     assert isinstance(first, Choice)
     right = first.token
     growth = TreeGrowth(DraftTree.chain([TokenId(40)], start), Forcing.OFF, room=9, end_ids=END_IDS)
@@ -174,7 +174,9 @@ def test_wrong_guesses_cost_nothing_but_their_rows() -> None:
 
 def test_a_trunk_whose_successor_is_known_chooses_nothing() -> None:
     trunk = DraftTree.chain([TokenId(40), TokenId(41)], None)
-    assert verify(trunk, {}, chooser_for(), 0) == Acceptance((0, 1), None, narrowed=False)
+    assert verify(trunk, {}, chooser_for(), 0, NO_HISTORY) == Acceptance(
+        (0, 1), None, narrowed=False
+    )
 
 
 def test_an_illegal_a_repeated_an_ending_or_a_too_long_guess_is_not_taken() -> None:
