@@ -35,10 +35,10 @@ _HEAD = 1024
 
 def filter_tokens(scores: Scores, sampling: Sampling) -> Indices:
     """The indices that all filters leave, each seeing what the one before it left."""
-    kept: Indices = np.arange(len(scores))
+    kept: Indices | None = None
     for keep in _filters(sampling):
-        kept = kept[keep(scores[kept])]
-    return kept
+        kept = keep(scores) if kept is None else kept[keep(scores[kept])]
+    return np.arange(len(scores)) if kept is None else kept
 
 
 def _filters(sampling: Sampling) -> Iterator[Callable[[Scores], Indices]]:
