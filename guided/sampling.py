@@ -124,6 +124,8 @@ def _check_bias(biases: tuple[tuple[int, float], ...]) -> None:
             field=field,
         )
     for token, bias in biases:
+        if token < 0:
+            raise RequestError(f"logit_bias names token {token!r}, below 0", field=field)
         if not -100 <= bias <= 100:
             raise RequestError(
                 f"logit_bias {bias!r} of token {token} is not between -100 and 100", field=field

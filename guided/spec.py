@@ -269,6 +269,9 @@ class GenerationRequest:
                     limit=MOST_STOPS,
                     field=name,
                 )
+        for token in self.stop_tokens:
+            if token < 0:
+                raise RequestError(f"stop token {token!r} is below 0", field="stop_tokens")
         if "" in self.stop:
             raise RequestError("a stop string is empty", field="stop")
         if self.include_stop and not self.stop and not self.stop_tokens:

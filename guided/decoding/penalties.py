@@ -91,7 +91,9 @@ def repeating(size: int, history: History) -> Tokens:
 
 def _spared(seen: Tokens, history: History) -> Tokens:
     """``seen`` without the tokens that end an answer."""
-    return seen[~np.isin(seen, list(history.end_ids))]
+    for end in history.end_ids:
+        seen = seen[seen != end]
+    return seen
 
 
 def _is_among(wanted: Tokens, tokens: Tokens) -> NDArray[np.bool_]:

@@ -82,7 +82,7 @@ def test_the_bias_is_that_of_transformers() -> None:
     bias = {3: 1.5, 39: -100.0, 0: 0.25}
     for seed in range(10):
         row = random_row(seed)
-        theirs = SequenceBiasLogitsProcessor({(token,): value for token, value in bias.items()})
+        theirs = SequenceBiasLogitsProcessor([[[token], value] for token, value in bias.items()])
         found = adjusted(row, Sampling(logit_bias=tuple(bias.items())), NO_HISTORY)
         expected = by_transformers(theirs, row, history([1], []))
         # Theirs is added in single precision.

@@ -12,9 +12,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.decoding import NO_HISTORY, Acceptance, Choice, Chooser, DraftTree, TreeGrowth, verify
+from guided.decoding import (
+    NO_HISTORY,
+    Acceptance,
+    Choice,
+    Chooser,
+    DraftTree,
+    History,
+    TreeGrowth,
+    verify,
+)
 from guided.spec import Forcing, Sampling, TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
+
+PROMPT = spell_bytes(b"name 12ab")
+
+SAMPLINGS = (
+    Sampling(),
+    Sampling(temperature=1.0),
+    Sampling(repetition_penalty=1.7, no_repeat_ngram_size=2),
+    Sampling(temperature=1.5, presence_penalty=1.5, frequency_penalty=0.7, typical_p=0.9),
+    Sampling(temperature=2.0, repetition_penalty=0.6, min_p=0.02, logit_bias=((40, 3.0),)),
+)
 
 LANGUAGES = (
     ("ab", "abc", "abcd", "bcd", "b"),
@@ -31,6 +50,11 @@ def logits_after(prefix: tuple[TokenId, ...]) -> NDArray[np.float32]:
     return np.random.default_rng(seed).normal(0, 2, len(TOKEN_BYTES)).astype(np.float32)
 
 
+def history_of(answer: list[TokenId]) -> History:
+    tokens = np.array([*PROMPT, *answer], dtype=np.int64)
+    return History(tokens, len(PROMPT), END_IDS)
+
+
 def chooser_for(sampling: Sampling = Sampling(), max_tokens: int = 100) -> Chooser:  # noqa: B008
     return Chooser(sampling=sampling, seed=11, max_tokens=max_tokens, end_ids=END_IDS)
 
@@ -42,7 +66,7 @@ def one_at_a_time(
     tokens: list[TokenId] = []
     while not matcher.is_complete and chooser.remaining(len(tokens)) > 0:
         here: Any = matcher
-        choice = chooser.choose(logits_after(tuple(tokens)), here, len(tokens), NO_HISTORY)
+        choice = chooser.choose(logits_after(tuple(tokens)), here, len(tokens), history_of(tokens))
         assert isinstance(choice, Choice)
         if choice.matcher is None:
             return [*tokens, choice.token], True
@@ -88,13 +112,13 @@ def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
     for node, parent in enumerate(tree.parents):
         prefixes.append(() if parent is None else (*prefixes[parent], tree.tokens[node]))
     rows = {node: logits_after(prefixes[node]) for node in tree.deciding}
-    return verify(tree, rows, chooser, 0, NO_HISTORY)
+    return verify(tree, rows, chooser, 0, history_of([]))
 
 
 @given(
     language=st.sampled_from(LANGUAGES),
     forcing=st.sampled_from(Forcing),
-    temperature=st.sampled_from([0.0, 1.0]),
+    sampling=st.sampled_from(SAMPLINGS),
     guesses=st.integers(0, 14),
     extra=st.sampled_from([0, 1, 3, 100]),
     draws=st.randoms(use_true_random=False),
@@ -103,15 +127,13 @@ def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
 def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     language: tuple[str, ...],
     forcing: Forcing,
-    temperature: float,
+    sampling: Sampling,
     guesses: int,
     extra: int,
     draws: random.Random,
 ) -> None:
     matcher = WordMatcher.of(language)
-    chooser = chooser_for(
-        Sampling(temperature=temperature), max_tokens=len(matcher.shortest_end()) + extra
-    )
+    chooser = chooser_for(sampling, max_tokens=len(matcher.shortest_end()) + extra)
     tree = grow(matcher, forcing, guesses, draws)
     tree.check()
     acceptance = run(tree, chooser)
