@@ -88,16 +88,16 @@ def typical_p(scores: Scores, p: float) -> Indices:
 
 def epsilon_cutoff(scores: Scores, epsilon: float) -> Indices:
     """Those of at least this probability, or else the likeliest."""
-    return _atleast(_log_probabilities(scores), np.log(epsilon))
+    return _at_least(_log_probabilities(scores), np.log(epsilon))
 
 
 def eta_cutoff(scores: Scores, eta: float) -> Indices:
     """Those of at least min(eta, sqrt(eta) * exp(-entropy)), or else the likeliest."""
     logarithms = _log_probabilities(scores)
-    return _atleast(logarithms, min(np.log(eta), np.log(eta) / 2 - _entropy(logarithms)))
+    return _at_least(logarithms, min(np.log(eta), np.log(eta) / 2 - _entropy(logarithms)))
 
 
-def _atleast(logarithms: Scores, threshold: float) -> Indices:
+def _at_least(logarithms: Scores, threshold: float) -> Indices:
     return np.flatnonzero(logarithms >= min(threshold, logarithms.max()))
 
 

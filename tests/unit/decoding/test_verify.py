@@ -30,7 +30,8 @@ PROMPT = spell_bytes(b"name 12ab")
 SAMPLINGS = (
     Sampling(),
     Sampling(temperature=1.0),
-    Sampling(repetition_penalty=1.7, no_repeat_ngram_size=2),
+    Sampling(no_repeat_ngram_size=1),
+    Sampling(repetition_penalty=9.0, no_repeat_ngram_size=2),
     Sampling(temperature=1.5, presence_penalty=1.5, frequency_penalty=0.7, typical_p=0.9),
     Sampling(temperature=2.0, repetition_penalty=0.6, min_p=0.02, logit_bias=((40, 3.0),)),
 )
@@ -40,6 +41,7 @@ LANGUAGES = (
     ('{"name":"abc"}', '{"name":"ab"}', '{"name":"12"}', '{"me":12}'),
     ("12", "121", "1212", "12121212"),
     ("name", "na", "mena"),
+    ("aaaa", "aab", "aba", "abab", "ba", "bbb", "bab", "cdcdcd"),
     ("~abcdna", "~abcdna~~", "yabcdna", "xabcdna"),
 )
 
