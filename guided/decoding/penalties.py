@@ -57,7 +57,7 @@ def penalise_repetition(tokens: Tokens, logits: Logits, penalty: float, history:
 
     Prompt and answer count, as in CTRL (arXiv:1909.05858) and transformers.
     """
-    seen = _find(tokens, _spared(np.unique(history.tokens), history))
+    seen, _ = _counted(tokens, history.tokens, history)
     before = logits[seen]
     logits[seen] = np.where(before < 0, before * penalty, before / penalty)
 
@@ -69,9 +69,8 @@ def penalise_answer(
 
     Forced tokens count, the prompt does not: so the API of OpenAI defines them.
     """
-    seen, counts = np.unique(history.answer, return_counts=True)
-    is_here = _is_among(seen, tokens)
-    logits[_find(tokens, seen)] -= presence + frequency * counts[is_here]
+    seen, counts = _counted(tokens, history.answer, history)
+    logits[seen] -= presence + frequency * counts
 
 
 def repeating(size: int, history: History) -> Tokens:
@@ -87,6 +86,19 @@ def repeating(size: int, history: History) -> Tokens:
     for offset in range(size - 1):
         matches &= tokens[offset : offset + starts] == tokens[starts + offset]
     return np.unique(tokens[size - 1 :][matches])
+
+
+def _counted(
+    tokens: Tokens, text: Tokens, history: History
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which places of ``tokens`` a text has, those that end an answer aside, and how often."""
+    # A count for the whole vocabulary takes less time than to sort a long text.
+    counts = np.bincount(text, minlength=int(tokens[-1]) + 1)
+    for end in history.end_ids:
+        counts[end : end + 1] = 0
+    here = counts[tokens]
+    seen = np.flatnonzero(here)
+    return seen, here[seen]
 
 
 def _spared(seen: Tokens, history: History) -> Tokens:
