@@ -97,7 +97,7 @@ def _counted(
     for end in history.end_ids:
         counts[end : end + 1] = 0
     here = counts[tokens]
-    seen = np.flatnonzero(here)
+    seen = np.flatnonzero(here > 0)
     return seen, here[seen]
 
 
