@@ -92,13 +92,13 @@ def _counted(
     tokens: Tokens, text: Tokens, history: History
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Which places of ``tokens`` a text has, those that end an answer aside, and how often."""
-    # A count for the whole vocabulary takes less time than to sort a long text.
-    counts = np.bincount(text, minlength=int(tokens[-1]) + 1)
+    # Asked for counts as well, numpy sorts, which is many times faster than its hashing.
+    seen, counts = np.unique(text, return_counts=True)
     for end in history.end_ids:
-        counts[end : end + 1] = 0
-    here = counts[tokens]
-    seen = np.flatnonzero(here > 0)
-    return seen, here[seen]
+        counts[seen == end] = 0
+    places = np.minimum(np.searchsorted(tokens, seen), len(tokens) - 1)
+    is_here = (tokens[places] == seen) & (counts > 0)
+    return places[is_here], counts[is_here]
 
 
 def _spared(seen: Tokens, history: History) -> Tokens:
