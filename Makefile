@@ -15,9 +15,10 @@ demo: $(STAMP)
 test: check
 	$(BIN)/python -m pytest
 
-# Many more random schemas and walks; about half an hour.
+# Many more random schemas and walks, every sampler by itself; about half an hour.
 test-long: $(STAMP)
-	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance --timeout 3600
+	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
+		tests/engine/test_sampling_law.py --timeout 3600
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

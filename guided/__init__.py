@@ -31,6 +31,7 @@ from guided.errors import (
     UnsupportedFeatureError,
 )
 from guided.spec import (
+    Alternative,
     FinishReason,
     Forcing,
     FormatMode,
@@ -42,6 +43,7 @@ from guided.spec import (
     Message,
     Sampling,
     Spelling,
+    TokenLogprobs,
     Usage,
 )
 
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from guided.response_types import UnenforcedValidator
 
 __all__ = [
+    "Alternative",
     "Answer",
     "AnswerValidationError",
     "AsyncClient",
@@ -90,6 +93,7 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailableError",
     "Spelling",
+    "TokenLogprobs",
     "TokenRejectedError",
     "UnenforcedValidator",
     "UnsatisfiableError",

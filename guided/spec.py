@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
 
-from guided.errors import InvalidConstraintError, RequestError
+from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.sampling import Sampling
 
 __all__ = [
     "FREE_WHITESPACE",
+    "MOST_STOPS",
+    "MOST_TOP_LOGPROBS",
+    "Alternative",
     "Constraint",
     "FinishReason",
     "Forcing",
@@ -25,11 +29,18 @@ __all__ = [
     "Sampling",
     "Spelling",
     "TokenId",
+    "TokenLogprobs",
     "Usage",
 ]
 
 FREE_WHITESPACE = 32
 """What ``whitespace="free"`` stands for: a line break and an indentation of up to 31."""
+
+MOST_STOPS = 64
+"""Stop strings, and stop tokens, of one request."""
+
+MOST_TOP_LOGPROBS = 20
+"""Likeliest tokens that may be asked for at each place of an answer."""
 
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -188,6 +199,8 @@ class FinishReason(StrEnum):
     """The token budget forced the answer onto its shortest way to a valid end."""
     LENGTH = "length"
     """The token budget ran out in an answer without a constraint."""
+    STOP_SEQUENCE = "stop_sequence"
+    """A stop string or stop token of the caller came; the text may be unfinished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,37 +219,6 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """How a token is chosen among those that the mask allows."""
-
-    temperature: float = 0.0
-    """0 takes the likeliest token (greedy)."""
-    top_k: int | None = None
-    """Keep the k likeliest tokens; ``None`` keeps all."""
-    top_p: float | None = None
-    """Keep the least set of likeliest tokens whose probability reaches p; ``None`` keeps all."""
-    seed: int | None = None
-    """The same seed gives the same tokens whatever else is in the batch; ``None`` draws one."""
-
-    def __post_init__(self) -> None:
-        if not 0.0 <= self.temperature <= 100.0:
-            raise RequestError(
-                f"temperature {self.temperature!r} is not between 0 and 100",
-                field="sampling.temperature",
-            )
-        if self.top_k is not None and self.top_k < 1:
-            raise RequestError(f"top_k {self.top_k!r} is below 1", field="sampling.top_k")
-        if self.top_p is not None and not 0.0 < self.top_p <= 1.0:
-            raise RequestError(
-                f"top_p {self.top_p!r} is not above 0 and at most 1", field="sampling.top_p"
-            )
-        if self.seed is not None and not 0 <= self.seed < 2**63:
-            raise RequestError(
-                f"seed {self.seed!r} is not between 0 and 2**63 - 1", field="sampling.seed"
-            )
-
-
-@dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """One answer to be made."""
 
@@ -249,6 +231,15 @@ class GenerationRequest:
     forcing: Forcing = Forcing.CANONICAL
     show_schema: bool = False
     """Tell the model the schema in a system message; only with messages."""
+    stop: tuple[str, ...] = ()
+    """The answer ends where one of these strings is complete, whatever tokens spell it."""
+    stop_tokens: tuple[TokenId, ...] = ()
+    """The answer ends with one of these tokens."""
+    include_stop: bool = False
+    """Leave the stop string, or the text of the stop token, in the answer's text."""
+    top_logprobs: int | None = None
+    """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it;
+    ``None`` gives none at all."""
 
     def __post_init__(self) -> None:
         if not self.prompt:
@@ -263,6 +254,28 @@ class GenerationRequest:
             )
         if self.show_schema and self.constraint is None:
             raise RequestError("show_schema needs a constraint", field="show_schema")
+        self._check_stops()
+        if self.top_logprobs is not None and not 0 <= self.top_logprobs <= MOST_TOP_LOGPROBS:
+            raise RequestError(
+                f"top_logprobs {self.top_logprobs!r} is not between 0 and {MOST_TOP_LOGPROBS}",
+                field="top_logprobs",
+            )
+
+    def _check_stops(self) -> None:
+        for name, stops in (("stop", self.stop), ("stop_tokens", self.stop_tokens)):
+            if len(stops) > MOST_STOPS:
+                raise LimitExceededError(
+                    f"{name} holds {len(stops)}, above the limit of {MOST_STOPS}",
+                    limit=MOST_STOPS,
+                    field=name,
+                )
+        for token in self.stop_tokens:
+            if token < 0:
+                raise RequestError(f"stop token {token!r} is below 0", field="stop_tokens")
+        if "" in self.stop:
+            raise RequestError("a stop string is empty", field="stop")
+        if self.include_stop and not self.stop and not self.stop_tokens:
+            raise RequestError("include_stop needs stop or stop_tokens", field="include_stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,13 +322,46 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that was allowed at a place of an answer, and how likely it was there."""
+
+    token: TokenId
+    text: bytes
+    """Its bytes, which may be part of a character; none for a token that ends the answer."""
+    raw: float
+    masked: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """How likely a token of an answer was: natural logarithms, before bias and temperature."""
+
+    token: TokenId
+    text: bytes
+    """Its bytes, which may be part of a character."""
+    raw: float | None
+    """By the model alone; ``None`` for a forced token, which the model was not asked about."""
+    masked: float | None
+    """By the model among the allowed tokens; ``raw - masked`` is the logarithm of their share."""
+    top: tuple[Alternative, ...] = ()
+    """The likeliest allowed tokens, likeliest first."""
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether the token was taken without asking the model."""
+        return self.raw is None
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationResult:
     """One answer."""
 
     text: str
     tokens: tuple[TokenId, ...]
-    """The answer's tokens, without an end-of-sequence token."""
+    """The answer's tokens, without an end-of-sequence token; a stop sequence is among them."""
     finish_reason: FinishReason
     usage: Usage
     seconds: float
     """From the moment the engine took the request to its last token."""
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    """For each of ``tokens``, where the request asked for it."""

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from guided.errors import InvalidConstraintError, RequestError
-from guided.spec import Constraint, Forcing, GenerationRequest, JsonSchema, Message, Sampling
+from guided.spec import (
+    Constraint,
+    Forcing,
+    GenerationRequest,
+    JsonSchema,
+    Message,
+    Sampling,
+    TokenId,
+)
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode_options import decode_json_options
 
@@ -35,6 +44,10 @@ def decode_request(message: pb.GenerateRequest) -> GenerationRequest:
         sampling=_decode_sampling(message.sampling),
         forcing=_decode_forcing(message.forcing),
         show_schema=message.show_schema,
+        stop=tuple(message.stop),
+        stop_tokens=tuple(TokenId(token) for token in message.stop_tokens),
+        include_stop=message.include_stop,
+        top_logprobs=message.top_logprobs if message.HasField("top_logprobs") else None,
     )
 
 
@@ -60,12 +73,14 @@ def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
 
 
 def _decode_sampling(message: pb.Sampling) -> Sampling:
-    return Sampling(
-        temperature=message.temperature,
-        top_k=message.top_k if message.HasField("top_k") else None,
-        top_p=message.top_p if message.HasField("top_p") else None,
-        seed=message.seed if message.HasField("seed") else None,
-    )
+    """What is set as it is, and the rest as ``Sampling`` itself leaves it."""
+    given: dict[str, Any] = {
+        descriptor.name: value
+        for descriptor, value in message.ListFields()
+        if not descriptor.is_repeated
+    }
+    bias = tuple((one.token, one.bias) for one in message.logit_bias)
+    return Sampling(**given, logit_bias=bias)
 
 
 def _decode_forcing(value: pb.Forcing.ValueType) -> Forcing:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
 
-from guided.spec import FinishReason, GenerationResult
+from guided.spec import FinishReason, GenerationResult, TokenLogprobs
 from guided.v1 import generation_pb2 as pb
 
 __all__ = ["FINISH_REASONS", "encode_result"]
@@ -17,6 +17,7 @@ FINISH_REASONS: Mapping[FinishReason, pb.FinishReason.ValueType] = {
     FinishReason.STOP: pb.FINISH_REASON_STOP,
     FinishReason.LENGTH_CLOSED: pb.FINISH_REASON_LENGTH_CLOSED,
     FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
+    FinishReason.STOP_SEQUENCE: pb.FINISH_REASON_STOP_SEQUENCE,
 }
 
 
@@ -37,6 +38,22 @@ def encode_result(result: GenerationResult) -> pb.GenerateResponse:
             accepted_tokens=usage.accepted_tokens,
             drafted_calls=usage.drafted_calls,
             corrected_calls=usage.corrected_calls,
+            reused_tokens=usage.reused_tokens,
         ),
         duration=duration,
+        logprobs=[_encode_logprobs(one) for one in result.logprobs],
+    )
+
+
+def _encode_logprobs(one: TokenLogprobs) -> pb.TokenLogprobs:
+    return pb.TokenLogprobs(
+        token=one.token,
+        text=one.text,
+        raw=one.raw,
+        masked=one.masked,
+        forced=one.is_forced,
+        top=[
+            pb.Alternative(token=other.token, text=other.text, raw=other.raw, masked=other.masked)
+            for other in one.top
+        ],
     )

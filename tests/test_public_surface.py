@@ -26,6 +26,7 @@ def test_the_public_names_are_these() -> None:
     """A name that joins or leaves is a change that users see: it needs a line in the changelog."""
     errors = {name for name in guided.__all__ if name.endswith("Error")}
     assert set(guided.__all__) - errors == {
+        "Alternative",
         "Answer",
         "AsyncClient",
         "Client",
@@ -44,6 +45,7 @@ def test_the_public_names_are_these() -> None:
         "Sampling",
         "SchemaReport",
         "Spelling",
+        "TokenLogprobs",
         "UnenforcedValidator",
         "Usage",
         "check",

@@ -20,6 +20,27 @@ from guided.cli.json_flags import (
     read_documents,
     read_json_options,
 )
+from guided.cli.logprob_lines import logprob_lines
+from guided.cli.sampling_flags import (
+    EpsilonCutoffFlag,
+    EtaCutoffFlag,
+    FrequencyPenaltyFlag,
+    IncludeStopFlag,
+    LogitBiasFlag,
+    MinPFlag,
+    NoRepeatFlag,
+    PresencePenaltyFlag,
+    RepetitionPenaltyFlag,
+    SeedFlag,
+    StopFlag,
+    StopTokenFlag,
+    TemperatureFlag,
+    TopKFlag,
+    TopLogprobsFlag,
+    TopPFlag,
+    TypicalPFlag,
+    read_logit_bias,
+)
 from guided.cli.schema_file import read_schema_file
 from guided.spec import Forcing, FormatMode, JsonOptions, KeyOrder, Spelling
 
@@ -38,10 +59,23 @@ def generate(
         str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
     max_tokens: Annotated[int, typer.Option(help="Budget of the answer in tokens.")] = 256,
-    temperature: Annotated[float, typer.Option(help="0 takes the likeliest token.")] = 0.0,
-    top_k: Annotated[int | None, typer.Option(help="Keep the k likeliest tokens.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Keep the likeliest mass p.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The same seed gives the same answer.")] = None,
+    temperature: TemperatureFlag = 0.0,
+    top_k: TopKFlag = None,
+    top_p: TopPFlag = None,
+    min_p: MinPFlag = None,
+    typical_p: TypicalPFlag = None,
+    epsilon_cutoff: EpsilonCutoffFlag = None,
+    eta_cutoff: EtaCutoffFlag = None,
+    repetition_penalty: RepetitionPenaltyFlag = 1.0,
+    presence_penalty: PresencePenaltyFlag = 0.0,
+    frequency_penalty: FrequencyPenaltyFlag = 0.0,
+    no_repeat_ngram_size: NoRepeatFlag = None,
+    logit_bias: LogitBiasFlag = None,
+    seed: SeedFlag = None,
+    stop: StopFlag = None,
+    stop_token: StopTokenFlag = None,
+    include_stop: IncludeStopFlag = False,
+    top_logprobs: TopLogprobsFlag = None,
     forcing: Annotated[
         Forcing, typer.Option(help="Which tokens are taken without asking the model.")
     ] = Forcing.CANONICAL,
@@ -65,7 +99,20 @@ def generate(
             temperature=temperature,
             top_k=top_k,
             top_p=top_p,
+            min_p=min_p,
+            typical_p=typical_p,
+            epsilon_cutoff=epsilon_cutoff,
+            eta_cutoff=eta_cutoff,
+            repetition_penalty=repetition_penalty,
+            presence_penalty=presence_penalty,
+            frequency_penalty=frequency_penalty,
+            no_repeat_ngram_size=no_repeat_ngram_size,
+            logit_bias=read_logit_bias(logit_bias),
             seed=seed,
+            stop=stop or (),
+            stop_tokens=stop_token or (),
+            include_stop=include_stop,
+            top_logprobs=top_logprobs,
             forcing=forcing,
             show_schema=show_schema,
             json_options=read_json_options(
@@ -75,6 +122,8 @@ def generate(
         )
         answer = ask() if schema is None else ask(schema=read_schema_file(schema))
     typer.echo(answer.text)
+    if answer.logprobs:
+        typer.echo("\n".join(logprob_lines(answer.logprobs)), err=True)
     usage = answer.usage
     Console(stderr=True).print(
         f"{answer.finish_reason.value}: {usage.output_tokens} tokens"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from guided.errors import GuidedError
-from guided.spec import FinishReason, Usage
+from guided.spec import FinishReason, TokenLogprobs, Usage
 
 __all__ = ["Answer", "Completed"]
 
@@ -24,6 +24,8 @@ class Answer(Generic[T]):
     usage: Usage
     seconds: float
     """From the moment the engine took the request to its last token."""
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    """For each token of the answer, those of a stop sequence included; only where asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from guided.client.answer import Answer
 from guided.errors import InternalServiceError
-from guided.spec import FinishReason, Usage
+from guided.spec import Alternative, FinishReason, TokenId, TokenLogprobs, Usage
 from guided.v1 import generation_pb2 as pb
 
 __all__ = ["FINISH_REASONS", "decode_answer"]
@@ -16,6 +16,7 @@ FINISH_REASONS: Mapping[pb.FinishReason.ValueType, FinishReason] = {
     pb.FINISH_REASON_STOP: FinishReason.STOP,
     pb.FINISH_REASON_LENGTH_CLOSED: FinishReason.LENGTH_CLOSED,
     pb.FINISH_REASON_LENGTH: FinishReason.LENGTH,
+    pb.FINISH_REASON_STOP_SEQUENCE: FinishReason.STOP_SEQUENCE,
 }
 
 
@@ -40,6 +41,21 @@ def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
             accepted_tokens=response.usage.accepted_tokens,
             drafted_calls=response.usage.drafted_calls,
             corrected_calls=response.usage.corrected_calls,
+            reused_tokens=response.usage.reused_tokens,
         ),
         seconds=response.duration.ToTimedelta().total_seconds(),
+        logprobs=tuple(_decode_logprobs(one) for one in response.logprobs),
+    )
+
+
+def _decode_logprobs(one: pb.TokenLogprobs) -> TokenLogprobs:
+    return TokenLogprobs(
+        token=TokenId(one.token),
+        text=one.text,
+        raw=None if one.forced else one.raw,
+        masked=None if one.forced else one.masked,
+        top=tuple(
+            Alternative(TokenId(other.token), other.text, other.raw, other.masked)
+            for other in one.top
+        ),
     )

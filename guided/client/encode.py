@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
@@ -58,6 +59,10 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         sampling=_encode_sampling(request.sampling),
         forcing=FORCING[request.forcing],
         show_schema=request.show_schema,
+        stop=[_utf8(string, "stop") for string in request.stop],
+        stop_tokens=[_int32(token, "stop_tokens") for token in request.stop_tokens],
+        include_stop=request.include_stop,
+        top_logprobs=request.top_logprobs,
     )
     if isinstance(request.prompt, str):
         message.text = _utf8(request.prompt, "prompt")
@@ -107,12 +112,17 @@ def _encode_turn(turn: Message) -> pb.Message:
 
 
 def _encode_sampling(sampling: Sampling) -> pb.Sampling:
-    return pb.Sampling(
-        temperature=sampling.temperature,
-        top_k=None if sampling.top_k is None else _int32(sampling.top_k, "sampling.top_k"),
-        top_p=sampling.top_p,
-        seed=sampling.seed,
-    )
+    message = pb.Sampling()
+    # Left out where it says nothing, so that a server that does not know it need not refuse it.
+    for field in fields(Sampling):
+        value = getattr(sampling, field.name)
+        if field.name != "logit_bias" and value != field.default:
+            is_integer = field.name in ("top_k", "no_repeat_ngram_size")
+            value = _int32(value, f"sampling.{field.name}") if is_integer else value
+            setattr(message, field.name, value)
+    for token, bias in sampling.logit_bias:
+        message.logit_bias.add(token=_int32(token, "sampling.logit_bias"), bias=bias)
+    return message
 
 
 def _int32(value: int, field: str) -> int:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
 from typing import Any, Generic, TypedDict, cast
 
@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 
 from guided.client.answer import Answer
 from guided.client.prompt import Prompt, spoken_prompt
+from guided.client.token_options import bias_pairs, stop_strings, stop_tokens
 from guided.errors import AnswerValidationError, RequestError
 from guided.response_types.adapter import adapter_of, schema_of_adapter
 from guided.response_types.given_schema import document_texts, schema_text
@@ -34,8 +35,36 @@ class Options(TypedDict, total=False):
     """Keep the k likeliest tokens; ``None`` keeps all."""
     top_p: float | None
     """Keep the least set of likeliest tokens whose probability reaches p; ``None`` keeps all."""
+    min_p: float | None
+    """Keep the tokens at least p times as likely as the likeliest; ``None`` keeps all."""
+    typical_p: float | None
+    """Keep the least set that reaches p of the tokens whose surprise is nearest to the entropy;
+    ``None`` keeps all."""
+    epsilon_cutoff: float | None
+    """Keep the tokens of at least this probability; ``None`` keeps all."""
+    eta_cutoff: float | None
+    """Keep the tokens of at least min(eta, sqrt(eta) * exp(-entropy)); ``None`` keeps all."""
+    repetition_penalty: float
+    """Logits of tokens in prompt or answer are divided by it where positive, else multiplied; 1."""
+    presence_penalty: float
+    """Taken off the logit of every token that the answer has; 0."""
+    frequency_penalty: float
+    """Taken off the logit of a token once for each time that the answer has it; 0."""
+    no_repeat_ngram_size: int | None
+    """No run of so many tokens comes twice where there is another way on; ``None`` allows it."""
+    logit_bias: Mapping[int, float]
+    """Token ids and what is added to their logits, from -100 to 100."""
     seed: int | None
     """The same seed gives the same tokens; ``None`` draws one."""
+    stop: str | Iterable[str]
+    """The answer ends where this string, or one of these, is complete, even unfinished."""
+    stop_tokens: Iterable[int]
+    """The answer ends with one of these tokens, even unfinished."""
+    include_stop: bool
+    """Leave what ended the answer in its text."""
+    top_logprobs: int | None
+    """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it;
+    ``None`` gives none at all."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
     show_schema: bool
@@ -66,7 +95,20 @@ class Request(Generic[T]):
     temperature: float = field(default=0.0, kw_only=True)
     top_k: int | None = field(default=None, kw_only=True)
     top_p: float | None = field(default=None, kw_only=True)
+    min_p: float | None = field(default=None, kw_only=True)
+    typical_p: float | None = field(default=None, kw_only=True)
+    epsilon_cutoff: float | None = field(default=None, kw_only=True)
+    eta_cutoff: float | None = field(default=None, kw_only=True)
+    repetition_penalty: float = field(default=1.0, kw_only=True)
+    presence_penalty: float = field(default=0.0, kw_only=True)
+    frequency_penalty: float = field(default=0.0, kw_only=True)
+    no_repeat_ngram_size: int | None = field(default=None, kw_only=True)
+    logit_bias: Mapping[int, float] = field(default_factory=dict, kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
+    stop: str | Iterable[str] = field(default=(), kw_only=True)
+    stop_tokens: Iterable[int] = field(default=(), kw_only=True)
+    include_stop: bool = field(default=False, kw_only=True)
+    top_logprobs: int | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
@@ -91,9 +133,13 @@ class Request(Generic[T]):
             prompt=spoken_prompt(self.prompt),
             constraint=self._constraint(text),
             max_tokens=self.max_tokens,
-            sampling=Sampling(self.temperature, self.top_k, self.top_p, self.seed),
+            sampling=self._sampling(),
             forcing=_forcing(self.forcing),
             show_schema=self.show_schema,
+            stop=stop_strings(self.stop),
+            stop_tokens=stop_tokens(self.stop_tokens),
+            include_stop=self.include_stop,
+            top_logprobs=self.top_logprobs,
         )
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "_adapter", adapter)
@@ -110,6 +156,23 @@ class Request(Generic[T]):
             if not is_default:
                 raise RequestError(f"{name} needs a response_model or a schema", field=name)
         return None
+
+    def _sampling(self) -> Sampling:
+        return Sampling(
+            temperature=self.temperature,
+            top_k=self.top_k,
+            top_p=self.top_p,
+            seed=self.seed,
+            min_p=self.min_p,
+            typical_p=self.typical_p,
+            epsilon_cutoff=self.epsilon_cutoff,
+            eta_cutoff=self.eta_cutoff,
+            repetition_penalty=self.repetition_penalty,
+            presence_penalty=self.presence_penalty,
+            frequency_penalty=self.frequency_penalty,
+            no_repeat_ngram_size=self.no_repeat_ngram_size,
+            logit_bias=bias_pairs(self.logit_bias),
+        )
 
     def _check_kinds(self) -> None:
         for name, (kind, described, is_optional) in _KINDS.items():
@@ -147,14 +210,27 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
     "temperature": (Real, "a number", False),
     "top_k": (Integral, "an integer", True),
     "top_p": (Real, "a number", True),
+    "min_p": (Real, "a number", True),
+    "typical_p": (Real, "a number", True),
+    "epsilon_cutoff": (Real, "a number", True),
+    "eta_cutoff": (Real, "a number", True),
+    "repetition_penalty": (Real, "a number", False),
+    "presence_penalty": (Real, "a number", False),
+    "frequency_penalty": (Real, "a number", False),
+    "no_repeat_ngram_size": (Integral, "an integer", True),
+    "logit_bias": (Mapping, "a mapping of token ids to numbers", False),
     "seed": (Integral, "an integer", True),
+    "stop": (Iterable, "a string, or several", False),
+    "stop_tokens": (Iterable, "a collection of token ids", False),
+    "include_stop": (bool, "True or False", False),
+    "top_logprobs": (Integral, "an integer", True),
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
     "documents": (Mapping, "a mapping of URIs to schemas", False),
 }
 """Of each option the type, its name in messages, and whether ``None`` is a value."""
 
-_SAMPLING = ("temperature", "top_k", "top_p", "seed")
+_SAMPLING = frozenset(option.name for option in fields(Sampling))
 
 
 def _reasons(error: ValueError) -> str:

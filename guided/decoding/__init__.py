@@ -5,11 +5,14 @@ from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafting import Drafter, NoDrafter, OpenDrafter, TreeGrowth, no_drafter
+from guided.decoding.history import NO_HISTORY, History, TokenLog
 from guided.decoding.lookup_drafter import LookupDrafter, lookup_drafters
 from guided.decoding.sampling import choose_token
+from guided.decoding.stopping import StopSearch
 from guided.decoding.verify import Acceptance, verify
 
 __all__ = [
+    "NO_HISTORY",
     "Acceptance",
     "Choice",
     "Chooser",
@@ -18,9 +21,12 @@ __all__ = [
     "DraftBudget",
     "DraftTree",
     "Drafter",
+    "History",
     "LookupDrafter",
     "NoDrafter",
     "OpenDrafter",
+    "StopSearch",
+    "TokenLog",
     "TreeGrowth",
     "choose_token",
     "lookup_drafters",

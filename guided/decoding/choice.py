@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.history import History
+from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
 from guided.decoding.sampling import choose_token
 from guided.errors import LimitExceededError
 from guided.spec import Sampling, TokenId
@@ -27,6 +29,8 @@ class Choice:
     """The position behind the token; ``None`` when the token ends the answer."""
     narrowed: bool
     """The first choice would not have left room for an end, so the budget took it away."""
+    logprobs: ChoiceLogprobs | None = None
+    """Where the request asked for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Chooser:
     seed: int
     max_tokens: int
     end_ids: frozenset[TokenId]
+    top_logprobs: int | None = None
+    """Likeliest tokens to look up beside the chosen one; ``None`` looks nothing up."""
 
     def remaining(self, position: int) -> int:
         """Tokens the answer may still have when it has ``position`` of them."""
@@ -54,26 +60,27 @@ class Chooser:
         return matcher.fits(self.remaining(position))
 
     def choose(
-        self, logits: NDArray[np.float32], matcher: Matcher, position: int
+        self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
     ) -> Choice | Closing:
         """Choose the token at ``position`` of an answer that fits so far.
 
         A constraint that passes a limit on the way cannot go on, but it can close.
         """
         try:
-            return self._choose(logits, matcher, position)
+            return self._choose(logits, matcher, position, history)
         except LimitExceededError:
             return Closing(matcher.shortest_end())
 
     def _choose(
-        self, logits: NDArray[np.float32], matcher: Matcher, position: int
+        self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
     ) -> Choice | Closing:
-        choice = self._draw(logits, matcher, matcher.mask(), position)
+        choice = self._draw(logits, matcher, matcher.mask(), position, history)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
         # Both draws have the same noise, so together they are one draw from the narrowed mask.
         within = matcher.mask_within(self.remaining(position))
-        choice = replace(self._draw(logits, matcher, within, position), narrowed=True)
+        choice = self._draw(logits, matcher, within, position, history)
+        choice = replace(choice, narrowed=True)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
         # The ways out are short but not always the shortest: behind the first token of one that
@@ -86,7 +93,13 @@ class Chooser:
         matcher: Matcher,
         mask: NDArray[np.int32],
         position: int,
+        history: History,
     ) -> Choice:
-        token = choose_token(logits, mask, self.sampling, seed=self.seed, position=position)
+        token = choose_token(
+            logits, mask, self.sampling, seed=self.seed, position=position, history=history
+        )
         after = None if token in self.end_ids else matcher.advance(token)
-        return Choice(token, after, narrowed=False)
+        logprobs = None
+        if self.top_logprobs is not None:
+            logprobs = choice_logprobs(logits, mask, token, top=self.top_logprobs)
+        return Choice(token, after, narrowed=False, logprobs=logprobs)

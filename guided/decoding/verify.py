@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.draft_tree import DraftTree
+from guided.decoding.history import History
+from guided.decoding.logprobs import ChoiceLogprobs
 from guided.errors import LimitExceededError
 
 if TYPE_CHECKING:
@@ -34,6 +36,8 @@ class Acceptance:
     """What comes behind the path; ``None`` when that was decided before, or nothing may come."""
     narrowed: bool
     """The budget took at least one choice on the way away."""
+    logprobs: tuple[ChoiceLogprobs, ...] = ()
+    """Of the guesses that stay, in order, where the request asked for them."""
 
 
 def verify(
@@ -41,15 +45,20 @@ def verify(
     logits: Mapping[int, NDArray[np.float32]],
     chooser: Chooser,
     position: int,
+    history: History,
 ) -> Acceptance:
     """Walk the tree from its root.
 
     ``logits`` has a row for every node in ``tree.deciding``; ``position`` counts the answer's
-    tokens up to the end of the trunk.
+    tokens up to the end of the trunk, and ``history`` holds them, where the sampling reads it.
     """
-    path = list(range(tree.trunk))
+    trunk = tree.trunk
+    path = list(range(trunk))
     children = tree.children()
+    reads_history = chooser.sampling.reads_history
+    logprobs: list[ChoiceLogprobs] = []
     narrowed = False
+    last: Choice | Closing | None = None
     while True:
         node = path[-1]
         matcher = tree.matchers[node]
@@ -58,21 +67,29 @@ def verify(
             behind = tree.matchers[run[-1]]
             assert behind is not None, f"node {run[-1]} has no matcher"
             if not _fits(chooser, behind, position + len(run)):
-                return Acceptance(tuple(path), None, narrowed)
+                break
             path += run
             position += len(run)
             continue
         if matcher is None or matcher.is_complete or chooser.remaining(position) == 0:
-            return Acceptance(tuple(path), None, narrowed)
-        choice = chooser.choose(logits[node], matcher, position)
+            break
+        before = history
+        if reads_history:
+            before = history.behind([tree.tokens[passed] for passed in path[trunk:]])
+        choice = chooser.choose(logits[node], matcher, position, before)
         if isinstance(choice, Closing):
-            return Acceptance(tuple(path), choice, narrowed)
+            last = choice
+            break
         narrowed = narrowed or choice.narrowed
         child = next((c for c in children[node] if tree.tokens[c] == choice.token), None)
         if child is None:
-            return Acceptance(tuple(path), choice, narrowed)
+            last = choice
+            break
         path.append(child)
         position += 1
+        if choice.logprobs is not None:
+            logprobs.append(choice.logprobs)
+    return Acceptance(tuple(path), last, narrowed, tuple(logprobs))
 
 
 def _fits(chooser: Chooser, matcher: Matcher, position: int) -> bool:

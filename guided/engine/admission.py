@@ -6,9 +6,11 @@ import secrets
 from typing import TYPE_CHECKING
 
 from guided.decoding.choice import Chooser
+from guided.decoding.stopping import StopSearch
 from guided.engine.sequence import Sequence
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import GenerationRequest, TokenId
+from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
@@ -22,7 +24,7 @@ def admit(
     prompt: tuple[TokenId, ...],
     matcher: Matcher,
     *,
-    end_ids: frozenset[TokenId],
+    vocabulary: Vocabulary,
     context_window: int,
     largest_request: int,
 ) -> Sequence:
@@ -54,12 +56,14 @@ def admit(
             field="max_tokens",
             hint=f"allow at least {shortest}",
         )
+    _check_tokens(request, vocabulary)
     seed = request.sampling.seed
     chooser = Chooser(
         sampling=request.sampling,
         seed=secrets.randbits(63) if seed is None else seed,
         max_tokens=request.max_tokens,
-        end_ids=end_ids,
+        end_ids=vocabulary.end_ids,
+        top_logprobs=request.top_logprobs,
     )
     return Sequence(
         request_id,
@@ -68,6 +72,38 @@ def admit(
         chooser,
         request.forcing,
         is_constrained=request.constraint is not None,
+        stops=_stops(request, vocabulary),
+    )
+
+
+def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
+    """Refuse token ids that this model has not."""
+    for field, tokens in (
+        ("sampling.logit_bias", [token for token, _ in request.sampling.logit_bias]),
+        ("stop_tokens", request.stop_tokens),
+    ):
+        for token in tokens:
+            if not 0 <= token < len(vocabulary):
+                raise RequestError(
+                    f"{field} names token {token}, but the model has {len(vocabulary)} tokens",
+                    field=field,
+                )
+    for token in request.stop_tokens:
+        if vocabulary.token_bytes[token] is None and token not in vocabulary.end_ids:
+            raise RequestError(
+                f"stop token {token} stands for no text, so no answer ever holds it",
+                field="stop_tokens",
+            )
+
+
+def _stops(request: GenerationRequest, vocabulary: Vocabulary) -> StopSearch | None:
+    if not request.stop and not request.stop_tokens:
+        return None
+    return StopSearch(
+        vocabulary.token_bytes,
+        strings=request.stop,
+        tokens=request.stop_tokens,
+        include=request.include_stop,
     )
 
 

@@ -124,7 +124,7 @@ class Engine:
             request,
             self._render(request.prompt, shown),
             self._start(request.constraint),
-            end_ids=self._vocabulary.end_ids,
+            vocabulary=self._vocabulary,
             context_window=self.context_window,
             largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
         )

@@ -82,7 +82,9 @@ class Draft:
         running, tree = self.running, self.tree
         rows = dict(zip(tree.deciding, logits, strict=True))
         sequence = running.sequence
-        acceptance = verify(tree, rows, sequence.chooser, sequence.answer_length)
+        acceptance = verify(
+            tree, rows, sequence.chooser, sequence.answer_length, sequence.history()
+        )
         tokens = [tree.tokens[node] for node in acceptance.path]
         copies = running.blocks.commit(acceptance.path, tokens)
         sequence.extend(tree, acceptance)

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from guided.decoding.choice import Chooser, Closing
 from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
+from guided.decoding.history import NO_HISTORY, History, TokenLog
+from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
+from guided.decoding.stopping import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
-from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, Usage
+from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, TokenLogprobs, Usage
 from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ class Sequence:
         forcing: Forcing,
         *,
         is_constrained: bool,
+        stops: StopSearch | None = None,
     ) -> None:
         self.request_id = request_id
         self.prompt_length = len(prompt)
@@ -48,6 +52,10 @@ class Sequence:
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
+        self._stops = stops
+        self._log = TokenLog()
+        self._logprobs: list[ChoiceLogprobs | None] = []
+        """Of each token of the answer, ``None`` where forced; empty where nobody asked."""
         self._sampled = 0
         self._forced = 0
         self._reused: int | None = None
@@ -61,6 +69,12 @@ class Sequence:
     def answer_length(self) -> int:
         """Tokens of the answer so far."""
         return len(self.tokens) - self.prompt_length
+
+    def history(self) -> History:
+        """The tokens so far for the sampling, or none where it does not read them."""
+        if not self.chooser.sampling.reads_history:
+            return NO_HISTORY
+        return History(self._log.read(self.tokens), self.prompt_length, self.chooser.end_ids)
 
     def trunk(self, committed: int, count: int) -> DraftTree:
         """The next ``count`` tokens behind those in the cache as the trunk of a draft tree."""
@@ -77,33 +91,40 @@ class Sequence:
         """Take over what a model call confirmed and chose, and the run that follows from it."""
         self._model_calls += 1
         self._drafts.add(tree, acceptance)
+        logprobs = iter(acceptance.logprobs)
         for node in acceptance.path[tree.trunk :]:
             matcher = tree.matchers[node]
             assert matcher is not None, f"guessed node {node} has no matcher"
-            self._append(tree.tokens[node], matcher, is_forced=tree.certain[node])
+            if tree.certain[node]:
+                self._append(tree.tokens[node], matcher, is_forced=True)
+            else:
+                self._append(tree.tokens[node], matcher, next(logprobs, None), is_forced=False)
+            if self.finish_reason is not None:
+                return
         self._is_closed_early = self._is_closed_early or acceptance.narrowed
         choice = acceptance.choice
         if choice is None:
             if len(acceptance.path) > tree.trunk:
                 self._settle()
-            return
-        if isinstance(choice, Closing):
+        elif isinstance(choice, Closing):
             self._close(choice.tokens)
-            return
-        if choice.matcher is None:
+        elif choice.matcher is None:
             self._finish(FinishReason.STOP)
-            return
-        self._append(choice.token, choice.matcher, is_forced=False)
-        self._settle()
+        else:
+            self._append(choice.token, choice.matcher, choice.logprobs, is_forced=False)
+            if self.finish_reason is None:
+                self._settle()
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
         """The answer, once there is a finish reason."""
         assert self.finish_reason is not None, f"request {self.request_id!r} is still running"
         answer = tuple(self.tokens[self.prompt_length :])
-        # A free text may be cut inside a character; a constrained one never is.
-        errors = "strict" if self._is_constrained else "replace"
+        is_stopped = self.finish_reason is FinishReason.STOP_SEQUENCE
+        text = vocabulary.decode(answer)[: self._stops.length if self._stops else None]
+        # A free or a stopped text may be cut inside a character; others never are.
+        errors = "strict" if self._is_constrained and not is_stopped else "replace"
         return GenerationResult(
-            text=vocabulary.decode(answer).decode("utf-8", errors),
+            text=text.decode("utf-8", errors),
             tokens=answer,
             finish_reason=self.finish_reason,
             usage=Usage(
@@ -118,6 +139,17 @@ class Sequence:
                 corrected_calls=self._drafts.corrected,
             ),
             seconds=self._seconds,
+            logprobs=self._told_logprobs(answer, vocabulary),
+        )
+
+    def _told_logprobs(
+        self, answer: tuple[TokenId, ...], vocabulary: Vocabulary
+    ) -> tuple[TokenLogprobs, ...]:
+        if self.chooser.top_logprobs is None:
+            return ()
+        return tuple(
+            forced_logprobs(token, vocabulary) if known is None else known.of(token, vocabulary)
+            for token, known in zip(answer, self._logprobs, strict=True)
         )
 
     def _settle(self) -> None:
@@ -138,6 +170,8 @@ class Sequence:
             self._close(self.matcher.shortest_end())
             return
         self._force(run, after)
+        if self.finish_reason is not None:
+            return
         if after.is_complete:
             self._finish(FinishReason.COMPLETE)
         elif self.chooser.remaining(self.answer_length) == 0:
@@ -147,23 +181,37 @@ class Sequence:
         """End the answer; no position is asked for any more, so no limit can be in the way."""
         self._is_closed_early = True
         self._force(way_out, self.matcher)
-        self._finish(FinishReason.LENGTH)
+        if self.finish_reason is None:
+            self._finish(FinishReason.LENGTH)
 
     def _force(self, run: tuple[TokenId, ...], after: Matcher) -> None:
-        self.tokens += run
-        self._forced += len(run)
-        self.matcher = after
+        for token in run:
+            self._append(token, after, is_forced=True)
+            if self.finish_reason is not None:
+                return
 
-    def _append(self, token: TokenId, matcher: Matcher, *, is_forced: bool) -> None:
+    def _append(
+        self,
+        token: TokenId,
+        matcher: Matcher,
+        logprobs: ChoiceLogprobs | None = None,
+        *,
+        is_forced: bool,
+    ) -> None:
         self.tokens.append(token)
         self.matcher = matcher
         if is_forced:
             self._forced += 1
         else:
             self._sampled += 1
+        if self.chooser.top_logprobs is not None:
+            self._logprobs.append(logprobs)
+        if self._stops is not None and self._stops.reads(token):
+            self._finish(FinishReason.STOP_SEQUENCE)
 
     def _finish(self, reason: FinishReason) -> None:
-        if self._is_constrained and self._is_closed_early:
+        is_cut = reason is FinishReason.STOP_SEQUENCE
+        if self._is_constrained and self._is_closed_early and not is_cut:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
         self._seconds = time.monotonic() - self._started

@@ -137,6 +137,8 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     """The token budget forced the answer onto its shortest way to a valid end."""
     FINISH_REASON_LENGTH: _FinishReason.ValueType  # 4
     """The token budget ran out in an answer without a constraint."""
+    FINISH_REASON_STOP_SEQUENCE: _FinishReason.ValueType  # 5
+    """A stop string or stop token of the caller came; the text may be unfinished."""
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
     """Why an answer ended."""
@@ -151,6 +153,8 @@ FINISH_REASON_LENGTH_CLOSED: FinishReason.ValueType  # 3
 """The token budget forced the answer onto its shortest way to a valid end."""
 FINISH_REASON_LENGTH: FinishReason.ValueType  # 4
 """The token budget ran out in an answer without a constraint."""
+FINISH_REASON_STOP_SEQUENCE: FinishReason.ValueType  # 5
+"""A stop string or stop token of the caller came; the text may be unfinished."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 @_typing.final
@@ -166,6 +170,10 @@ class GenerateRequest(_message.Message):
     SAMPLING_FIELD_NUMBER: _builtins.int
     FORCING_FIELD_NUMBER: _builtins.int
     SHOW_SCHEMA_FIELD_NUMBER: _builtins.int
+    STOP_FIELD_NUMBER: _builtins.int
+    STOP_TOKENS_FIELD_NUMBER: _builtins.int
+    INCLUDE_STOP_FIELD_NUMBER: _builtins.int
+    TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -174,6 +182,12 @@ class GenerateRequest(_message.Message):
     """Which tokens are taken without asking the model. Unspecified: canonical."""
     show_schema: _builtins.bool
     """Tell the model the schema in a system message; only with messages and a constraint."""
+    include_stop: _builtins.bool
+    """Leave the stop string, or the text of the stop token, in the answer's text."""
+    top_logprobs: _builtins.int
+    """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it; from
+    0 to 20. Absent: none at all.
+    """
     @_builtins.property
     def messages(self) -> Global___Messages:
         """A conversation, which the server puts into the model's chat template."""
@@ -186,6 +200,18 @@ class GenerateRequest(_message.Message):
     def sampling(self) -> Global___Sampling:
         """How a token is chosen among those allowed. Absent: the likeliest one."""
 
+    @_builtins.property
+    def stop(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The answer ends where one of these strings is complete, whatever tokens spell it, even if
+        that leaves it unfinished; at most 64, none of them empty.
+        """
+
+    @_builtins.property
+    def stop_tokens(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """The answer ends with one of these tokens, even if that leaves it unfinished; at most 64. They
+        are ids of the model's tokens that stand for text.
+        """
+
     def __init__(
         self,
         *,
@@ -196,17 +222,25 @@ class GenerateRequest(_message.Message):
         sampling: Global___Sampling | None = ...,
         forcing: Global___Forcing.ValueType = ...,
         show_schema: _builtins.bool = ...,
+        stop: _abc.Iterable[_builtins.str] | None = ...,
+        stop_tokens: _abc.Iterable[_builtins.int] | None = ...,
+        include_stop: _builtins.bool = ...,
+        top_logprobs: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "constraint", b"constraint", "max_tokens", b"max_tokens", "messages", b"messages", "prompt", b"prompt", "sampling", b"sampling", "text", b"text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "_top_logprobs", b"_top_logprobs", "constraint", b"constraint", "max_tokens", b"max_tokens", "messages", b"messages", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "constraint", b"constraint", "forcing", b"forcing", "max_tokens", b"max_tokens", "messages", b"messages", "prompt", b"prompt", "sampling", b"sampling", "show_schema", b"show_schema", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "_top_logprobs", b"_top_logprobs", "constraint", b"constraint", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "prompt", b"prompt", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__top_logprobs: _TypeAlias = _typing.Literal["top_logprobs"]  # noqa: Y015
+    _WhichOneofArgType__top_logprobs: _TypeAlias = _typing.Literal["_top_logprobs", b"_top_logprobs"]  # noqa: Y015
     _WhichOneofReturnType_prompt: _TypeAlias = _typing.Literal["text", "messages"]  # noqa: Y015
     _WhichOneofArgType_prompt: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__top_logprobs) -> _WhichOneofReturnType__top_logprobs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_prompt) -> _WhichOneofReturnType_prompt | None: ...
 
@@ -222,8 +256,11 @@ class GenerateResponse(_message.Message):
     FINISH_REASON_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
+    LOGPROBS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
-    """The answer; complete and valid under the constraint whatever the finish reason."""
+    """The answer; complete and valid under the constraint whatever the finish reason, but for
+    FINISH_REASON_STOP_SEQUENCE.
+    """
     finish_reason: Global___FinishReason.ValueType
     """Why the answer ended."""
     @_builtins.property
@@ -234,6 +271,10 @@ class GenerateResponse(_message.Message):
     def duration(self) -> _duration_pb2.Duration:
         """From the moment the engine took the request to the last token."""
 
+    @_builtins.property
+    def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprobs]:
+        """For each token of the answer in order, those of a stop sequence included; only where asked for."""
+
     def __init__(
         self,
         *,
@@ -241,14 +282,100 @@ class GenerateResponse(_message.Message):
         finish_reason: Global___FinishReason.ValueType = ...,
         usage: Global___Usage | None = ...,
         duration: _duration_pb2.Duration | None = ...,
+        logprobs: _abc.Iterable[Global___TokenLogprobs] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "finish_reason", b"finish_reason", "text", b"text", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "text", b"text", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GenerateResponse: _TypeAlias = GenerateResponse  # noqa: Y015
+
+@_typing.final
+class TokenLogprobs(_message.Message):
+    """How likely a token of an answer was: natural logarithms, before bias and temperature."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
+    MASKED_FIELD_NUMBER: _builtins.int
+    FORCED_FIELD_NUMBER: _builtins.int
+    TOP_FIELD_NUMBER: _builtins.int
+    token: _builtins.int
+    """Id of the token."""
+    text: _builtins.bytes
+    """Its bytes, which may be part of a character."""
+    raw: _builtins.float
+    """By the model alone. Absent for a forced token."""
+    masked: _builtins.float
+    """By the model among the allowed tokens. Absent for a forced token."""
+    forced: _builtins.bool
+    """Whether the token was taken without asking the model."""
+    @_builtins.property
+    def top(self) -> _containers.RepeatedCompositeFieldContainer[Global___Alternative]:
+        """The likeliest allowed tokens, likeliest first."""
+
+    def __init__(
+        self,
+        *,
+        token: _builtins.int = ...,
+        text: _builtins.bytes = ...,
+        raw: _builtins.float | None = ...,
+        masked: _builtins.float | None = ...,
+        forced: _builtins.bool = ...,
+        top: _abc.Iterable[Global___Alternative] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_masked", b"_masked", "_raw", b"_raw", "masked", b"masked", "raw", b"raw"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_masked", b"_masked", "_raw", b"_raw", "forced", b"forced", "masked", b"masked", "raw", b"raw", "text", b"text", "token", b"token", "top", b"top"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__masked: _TypeAlias = _typing.Literal["masked"]  # noqa: Y015
+    _WhichOneofArgType__masked: _TypeAlias = _typing.Literal["_masked", b"_masked"]  # noqa: Y015
+    _WhichOneofReturnType__raw: _TypeAlias = _typing.Literal["raw"]  # noqa: Y015
+    _WhichOneofArgType__raw: _TypeAlias = _typing.Literal["_raw", b"_raw"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__masked) -> _WhichOneofReturnType__masked | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__raw) -> _WhichOneofReturnType__raw | None: ...
+
+Global___TokenLogprobs: _TypeAlias = TokenLogprobs  # noqa: Y015
+
+@_typing.final
+class Alternative(_message.Message):
+    """A token that was allowed at a place of an answer, and how likely it was there."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    RAW_FIELD_NUMBER: _builtins.int
+    MASKED_FIELD_NUMBER: _builtins.int
+    token: _builtins.int
+    """Id of the token."""
+    text: _builtins.bytes
+    """Its bytes; none for a token that ends the answer."""
+    raw: _builtins.float
+    """By the model alone."""
+    masked: _builtins.float
+    """By the model among the allowed tokens."""
+    def __init__(
+        self,
+        *,
+        token: _builtins.int = ...,
+        text: _builtins.bytes = ...,
+        raw: _builtins.float = ...,
+        masked: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["masked", b"masked", "raw", b"raw", "text", b"text", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Alternative: _TypeAlias = Alternative  # noqa: Y015
 
 @_typing.final
 class GenerateBatchRequest(_message.Message):
@@ -502,7 +629,11 @@ Global___SchemaDocument: _TypeAlias = SchemaDocument  # noqa: Y015
 
 @_typing.final
 class Sampling(_message.Message):
-    """How a token is chosen among those that the constraint allows."""
+    """How a token is chosen among those that the constraint allows. The steps, in order: bias,
+    penalties, ban on repeated n-grams, temperature, then the filters top-k, top-p, min-p, typical,
+    epsilon and eta, each on what the one before it left. None of them takes the last allowed token
+    away. Tokens that end the answer are neither penalised nor banned.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -510,6 +641,15 @@ class Sampling(_message.Message):
     TOP_K_FIELD_NUMBER: _builtins.int
     TOP_P_FIELD_NUMBER: _builtins.int
     SEED_FIELD_NUMBER: _builtins.int
+    MIN_P_FIELD_NUMBER: _builtins.int
+    TYPICAL_P_FIELD_NUMBER: _builtins.int
+    EPSILON_CUTOFF_FIELD_NUMBER: _builtins.int
+    ETA_CUTOFF_FIELD_NUMBER: _builtins.int
+    REPETITION_PENALTY_FIELD_NUMBER: _builtins.int
+    PRESENCE_PENALTY_FIELD_NUMBER: _builtins.int
+    FREQUENCY_PENALTY_FIELD_NUMBER: _builtins.int
+    NO_REPEAT_NGRAM_SIZE_FIELD_NUMBER: _builtins.int
+    LOGIT_BIAS_FIELD_NUMBER: _builtins.int
     temperature: _builtins.float
     """From 0 to 100; 0 takes the likeliest token. Absent: 0."""
     top_k: _builtins.int
@@ -522,6 +662,36 @@ class Sampling(_message.Message):
     """The same seed gives the same tokens whatever else the server is doing; not negative.
     Absent: drawn by the server.
     """
+    min_p: _builtins.float
+    """Keep the tokens at least p times as likely as the likeliest; above 0, at most 1. Absent: all."""
+    typical_p: _builtins.float
+    """Keep the least set that reaches p of the tokens whose surprise is nearest to the entropy;
+    above 0, at most 1. Absent: all.
+    """
+    epsilon_cutoff: _builtins.float
+    """Keep the tokens of at least this probability; above 0, below 1. Absent: all."""
+    eta_cutoff: _builtins.float
+    """Keep the tokens of at least min(eta, sqrt(eta) * exp(-entropy)); above 0, below 1.
+    Absent: all.
+    """
+    repetition_penalty: _builtins.float
+    """Logits of tokens in prompt or answer are divided by it where positive, else multiplied; above
+    0, at most 100. Absent: 1, which changes nothing.
+    """
+    presence_penalty: _builtins.float
+    """Taken off the logit of every token that the answer has; from -2 to 2. Absent: 0."""
+    frequency_penalty: _builtins.float
+    """Taken off the logit of a token once for each time that the answer has it; from -2 to 2.
+    Absent: 0.
+    """
+    no_repeat_ngram_size: _builtins.int
+    """No run of so many tokens comes twice in prompt and answer, where there is another way on;
+    at least 1. Absent: repeats are allowed.
+    """
+    @_builtins.property
+    def logit_bias(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogitBias]:
+        """What is added to the logits of single tokens; each token once, at most 1024."""
+
     def __init__(
         self,
         *,
@@ -529,11 +699,34 @@ class Sampling(_message.Message):
         top_k: _builtins.int | None = ...,
         top_p: _builtins.float | None = ...,
         seed: _builtins.int | None = ...,
+        min_p: _builtins.float | None = ...,
+        typical_p: _builtins.float | None = ...,
+        epsilon_cutoff: _builtins.float | None = ...,
+        eta_cutoff: _builtins.float | None = ...,
+        repetition_penalty: _builtins.float | None = ...,
+        presence_penalty: _builtins.float | None = ...,
+        frequency_penalty: _builtins.float | None = ...,
+        no_repeat_ngram_size: _builtins.int | None = ...,
+        logit_bias: _abc.Iterable[Global___LogitBias] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "logit_bias", b"logit_bias", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__epsilon_cutoff: _TypeAlias = _typing.Literal["epsilon_cutoff"]  # noqa: Y015
+    _WhichOneofArgType__epsilon_cutoff: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff"]  # noqa: Y015
+    _WhichOneofReturnType__eta_cutoff: _TypeAlias = _typing.Literal["eta_cutoff"]  # noqa: Y015
+    _WhichOneofArgType__eta_cutoff: _TypeAlias = _typing.Literal["_eta_cutoff", b"_eta_cutoff"]  # noqa: Y015
+    _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
+    _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
+    _WhichOneofReturnType__min_p: _TypeAlias = _typing.Literal["min_p"]  # noqa: Y015
+    _WhichOneofArgType__min_p: _TypeAlias = _typing.Literal["_min_p", b"_min_p"]  # noqa: Y015
+    _WhichOneofReturnType__no_repeat_ngram_size: _TypeAlias = _typing.Literal["no_repeat_ngram_size"]  # noqa: Y015
+    _WhichOneofArgType__no_repeat_ngram_size: _TypeAlias = _typing.Literal["_no_repeat_ngram_size", b"_no_repeat_ngram_size"]  # noqa: Y015
+    _WhichOneofReturnType__presence_penalty: _TypeAlias = _typing.Literal["presence_penalty"]  # noqa: Y015
+    _WhichOneofArgType__presence_penalty: _TypeAlias = _typing.Literal["_presence_penalty", b"_presence_penalty"]  # noqa: Y015
+    _WhichOneofReturnType__repetition_penalty: _TypeAlias = _typing.Literal["repetition_penalty"]  # noqa: Y015
+    _WhichOneofArgType__repetition_penalty: _TypeAlias = _typing.Literal["_repetition_penalty", b"_repetition_penalty"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
@@ -542,6 +735,22 @@ class Sampling(_message.Message):
     _WhichOneofArgType__top_k: _TypeAlias = _typing.Literal["_top_k", b"_top_k"]  # noqa: Y015
     _WhichOneofReturnType__top_p: _TypeAlias = _typing.Literal["top_p"]  # noqa: Y015
     _WhichOneofArgType__top_p: _TypeAlias = _typing.Literal["_top_p", b"_top_p"]  # noqa: Y015
+    _WhichOneofReturnType__typical_p: _TypeAlias = _typing.Literal["typical_p"]  # noqa: Y015
+    _WhichOneofArgType__typical_p: _TypeAlias = _typing.Literal["_typical_p", b"_typical_p"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__epsilon_cutoff) -> _WhichOneofReturnType__epsilon_cutoff | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__eta_cutoff) -> _WhichOneofReturnType__eta_cutoff | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__frequency_penalty) -> _WhichOneofReturnType__frequency_penalty | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_p) -> _WhichOneofReturnType__min_p | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__no_repeat_ngram_size) -> _WhichOneofReturnType__no_repeat_ngram_size | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__presence_penalty) -> _WhichOneofReturnType__presence_penalty | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__repetition_penalty) -> _WhichOneofReturnType__repetition_penalty | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
     @_typing.overload
@@ -550,8 +759,36 @@ class Sampling(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_k) -> _WhichOneofReturnType__top_k | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_p) -> _WhichOneofReturnType__top_p | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__typical_p) -> _WhichOneofReturnType__typical_p | None: ...
 
 Global___Sampling: _TypeAlias = Sampling  # noqa: Y015
+
+@_typing.final
+class LogitBias(_message.Message):
+    """What is added to the logit of a token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    BIAS_FIELD_NUMBER: _builtins.int
+    token: _builtins.int
+    """Id of the token."""
+    bias: _builtins.float
+    """From -100 to 100."""
+    def __init__(
+        self,
+        *,
+        token: _builtins.int = ...,
+        bias: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bias", b"bias", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LogitBias: _TypeAlias = LogitBias  # noqa: Y015
 
 @_typing.final
 class Usage(_message.Message):
@@ -567,6 +804,7 @@ class Usage(_message.Message):
     ACCEPTED_TOKENS_FIELD_NUMBER: _builtins.int
     DRAFTED_CALLS_FIELD_NUMBER: _builtins.int
     CORRECTED_CALLS_FIELD_NUMBER: _builtins.int
+    REUSED_TOKENS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt as the model saw it."""
     sampled_tokens: _builtins.int
@@ -583,6 +821,8 @@ class Usage(_message.Message):
     """Model calls that had guesses to judge."""
     corrected_calls: _builtins.int
     """Those of them that ended at a place where every guess was wrong."""
+    reused_tokens: _builtins.int
+    """Tokens of the prompt that need not be computed, as an earlier request had left them."""
     def __init__(
         self,
         *,
@@ -594,10 +834,11 @@ class Usage(_message.Message):
         accepted_tokens: _builtins.int = ...,
         drafted_calls: _builtins.int = ...,
         corrected_calls: _builtins.int = ...,
+        reused_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "sampled_tokens", b"sampled_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -6,7 +6,7 @@ Everything a matcher answers is worked out here by trying all words and all toke
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,7 @@ class WordMatcher:
         """What may still come: the words' remainders."""
         self.is_careless = is_careless
         """Its ways out are real but any of them, and the next position may know a longer one."""
+        self._behind: dict[TokenId, WordMatcher] = {}
 
     @classmethod
     def of(cls, words: Sequence[str], *, is_careless: bool = False) -> WordMatcher:
@@ -88,6 +89,10 @@ class WordMatcher:
         return self.rests == {b""}
 
     def legal(self) -> list[TokenId]:
+        return self._legal
+
+    @cached_property
+    def _legal(self) -> list[TokenId]:
         return [
             token
             for text, token in sorted(_IDS.items(), key=lambda item: item[1])
@@ -95,9 +100,18 @@ class WordMatcher:
         ]
 
     def mask(self) -> NDArray[np.int32]:
+        return self._mask
+
+    @cached_property
+    def _mask(self) -> NDArray[np.int32]:
         return pack([*self.legal(), *(END_IDS if self.is_accepting else ())])
 
     def advance(self, token: TokenId) -> WordMatcher:
+        if token not in self._behind:
+            self._behind[token] = self._advance(token)
+        return self._behind[token]
+
+    def _advance(self, token: TokenId) -> WordMatcher:
         assert token not in END_IDS
         text = TOKEN_BYTES[token]
         assert text is not None

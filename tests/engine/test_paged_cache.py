@@ -57,7 +57,7 @@ def test_a_cache_too_small_for_all_makes_some_start_over(
         architecture, cache_tokens=cache_tokens, block_size=block_size, reuse_prefixes=False
     )
     assert tokens(results) == alone(architecture)
-    if CONFIGS[architecture].model_type == "llama":
+    if CONFIGS[architecture].model_type == "llama" and block_size < 16:
         assert engine.num_preempted > 0
 
 

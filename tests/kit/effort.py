@@ -6,12 +6,17 @@ import os
 import random
 from typing import Final
 
-__all__ = ["first_seed", "times"]
+__all__ = ["first_seed", "is_long", "times"]
 
 _IS_LONG: Final = os.environ.get("GUIDED_TESTS") == "long"
 """Set ``GUIDED_TESTS=long`` for the long form, which draws new examples in every run."""
 
 _FACTOR: Final = 25
+
+
+def is_long() -> bool:
+    """Whether the long form was asked for."""
+    return _IS_LONG
 
 
 def times(count: int) -> int:

@@ -69,3 +69,18 @@ def test_a_server_that_is_not_there_is_named_with_the_way_out() -> None:
     assert "error:" in done.stderr
     assert "127.0.0.1:1" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_sampling_flags_reach_the_engine_and_log_probabilities_are_printed(
+    server: ServerProcess,
+) -> None:
+    asked = ("--prompt", "Hi", "--max-tokens", "4", "--address", server.address)
+    done = _generate(
+        *asked, "--logit-bias", "100=100", "--stop-token", "100", "--top-logprobs", "1"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "stop_sequence: 1 tokens" in done.stderr
+    assert "masked" in done.stderr
+    refused = _generate(*asked, "--min-p", "2")
+    assert refused.returncode == 1
+    assert "error: min_p 2.0 is not above 0 and at most 1" in refused.stderr

@@ -78,6 +78,31 @@ def test_a_response_model_gives_an_instance_and_what_it_cost(client: Client) -> 
     assert answer.seconds > 0
 
 
+def test_sampling_stops_and_log_probabilities_come_through(client: Client) -> None:
+    options: dict[str, Any] = {
+        "temperature": 0.8,
+        "min_p": 0.02,
+        "typical_p": 0.95,
+        "repetition_penalty": 1.1,
+        "presence_penalty": 0.2,
+        "no_repeat_ngram_size": 8,
+        "logit_bias": {5: -1.0},
+        "seed": 3,
+        "max_tokens": 64,
+    }
+    answer = client.generate(PERSON, Person, top_logprobs=2, **options)
+    assert b"".join(one.text for one in answer.logprobs).decode() == answer.text
+    assert sum(one.is_forced for one in answer.logprobs) == answer.usage.forced_tokens > 0
+    for one in answer.logprobs:
+        if one.raw is not None and one.masked is not None:
+            assert one.raw <= one.masked <= 0
+            assert 1 <= len(one.top) <= 2
+    stopped = client.generate(
+        RawPrompt("Count: 1, 2, 3, 4,"), stop=[" 6", "no such"], max_tokens=20
+    )
+    assert (stopped.text, stopped.finish_reason) == (" 5,", FinishReason.STOP_SEQUENCE)
+
+
 def test_strict_forcing_gives_the_answer_of_none(tmp_path: Path) -> None:
     with (
         serving(REAL_SERVER, tmp_path / "log", {"dtype": "float32"}, timeout=LOADING_SECONDS) as s,

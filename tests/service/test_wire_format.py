@@ -10,6 +10,7 @@ from guided.client.decode import decode_answer
 from guided.client.encode import encode_request
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
+    Alternative,
     FinishReason,
     Forcing,
     FormatMode,
@@ -22,6 +23,7 @@ from guided.spec import (
     Sampling,
     Spelling,
     TokenId,
+    TokenLogprobs,
     Usage,
 )
 from guided.v1 import generation_pb2 as pb
@@ -43,6 +45,25 @@ samplings = st.builds(
     top_k=st.none() | st.integers(1, 2**31 - 1),
     top_p=st.none() | st.floats(0, 1, exclude_min=True),
     seed=st.none() | st.integers(0, 2**63 - 1),
+    min_p=st.none() | st.floats(0, 1, exclude_min=True),
+    typical_p=st.none() | st.floats(0, 1, exclude_min=True),
+    epsilon_cutoff=st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True),
+    eta_cutoff=st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True),
+    repetition_penalty=st.floats(0, 100, exclude_min=True),
+    presence_penalty=st.floats(-2, 2),
+    frequency_penalty=st.floats(-2, 2),
+    no_repeat_ngram_size=st.none() | st.integers(1, 2**31 - 1),
+    logit_bias=st.dictionaries(counts, st.floats(-100, 100), max_size=3).map(
+        lambda biases: tuple(biases.items())
+    ),
+)
+token_ids = counts.map(TokenId)
+stops = st.fixed_dictionaries(
+    {
+        "stop": st.lists(text.filter(bool), min_size=1, max_size=3).map(tuple),
+        "stop_tokens": st.lists(token_ids, max_size=3).map(tuple),
+        "include_stop": st.booleans(),
+    }
 )
 messages = st.builds(Message, st.sampled_from(["system", "user", "assistant"]), text)
 conversations = st.lists(messages, min_size=1, max_size=3).map(tuple)
@@ -65,9 +86,23 @@ requests = st.builds(
     max_tokens=st.integers(1, 2**31 - 1),
     sampling=samplings,
     forcing=st.sampled_from(Forcing),
+    top_logprobs=st.none() | st.integers(0, 20),
 ) | st.builds(
     GenerationRequest, prompt=conversations, constraint=constraints, show_schema=st.just(True)
 )
+stopping = st.builds(lambda options: GenerationRequest("x", **options), stops)
+logarithms = st.floats(max_value=0)
+alternatives = st.builds(
+    Alternative, token=token_ids, text=st.binary(max_size=4), raw=logarithms, masked=logarithms
+)
+logprobs = st.builds(
+    TokenLogprobs,
+    token=token_ids,
+    text=st.binary(max_size=4),
+    raw=logarithms,
+    masked=logarithms,
+    top=st.lists(alternatives, max_size=3).map(tuple),
+) | st.builds(TokenLogprobs, token=token_ids, text=st.binary(), raw=st.none(), masked=st.none())
 results = st.builds(
     GenerationResult,
     text=text,
@@ -75,16 +110,17 @@ results = st.builds(
     finish_reason=st.sampled_from(FinishReason),
     usage=st.builds(Usage, *[counts] * 8),
     seconds=st.integers(0, 10**9).map(lambda micros: micros / 1e6),
+    logprobs=st.lists(logprobs, max_size=3).map(tuple),
 )
 
 
-@given(requests)
+@given(requests | stopping)
 def test_the_server_reads_the_request_that_the_client_wrote(request: GenerationRequest) -> None:
     payload = encode_request(request).SerializeToString()
     assert decode_request(pb.GenerateRequest.FromString(payload)) == request
 
 
-@given(requests)
+@given(requests | stopping)
 def test_the_engine_reads_the_request_that_the_server_wrote(request: GenerationRequest) -> None:
     assert read_to_engine(write(Submit("1", request))) == Submit("1", request)
 
@@ -94,10 +130,11 @@ def test_the_client_reads_the_answer_that_the_engine_wrote(result: GenerationRes
     arrived = read_from_engine(write(Answered("1", result)))
     assert arrived == Answered("1", result)
     answer = decode_answer(encode_result(result))
-    assert (answer.text, answer.finish_reason, answer.usage) == (
+    assert (answer.text, answer.finish_reason, answer.usage, answer.logprobs) == (
         result.text,
         result.finish_reason,
         result.usage,
+        result.logprobs,
     )
     assert answer.seconds == pytest.approx(result.seconds, abs=1e-6)
 
@@ -120,6 +157,14 @@ def test_an_empty_message_of_options_has_the_defaults_of_python() -> None:
 def test_default_options_are_not_sent_so_that_older_servers_take_the_request() -> None:
     request = GenerationRequest("x", JsonSchema("{}", JsonOptions(whitespace="compact")))
     assert encode_request(request).constraint == pb.Constraint(json_schema="{}")
+
+
+def test_default_sampling_is_not_sent_and_a_zero_is() -> None:
+    request = GenerationRequest("x", sampling=Sampling(seed=0), top_logprobs=0)
+    message = encode_request(request)
+    assert message.sampling == pb.Sampling(seed=0)
+    assert message.HasField("top_logprobs")
+    assert not encode_request(GenerationRequest("x")).HasField("top_logprobs")
 
 
 def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
@@ -182,6 +227,19 @@ def newer_request() -> pb.GenerateRequest:
             InvalidConstraintError,
             "two documents are given for the URI 'urn:a'",
         ),
+        (
+            pb.GenerateRequest(text="x", sampling=pb.Sampling(min_p=0)),
+            RequestError,
+            "min_p 0.0 is not above 0 and at most 1",
+        ),
+        (
+            pb.GenerateRequest(
+                text="x", sampling=pb.Sampling(logit_bias=[pb.LogitBias(token=1)] * 2)
+            ),
+            RequestError,
+            "logit_bias names token 1 twice",
+        ),
+        (pb.GenerateRequest(text="x", stop=[""]), RequestError, "a stop string is empty"),
         (
             newer_request(),
             RequestError,

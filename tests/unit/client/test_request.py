@@ -109,6 +109,60 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
         ({"top_k": 2.0}, "sampling.top_k", "top_k 2.0 is not an integer; pass an integer or None"),
         ({"top_p": "x"}, "sampling.top_p", "top_p 'x' is not a number; pass a number or None"),
         ({"seed": "x"}, "sampling.seed", "seed 'x' is not an integer; pass an integer or None"),
+        ({"min_p": "x"}, "sampling.min_p", "min_p 'x' is not a number; pass a number or None"),
+        (
+            {"repetition_penalty": None},
+            "sampling.repetition_penalty",
+            "repetition_penalty None is not a number; pass a number",
+        ),
+        (
+            {"no_repeat_ngram_size": 2.5},
+            "sampling.no_repeat_ngram_size",
+            "no_repeat_ngram_size 2.5 is not an integer; pass an integer or None",
+        ),
+        (
+            {"logit_bias": [(1, 2)]},
+            "sampling.logit_bias",
+            "logit_bias [(1, 2)] is not a mapping of token ids to numbers; "
+            "pass a mapping of token ids to numbers",
+        ),
+        (
+            {"logit_bias": {"1": 2.0}},
+            "sampling.logit_bias",
+            "logit_bias holds '1', which is not a token id; pass integers",
+        ),
+        (
+            {"logit_bias": {1: "2"}},
+            "sampling.logit_bias",
+            "logit_bias holds '2', which is not a number; pass numbers",
+        ),
+        (
+            {"logit_bias": {1: 1000}},
+            "sampling.logit_bias",
+            "logit_bias 1000.0 of token 1 is not between -100 and 100",
+        ),
+        ({"stop": 5}, "stop", "stop 5 is not a string, or several; pass a string, or several"),
+        ({"stop": ["a", 5]}, "stop", "stop holds 5, which is not a string; pass strings"),
+        (
+            {"stop_tokens": ["a"]},
+            "stop_tokens",
+            "stop_tokens holds 'a', which is not a token id; pass integers",
+        ),
+        (
+            {"stop_tokens": [True]},
+            "stop_tokens",
+            "stop_tokens holds True, which is not a token id; pass integers",
+        ),
+        (
+            {"include_stop": 1, "stop": "a"},
+            "include_stop",
+            "include_stop 1 is not True or False; pass True or False",
+        ),
+        (
+            {"top_logprobs": "all"},
+            "top_logprobs",
+            "top_logprobs 'all' is not an integer; pass an integer or None",
+        ),
         (
             {"show_schema": "yes"},
             "show_schema",
@@ -219,13 +273,47 @@ def test_options_reach_the_specification() -> None:
         top_k=3,
         top_p=0.9,
         seed=11,
+        min_p=0.1,
+        typical_p=0.8,
+        epsilon_cutoff=0.01,
+        eta_cutoff=0.02,
+        repetition_penalty=1.1,
+        presence_penalty=0.2,
+        frequency_penalty=0.3,
+        no_repeat_ngram_size=4,
+        logit_bias={7: 1, 3: 0.5},
+        stop=["a", "b"],
+        stop_tokens=[5],
+        include_stop=True,
+        top_logprobs=2,
         forcing=Forcing.STRICT,
         show_schema=True,
     ).specification
     assert specification.max_tokens == 7
-    assert specification.sampling == Sampling(0.5, 3, 0.9, 11)
+    assert specification.sampling == Sampling(
+        temperature=0.5,
+        top_k=3,
+        top_p=0.9,
+        seed=11,
+        min_p=0.1,
+        typical_p=0.8,
+        epsilon_cutoff=0.01,
+        eta_cutoff=0.02,
+        repetition_penalty=1.1,
+        presence_penalty=0.2,
+        frequency_penalty=0.3,
+        no_repeat_ngram_size=4,
+        logit_bias=((3, 0.5), (7, 1.0)),
+    )
+    assert (specification.stop, specification.stop_tokens) == (("a", "b"), (5,))
+    assert specification.include_stop
+    assert specification.top_logprobs == 2
     assert specification.forcing is Forcing.STRICT
     assert specification.show_schema
+
+
+def test_one_stop_string_may_stand_for_itself() -> None:
+    assert Request("x", stop="end").specification.stop == ("end",)
 
 
 @pytest.mark.parametrize(
@@ -340,6 +428,9 @@ def test_a_schema_answer_that_python_cannot_read_is_refused_the_same_way() -> No
     [
         (Request("x", max_tokens=2**31), LimitExceededError, "max_tokens"),
         (Request("x", top_k=2**40), LimitExceededError, "sampling.top_k"),
+        (Request("x", stop_tokens=[2**31]), LimitExceededError, "stop_tokens"),
+        (Request("x", logit_bias={2**31: 1}), LimitExceededError, "sampling.logit_bias"),
+        (Request("x", stop="a\ud800"), RequestError, "stop"),
         (Request("a\ud800"), RequestError, "messages.content"),
         (Request(RawPrompt("a\ud800")), RequestError, "prompt"),
         (Request("x", schema='"\ud800"'), RequestError, "constraint"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from guided.decoding import Choice, Chooser, Closing
+from guided.decoding import NO_HISTORY, Choice, Chooser, Closing
 from guided.errors import LimitExceededError
 from guided.spec import Sampling
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
@@ -24,7 +24,7 @@ def logits(**values: float) -> np.ndarray[Any, np.dtype[np.float32]]:
 def chosen(
     left: Chooser, row: np.ndarray[Any, np.dtype[np.float32]], matcher: Any, position: int
 ) -> Choice:
-    choice = left.choose(row, matcher, position)
+    choice = left.choose(row, matcher, position, NO_HISTORY)
     assert isinstance(choice, Choice)
     return choice
 
@@ -95,7 +95,7 @@ class FullMatcher(WordMatcher):
 
 def test_a_constraint_at_its_limit_closes_along_its_way_out() -> None:
     full: Any = FullMatcher(frozenset({b"ab12"}), is_careless=False)
-    assert chooser(9).choose(logits(), full, 0) == Closing(spell_bytes(b"ab12"))
+    assert chooser(9).choose(logits(), full, 0, NO_HISTORY) == Closing(spell_bytes(b"ab12"))
 
 
 def test_a_way_out_is_taken_whole_where_its_first_token_leads_to_a_longer_one() -> None:
@@ -110,4 +110,4 @@ def test_a_way_out_is_taken_whole_where_its_first_token_leads_to_a_longer_one() 
             return spell_bytes(rest)
 
     here: Any = Forgetful(frozenset({b"ax", b"axyzyz"}), is_careless=False)
-    assert chooser(2).choose(logits(), here, 0) == Closing(spell_bytes(b"ax"))
+    assert chooser(2).choose(logits(), here, 0, NO_HISTORY) == Closing(spell_bytes(b"ax"))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from guided.decoding import (
+    NO_HISTORY,
     Chooser,
     CostCurve,
     DraftBudget,
@@ -81,7 +82,7 @@ def calls_to_say(text: bytes, *, behind: bytes, costs: CostCurve | None = COSTS)
         }
         for node in tree.deciding:
             wanted.setdefault(node, np.zeros(len(TOKEN_BYTES), dtype=np.float32))
-        acceptance = verify(tree, wanted, chooser, done)
+        acceptance = verify(tree, wanted, chooser, done, NO_HISTORY)
         drafter.learn(tree, acceptance)
         done += len(acceptance.path)
         calls += 1
@@ -105,7 +106,9 @@ def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
     for _ in range(100):
         tree = draft(drafter, tokens, matcher, costs=steep)
         wrong = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"z")[0]]
-        drafter.learn(tree, verify(tree, dict.fromkeys(tree.deciding, wrong), chooser, 0))
+        drafter.learn(
+            tree, verify(tree, dict.fromkeys(tree.deciding, wrong), chooser, 0, NO_HISTORY)
+        )
         sizes.append(len(tree) - 1)
     assert sizes[0] > 0
     assert 0 in sizes[:10]

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.decoding.sampling import allowed_tokens, choose_token, filter_tokens, gumbel_noise
+from guided.decoding.filters import filter_tokens
+from guided.decoding.noise import gumbel_noise
+from guided.decoding.sampling import allowed_tokens, choose_token
 from guided.errors import ModelError
 from guided.spec import Sampling
 
@@ -52,9 +54,26 @@ def test_greedy_takes_the_likeliest_allowed_token_and_the_lowest_of_equals(
     assert choose_token(logits, packed(allowed), Sampling(), seed=0, position=0) == token
 
 
-def test_logits_that_are_no_numbers_are_a_fault_of_the_model() -> None:
+@pytest.mark.parametrize("fault", [np.nan, np.inf])
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=1.0, top_p=0.5)])
+def test_logits_that_are_no_numbers_are_a_fault_of_the_model(
+    fault: float, sampling: Sampling
+) -> None:
     with pytest.raises(ModelError, match="at answer position 6 are not numbers"):
-        choose_token(row(t3=np.nan), packed([3, 4]), Sampling(), seed=0, position=6)
+        choose_token(row(t3=fault), packed([3, 4]), sampling, seed=0, position=6)
+
+
+def test_tokens_that_the_model_thinks_impossible_are_all_equal_where_no_other_is_allowed() -> None:
+    nothing = np.full(VOCABULARY, -np.inf, dtype=np.float32)
+    for sampling in (
+        Sampling(temperature=1.0),
+        Sampling(temperature=1.0, top_p=0.9, min_p=0.5, typical_p=0.9, eta_cutoff=0.1),
+    ):
+        drawn = {
+            choose_token(nothing, packed([3, 4, 9]), sampling, seed=seed, position=0)
+            for seed in range(40)
+        }
+        assert drawn == {3, 4, 9}
 
 
 def test_a_token_that_is_not_allowed_may_have_any_logit() -> None:

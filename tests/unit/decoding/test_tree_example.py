@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding import (
+    NO_HISTORY,
     Chooser,
     DraftBudget,
     DraftTree,
@@ -91,7 +92,7 @@ def test_the_tree_of_the_page_is_drawn_by_the_code() -> None:
 def test_the_path_of_the_page_is_what_is_verified() -> None:
     tree = drafted()
     chooser = Chooser(Sampling(), seed=0, max_tokens=40, end_ids=VOCABULARY.end_ids)
-    acceptance = verify(tree, likes(tree), chooser, tree.trunk)
+    acceptance = verify(tree, likes(tree), chooser, tree.trunk, NO_HISTORY)
     assert acceptance.choice is None
     tokens = [tree.tokens[node] for node in acceptance.path]
     assert VOCABULARY.decode(tokens) == ANSWER

@@ -13,22 +13,36 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from guided.decoding import (
+    NO_HISTORY,
     Acceptance,
     Choice,
     Chooser,
     DraftBudget,
     DraftTree,
+    History,
     TreeGrowth,
     verify,
 )
 from guided.spec import Forcing, Sampling, TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
 
+PROMPT = spell_bytes(b"name 12ab")
+
+SAMPLINGS = (
+    Sampling(),
+    Sampling(temperature=1.0),
+    Sampling(no_repeat_ngram_size=1),
+    Sampling(repetition_penalty=9.0, no_repeat_ngram_size=2),
+    Sampling(temperature=1.5, presence_penalty=1.5, frequency_penalty=0.7, typical_p=0.9),
+    Sampling(temperature=2.0, repetition_penalty=0.6, min_p=0.02, logit_bias=((40, 3.0),)),
+)
+
 LANGUAGES = (
     ("ab", "abc", "abcd", "bcd", "b"),
     ('{"name":"abc"}', '{"name":"ab"}', '{"name":"12"}', '{"me":12}'),
     ("12", "121", "1212", "12121212"),
     ("name", "na", "mena"),
+    ("aaaa", "aab", "aba", "abab", "ba", "bbb", "bab", "cdcdcd"),
     ("~abcdna", "~abcdna~~", "yabcdna", "xabcdna"),
 )
 
@@ -37,6 +51,11 @@ def logits_after(prefix: tuple[TokenId, ...]) -> NDArray[np.float32]:
     """A model in miniature: logits that depend on every token before."""
     seed = zlib.crc32(np.array(prefix, dtype=np.int64).tobytes())
     return np.random.default_rng(seed).normal(0, 2, len(TOKEN_BYTES)).astype(np.float32)
+
+
+def history_of(answer: list[TokenId]) -> History:
+    tokens = np.array([*PROMPT, *answer], dtype=np.int64)
+    return History(tokens, len(PROMPT), END_IDS)
 
 
 def chooser_for(sampling: Sampling = Sampling(), max_tokens: int = 100) -> Chooser:  # noqa: B008
@@ -50,7 +69,7 @@ def one_at_a_time(
     tokens: list[TokenId] = []
     while not matcher.is_complete and chooser.remaining(len(tokens)) > 0:
         here: Any = matcher
-        choice = chooser.choose(logits_after(tuple(tokens)), here, len(tokens))
+        choice = chooser.choose(logits_after(tuple(tokens)), here, len(tokens), history_of(tokens))
         assert isinstance(choice, Choice)
         if choice.matcher is None:
             return [*tokens, choice.token], True
@@ -107,13 +126,13 @@ def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
     for node, parent in enumerate(tree.parents):
         prefixes.append(() if parent is None else (*prefixes[parent], tree.tokens[node]))
     rows = {node: logits_after(prefixes[node]) for node in tree.deciding}
-    return verify(tree, rows, chooser, 0)
+    return verify(tree, rows, chooser, 0, history_of([]))
 
 
 @given(
     language=st.sampled_from(LANGUAGES),
     forcing=st.sampled_from(Forcing),
-    temperature=st.sampled_from([0.0, 1.0]),
+    sampling=st.sampled_from(SAMPLINGS),
     guesses=st.integers(0, 14),
     extra=st.sampled_from([0, 1, 3, 100]),
     draws=st.randoms(use_true_random=False),
@@ -122,15 +141,13 @@ def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
 def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     language: tuple[str, ...],
     forcing: Forcing,
-    temperature: float,
+    sampling: Sampling,
     guesses: int,
     extra: int,
     draws: random.Random,
 ) -> None:
     matcher = WordMatcher.of(language)
-    chooser = chooser_for(
-        Sampling(temperature=temperature), max_tokens=len(matcher.shortest_end()) + extra
-    )
+    chooser = chooser_for(sampling, max_tokens=len(matcher.shortest_end()) + extra)
     tree = grow(matcher, forcing, guesses, draws)
     tree.check()
     acceptance = run(tree, chooser)
@@ -179,7 +196,7 @@ def test_right_guesses_are_all_accepted_in_one_call(
 def test_wrong_guesses_cost_nothing_but_their_rows() -> None:
     start: Any = WordMatcher.of(["ab", "cd"])
     legal = start.legal()
-    first = chooser_for().choose(logits_after(()), start, 0)
+    first = chooser_for().choose(logits_after(()), start, 0, NO_HISTORY)
     assert isinstance(first, Choice)
     right = first.token
     growth = growth_from(start, Forcing.OFF, room=9)
@@ -193,7 +210,9 @@ def test_wrong_guesses_cost_nothing_but_their_rows() -> None:
 
 def test_a_trunk_whose_successor_is_known_chooses_nothing() -> None:
     trunk = DraftTree.chain([TokenId(40), TokenId(41)], None)
-    assert verify(trunk, {}, chooser_for(), 0) == Acceptance((0, 1), None, narrowed=False)
+    assert verify(trunk, {}, chooser_for(), 0, NO_HISTORY) == Acceptance(
+        (0, 1), None, narrowed=False
+    )
 
 
 def test_an_illegal_a_repeated_an_ending_or_a_too_long_guess_is_not_taken() -> None:

@@ -1,0 +1,132 @@
+"""Filters on a distribution: which tokens stay to draw from.
+
+Each is a function of scores, logarithms of weights up to a constant (``[n]``), and of its own
+parameter; it gives the indices that stay, ascending, at least one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.ranking import least
+from guided.sampling import Sampling
+
+__all__ = [
+    "epsilon_cutoff",
+    "eta_cutoff",
+    "filter_tokens",
+    "min_p",
+    "top_k",
+    "top_p",
+    "typical_p",
+]
+
+Scores: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+
+_HEAD = 1024
+"""How many tokens a least set is looked for among before more are sorted."""
+
+
+def filter_tokens(scores: Scores, sampling: Sampling) -> Indices:
+    """The indices that all filters leave, each seeing what the one before it left."""
+    kept: Indices | None = None
+    for keep in _filters(sampling):
+        kept = keep(scores) if kept is None else kept[keep(scores[kept])]
+    return np.arange(len(scores)) if kept is None else kept
+
+
+def _filters(sampling: Sampling) -> Iterator[Callable[[Scores], Indices]]:
+    if sampling.top_k is not None:
+        yield partial(top_k, k=sampling.top_k)
+    if sampling.top_p is not None:
+        yield partial(top_p, p=sampling.top_p)
+    if sampling.min_p is not None:
+        yield partial(min_p, p=sampling.min_p)
+    if sampling.typical_p is not None:
+        yield partial(typical_p, p=sampling.typical_p)
+    if sampling.epsilon_cutoff is not None:
+        yield partial(epsilon_cutoff, epsilon=sampling.epsilon_cutoff)
+    if sampling.eta_cutoff is not None:
+        yield partial(eta_cutoff, eta=sampling.eta_cutoff)
+
+
+def top_k(scores: Scores, k: int) -> Indices:
+    """The k likeliest; of equals at the edge the lower index stays."""
+    return np.sort(least(-scores, k))
+
+
+def top_p(scores: Scores, p: float) -> Indices:
+    """The least set of likeliest whose probability reaches p; of equals the lower index stays."""
+    if p >= 1.0:
+        return np.arange(len(scores))
+    return np.sort(_reaching(-scores, scores, p))
+
+
+def min_p(scores: Scores, p: float) -> Indices:
+    """Those at least p times as likely as the likeliest."""
+    return np.flatnonzero(scores >= scores.max() + np.log(p))
+
+
+def typical_p(scores: Scores, p: float) -> Indices:
+    """The least set that reaches p of those whose surprise is nearest to the entropy.
+
+    All that are as near as the last of them stay as well.
+    """
+    if p >= 1.0:
+        return np.arange(len(scores))
+    logarithms = _log_probabilities(scores)
+    distances = np.abs(-logarithms - _entropy(logarithms))
+    furthest = _reaching(distances, scores, p)[-1]
+    return np.flatnonzero(distances <= distances[furthest])
+
+
+def epsilon_cutoff(scores: Scores, epsilon: float) -> Indices:
+    """Those of at least this probability, or else the likeliest."""
+    return _at_least(_log_probabilities(scores), np.log(epsilon))
+
+
+def eta_cutoff(scores: Scores, eta: float) -> Indices:
+    """Those of at least min(eta, sqrt(eta) * exp(-entropy)), or else the likeliest."""
+    logarithms = _log_probabilities(scores)
+    return _at_least(logarithms, min(np.log(eta), np.log(eta) / 2 - _entropy(logarithms)))
+
+
+def _at_least(logarithms: Scores, threshold: float) -> Indices:
+    return np.flatnonzero(logarithms >= min(threshold, logarithms.max()))
+
+
+def _log_probabilities(scores: Scores) -> Scores:
+    shifted = scores - scores.max()
+    logarithms: Scores = shifted - np.log(np.exp(shifted).sum())
+    return logarithms
+
+
+def _entropy(logarithms: Scores) -> float:
+    probabilities = np.exp(logarithms)
+    # What has no probability adds nothing, though its logarithm is infinite.
+    parts = np.multiply(
+        probabilities, logarithms, out=np.zeros_like(logarithms), where=probabilities > 0
+    )
+    return -float(parts.sum())
+
+
+def _reaching(keys: Scores, scores: Scores, p: float) -> Indices:
+    """The least set of smallest keys whose probability reaches ``p``, in the order of keys."""
+    weights = np.exp(scores - scores.max())
+    needed = p * weights.sum()
+    count = min(_HEAD, len(scores))
+    while True:
+        # Sorting a whole vocabulary takes milliseconds, and the head nearly always is enough.
+        head = least(keys, count)
+        reached = np.cumsum(weights[head])
+        if reached[-1] >= needed:
+            return head[: int(np.searchsorted(reached, needed)) + 1]
+        if count == len(scores):
+            return head  # rounding may leave the whole sum a hair below p
+        count = min(16 * count, len(scores))

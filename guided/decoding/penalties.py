@@ -1,0 +1,120 @@
+"""What happens to logits before the temperature: bias, penalties, and the ban on repeats.
+
+Each step is a function of the allowed tokens (ascending ids, ``[allowed]``), their logits and the
+history. Tokens that end the answer are spared: where a chat template has written one into the
+prompt, to hold it against the answer's own end would make answers run on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.history import History
+from guided.sampling import Sampling
+
+__all__ = ["add_bias", "adjust_logits", "penalise_answer", "penalise_repetition", "repeating"]
+
+Tokens = NDArray[np.int64]
+Logits = NDArray[np.float64]
+
+
+def adjust_logits(
+    tokens: Tokens, logits: NDArray[np.float32], sampling: Sampling, history: History
+) -> tuple[Tokens, Logits]:
+    """The tokens that may be chosen, and their logits, once all steps were taken."""
+    adjusted = logits.astype(np.float64)
+    if sampling.logit_bias:
+        add_bias(tokens, adjusted, sampling.logit_bias)
+    if sampling.repetition_penalty != 1.0:
+        penalise_repetition(tokens, adjusted, sampling.repetition_penalty, history)
+    if sampling.presence_penalty != 0.0 or sampling.frequency_penalty != 0.0:
+        penalise_answer(
+            tokens, adjusted, sampling.presence_penalty, sampling.frequency_penalty, history
+        )
+    if sampling.no_repeat_ngram_size is None:
+        return tokens, adjusted
+    banned = _find(tokens, _spared(repeating(sampling.no_repeat_ngram_size, history), history))
+    if len(banned) == 0:
+        return tokens, adjusted
+    left = np.delete(np.arange(len(tokens)), banned)
+    # Where all ways on would repeat, or the model knows no other, repeating is the way on.
+    if not (adjusted[left] > -np.inf).any():
+        return tokens, adjusted
+    return tokens[left], adjusted[left]
+
+
+def add_bias(tokens: Tokens, logits: Logits, bias: tuple[tuple[int, float], ...]) -> None:
+    """Add each token's bias to its logit, in place."""
+    biased = np.array([token for token, _ in bias], dtype=np.int64)
+    added = np.array([amount for _, amount in bias])
+    is_here = _is_among(biased, tokens)
+    logits[_find(tokens, biased)] += added[is_here]
+
+
+def penalise_repetition(tokens: Tokens, logits: Logits, penalty: float, history: History) -> None:
+    """Divide the positive logits of tokens seen before, and multiply the others, in place.
+
+    Prompt and answer count, as in CTRL (arXiv:1909.05858) and transformers.
+    """
+    seen, _ = _counted(tokens, history.tokens, history)
+    before = logits[seen]
+    logits[seen] = np.where(before < 0, before * penalty, before / penalty)
+
+
+def penalise_answer(
+    tokens: Tokens, logits: Logits, presence: float, frequency: float, history: History
+) -> None:
+    """Take ``presence`` and ``count * frequency`` off the tokens of the answer, in place.
+
+    Forced tokens count, the prompt does not: so the API of OpenAI defines them.
+    """
+    seen, counts = _counted(tokens, history.answer, history)
+    logits[seen] -= presence + frequency * counts
+
+
+def repeating(size: int, history: History) -> Tokens:
+    """The tokens that would complete a run of ``size`` tokens that is there already.
+
+    ``a b c a b`` and 3 → ``c``.
+    """
+    tokens = history.tokens
+    starts = len(tokens) - size + 1
+    if starts <= 0:
+        return tokens[:0]
+    matches = np.ones(starts, dtype=np.bool_)
+    for offset in range(size - 1):
+        matches &= tokens[offset : offset + starts] == tokens[starts + offset]
+    return np.unique(tokens[size - 1 :][matches])
+
+
+def _counted(
+    tokens: Tokens, text: Tokens, history: History
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which places of ``tokens`` a text has, those that end an answer aside, and how often."""
+    # Asked for counts as well, numpy sorts, which is many times faster than its hashing.
+    seen, counts = np.unique(text, return_counts=True)
+    for end in history.end_ids:
+        counts[seen == end] = 0
+    places = np.minimum(np.searchsorted(tokens, seen), len(tokens) - 1)
+    is_here = (tokens[places] == seen) & (counts > 0)
+    return places[is_here], counts[is_here]
+
+
+def _spared(seen: Tokens, history: History) -> Tokens:
+    """``seen`` without the tokens that end an answer."""
+    for end in history.end_ids:
+        seen = seen[seen != end]
+    return seen
+
+
+def _is_among(wanted: Tokens, tokens: Tokens) -> NDArray[np.bool_]:
+    places = np.minimum(np.searchsorted(tokens, wanted), len(tokens) - 1)
+    found: NDArray[np.bool_] = tokens[places] == wanted
+    return found
+
+
+def _find(tokens: Tokens, wanted: Tokens) -> NDArray[np.int64]:
+    """Where the wanted tokens stand among ascending ones; those that are not there are left out."""
+    places: NDArray[np.int64] = np.searchsorted(tokens, wanted[_is_among(wanted, tokens)])
+    return places

@@ -1,0 +1,83 @@
+"""A stop is found as if the answer came byte by byte, whatever tokens spell it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.decoding import StopSearch
+from guided.spec import TokenId
+from tests.engine.finite_language import TOKEN_BYTES, spell_bytes
+
+
+def read(
+    pieces: list[bytes], strings: list[str], tokens: list[int], *, include: bool = False
+) -> tuple[int, int | None]:
+    """How many pieces were read, and where the text ends; each piece is a token of its own."""
+    search = StopSearch(
+        pieces, strings=strings, tokens=[TokenId(token) for token in tokens], include=include
+    )
+    for index in range(len(pieces)):
+        if search.reads(TokenId(index)):
+            return index + 1, search.length
+    return len(pieces), search.length
+
+
+@pytest.mark.parametrize(
+    ("pieces", "strings", "expected"),
+    [
+        ([b"the e", b"nd", b"."], ["end"], (2, b"the ")),
+        ([b"the end of", b"."], ["end"], (1, b"the ")),
+        ([b"e", b"n", b"d"], ["end"], (3, b"")),
+        ([b"een", b"d"], ["end"], (2, b"e")),
+        ([b"enend"], ["end"], (1, b"en")),
+        ([b"abcd"], ["bcd", "bc"], (1, b"a")),
+        ([b"abcd"], ["abcd", "bc"], (1, b"a")),
+        ([b"abcd"], ["cd", "bcd"], (1, b"a")),
+        ([b"ab", b"cd"], ["bcd", "cd"], (2, b"a")),
+        ([b"x\xc3", b"\xa9y"], ["é"], (2, b"x")),
+        ([b"nothing"], ["end"], (1, None)),
+    ],
+)
+def test_the_text_ends_before_the_string_that_is_complete_first(
+    pieces: list[bytes], strings: list[str], expected: tuple[int, bytes | None]
+) -> None:
+    count, length = read(pieces, strings, [])
+    assert (count, None if length is None else b"".join(pieces)[:length]) == expected
+
+
+def test_the_string_stays_where_it_is_included_and_what_follows_it_does_not() -> None:
+    assert read([b"the e", b"nd of"], ["end"], [], include=True) == (2, 7)
+
+
+def test_a_stop_token_ends_the_answer_with_its_text_or_without() -> None:
+    assert read([b"ab", b"cd", b"e"], [], [1]) == (2, 2)
+    assert read([b"ab", b"cd", b"e"], [], [1], include=True) == (2, 4)
+
+
+def test_a_string_inside_a_stop_token_comes_first() -> None:
+    assert read([b"ab", b"cde"], ["d"], [1]) == (2, 3)
+
+
+def by_bytes(text: bytes, strings: list[str]) -> int | None:
+    """The oracle: look at every prefix of the text, the shortest first."""
+    for end in range(1, len(text) + 1):
+        starts = [end - len(s) for s in strings if text[:end].endswith(s.encode())]
+        if starts:
+            return min(starts)
+    return None
+
+
+@given(
+    text=st.text("abcn", max_size=30),
+    strings=st.lists(st.text("abcn", min_size=1, max_size=4), min_size=1, max_size=3),
+)
+def test_how_tokens_divide_the_text_does_not_matter(text: str, strings: list[str]) -> None:
+    expected = by_bytes(text.encode(), strings)
+    for tokens in (spell_bytes(text.encode()), [TokenId(2 + byte) for byte in text.encode()]):
+        search = StopSearch(TOKEN_BYTES, strings=strings, tokens=[], include=False)
+        for token in tokens:
+            if search.reads(token):
+                break
+        assert search.length == expected
