@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from guided.recognizer.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
 
 __all__ = ["MemberRows"]
 
+_TEXT = attrgetter("text")
+
 
 class MemberRows:
     """Rows behind the opening quote of a name, up to its closing quote.
@@ -31,6 +34,7 @@ class MemberRows:
         self.chains = chains
         self.table = chains.table
         self.labels = labels
+        self._chains_of: dict[str, Chain] = {}
         self._closed: dict[tuple[str, ...], int] = {}
         self._open: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
         self._inside: dict[tuple[int, str], bool] = {}
@@ -39,11 +43,20 @@ class MemberRows:
 
     def closed(self, names: tuple[str, ...]) -> int:
         """The row behind the quote where one of these names has to follow."""
-        if names not in self._closed:
-            self._closed[names] = self.chains.one_of(
-                (json_key(name)[1:], self.labels.number(Key(name))) for name in names
-            )
-        return self._closed[names]
+        found = self._closed.get(names)
+        if found is None:
+            chains = [self._chain(name) for name in names]
+            chains.sort(key=_TEXT)
+            found = self._closed[names] = self.chains.branch(tuple(chains), 0)
+        return found
+
+    def _chain(self, name: str) -> Chain:
+        """The rows of a name, its closing quote included."""
+        found = self._chains_of.get(name)
+        if found is None:
+            label = self.labels.number(Key(name))
+            found = self._chains_of[name] = self.chains.chain(json_key(name)[1:], label)
+        return found
 
     def open(
         self,
@@ -84,53 +97,43 @@ class MemberRows:
 
     def _overlay(self, content: int, spelled: Sequence[str], apart: frozenset[str]) -> int:
         """Lay names over the rows of the content: a trie whose nodes lie over what they spell."""
-        under = [content]
+        under, depths = [content], [0]
         children: list[dict[int, int]] = [{}]
-        leaving: list[list[str]] = [[]]
         edges: list[dict[int, int]] = [{}]
+        leaving: dict[int, list[str]] = {}
         for name in spelled:
             if name not in apart and not self._lies_in(content, name):
                 continue
             node = 0
-            text = json_key(name)[1:-1]
-            for byte in text:
-                if byte not in children[node]:
+            for byte in json_key(name)[1:-1]:
+                child = children[node].get(byte)
+                if child is None:
                     row = self._step(under[node], byte)
                     if row == DEAD:
-                        leaving[node].append(name)
+                        leaving.setdefault(node, []).append(name)
                         break
-                    children[node][byte] = len(under)
+                    child = children[node][byte] = len(under)
                     under.append(row)
-                    for lists in (children, edges):
-                        lists.append({})
-                    leaving.append([])
-                node = children[node][byte]
+                    depths.append(depths[node] + 1)
+                    children.append({})
+                    edges.append({})
+                node = child
             else:
                 edges[node][ord('"')] = self.chains.exit_row(self.labels.number(Key(name)))
-        depths = self._depths(children)
-        for node, names in enumerate(leaving):
-            if names:
-                edges[node].update(self._leaving(depths[node], names))
+        for node, names in leaving.items():
+            edges[node].update(self._leaving(depths[node], names))
         first = self.table.num_rows
         for node, below in enumerate(children):
-            edges[node].update({byte: first + child for byte, child in below.items()})
+            for byte, child in below.items():
+                edges[node][byte] = first + child
         return self.table.add_overlays(under, edges)
-
-    @staticmethod
-    def _depths(children: list[dict[int, int]]) -> dict[int, int]:
-        """How many bytes each node of a trie spells."""
-        depth = {0: 0}
-        for node, below in enumerate(children):
-            depth.update(dict.fromkeys(below.values(), depth[node] + 1))
-        return depth
 
     def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
         """Where names go on, behind ``depth`` bytes, that no other name begins with."""
         groups: dict[int, list[Chain]] = {}
-        for name in sorted(names, key=json_key):
-            chain = self.chains.chain(json_key(name)[1:], self.labels.number(Key(name)))
+        for chain in sorted(map(self._chain, names), key=_TEXT):
             groups.setdefault(chain.text[depth], []).append(chain)
-        return {byte: self.chains.branch(group, depth + 1) for byte, group in groups.items()}
+        return {byte: self.chains.branch(tuple(g), depth + 1) for byte, g in groups.items()}
 
     def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
         """The rows of any name of some classes; the first of them."""

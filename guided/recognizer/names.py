@@ -64,6 +64,7 @@ class NameSpace:
         dfas = [*map(pattern_dfa, patterns), *map(formula_dfa, formulas)]
         self._content = byte_dfa_from_dfa(combine(dfas, decide), json_string_sequences, missing)
         self._blocks: dict[frozenset[int], Block | None] = {}
+        self._endless: dict[int, bool] = {}
 
     def block(self, allowed: frozenset[int]) -> Block | None:
         """The content of the names of these classes, labelled by class."""
@@ -75,8 +76,10 @@ class NameSpace:
 
     def is_endless(self, number: int) -> bool:
         """Whether a class has names without end."""
-        block = self.block(frozenset((number,)))
-        return block is not None and bool(endless_states(block.dfa.next)[0])
+        if number not in self._endless:
+            block = self.block(frozenset((number,)))
+            self._endless[number] = block is not None and bool(endless_states(block.dfa.next)[0])
+        return self._endless[number]
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
         """Contents of names of a class that are not ``taken``, shortest first."""

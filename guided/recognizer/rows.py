@@ -54,6 +54,7 @@ class Rows:
         self._blocks: dict[object, int] = {}
         self._values: dict[object, int] = {}
         self._colons: dict[int, int] = {}
+        self._commas: dict[int, int] = {}
         self._members: dict[object, int] = {}
         self._items: dict[object, int] = {}
         end_row = self.table.add_row({})
@@ -148,17 +149,22 @@ class Rows:
         block = self.scalars.string_block(others, verdicts)
         if block is None or ord('"') in self.scalars.missing:
             return None
-        content = self._block_edges(others, verdicts, self.scalars.string_block)[ord('"')]
+        start = self._block(others, verdicts, self.scalars.string_block)
         labels = {
             text: self._done(verdict) if verdict in verdicts else DEAD
             for text, verdict in texts.items()
         }
-        row = lay_texts(self.chains, content, endless_states(block.dfa.next), labels)
+        row = lay_texts(self.chains, start, endless_states(block.dfa.next), labels)
         return None if row is None else {ord('"'): row}
 
     def _block_edges(
         self, asks: tuple[Formula, ...], verdicts: frozenset[int], lay: _Lay
     ) -> dict[int, int]:
+        start = self._block(asks, verdicts, lay)
+        return {} if start == DEAD else self.table.edges(start)
+
+    def _block(self, asks: tuple[Formula, ...], verdicts: frozenset[int], lay: _Lay) -> int:
+        """The row where a block begins, DEAD where it has no text."""
         key = (asks, verdicts, lay.__name__)
         if key not in self._blocks:
             block = lay(asks, verdicts)
@@ -167,8 +173,7 @@ class Rows:
             else:
                 labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
                 self._blocks[key] = self.table.add_block(block, labels)
-        start = self._blocks[key]
-        return {} if start == DEAD else self.table.edges(start)
+        return self._blocks[key]
 
     def _done(self, verdict: int) -> int:
         return DONE if verdict == 1 else self.labels.number(Judged(verdict))
@@ -187,29 +192,33 @@ class Rows:
         assert isinstance(frame, ObjectFrame), frame
         closable = self.evaluation.may_close(context)
         names, classes = self.evaluation.candidates(context)
-        space = self.evaluation.objects.space(frame.goals) if classes else None
-        key = (frame.begun, closable, names, classes, frame.order, space)
+        behind_quote = self._name(frame, names, classes) if names or classes else None
+        key = (frame.begun, closable, behind_quote)
         if key not in self._members:
             edges = {ord("}"): self.exit_row(CLOSE)} if closable else {}
-            if names or classes:
-                quote = self._structural_quote(frame, names, classes)
+            if behind_quote is not None:
+                quote = {ord('"'): behind_quote}
                 if frame.begun:
-                    edges[ord(",")] = self._structural(quote)
+                    edges[ord(",")] = self._behind_comma(quote)
                 else:
                     edges |= quote
             way = ord("}") if closable else None
             self._members[key] = self._structural(edges, way=way, between=True)
         return self._members[key]
 
-    def _structural_quote(
-        self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]
-    ) -> dict[int, int]:
-        """What leads to the rows of a name."""
+    def _behind_comma(self, quote: dict[int, int]) -> int:
+        behind_quote = quote[ord('"')]
+        if behind_quote not in self._commas:
+            self._commas[behind_quote] = self._structural(quote)
+        return self._commas[behind_quote]
+
+    def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
+        """The row behind the opening quote of a name."""
         if not classes:
-            return {ord('"'): self.names.closed(names)}
+            return self.names.closed(names)
         spelled = self.evaluation.objects.orders[frame.order].names
         space = self.evaluation.objects.space(frame.goals)
-        return {ord('"'): self.names.open(space, classes, spelled, names)}
+        return self.names.open(space, classes, spelled, names)
 
     # --- arrays ---------------------------------------------------------------------------
 
