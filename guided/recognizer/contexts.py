@@ -83,7 +83,8 @@ class Pending:
     hazy: bool = False
     """See ``ArrayFrame``."""
     sure: bool = False
-    """Whatever value fits leaves a way to the end, as there was one before and no choice since."""
+    """Whatever value fits leaves a way to the end: all that is owed lies ahead, as it did when the
+    object opened, or the array may close behind it."""
 
 
 Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
@@ -37,7 +39,7 @@ class MemberRows:
         self._chains_of: dict[str, Chain] = {}
         self._closed: dict[tuple[str, ...], int] = {}
         self._open: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
-        self._inside: dict[tuple[int, str], bool] = {}
+        self._outsides: dict[tuple[int, tuple[str, ...]], frozenset[str]] = {}
         self._steps: dict[tuple[int, int], int] = {}
         self._contents: dict[tuple[int, frozenset[int]], int] = {}
 
@@ -62,8 +64,8 @@ class MemberRows:
         self,
         space: NameSpace,
         allowed: frozenset[int],
-        spelled: Sequence[str],
-        candidates: Sequence[str],
+        spelled: tuple[str, ...],
+        candidates: tuple[str, ...],
     ) -> int:
         """The row behind the quote where any name of the classes ``allowed`` may follow.
 
@@ -71,23 +73,29 @@ class MemberRows:
         still be written.
         """
         content = self._content(space, allowed)
-        apart = frozenset(name for name in candidates if not self._lies_in(content, name))
-        key = (content, tuple(spelled), apart)
+        outside = self._outside(content, spelled)
+        apart = outside.intersection(candidates) if outside else outside
+        key = (content, spelled, apart)
         if key not in self._open:
-            self._open[key] = self._overlay(content, spelled, apart)
+            inside = [name for name in spelled if name in apart or name not in outside]
+            self._open[key] = self._overlay(content, inside)
         return self._open[key]
 
-    def _lies_in(self, content: int, name: str) -> bool:
-        """Whether a name is spelled by rows of the content of other names."""
-        found = self._inside.get((content, name))
+    def _outside(self, content: int, names: tuple[str, ...]) -> frozenset[str]:
+        """The names that the rows of the content do not spell."""
+        found = self._outsides.get((content, names))
         if found is None:
-            row = content
-            for byte in json_key(name)[1:-1]:
-                row = self._step(row, byte)
-                if row == DEAD:
-                    break
-            found = self._inside[content, name] = row != DEAD
+            found = frozenset(name for name in names if not self._lies_in(content, name))
+            self._outsides[content, names] = found
         return found
+
+    def _lies_in(self, content: int, name: str) -> bool:
+        row = content
+        for byte in json_key(name)[1:-1]:
+            row = self._step(row, byte)
+            if row == DEAD:
+                return False
+        return True
 
     def _step(self, row: int, byte: int) -> int:
         found = self._steps.get((row, byte))
@@ -95,15 +103,13 @@ class MemberRows:
             found = self._steps[row, byte] = self.table.step(row, byte)
         return found
 
-    def _overlay(self, content: int, spelled: Sequence[str], apart: frozenset[str]) -> int:
+    def _overlay(self, content: int, names: Sequence[str]) -> int:
         """Lay names over the rows of the content: a trie whose nodes lie over what they spell."""
         under, depths = [content], [0]
         children: list[dict[int, int]] = [{}]
         edges: list[dict[int, int]] = [{}]
         leaving: dict[int, list[str]] = {}
-        for name in spelled:
-            if name not in apart and not self._lies_in(content, name):
-                continue
+        for name in names:
             node = 0
             for byte in json_key(name)[1:-1]:
                 child = children[node].get(byte)
@@ -120,8 +126,8 @@ class MemberRows:
                 node = child
             else:
                 edges[node][ord('"')] = self.chains.exit_row(self.labels.number(Key(name)))
-        for node, names in leaving.items():
-            edges[node].update(self._leaving(depths[node], names))
+        for node, left in leaving.items():
+            edges[node].update(self._leaving(depths[node], left))
         first = self.table.num_rows
         for node, below in enumerate(children):
             for byte, child in below.items():
@@ -141,18 +147,20 @@ class MemberRows:
         if key not in self._contents:
             block = space.block(allowed)
             assert block is not None, allowed
-            closed, numbers = _with_closing_quotes(block)
-            labels = {number: self.labels.number(KeyClass(number)) for number in numbers}
-            dfa = closed.dfa
-            ends = count_texts(dfa.next, dfa.byte_class, dfa.label != DEAD, NO_BOUND)
-            role = np.where(ends < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)
-            role[len(block) :] = KEY_CLOSED
+            closed, role, ends = _with_closing_quotes(block)
+            labels = {number: self.labels.number(KeyClass(number)) for number in closed.verdicts}
             self._contents[key] = self.table.add_block(closed, labels, role, ends)
         return self._contents[key]
 
 
-def _with_closing_quotes(content: Block) -> tuple[Block, list[int]]:
-    """A quote behind every text of the block, and one more state for each label behind it."""
+@functools.lru_cache(maxsize=4)
+def _with_closing_quotes(
+    content: Block,
+) -> tuple[Block, NDArray[np.int8], NDArray[np.int64]]:
+    """A quote behind every text of the block, and one more state for each label behind it.
+
+    Also the role of each state, and how many names it can still become.
+    """
     dfa = content.dfa
     count, width = dfa.next.shape
     numbers = np.unique(dfa.label[dfa.label != DEAD])
@@ -166,4 +174,8 @@ def _with_closing_quotes(content: Block) -> tuple[Block, list[int]]:
     byte_class[quote] = width
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[count:] = numbers
-    return block_of(ByteDfa(byte_class, table, label), key=content.key), numbers.tolist()
+    closed = block_of(ByteDfa(byte_class, table, label), verdicts=tuple(numbers.tolist()))
+    ends = count_texts(table, byte_class, label != DEAD, NO_BOUND)
+    role = np.where(ends < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)
+    role[count:] = KEY_CLOSED
+    return closed, role, ends

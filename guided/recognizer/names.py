@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 from collections.abc import Callable, Collection, Iterator
@@ -62,16 +63,23 @@ class NameSpace:
             return number
 
         dfas = [*map(pattern_dfa, patterns), *map(formula_dfa, formulas)]
-        self._content = byte_dfa_from_dfa(combine(dfas, decide), json_string_sequences, missing)
+        if dfas:
+            names = combine(dfas, decide)
+            self._content = byte_dfa_from_dfa(names, json_string_sequences, missing)
+        else:
+            decide(())
+            self._content = _any_names(self.missing).dfa
         self._blocks: dict[frozenset[int], Block | None] = {}
         self._endless: dict[int, bool] = {}
 
     def block(self, allowed: frozenset[int]) -> Block | None:
         """The content of the names of these classes, labelled by class."""
         if allowed not in self._blocks:
-            content = self._content.keep(allowed)
-            key = None if self.patterns or self.formulas else ("names", self.missing)
-            self._blocks[allowed] = block_of(content, key=key) if len(content) else None
+            if self.patterns or self.formulas:
+                content = self._content.keep(allowed)
+                self._blocks[allowed] = block_of(content) if len(content) else None
+            else:
+                self._blocks[allowed] = _any_names(self.missing) if allowed else None
         return self._blocks[allowed]
 
     def is_endless(self, number: int) -> bool:
@@ -114,6 +122,13 @@ def shortest_texts(block: Block, state: int) -> Iterator[bytes]:
                     more = text + bytes((byte,))
                     total = len(more) + int(block.left[target])
                     heapq.heappush(heap, (total, -len(more), next(ties), target, more, False))
+
+
+@functools.lru_cache(maxsize=16)
+def _any_names(missing: frozenset[int]) -> Block:
+    """The content of all names, which most schemas leave free; kept for other recognisers."""
+    dfa = combine([], lambda _: 0)
+    return block_of(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
 
 
 def _few(alike: list[int]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -316,9 +317,7 @@ class TransitionTable:
     def _edge_map(self, bytes_: tuple[int, ...]) -> int:
         number = self._edge_maps.get(bytes_)
         if number is None:
-            byte_class = np.zeros(256, dtype=np.uint8)
-            byte_class[list(bytes_)] = np.arange(1, len(bytes_) + 1)
-            number = self._edge_maps[bytes_] = self._map_number(byte_class)
+            number = self._edge_maps[bytes_] = self._map_number(_told_apart(bytes_))
         return number
 
     def _reserve(self, rows: int, cells: int) -> None:
@@ -336,6 +335,14 @@ class TransitionTable:
                 grown = _grown(getattr(self, name), max(self.num_rows + rows, _LEAST_ROWS))
                 grown[self.num_rows :] = unset
                 setattr(self, name, grown)
+
+
+@functools.lru_cache(maxsize=4096)
+def _told_apart(bytes_: tuple[int, ...]) -> NDArray[np.uint8]:
+    """A map of these bytes to the classes from 1 on, and of all others to class 0."""
+    byte_class = np.zeros(256, dtype=np.uint8)
+    byte_class[list(bytes_)] = np.arange(1, len(bytes_) + 1)
+    return byte_class
 
 
 def _counted_off(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
