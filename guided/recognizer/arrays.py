@@ -88,7 +88,7 @@ class Arrays:
         if frame.must and len(asked.asks) == 1 and not remembers:
             behind = self.value_done(pending, 1, None)
             if behind is not None and evaluate_with(behind.goals[0], at_the_end):
-                return replace(pending, sure=True)
+                return pending._replace(sure=True)
         return pending
 
     def value_done(self, pending: Pending, verdict: int, text: bytes | None) -> ArrayFrame | None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +36,7 @@ NONE, KNOWN, UNKNOWN = 0, 1, 2
 """What a context knows of the free keys that its object already has."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectFrame:
+class ObjectFrame(NamedTuple):
     """An open object, between two members."""
 
     goals: tuple[Formula, ...]
@@ -54,8 +52,7 @@ class ObjectFrame:
     begun: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayFrame:
+class ArrayFrame(NamedTuple):
     """An open array, between two items."""
 
     goals: tuple[Formula, ...]
@@ -66,8 +63,7 @@ class ArrayFrame:
     not know which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """A container whose next value is awaited, and what is asked of that value.
 
     With ``must`` the value has to fit the first of ``asks``. ``links`` tells which assertions of

@@ -32,6 +32,7 @@ __all__ = ["END_ROW", "Rows"]
 END_ROW = 0
 """Behind the document: nothing may follow."""
 
+_ALL_TYPES = frozenset(JsonType)
 _SPACES = b" \t\n\r"
 _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 
@@ -51,7 +52,8 @@ class Rows:
         """Rows of an open container where nothing of its next member or item was written."""
         self._exits: dict[int, int] = {}
         self._literals: dict[tuple[bytes, int], int] = {}
-        self._blocks: dict[object, int] = {}
+        self._blocks: dict[Block, int] = {}
+        self._edges: dict[object, tuple[dict[int, int], int]] = {}
         self._values: dict[object, int] = {}
         self._colons: dict[int, int] = {}
         self._commas: dict[int, int] = {}
@@ -91,35 +93,49 @@ class Rows:
         return (pending.asks, self.evaluation.accepted(context), spaced)
 
     def _value_edges(self, context: int) -> tuple[dict[int, int], int]:
+        """The first bytes of the value awaited, with their rows, and that of a short one."""
         pending = self.evaluation.contexts.frames[context]
         assert isinstance(pending, Pending), pending
-        asks, verdicts = pending.asks, frozenset(self.evaluation.accepted(context))
+        key = (pending.asks, self.evaluation.accepted(context))
+        found = self._edges.get(key)
+        if found is None:
+            edges = self._new_value_edges(context, pending.asks, frozenset(key[1]))
+            shortest = self.evaluation.values.text(self.evaluation.wish(context))
+            assert shortest is not None, pending
+            found = self._edges[key] = (edges, shortest[0])
+        return found
+
+    def _new_value_edges(
+        self, context: int, asks: tuple[Formula, ...], verdicts: frozenset[int]
+    ) -> dict[int, int]:
         to = self.evaluation.restriction
+        # Of a type that fits none of the formulas, a value has the verdict 0.
+        types = _ALL_TYPES if 0 in verdicts else frozenset().union(*map(to.types, asks))
         edges: dict[int, int] = {}
-        constants = [(b"null", [to.null(ask) for ask in asks])]
-        constants += [
-            (b"true" if value else b"false", [to.boolean(ask, value) for ask in asks])
-            for value in (True, False)
-        ]
+        constants: list[tuple[bytes, list[bool]]] = []
+        if JsonType.NULL in types:
+            constants.append((b"null", [to.null(ask) for ask in asks]))
+        if JsonType.BOOLEAN in types:
+            constants.append((b"true", [to.boolean(ask, True) for ask in asks]))
+            constants.append((b"false", [to.boolean(ask, False) for ask in asks]))
         for text, fits in constants:
             verdict = sum(fit << i for i, fit in enumerate(fits))
             if verdict in verdicts and self.scalars.missing.isdisjoint(text):
                 edges[text[0]] = self._literal(text[1:], self._done(verdict))
-        numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
-        if numbers != (FALSE,) or verdicts != {1}:
+        if JsonType.NUMBER in types:
+            numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
             edges.update(self._block_edges(numbers, verdicts, self.scalars.number_block))
-        strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
-        if strings != (FALSE,) or verdicts != {1}:
+        if JsonType.STRING in types:
+            strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
             edges.update(self._string_edges(strings, verdicts))
         for kind, byte, label in (
-            (JsonType.OBJECT, b"{", OPEN_OBJECT),
-            (JsonType.ARRAY, b"[", OPEN_ARRAY),
+            (JsonType.OBJECT, ord("{"), OPEN_OBJECT),
+            (JsonType.ARRAY, ord("["), OPEN_ARRAY),
         ):
-            if self._opens(context, kind, asks) and byte[0] not in self.scalars.missing:
-                edges[byte[0]] = self.exit_row(label)
-        shortest = self.evaluation.values.text(self.evaluation.wish(context))
-        assert shortest is not None, pending
-        return edges, shortest[0]
+            if kind in types and self._opens(context, kind, asks):
+                if byte not in self.scalars.missing:
+                    edges[byte] = self.exit_row(label)
+        return edges
 
     def _opens(self, context: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
         if len(asks) == 1 and self.evaluation.restriction.to(kind, asks[0]) is FALSE:
@@ -149,7 +165,7 @@ class Rows:
         block = self.scalars.string_block(others, verdicts)
         if block is None or ord('"') in self.scalars.missing:
             return None
-        start = self._block(others, verdicts, self.scalars.string_block)
+        start = self._laid(block)
         labels = {
             text: self._done(verdict) if verdict in verdicts else DEAD
             for text, verdict in texts.items()
@@ -160,20 +176,18 @@ class Rows:
     def _block_edges(
         self, asks: tuple[Formula, ...], verdicts: frozenset[int], lay: _Lay
     ) -> dict[int, int]:
-        start = self._block(asks, verdicts, lay)
-        return {} if start == DEAD else self.table.edges(start)
+        block = lay(asks, verdicts)
+        if block is None:
+            return {}
+        start = self._laid(block)
+        return {byte: start + state for byte, state in block.first.items()}
 
-    def _block(self, asks: tuple[Formula, ...], verdicts: frozenset[int], lay: _Lay) -> int:
-        """The row where a block begins, DEAD where it has no text."""
-        key = (asks, verdicts, lay.__name__)
-        if key not in self._blocks:
-            block = lay(asks, verdicts)
-            if block is None:
-                self._blocks[key] = DEAD
-            else:
-                labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
-                self._blocks[key] = self.table.add_block(block, labels)
-        return self._blocks[key]
+    def _laid(self, block: Block) -> int:
+        """The row where a block begins."""
+        if block not in self._blocks:
+            labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
+            self._blocks[block] = self.table.add_block(block, labels)
+        return self._blocks[block]
 
     def _done(self, verdict: int) -> int:
         return DONE if verdict == 1 else self.labels.number(Judged(verdict))
@@ -236,6 +250,7 @@ class Rows:
         if key not in self._items:
             edges, way = self._value_edges(item)
             if verdict is not None:
+                edges = dict(edges)
                 edges[ord("]")] = self.exit_row(self.labels.number(EmptyArray(verdict)))
                 way = ord("]")
             self._items[key] = self._structural(edges, way=way)

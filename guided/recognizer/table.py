@@ -209,28 +209,22 @@ class TransitionTable:
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
         """Rows that lead where ``edges`` says, and on all other bytes where ``under`` leads.
 
-        Returns the first of them; the edges may lead to one another, counted from there.
+        All that they lie over are rows of one block. Returns the first of them; the edges may lead
+        to one another, counted from there.
         """
         below = np.array(under)
-        kinds = self.kind[below].tolist()
-        widths = np.array([self._width(kind) for kind in kinds])
-        sizes = widths + [len(leading) for leading in edges]
+        kind = int(self.kind[below[0]])
+        width, first = self._width(kind), self.num_rows
+        sizes = np.array([width + len(leading) for leading in edges])
         starts = self.num_cells + np.cumsum(sizes) - sizes
-        first, size = self.num_rows, int(sizes.sum())
-        rows = self._new_rows(len(kinds), size)
-        self.num_cells += size
+        rows = self._new_rows(len(sizes), int(sizes.sum()))
+        self.num_cells += int(sizes.sum())
         self.base[rows] = starts
-        self.kind[rows] = [
-            self._overlay_kind(kind, tuple(leading))
-            for kind, leading in zip(kinds, edges, strict=True)
-        ]
-        # The cells of the row below, then those of the edges.
-        inside = _counted_off(widths)
-        self.cells[np.repeat(starts, widths) + inside] = self.cells[
-            np.repeat(self.base[below], widths) + inside
-        ]
-        behind = np.repeat(starts + widths, sizes - widths) + _counted_off(sizes - widths)
-        self.cells[behind] = [row for leading in edges for row in leading.values()]
+        self.kind[rows] = [self._overlay_kind(kind, tuple(leading)) for leading in edges]
+        inside = np.arange(width)
+        self.cells[starts[:, None] + inside] = self.cells[self.base[below][:, None] + inside]
+        for start, leading in zip((starts + width).tolist(), edges, strict=True):
+            self.cells[start : start + len(leading)] = [*leading.values()]
         self.like[rows] = below
         for array in (self.left, self.way, self.role, self.ends, self.gate, self.beat, self.need):
             array[rows] = array[below]
@@ -343,12 +337,6 @@ def _told_apart(bytes_: tuple[int, ...]) -> NDArray[np.uint8]:
     byte_class = np.zeros(256, dtype=np.uint8)
     byte_class[list(bytes_)] = np.arange(1, len(bytes_) + 1)
     return byte_class
-
-
-def _counted_off(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each size the numbers below it, one behind the other."""
-    starts = np.cumsum(sizes) - sizes
-    return np.arange(int(sizes.sum())) - np.repeat(starts, sizes)
 
 
 _SINGLE_BYTES = np.eye(256, dtype=np.uint8)

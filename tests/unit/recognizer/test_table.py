@@ -109,7 +109,7 @@ def test_a_row_is_laid_over_another() -> None:
 def test_rows_laid_over_others_lead_to_one_another() -> None:
     table = TransitionTable(_CELLS)
     end, other = table.add_row({}, label=5), table.add_row({}, label=6)
-    inner = table.add_row({ord("y"): end})
+    inner = table.add_row({ord("x"): end, ord("y"): end})
     outer = table.add_row({ord("x"): inner, ord("y"): end})
     first = table.num_rows
     edges = [{ord("x"): first + 1}, {ord("z"): other}]
