@@ -17,7 +17,9 @@ def pair_up(
     Both tables are complete and have the same classes. Returns the table of the pairs, int32
     ``[pairs, classes]``, and their left and right states, int32 ``[pairs]``.
     """
-    count, table, lefts, rights = _pair_up(left, right, most)
+    # However they are laid out in memory, they are compiled for once.
+    contiguous = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    count, table, lefts, rights = _pair_up(*contiguous, most)
     return None if count > most else (table[:count], lefts[:count], rights[:count])
 
 

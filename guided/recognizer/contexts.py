@@ -124,13 +124,15 @@ class Contexts:
             self.frames.append(frame)
             self.parents.append(parent)
             if number >= len(self.knowledge):
-                self.knowledge = np.concatenate([self.knowledge] * 2)
-                self.depths = np.concatenate([self.depths] * 2)
-                self.taken = np.concatenate([self.taken] * 2)
-            remembers = isinstance(frame, Pending) and frame.remembers
-            self.depths[number] = self.depths[parent] + remembers
-            self.knowledge[number] = _knowledge(frame)
-            self.taken[number] = self._taken(frame)
+                self.knowledge = np.append(self.knowledge, np.zeros_like(self.knowledge))
+                self.depths = np.append(self.depths, np.zeros_like(self.depths))
+                self.taken = np.append(self.taken, np.zeros_like(self.taken))
+            self.depths[number] = self.depths[parent]
+            if isinstance(frame, Pending):
+                self.depths[number] += frame.remembers
+            elif isinstance(frame, ObjectFrame):
+                self.knowledge[number] = _knowledge(frame)
+                self.taken[number] = self._taken(frame)
         return number
 
     def with_key(self, keys: int, key: bytes) -> int:
@@ -141,9 +143,7 @@ class Contexts:
             self._key_counts.append(self._key_counts[keys] + 1)
         return number
 
-    def _taken(self, frame: Frame) -> int:
-        if not isinstance(frame, ObjectFrame):
-            return 0
+    def _taken(self, frame: ObjectFrame) -> int:
         if frame.keys == UNKNOWN_KEYS:
             return MANY_NAMES
         return self._key_counts[frame.keys] + self.order_sizes[frame.order]
@@ -155,9 +155,7 @@ class Contexts:
             yield key
 
 
-def _knowledge(frame: Frame) -> int:
-    if isinstance(frame, Pending):
-        return NONE
-    if isinstance(frame, ArrayFrame) or frame.keys == NO_KEYS:
+def _knowledge(frame: ObjectFrame) -> int:
+    if frame.keys == NO_KEYS:
         return NONE
     return UNKNOWN if frame.keys == UNKNOWN_KEYS else KNOWN

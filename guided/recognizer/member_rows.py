@@ -17,7 +17,13 @@ from guided.recognizer.chains import Chain, Chains
 from guided.recognizer.labels import Key, KeyClass, Labels
 from guided.recognizer.names import NameSpace
 from guided.recognizer.scalars import json_key
-from guided.recognizer.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
+from guided.recognizer.table import (
+    IN_KEY,
+    IN_RARE_KEY,
+    KEY_CLOSED,
+    NO_BOUND,
+    TransitionTable,
+)
 
 __all__ = ["MemberRows"]
 
@@ -40,7 +46,7 @@ class MemberRows:
         self._closed: dict[tuple[str, ...], int] = {}
         self._open: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
         self._outsides: dict[tuple[int, tuple[str, ...]], frozenset[str]] = {}
-        self._steps: dict[tuple[int, int], int] = {}
+        self._moves = _Moves(chains.table)
         self._contents: dict[tuple[int, frozenset[int]], int] = {}
 
     def closed(self, names: tuple[str, ...]) -> int:
@@ -92,16 +98,10 @@ class MemberRows:
     def _lies_in(self, content: int, name: str) -> bool:
         row = content
         for byte in json_key(name)[1:-1]:
-            row = self._step(row, byte)
+            row = self._moves[row].get(byte, DEAD)
             if row == DEAD:
                 return False
         return True
-
-    def _step(self, row: int, byte: int) -> int:
-        found = self._steps.get((row, byte))
-        if found is None:
-            found = self._steps[row, byte] = self.table.step(row, byte)
-        return found
 
     def _overlay(self, content: int, names: Sequence[str]) -> int:
         """Lay names over the rows of the content: a trie whose nodes lie over what they spell."""
@@ -114,7 +114,7 @@ class MemberRows:
             for byte in json_key(name)[1:-1]:
                 child = children[node].get(byte)
                 if child is None:
-                    row = self._step(under[node], byte)
+                    row = self._moves[under[node]].get(byte, DEAD)
                     if row == DEAD:
                         leaving.setdefault(node, []).append(name)
                         break
@@ -151,6 +151,17 @@ class MemberRows:
             labels = {number: self.labels.number(KeyClass(number)) for number in closed.verdicts}
             self._contents[key] = self.table.add_block(closed, labels, role, ends)
         return self._contents[key]
+
+
+class _Moves(dict[int, dict[int, int]]):
+    """The moves of rows, as they are asked for."""
+
+    def __init__(self, table: TransitionTable) -> None:
+        self.table = table
+
+    def __missing__(self, row: int) -> dict[int, int]:
+        found = self[row] = self.table.edges(row)
+        return found
 
 
 @functools.lru_cache(maxsize=4)

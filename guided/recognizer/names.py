@@ -86,7 +86,7 @@ class NameSpace:
         """Whether a class has names without end."""
         if number not in self._endless:
             block = self.block(frozenset((number,)))
-            self._endless[number] = block is not None and bool(endless_states(block.dfa.next)[0])
+            self._endless[number] = block is not None and _is_endless(block)
         return self._endless[number]
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
@@ -129,6 +129,11 @@ def _any_names(missing: frozenset[int]) -> Block:
     """The content of all names, which most schemas leave free; kept for other recognisers."""
     dfa = combine([], lambda _: 0)
     return block_of(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
+
+
+@functools.lru_cache(maxsize=4)
+def _is_endless(block: Block) -> bool:
+    return bool(endless_states(block.dfa.next)[0])
 
 
 def _few(alike: list[int]) -> list[int]:

@@ -132,9 +132,9 @@ class Rows:
             (JsonType.OBJECT, ord("{"), OPEN_OBJECT),
             (JsonType.ARRAY, ord("["), OPEN_ARRAY),
         ):
-            if kind in types and self._opens(context, kind, asks):
-                if byte not in self.scalars.missing:
-                    edges[byte] = self.exit_row(label)
+            spelled = kind in types and byte not in self.scalars.missing
+            if spelled and self._opens(context, kind, asks):
+                edges[byte] = self.exit_row(label)
         return edges
 
     def _opens(self, context: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
