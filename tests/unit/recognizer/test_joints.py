@@ -24,3 +24,13 @@ def test_every_joint_is_found_where_a_walk_looks_for_it(joints: dict[tuple[int, 
             assert table.keys[slot] != EMPTY_SLOT
             slot = (slot + 1) & mask
         assert (table.contexts[slot], table.rows[slot]) == (row + 1, row)
+
+
+def test_contexts_that_follow_one_another_are_spread_over_the_table() -> None:
+    table = JointTable()
+    for context in range(500):
+        for label in (0, 1):
+            table.put(context, label, context, label)
+    mask = len(table.keys) - 1
+    homes = {joint_key(c, b) * 0x9E3779B1 >> LABEL_BITS & mask for c in range(500) for b in (0, 1)}
+    assert len(homes) > 600, "few share the slot where they are looked for first"
