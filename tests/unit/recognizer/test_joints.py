@@ -33,4 +33,4 @@ def test_contexts_that_follow_one_another_are_spread_over_the_table() -> None:
         for label in (0, 1):
             table.put(context, label, context, label)
     free = np.flatnonzero(table.keys == EMPTY_SLOT)
-    assert np.diff(free, prepend=-1).max() < 100, "the longest search is as long as a run of used slots"
+    assert np.diff(free, prepend=-1).max() < 100, "no long run of used slots"
