@@ -63,7 +63,7 @@ def _find(keys, context, label):  # type: ignore[no-untyped-def]
     """The slot of a joint, NOWHERE if it is not there."""
     key = (context << LABEL_BITS) | label
     mask = len(keys) - 1
-    slot = (key * 0x9E3779B1 >> 7) & mask
+    slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
     while keys[slot] != key:
         if keys[slot] == EMPTY_SLOT:
             return NOWHERE
