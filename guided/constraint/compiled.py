@@ -14,16 +14,15 @@ from guided.constraint.mask_store import HeldMask, MaskStore
 from guided.constraint.position import Position
 from guided.errors import TokenRejectedError
 from guided.recognizer.json_machine import JsonMachine, State
-from guided.recognizer.table import IN_KEY, IN_RARE_KEY
+from guided.recognizer.table import DEAD
 from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
 from guided.tokens.forced import CONTEXT_TOKENS, only_byte
-from guided.tokens.mask import Mask, clear, mask_of, tokens_of, with_tokens
-from guided.tokens.walk import Place, Walker
+from guided.tokens.mask import Mask, mask_of, tokens_of
+from guided.tokens.walk import Place, Walk, Walker
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher"]
 
-_NOTHING_UNCERTAIN = np.empty(0, dtype=np.int32)
 _FEW = 64
 _SPARE_BYTES = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
@@ -45,7 +44,8 @@ class CompiledConstraint:
         self.binding = binding
         self.lock = threading.RLock()
         """Held while the machine may grow."""
-        self._walker = Walker(machine, binding.texts, binding.trie, binding.inner)
+        self._walker = Walker(machine, binding.texts, binding.trie, binding.inner, binding.blank)
+        self._ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)
         self._masks = masks
         self._limits = limits
         self._by_place: dict[Place, HeldMask] = {}
@@ -73,10 +73,7 @@ class CompiledConstraint:
                     self._positions.clear()
                     self._by_place.clear()
                 position = self._positions[state] = Position(
-                    state,
-                    is_accepting=machine.is_accepting(state),
-                    is_complete=machine.is_complete(state),
-                    forces=only_byte(machine, state) is not None,
+                    state, machine.is_accepting(state), machine.is_complete(state)
                 )
         return position
 
@@ -115,27 +112,35 @@ class CompiledConstraint:
 
     def _held_mask(self, state: State) -> tuple[HeldMask, Mask]:
         # Which text a free key has so far matters to few tokens, so most states share a walk.
-        place = self._walker.place(state)
-        held = self._by_place.get(place)
-        mask = None if held is None else held.mask
-        if held is None or mask is None:
-            self.machine.check_room()
-            walk = self._walker.walk(state)
-            if self.machine.is_accepting(state):
-                with_tokens(walk.mask, self.binding.vocabulary.end_ids)
-            mask = walk.mask
-            held = self._by_place[place] = self._masks.keep(mask, walk.uncertain)
+        held, mask = self._walked(state)
         held.used = True
         repeating = self._repeating(state)
         if not repeating and not len(held.uncertain):
             return held, mask
-        exact = clear(mask.copy(), repeating)
-        self._walker.decide(exact, state, held.uncertain)
-        return self._masks.keep(exact, _NOTHING_UNCERTAIN), exact
+        walk = Walk(mask, held.fingerprint, held.uncertain)
+        return self._masks.keep(self._walker.exact(walk, state, repeating))
+
+    def _walked(self, state: State) -> tuple[HeldMask, Mask]:
+        """The walk of a state's place."""
+        place = self._walker.place(state)
+        held = self._by_place.get(place)
+        if held is not None and (mask := held.mask) is not None:
+            return held, mask
+        self.machine.check_room()
+        base, like = None, self._walker.like(state.row)
+        if like != DEAD:
+            held, mask = self._walked(state._replace(row=like))
+            base = Walk(mask, held.fingerprint, held.uncertain)
+        walk = self._walker.walk(state, base)
+        if self.machine.is_accepting(state):
+            walk = self._walker.with_ends(walk, self._ends)
+        held, mask = self._masks.keep(walk)
+        self._by_place[place] = held
+        return held, mask
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""
-        if self.machine.table.role[state.row] not in (IN_KEY, IN_RARE_KEY):
+        if not self._walker.is_key(state.row):
             return []
         tokens: list[int] = []
         begun = state.texts[-1]
@@ -212,6 +217,9 @@ class CompiledConstraint:
 
     def canonical_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """The forced tokens from a position on as the tokenizer spells them."""
+        if position.forces is None:
+            with self.lock:
+                position.forces = only_byte(self.machine, position.state) is not None
         if not position.forces:
             return ()
         run = position.runs.get(recent)

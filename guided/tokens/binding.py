@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from guided.tokens.blank import blank_mask
 from guided.tokens.cover import TokenCover
 from guided.tokens.forced import RunSpeller
-from guided.tokens.inner import InnerMasks
+from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.texts import TokenTexts
 from guided.tokens.trie import TokenTrie, trie_from_tokens
 from guided.tokens.vocabulary import Vocabulary
@@ -22,6 +23,7 @@ class TokenBinding:
     trie: TokenTrie
     texts: TokenTexts
     inner: InnerMasks
+    blank: InnerMask
     cover: TokenCover
     speller: RunSpeller
 
@@ -35,6 +37,7 @@ class TokenBinding:
             trie,
             TokenTexts.of(tokens),
             InnerMasks(trie, max_inner_bytes),
+            blank_mask(trie),
             TokenCover(tokens),
             RunSpeller(vocabulary, trie),
         )

@@ -32,11 +32,13 @@ class InnerMask:
     """What may follow a row without leaving its string, and where tokens leave it."""
 
     mask: Mask
+    fingerprint: int
+    """Tells the mask from others that masks are made from; see ``MaskStore``."""
     reach: NDArray[np.uint8]
     """Code points that a string has at least with each token, 255 for more; empty where all the
     same."""
     sites: NDArray[np.int32]
-    """As ``walk_nodes`` takes them; rows are numbers among the closing rows of the outline."""
+    """As ``walk_sites`` takes them; rows are numbers among the closing rows of the outline."""
     most: int
     """The greatest number of code points among tokens and sites."""
     within: dict[int, Mask] = field(default_factory=dict)
@@ -47,13 +49,13 @@ class InnerMask:
         """Memory in bytes, all masks that may still be made counted in."""
         return self.mask.nbytes * (1 + self.most) + self.reach.nbytes + self.sites.nbytes
 
-    def mask_within(self, left: int) -> Mask:
+    def mask_within(self, left: int) -> tuple[Mask, int]:
         """The tokens with which a string has at most ``left`` more code points; not to be changed.
 
-        ``left`` may be ``most`` or below.
+        ``left`` may be ``most`` or below. With the fingerprint.
         """
         if left >= self.most:
-            return self.mask
+            return self.mask, self.fingerprint
         mask = self.within.get(left)
         if mask is None:
             fits = (self.reach <= left) & np.unpackbits(
@@ -63,7 +65,7 @@ class InnerMask:
             packed = np.packbits(fits, bitorder="little")
             mask.view(np.uint8)[: len(packed)] = packed
             self.within[left] = mask
-        return mask
+        return mask, self.fingerprint + left + 1
 
 
 class InnerMasks:
@@ -99,7 +101,9 @@ def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> 
     found = sites[:num_sites].copy()
     order = np.argsort(outline.closings)
     found[:, 3] = order[np.searchsorted(outline.closings, found[:, 3], sorter=order)]
-    return InnerMask(mask, reach if most else reach[:0].copy(), found, min(most, _MAX_COUNT))
+    fingerprint = int.from_bytes(outline.digest[:8])
+    reach = reach if most else reach[:0].copy()
+    return InnerMask(mask, fingerprint, reach, found, min(most, _MAX_COUNT))
 
 
 @kernel

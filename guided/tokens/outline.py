@@ -19,8 +19,6 @@ from guided.tokens.packed import BASE, BEAT, ENDS, EXITS, KIND, LABEL, NEED, ROL
 
 __all__ = ["Outline", "is_closing", "outline_of"]
 
-_FEW_BYTES = 40
-"""A row that fewer bytes lead on from is quicker to walk than to remember."""
 _MAX_ROWS = 512
 
 
@@ -36,14 +34,12 @@ class Outline:
 
 
 def outline_of(arrays: Arrays, row: int) -> Outline | None:
-    """The outline of a row that many bytes lead on from, ``None`` for other rows.
+    """The outline of a row in a string, ``None`` for other rows.
 
     Also for those that end without a quote, from which a string is still to begin, or that lead to
     very many rows.
     """
     rows, cells, byte_maps = arrays[:3]
-    if _live_bytes(rows, cells, byte_maps, row) < _FEW_BYTES:
-        return None
     found = np.empty((_MAX_ROWS, 258), dtype=np.int32)
     queue = np.empty(_MAX_ROWS, dtype=np.int32)
     closings = np.empty(_MAX_ROWS, dtype=np.int32)
@@ -55,14 +51,6 @@ def outline_of(arrays: Arrays, row: int) -> Outline | None:
         return None
     digest = hashlib.blake2b(found[:count].tobytes(), digest_size=16).digest()
     return Outline(digest, closings[:num_closings].copy(), fewest)
-
-
-@kernel
-def _live_bytes(rows, cells, byte_maps, row):  # type: ignore[no-untyped-def]
-    count = 0
-    for byte in range(256):
-        count += cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]] != DEAD
-    return count
 
 
 @inlined

@@ -7,6 +7,8 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.tokens.mask import Mask
+
 __all__ = ["SCRATCH"]
 
 
@@ -14,13 +16,14 @@ class _Scratch(threading.local):
     """Arrays that are nobody's between two walks."""
 
     def __init__(self) -> None:
-        self._stack: NDArray[np.int64] = np.empty((0, 4), dtype=np.int64)
+        self._stack: NDArray[np.int64] = np.empty((0, 6), dtype=np.int64)
         self._nodes: NDArray[np.int32] = np.empty(0, dtype=np.int32)
+        self._words: Mask = np.empty(0, dtype=np.int32)
 
     def stack(self, longest: int) -> NDArray[np.int64]:
-        """int64 ``[longest + 3 or more, 4]``: rows of progress (two), of the root, of each byte."""
+        """int64 ``[longest + 3 or more, 6]``: rows of progress (two), of the root, of each byte."""
         if len(self._stack) < longest + 3:
-            self._stack = np.empty((longest + 3, 4), dtype=np.int64)
+            self._stack = np.empty((longest + 3, 6), dtype=np.int64)
         return self._stack
 
     def nodes(self, count: int) -> NDArray[np.int32]:
@@ -28,6 +31,13 @@ class _Scratch(threading.local):
         if len(self._nodes) < count:
             self._nodes = np.empty(count, dtype=np.int32)
         return self._nodes
+
+    def copied(self, mask: Mask) -> Mask:
+        """A copy of the mask, to be changed."""
+        if self._words.shape != mask.shape:
+            self._words = np.empty_like(mask)
+        np.copyto(self._words, mask)
+        return self._words
 
 
 SCRATCH = _Scratch()

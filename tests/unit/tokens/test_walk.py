@@ -13,7 +13,7 @@ from guided.constraint.compiled import CompiledConstraint
 from guided.recognizer.json_machine import State
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from guided.tokens.mask import tokens_of
-from guided.tokens.outline import outline_of
+from guided.tokens.row_traits import row_traits
 from guided.tokens.walk import Walker
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
@@ -116,12 +116,13 @@ def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
     state = compiled.machine.advance(compiled.machine.start, text)
     assert state is not None
     binding = _COMPILER.binding
-    return Walker(compiled.machine, binding.texts, binding.trie, binding.inner), state
+    walker = Walker(compiled.machine, binding.texts, binding.trie, binding.inner, binding.blank)
+    return walker, state
 
 
 def _digest(schema: Any, text: bytes) -> bytes | None:
     walker, state = _walker_inside(schema, text)
-    outline = outline_of(walker._packed.current(), state.row)
+    outline = row_traits(walker._packed.current(), state.row).outline
     return None if outline is None else outline.digest
 
 
