@@ -44,7 +44,9 @@ class CompiledConstraint:
         self.binding = binding
         self.lock = threading.RLock()
         """Held while the machine may grow."""
-        self._walker = Walker(machine, binding.texts, binding.trie, binding.inner, binding.blank)
+        self.walker = Walker(
+            machine, binding.texts, binding.trie, binding.inner, binding.blank, binding.scratch
+        )
         self._ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)
         self._masks = masks
         self._limits = limits
@@ -79,17 +81,14 @@ class CompiledConstraint:
 
     def behind(self, position: Position, token: TokenId) -> Position:
         """The position behind ``token``; raises TokenRejectedError where it is not allowed."""
-        reached = self._advance(position.state, token)
+        with self.lock, limited_work(self._limits.step_work):
+            reached = self.walker.advance(position.state, token)
         if reached is None:
             text = self.binding.vocabulary.token_bytes[token]
             spelled = "a special token" if text is None else repr(text)
             raise TokenRejectedError(f"token {token} ({spelled}) is not allowed here", token=token)
         found = position.behind[token] = self.position(reached)
         return found
-
-    def _advance(self, state: State, token: int) -> State | None:
-        with self.lock, limited_work(self._limits.step_work):
-            return self._walker.advance(state, token)
 
     # --- masks ----------------------------------------------------------------------------
 
@@ -118,29 +117,29 @@ class CompiledConstraint:
         if not repeating and not len(held.uncertain):
             return held, mask
         walk = Walk(mask, held.fingerprint, held.uncertain)
-        return self._masks.keep(self._walker.exact(walk, state, repeating))
+        return self._masks.keep(self.walker.exact(walk, state, repeating))
 
     def _walked(self, state: State) -> tuple[HeldMask, Mask]:
         """The walk of a state's place."""
-        place = self._walker.place(state)
+        place = self.walker.place(state)
         held = self._by_place.get(place)
         if held is not None and (mask := held.mask) is not None:
             return held, mask
         self.machine.check_room()
-        base, like = None, self._walker.like(state.row)
+        base, like = None, self.walker.like(state.row)
         if like != DEAD:
             held, mask = self._walked(state._replace(row=like))
             base = Walk(mask, held.fingerprint, held.uncertain)
-        walk = self._walker.walk(state, base)
+        walk = self.walker.walk(state, base)
         if self.machine.is_accepting(state):
-            walk = self._walker.with_ends(walk, self._ends)
+            walk = self.walker.with_ends(walk, self._ends)
         held, mask = self._masks.keep(walk)
         self._by_place[place] = held
         return held, mask
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""
-        if not self._walker.is_key(state.row):
+        if not self.walker.is_key(state.row):
             return []
         tokens: list[int] = []
         begun = state.texts[-1]
@@ -157,7 +156,7 @@ class CompiledConstraint:
         """``mask`` without the tokens after which more than ``budget - 1`` are needed to end."""
         state, mask = position.state, self.mask(position)
         with self.lock, limited_work(self._limits.step_work):
-            groups = self._walker.by_place(state, tokens_of(mask))
+            groups = self.walker.by_place(state, tokens_of(mask))
             kept = [self._fitting(state, tokens, budget - 1) for tokens in groups]
             # The way out stays open even where the bound for a place was too careful about it.
             way_out = [] if position.is_accepting else self._kept_way_out(state)[:1]
@@ -167,7 +166,7 @@ class CompiledConstraint:
 
     def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
         """Those of the tokens, all of which lead to one place, behind which the budget suffices."""
-        first = self._walker.advance(state, int(tokens[0]))
+        first = self.walker.advance(state, int(tokens[0]))
         assert first is not None, (state, tokens[0])
         if first.texts:
             # How the document can end depends on what was written, which is another text for each.
@@ -179,7 +178,7 @@ class CompiledConstraint:
         return tokens if self.fits(first, budget) else tokens[:0]
 
     def _fits_behind(self, state: State, token: int, budget: int) -> bool:
-        reached = self._walker.advance(state, token)
+        reached = self.walker.advance(state, token)
         return reached is not None and self.fits(reached, budget)
 
     def fits(self, state: State, budget: int) -> bool:
@@ -210,7 +209,7 @@ class CompiledConstraint:
             known = self._ways_out.get(at)
             if known is None or len(known) > len(tokens) - place:
                 self._ways_out[at] = tokens[place:]
-            at = self._walker.advance(at, token)
+            at = self.walker.advance(at, token)
         return tokens
 
     # --- forced runs ----------------------------------------------------------------------
@@ -225,7 +224,7 @@ class CompiledConstraint:
         run = position.runs.get(recent)
         if run is None:
             with self.lock, limited_work(self._limits.step_work):
-                run = self.binding.speller.run(self._walker, position.state, recent)
+                run = self.binding.speller.run(self.walker, position.state, recent)
             if len(position.runs) >= _MAX_RUNS:
                 position.runs.clear()
             position.runs[recent] = run

@@ -8,6 +8,7 @@ from guided.tokens.blank import blank_mask
 from guided.tokens.cover import TokenCover
 from guided.tokens.forced import RunSpeller
 from guided.tokens.inner import InnerMask, InnerMasks
+from guided.tokens.scratch import Scratch
 from guided.tokens.texts import TokenTexts
 from guided.tokens.trie import TokenTrie, trie_from_tokens
 from guided.tokens.vocabulary import Vocabulary
@@ -24,6 +25,7 @@ class TokenBinding:
     texts: TokenTexts
     inner: InnerMasks
     blank: InnerMask
+    scratch: Scratch
     cover: TokenCover
     speller: RunSpeller
 
@@ -38,6 +40,7 @@ class TokenBinding:
             TokenTexts.of(tokens),
             InnerMasks(trie, max_inner_bytes),
             blank_mask(trie),
+            Scratch(trie),
             TokenCover(tokens),
             RunSpeller(vocabulary, trie),
         )

@@ -69,7 +69,7 @@ SITE, LEVEL, DOUBTS, CHANGE = range(4)
 CHILD, LAST, OTHER = 3, 4, 5
 """Columns of the rows by depth, behind context, row and count."""
 OUTSIDE = 1
-"""The level of a walk between two sites."""
+"""The level of a walk between two sites, and the row of the state to begin with."""
 
 
 @inlined
@@ -221,10 +221,19 @@ def _forbid_below(node, nodes, token_ids, words):  # type: ignore[no-untyped-def
 
 
 @inlined
+def _begin(context, row, count, base, stack, words):  # type: ignore[no-untyped-def]
+    """Begin a walk from a state with a copy of the mask ``base``."""
+    stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS], stack[0, CHANGE] = 0, OUTSIDE, 0, 0
+    stack[OUTSIDE, 0], stack[OUTSIDE, 1], stack[OUTSIDE, 2] = context, row, count
+    for word in range(len(words)):
+        words[word] = base[word]
+
+
+@inlined
 def _key_context(stack, rows):  # type: ignore[no-untyped-def]
     """The context in which a key is being written, whose closing quote walks let pass."""
-    role = rows[stack[1, 1], ROLE]
-    return stack[1, 0] if role in (IN_KEY, IN_RARE_KEY) else NOWHERE
+    role = rows[stack[OUTSIDE, 1], ROLE]
+    return stack[OUTSIDE, 0] if role in (IN_KEY, IN_RARE_KEY) else NOWHERE
 
 
 @inlined
@@ -235,11 +244,11 @@ def _push(level, node, context, row, count, nodes, stack):  # type: ignore[no-un
 
 
 @inlined
-def _stop(stack, site, level, doubts, change, context, label):  # type: ignore[no-untyped-def]
-    """Keep what a walk goes on with when a joint is resolved."""
+def _stop(status, site, level, doubts, change, context, label, stack):  # type: ignore[no-untyped-def]
+    """Keep what a walk goes on with when a joint is resolved; returns what walks return."""
     stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS] = site, level, doubts
     stack[0, CHANGE] = np.int64(change)
-    stack[1, 3], stack[1, 4] = context, label
+    return status, doubts, np.int64(change), context, label
 
 
 @inlined
@@ -247,7 +256,7 @@ def _from_site(site, sites, closings, missing, left, trie, machine, key_context,
     """Status, context, row and count at a site, and the site that comes next if it dies."""
     nodes, _, _, _ = trie
     rows, cells, byte_maps, _, _, _, _, _, _ = machine
-    context, row, count = stack[1, 0], stack[1, 1], stack[1, 2]
+    context, row, count = stack[OUTSIDE, 0], stack[OUTSIDE, 1], stack[OUTSIDE, 2]
     way = sites[site, 3]
     if way == ITSELF:
         return ALIVE, context, row, count, site + 1
@@ -265,9 +274,22 @@ def _from_site(site, sites, closings, missing, left, trie, machine, key_context,
 
 @kernel
 def walk_sites(  # type: ignore[no-untyped-def]
-    trie, machine, sites, closings, missing, left, stack, words, uncertain
+    trie,
+    machine,
+    context,
+    row,
+    count,
+    base,
+    sites,
+    closings,
+    missing,
+    left,
+    again,
+    stack,
+    words,
+    uncertain,
 ):
-    """Set the bits of the tokens below some nodes of the trie, as far as they may follow.
+    """Add the tokens below some nodes of the trie, as far as they may follow, to the mask ``base``.
 
     A site is four numbers: a node, two that depend on the last, and how the walk gets there.
 
@@ -278,12 +300,15 @@ def walk_sites(  # type: ignore[no-untyped-def]
       the site counts, and those that a string with it has at least: sites with fewer than
       ``missing`` or more than ``left`` are passed over.
 
-    ``stack`` is int64 ``[longest token + 3, 6]``: what the walk goes on with after it stopped; the
-    state to begin with, context and label of a missing joint; then by depth the state, and where
-    among the children the walk is. Returns FINISHED or what is missing.
+    Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
+    fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
+    it stopped. ``stack`` is int64 ``[longest token + 3, 6]``: what the walk goes on with, the state
+    to begin with, then by depth the state, and where among the children the walk is.
     """
     nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _, _, _, _, _ = machine
+    if not again:
+        _begin(context, row, count, base, stack, words)
     key_context = _key_context(stack, rows)
     site, level, doubts = stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS]
     change = np.uint64(stack[0, CHANGE])
@@ -294,8 +319,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
             )
             top = sites[site, 0]
             if status >= JOINT_MISSING:
-                _stop(stack, site, level, doubts, change, context, row)
-                return status
+                return _stop(status, site, level, doubts, change, context, row, stack)
             if status == UNSURE:
                 uncertain[doubts] = top
                 doubts += 1
@@ -327,8 +351,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
             )
             stack[level, CHILD] = child
             if status >= JOINT_MISSING:
-                _stop(stack, site, level, doubts, change, context, row)
-                return status
+                return _stop(status, site, level, doubts, change, context, row, stack)
             stack[level, CHILD] += 1
             node = child_nodes[child]
             if status == UNSURE:
@@ -340,27 +363,29 @@ def walk_sites(  # type: ignore[no-untyped-def]
                     level += 1
                     _push(level, node, context, row, count, nodes, stack)
         site += 1
-    _stop(stack, site, level, doubts, change, NOWHERE, DEAD)
-    return FINISHED
+    return _stop(FINISHED, site, level, doubts, change, NOWHERE, DEAD, stack)
 
 
 @kernel
-def correct_mask(trie, machine, other, stack, words, uncertain):  # type: ignore[no-untyped-def]
+def correct_mask(  # type: ignore[no-untyped-def]
+    trie, machine, context, row, count, base, other, again, stack, words, uncertain
+):
     """Make the mask of a row out of that of the ``other`` row, which most bytes lead on alike.
 
     Where both lead to the same row, all below is the same and stays; elsewhere what the other row
-    may have set is forbidden and looked at anew. ``stack`` is as for ``walk_sites``; the last
-    column by depth is where the other row leads. Returns FINISHED or what is missing.
+    may have set is forbidden and looked at anew. ``stack`` is as for ``walk_sites``, and so is what
+    is returned; the last column by depth is where the other row leads.
     """
     nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _, _, _, _, _ = machine
+    if not again:
+        _begin(context, row, count, base, stack, words)
+        _push(OUTSIDE + 1, 0, context, row, count, nodes, stack)
+        stack[OUTSIDE + 1, OTHER] = other
+        stack[0, LEVEL] = OUTSIDE + 1
     key_context = _key_context(stack, rows)
     level, doubts = stack[0, LEVEL], stack[0, DOUBTS]
     change = np.uint64(stack[0, CHANGE])
-    if level == OUTSIDE:
-        level += 1
-        _push(level, 0, stack[1, 0], stack[1, 1], stack[1, 2], nodes, stack)
-        stack[level, OTHER] = other
     while level > OUTSIDE:
         child, last = stack[level, CHILD], stack[level, LAST]
         row, other = stack[level, 1], stack[level, OTHER]
@@ -388,8 +413,7 @@ def correct_mask(trie, machine, other, stack, words, uncertain):  # type: ignore
         )
         stack[level, CHILD] = child
         if status >= JOINT_MISSING:
-            _stop(stack, 0, level, doubts, change, context, row)
-            return status
+            return _stop(status, 0, level, doubts, change, context, row, stack)
         stack[level, CHILD] += 1
         node = child_nodes[child]
         if there != DEAD and (rows[there, ROLE] == KEY_CLOSED or rows[there, EXITS]):
@@ -404,24 +428,24 @@ def correct_mask(trie, machine, other, stack, words, uncertain):  # type: ignore
             level += 1
             _push(level, node, context, row, count, nodes, stack)
             stack[level, OTHER] = there
-    _stop(stack, 0, level, doubts, change, NOWHERE, DEAD)
-    return FINISHED
+    return _stop(FINISHED, 0, level, doubts, change, NOWHERE, DEAD, stack)
 
 
 @kernel
 def walk_places(  # type: ignore[no-untyped-def]
-    trie, machine, stack, place_of_token, places
+    trie, machine, context, row, count, stack, place_of_token, places
 ):
     """Where every token leads: its slot in the hash table ``places``, int64 ``[slots, 3]``.
 
     ``place_of_token`` keeps what it has for tokens that lead nowhere, or not for sure. Returns
-    FINISHED, what is missing, or PLACES_FULL where half of the slots are taken.
+    FINISHED, what is missing with its context and label, or PLACES_FULL where half of the slots are
+    taken.
     """
     nodes, token_ids, _, _ = trie
     rows, _, _, _, _, _, _, _, _ = machine
+    stack[OUTSIDE, 0], stack[OUTSIDE, 1] = context, row
     key_context = _key_context(stack, rows)
-    for column in range(3):
-        stack[2, column] = stack[1, column]
+    stack[2, 0], stack[2, 1], stack[2, 2] = context, row, count
     slots, used = len(places), 0
     node = 1
     while node < nodes[0, END]:
@@ -436,8 +460,7 @@ def walk_places(  # type: ignore[no-untyped-def]
             False,
         )
         if status >= JOINT_MISSING:
-            stack[1, 3], stack[1, 4] = context, row
-            return status
+            return status, context, row
         if status != ALIVE:
             node = nodes[node, END]
             continue
@@ -451,12 +474,12 @@ def walk_places(  # type: ignore[no-untyped-def]
             if places[slot, 0] == NOWHERE:
                 used += 1
                 if 2 * used > slots:
-                    return PLACES_FULL
+                    return PLACES_FULL, NOWHERE, DEAD
                 places[slot, 0], places[slot, 1], places[slot, 2] = context, row, count
             for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
                 place_of_token[token_ids[index]] = slot
         node += 1
-    return FINISHED
+    return FINISHED, NOWHERE, DEAD
 
 
 @kernel

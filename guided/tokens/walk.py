@@ -25,17 +25,14 @@ from guided.tokens.mask import Mask, allowed
 from guided.tokens.outline import Outline
 from guided.tokens.packed import PackedMachine
 from guided.tokens.row_traits import UNCOUNTED, RowTraits, row_traits
-from guided.tokens.scratch import SCRATCH
+from guided.tokens.scratch import Scratch
 from guided.tokens.steps import (
     ALIVE,
-    CHANGE,
     DIES,
-    DOUBTS,
     FINISHED,
     ITSELF,
     JOINT_MISSING,
     NOWHERE,
-    OUTSIDE,
     PLACES_FULL,
     clear_tokens,
     correct_mask,
@@ -80,12 +77,14 @@ class Walker:
         trie: TokenTrie,
         inner: InnerMasks,
         blank: InnerMask,
+        scratch: Scratch,
     ) -> None:
         self.machine = machine
         self.trie = trie
         self._texts = texts
         self._inner = inner
         self._blank = blank
+        self._scratch = scratch
         self._nothing = InnerMask(
             np.zeros(trie.words, dtype=np.int32),
             0,
@@ -94,7 +93,7 @@ class Walker:
             0,
         )
         self._trie_arrays = trie.arrays
-        self._packed = PackedMachine(machine, texts.quoted)
+        self.packed = PackedMachine(machine, texts.quoted)
         self._row_traits: dict[int, RowTraits] = {}
 
     # --- places ---------------------------------------------------------------------------
@@ -124,7 +123,7 @@ class Walker:
     def _traits(self, row: int) -> RowTraits:
         traits = self._row_traits.get(row)
         if traits is None:
-            arrays = self._packed.current()
+            arrays = self.packed.current()
             traits = row_traits(arrays, row)
             if traits.outline is not None and traits.high != UNCOUNTED:
                 inner = self._inner.get(arrays, row, traits.outline)
@@ -144,7 +143,7 @@ class Walker:
             return self._from_sites(self._blank, state, _NO_ROWS, 0, 0)
         outline = traits.outline
         if outline is not None and self._names_left(state.context, outline):
-            inner = self._inner.get(self._packed.current(), state.row, outline)
+            inner = self._inner.get(self.packed.current(), state.row, outline)
             missing, left = traits.low - state.count, traits.high - state.count
             return self._from_sites(inner, state, outline.closings, missing, left)
         if base is not None:
@@ -161,57 +160,57 @@ class Walker:
         self, inner: InnerMask, state: State, closings: NDArray[np.int32], missing: int, left: int
     ) -> Walk:
         """What is allowed inside of a block, with the tokens below the sites where it ends."""
-        mask, fingerprint = inner.mask_within(left)
-        words, stack, uncertain = self._begin(mask, state)
-        while (
-            walk_sites(
+        base, fingerprint = inner.mask_within(left)
+        context, row, count, _ = state
+        stack, words, uncertain = self._scratch.stack, self._scratch.words, self._scratch.nodes
+        again = False
+        while True:
+            status, doubts, change, at, label = walk_sites(
                 self._trie_arrays,
-                self._packed.current(),
+                self.packed.current(),
+                context,
+                row,
+                count,
+                base,
                 inner.sites,
                 closings,
                 missing,
                 left,
+                again,
                 stack,
                 words,
                 uncertain,
             )
-            != FINISHED
-        ):
-            self._resolve(stack)
-        return self._found(words, fingerprint, stack, uncertain)
+            if status == FINISHED:
+                nodes = uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
+                return Walk(words, fingerprint ^ change, nodes)
+            self.machine.remember_joint(at, label)
+            again = True
 
     def _corrected(self, base: Walk, state: State, like: int) -> Walk:
         """The walk of a row out of that of the row which it is all but equal to."""
-        words, stack, uncertain = self._begin(base.mask, state)
-        while (
-            correct_mask(self._trie_arrays, self._packed.current(), like, stack, words, uncertain)
-            != FINISHED
-        ):
-            self._resolve(stack)
-        found = self._found(words, base.fingerprint, stack, uncertain)
-        if not len(base.uncertain):
-            return found
-        return found._replace(uncertain=np.concatenate([base.uncertain, found.uncertain]))
-
-    def _begin(self, mask: Mask, state: State) -> tuple[Mask, NDArray[np.int64], NDArray[np.int32]]:
-        stack = self._begin_stack(state)
-        return SCRATCH.copied(mask), stack, SCRATCH.nodes(len(self.trie))
-
-    def _begin_stack(self, state: State) -> NDArray[np.int64]:
-        stack = SCRATCH.stack(self.trie.longest)
-        stack[:2] = (0, OUTSIDE, 0, 0, 0, 0), (*state[:3], 0, 0, 0)
-        return stack
-
-    def _found(
-        self, words: Mask, fingerprint: int, stack: NDArray[np.int64], uncertain: NDArray[np.int32]
-    ) -> Walk:
-        count, change = stack[0, DOUBTS], int(stack[0, CHANGE])
-        doubts = uncertain[:count].copy() if count else _NOTHING_UNCERTAIN
-        return Walk(words, fingerprint ^ change, doubts)
-
-    def _resolve(self, stack: NDArray[np.int64]) -> None:
-        """Resolve the joint that a walk stopped for."""
-        self.machine.remember_joint(int(stack[1, 3]), int(stack[1, 4]))
+        context, row, count, _ = state
+        stack, words, uncertain = self._scratch.stack, self._scratch.words, self._scratch.nodes
+        again = False
+        while True:
+            status, doubts, change, at, label = correct_mask(
+                self._trie_arrays,
+                self.packed.current(),
+                context,
+                row,
+                count,
+                base.mask,
+                like,
+                again,
+                stack,
+                words,
+                uncertain,
+            )
+            if status == FINISHED:
+                nodes = np.concatenate([base.uncertain, uncertain[:doubts]])
+                return Walk(words, base.fingerprint ^ change, nodes)
+            self.machine.remember_joint(at, label)
+            again = True
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """The tokens below a node that may, or might, follow ``state``, which stands behind it."""
@@ -225,7 +224,8 @@ class Walker:
         """The walk with nothing uncertain any more, and without the ``forbidden`` tokens."""
         below = [self.trie.tokens_below(node) for node in walk.uncertain.tolist()]
         settled = self._settled(state, walk.uncertain)
-        words = SCRATCH.copied(walk.mask)
+        words = self._scratch.words
+        np.copyto(words, walk.mask)
         fingerprint = walk.fingerprint
         fingerprint ^= clear_tokens(np.array(forbidden, dtype=np.int32), words)
         fingerprint ^= clear_tokens(np.concatenate([_NO_TOKENS, *below]), words)
@@ -278,7 +278,7 @@ class Walker:
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
         while True:
             status, reached, target, counted, key = take_token(
-                self._texts.joined, first, last, context, row, count, begun, self._packed.current()
+                self._texts.joined, first, last, context, row, count, begun, self.packed.current()
             )
             if status == ALIVE and key == NOWHERE:
                 return State(reached, target, counted)
@@ -314,12 +314,18 @@ class Walker:
         of_token = np.full(self.trie.vocabulary_size, NOWHERE, dtype=np.int32)
         slots = 1024
         while True:
-            stack = self._begin_stack(state)
             places = np.full((slots, 3), NOWHERE, dtype=np.int64)
-            status = walk_places(self._trie_arrays, self._packed.current(), stack, of_token, places)
+            status, at, label = walk_places(
+                self._trie_arrays,
+                self.packed.current(),
+                *state[:3],
+                self._scratch.stack,
+                of_token,
+                places,
+            )
             if status == FINISHED:
                 return of_token
             if status == PLACES_FULL:
                 slots *= 4
             else:
-                self._resolve(stack)
+                self.machine.remember_joint(at, label)

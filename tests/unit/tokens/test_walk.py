@@ -115,14 +115,12 @@ def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
     compiled = _compiled(schema, _FREE)
     state = compiled.machine.advance(compiled.machine.start, text)
     assert state is not None
-    binding = _COMPILER.binding
-    walker = Walker(compiled.machine, binding.texts, binding.trie, binding.inner, binding.blank)
-    return walker, state
+    return compiled.walker, state
 
 
 def _digest(schema: Any, text: bytes) -> bytes | None:
     walker, state = _walker_inside(schema, text)
-    outline = row_traits(walker._packed.current(), state.row).outline
+    outline = row_traits(walker.packed.current(), state.row).outline
     return None if outline is None else outline.digest
 
 
