@@ -32,8 +32,6 @@ def blank_mask(trie: TokenTrie) -> InnerMask:
     behind.sort(key=lambda node: (int(nodes[node, BYTE]), node))
     sites = np.zeros((len(behind), 4), dtype=np.int32)
     sites[:, 0] = behind
-    bytes_ = nodes[behind, BYTE]
-    sites[:, 1] = np.searchsorted(bytes_, bytes_, side="right")
-    sites[:, 3] = BY_BYTE
+    sites[:, 3] = BY_BYTE - nodes[behind, BYTE]
     mask.flags.writeable = False
     return InnerMask(mask, 1, np.empty(0, dtype=np.uint8), sites, 0)

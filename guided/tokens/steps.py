@@ -64,8 +64,10 @@ _LAST_OPEN_WAY = OPEN_ARRAY
 """Labels up to this one stand only where they may be taken, unless that depends on a text."""
 ITSELF, BY_BYTE = -1, -2
 """Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
-SITE, LEVEL, DOUBTS, CHANGE = range(4)
-"""Columns of the first row of a walk's stack: how far it is, and by what the mask has changed."""
+NO_WAY = -1000
+SITE, LEVEL, DOUBTS, CHANGE, WAY, FATE = range(6)
+"""Columns of the first row of a walk's stack: how far it is, by what the mask has changed, and the
+way to the latest site with its status."""
 CHILD, LAST, OTHER = 3, 4, 5
 """Columns of the rows by depth, behind context, row and count."""
 OUTSIDE = 1
@@ -221,10 +223,17 @@ def _forbid_below(node, nodes, token_ids, words):  # type: ignore[no-untyped-def
 
 
 @inlined
+def _put(level, context, row, count, stack):  # type: ignore[no-untyped-def]
+    """The state behind the bytes of a level."""
+    stack[level, 0], stack[level, 1], stack[level, 2] = context, row, count
+
+
+@inlined
 def _begin(context, row, count, base, stack, words):  # type: ignore[no-untyped-def]
     """Begin a walk from a state with a copy of the mask ``base``."""
     stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS], stack[0, CHANGE] = 0, OUTSIDE, 0, 0
-    stack[OUTSIDE, 0], stack[OUTSIDE, 1], stack[OUTSIDE, 2] = context, row, count
+    stack[0, WAY] = NO_WAY
+    _put(OUTSIDE, context, row, count, stack)
     for word in range(len(words)):
         words[word] = base[word]
 
@@ -237,9 +246,8 @@ def _key_context(stack, rows):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _push(level, node, context, row, count, nodes, stack):  # type: ignore[no-untyped-def]
-    """Go on with the children of a node, behind whose bytes a walk is in this state."""
-    stack[level, 0], stack[level, 1], stack[level, 2] = context, row, count
+def _begin_children(level, node, nodes, stack):  # type: ignore[no-untyped-def]
+    """Go on with the children of a node."""
     stack[level, CHILD], stack[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
 
 
@@ -252,24 +260,13 @@ def _stop(status, site, level, doubts, change, context, label, stack):  # type: 
 
 
 @inlined
-def _from_site(site, sites, closings, missing, left, trie, machine, key_context, stack):  # type: ignore[no-untyped-def]
-    """Status, context, row and count at a site, and the site that comes next if it dies."""
-    nodes, _, _, _ = trie
-    rows, cells, byte_maps, _, _, _, _, _, _ = machine
-    context, row, count = stack[OUTSIDE, 0], stack[OUTSIDE, 1], stack[OUTSIDE, 2]
-    way = sites[site, 3]
+def _entering(way, context, row, count, closings, machine, key_context):  # type: ignore[no-untyped-def]
+    """Status, context, row and count at the sites that a walk gets to in one way."""
     if way == ITSELF:
-        return ALIVE, context, row, count, site + 1
-    if way == BY_BYTE:
-        byte = nodes[sites[site, 0], BYTE]
-        if cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]] == DEAD:
-            return DIES, context, row, count, sites[site, 1]
-        status, context, row, count = _behind(context, row, count, byte, machine, key_context, True)
-        return status, context, row, count, site + 1
-    if sites[site, 1] < missing or sites[site, 2] > left:
-        return DIES, context, row, count, site + 1
-    status, context, row, count = _entered(context, closings[way], 0, machine, key_context, True)
-    return status, context, row, count, site + 1
+        return ALIVE, context, row, count
+    if way > ITSELF:
+        return _entered(context, closings[way], 0, machine, key_context, True)
+    return _behind(context, row, count, BY_BYTE - way, machine, key_context, True)
 
 
 @kernel
@@ -291,14 +288,13 @@ def walk_sites(  # type: ignore[no-untyped-def]
 ):
     """Add the tokens below some nodes of the trie, as far as they may follow, to the mask ``base``.
 
-    A site is four numbers: a node, two that depend on the last, and how the walk gets there.
+    A site is a node, the code points that its text counts, those that a string with it has at
+    least, and how the walk gets there. Sites with fewer than ``missing`` code points or more than
+    ``left`` are passed over. The ways are
 
     - ITSELF: the state is that behind the node, whose own tokens are not asked for;
-    - BY_BYTE: the node's byte leads there. All sites of one byte stand side by side, and the second
-      number is the first site of the next byte;
-    - others: that row of ``closings`` is entered. The numbers are the code points that the text of
-      the site counts, and those that a string with it has at least: sites with fewer than
-      ``missing`` or more than ``left`` are passed over.
+    - BY_BYTE, less a byte: what comes behind that byte is what comes behind the node;
+    - others: that row of ``closings`` is entered.
 
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
     fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
@@ -314,22 +310,35 @@ def walk_sites(  # type: ignore[no-untyped-def]
     change = np.uint64(stack[0, CHANGE])
     while site < len(sites):
         if level == OUTSIDE:
-            status, context, row, count, following = _from_site(
-                site, sites, closings, missing, left, trie, machine, key_context, stack
-            )
-            top = sites[site, 0]
-            if status >= JOINT_MISSING:
-                return _stop(status, site, level, doubts, change, context, row, stack)
-            if status == UNSURE:
+            top, way = sites[site, 0], sites[site, 3]
+            if sites[site, 1] < missing or sites[site, 2] > left:
+                site += 1
+                continue
+            if stack[0, WAY] != way:
+                # Once for all sites of a way: their state stays where the first has put it.
+                status, context, row, count = _entering(
+                    way,
+                    stack[OUTSIDE, 0],
+                    stack[OUTSIDE, 1],
+                    stack[OUTSIDE, 2],
+                    closings,
+                    machine,
+                    key_context,
+                )
+                if status >= JOINT_MISSING:
+                    return _stop(status, site, level, doubts, change, context, row, stack)
+                stack[0, WAY], stack[0, FATE] = way, status
+                _put(OUTSIDE + 1, context, row, count, stack)
+            if stack[0, FATE] == UNSURE:
                 uncertain[doubts] = top
                 doubts += 1
-            if status != ALIVE:
-                site = following
+            if stack[0, FATE] != ALIVE:
+                site += 1
                 continue
-            if sites[site, 3] != ITSELF:
+            if way != ITSELF:
                 change ^= _allow(top, nodes, token_ids, words)
             level += 1
-            _push(level, top, context, row, count, nodes, stack)
+            _begin_children(level, top, nodes, stack)
         while level > OUTSIDE:
             context, row, count = stack[level, 0], stack[level, 1], stack[level, 2]
             child, last = stack[level, CHILD], stack[level, LAST]
@@ -338,7 +347,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 status, reached, target = _resolved(context, rows[row, LABEL], machine)
                 if status == ALIVE:
                     context, row, count = reached, target, 0
-                    stack[level, 0], stack[level, 1], stack[level, 2] = context, row, count
+                    _put(level, context, row, count, stack)
             if rows[row, LABEL] == DEAD:
                 base, kind = rows[row, BASE], rows[row, KIND]
                 while child < last and cells[base + byte_maps[kind, child_bytes[child]]] == DEAD:
@@ -361,7 +370,8 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 change ^= _allow(node, nodes, token_ids, words)
                 if nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
                     level += 1
-                    _push(level, node, context, row, count, nodes, stack)
+                    _put(level, context, row, count, stack)
+                    _begin_children(level, node, nodes, stack)
         site += 1
     return _stop(FINISHED, site, level, doubts, change, NOWHERE, DEAD, stack)
 
@@ -380,7 +390,8 @@ def correct_mask(  # type: ignore[no-untyped-def]
     rows, cells, byte_maps, _, _, _, _, _, _ = machine
     if not again:
         _begin(context, row, count, base, stack, words)
-        _push(OUTSIDE + 1, 0, context, row, count, nodes, stack)
+        _put(OUTSIDE + 1, context, row, count, stack)
+        _begin_children(OUTSIDE + 1, 0, nodes, stack)
         stack[OUTSIDE + 1, OTHER] = other
         stack[0, LEVEL] = OUTSIDE + 1
     key_context = _key_context(stack, rows)
@@ -426,7 +437,8 @@ def correct_mask(  # type: ignore[no-untyped-def]
         elif status == ALIVE:
             change ^= _allow(node, nodes, token_ids, words)
             level += 1
-            _push(level, node, context, row, count, nodes, stack)
+            _put(level, context, row, count, stack)
+            _begin_children(level, node, nodes, stack)
             stack[level, OTHER] = there
     return _stop(FINISHED, 0, level, doubts, change, NOWHERE, DEAD, stack)
 
