@@ -42,6 +42,10 @@ _SCHEMAS: dict[str, Any] = {
     "bounded strings": {"type": "array", "items": _SHORT},
     "short strings": {"type": "array", "items": {"type": "string", "minLength": 2}},
     "strings of a pattern": {"type": "array", "items": {"type": "string", "pattern": "^[ab]+é?$"}},
+    "strings that hold a match": {
+        "type": "array",
+        "items": {"pattern": "[ab]{2}c", "minLength": 1},
+    },
     "unless excluded": {"type": "string", "not": {"enum": ["a", "ab"]}},
     "spelled and free names": {
         "type": "object",
