@@ -139,9 +139,10 @@ class PackedMachine:
             grown = np.empty_like(contexts.knowledge)
             grown[:first] = self._knowledge[:first]
             self._knowledge = grown
+        self._knowledge[first:last] = contexts.knowledge[first:last]
         for context in range(first, last):
-            known = contexts.knowledge[context]
-            if known == KNOWN and self._quoted.isdisjoint(self._machine.free_keys_of(context)):
-                known = HARMLESS
-            self._knowledge[context] = known
+            if contexts.knowledge[context] == KNOWN and self._quoted.isdisjoint(
+                self._machine.free_keys_of(context)
+            ):
+                self._knowledge[context] = HARMLESS
         self._num_contexts = last
