@@ -27,7 +27,7 @@ _REMOTE = "http://localhost:1234/"
 _WARM_UP = {
     "type": "object",
     "properties": {
-        "a": {"type": "string", "maxLength": 9},
+        "a": {"maxLength": 9, "pattern": "^[a-c]", "not": {"pattern": "d$"}},
         "b": {"type": "array", "items": {"type": "number"}, "uniqueItems": True},
     },
 }

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.reachability import reverse_moves
 
-__all__ = ["STOP", "shortest_ways"]
+__all__ = ["STOP", "fewer_code_points", "shortest_ways"]
 
 STOP = -1
 """In place of a byte: the shortest way ends here."""
@@ -71,3 +71,21 @@ def _flood(first, sources, bytes_, ends, end_costs, left, way):  # type: ignore[
                 way[source] = bytes_[edge]
                 queue[tail] = source
                 tail += 1
+
+
+@njit(cache=True)
+def fewer_code_points(table, between, need):  # type: ignore[no-untyped-def]
+    """Lower ``need``, the code points from each state to an end, by what its moves lead to.
+
+    int32 ``[states]``; a byte completes one where it leads to one of the first ``between`` states.
+    Says whether anything changed. Later states come first, as most moves lead to them.
+    """
+    changed = False
+    for state in range(len(table) - 1, -1, -1):
+        for target in table[state]:
+            if target >= 0:
+                through = need[target] + (1 if target < between else 0)
+                if through < need[state]:
+                    need[state] = through
+                    changed = True
+    return changed

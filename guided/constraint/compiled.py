@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -16,16 +14,15 @@ from guided.constraint.mask_store import HeldMask, MaskStore
 from guided.constraint.position import Position
 from guided.errors import TokenRejectedError
 from guided.recognizer.json_machine import JsonMachine, State
-from guided.recognizer.table import IN_KEY, IN_RARE_KEY
+from guided.recognizer.table import DEAD
 from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
 from guided.tokens.forced import CONTEXT_TOKENS, only_byte
-from guided.tokens.mask import Mask, clear, mask_of, tokens_of, with_tokens
-from guided.tokens.walk import Place, Walker
+from guided.tokens.mask import Mask, mask_of, tokens_of
+from guided.tokens.walk import Place, Walk, Walker
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher"]
 
-_NOTHING_UNCERTAIN = np.empty(0, dtype=np.int32)
 _FEW = 64
 _SPARE_BYTES = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
@@ -47,7 +44,10 @@ class CompiledConstraint:
         self.binding = binding
         self.lock = threading.RLock()
         """Held while the machine may grow."""
-        self._walker = Walker(machine, binding.texts, binding.trie, binding.inner)
+        self.walker = Walker(
+            machine, binding.texts, binding.trie, binding.inner, binding.blank, binding.scratch
+        )
+        self._ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)
         self._masks = masks
         self._limits = limits
         self._by_place: dict[Place, HeldMask] = {}
@@ -63,11 +63,9 @@ class CompiledConstraint:
         """Places where the search for an end ran out of fuel, so that documents may be missing."""
         return self.machine.incomplete
 
-    @contextmanager
-    def _working(self) -> Iterator[None]:
+    def _working(self) -> _Working:
         """What may make the machine grow: by one caller at a time, and by limited work."""
-        with self.lock, limited_work(self._limits.step_work, "going on from one position"):
-            yield
+        return _Working(self.lock, self._limits.step_work)
 
     # --- positions ------------------------------------------------------------------------
 
@@ -81,26 +79,20 @@ class CompiledConstraint:
                     self._positions.clear()
                     self._by_place.clear()
                 position = self._positions[state] = Position(
-                    state,
-                    is_accepting=machine.is_accepting(state),
-                    is_complete=machine.is_complete(state),
-                    forces=only_byte(machine, state) is not None,
+                    state, machine.is_accepting(state), machine.is_complete(state)
                 )
         return position
 
     def behind(self, position: Position, token: TokenId) -> Position:
         """The position behind ``token``; raises TokenRejectedError where it is not allowed."""
-        reached = self._advance(position.state, token)
+        with self._working():
+            reached = self.walker.advance(position.state, token)
         if reached is None:
             text = self.binding.vocabulary.token_bytes[token]
             spelled = "a special token" if text is None else repr(text)
             raise TokenRejectedError(f"token {token} ({spelled}) is not allowed here", token=token)
         found = position.behind[token] = self.position(reached)
         return found
-
-    def _advance(self, state: State, token: int) -> State | None:
-        with self._working():
-            return self._walker.advance(state, token)
 
     # --- masks ----------------------------------------------------------------------------
 
@@ -123,27 +115,35 @@ class CompiledConstraint:
 
     def _held_mask(self, state: State) -> tuple[HeldMask, Mask]:
         # Which text a free key has so far matters to few tokens, so most states share a walk.
-        place = self._walker.place(state)
-        held = self._by_place.get(place)
-        mask = None if held is None else held.mask
-        if held is None or mask is None:
-            self.machine.check_room()
-            walk = self._walker.walk(state)
-            if self.machine.is_accepting(state):
-                with_tokens(walk.mask, self.binding.vocabulary.end_ids)
-            mask = walk.mask
-            held = self._by_place[place] = self._masks.keep(mask, walk.uncertain)
+        held, mask = self._walked(state)
         held.used = True
         repeating = self._repeating(state)
         if not repeating and not len(held.uncertain):
             return held, mask
-        exact = clear(mask.copy(), repeating)
-        self._walker.decide(exact, state, held.uncertain)
-        return self._masks.keep(exact, _NOTHING_UNCERTAIN), exact
+        walk = Walk(mask, held.fingerprint, held.uncertain)
+        return self._masks.keep(self.walker.exact(walk, state, repeating))
+
+    def _walked(self, state: State) -> tuple[HeldMask, Mask]:
+        """The walk of a state's place."""
+        place = self.walker.place(state)
+        held = self._by_place.get(place)
+        if held is not None and (mask := held.mask) is not None:
+            return held, mask
+        self.machine.check_room()
+        base, like = None, self.walker.like(state.row)
+        if like != DEAD:
+            held, mask = self._walked(state._replace(row=like))
+            base = Walk(mask, held.fingerprint, held.uncertain)
+        walk = self.walker.walk(state, base)
+        if self.machine.is_accepting(state):
+            walk = self.walker.with_ends(walk, self._ends)
+        held, mask = self._masks.keep(walk)
+        self._by_place[place] = held
+        return held, mask
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""
-        if self.machine.table.role[state.row] not in (IN_KEY, IN_RARE_KEY):
+        if not self.walker.is_key(state.row):
             return []
         tokens: list[int] = []
         begun = state.texts[-1]
@@ -160,7 +160,7 @@ class CompiledConstraint:
         """``mask`` without the tokens after which more than ``budget - 1`` are needed to end."""
         state, mask = position.state, self.mask(position)
         with self._working():
-            groups = self._walker.by_place(state, tokens_of(mask))
+            groups = self.walker.by_place(state, tokens_of(mask))
             kept = [self._fitting(state, tokens, budget - 1) for tokens in groups]
             # The way out stays open even where the bound for a place was too careful about it.
             way_out = [] if position.is_accepting else self._kept_way_out(state)[:1]
@@ -170,7 +170,7 @@ class CompiledConstraint:
 
     def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
         """Those of the tokens, all of which lead to one place, behind which the budget suffices."""
-        first = self._walker.advance(state, int(tokens[0]))
+        first = self.walker.advance(state, int(tokens[0]))
         assert first is not None, (state, tokens[0])
         if first.texts:
             # How the document can end depends on what was written, which is another text for each.
@@ -182,7 +182,7 @@ class CompiledConstraint:
         return tokens if self._fits(first, budget) else tokens[:0]
 
     def _fits_behind(self, state: State, token: int, budget: int) -> bool:
-        reached = self._walker.advance(state, token)
+        reached = self.walker.advance(state, token)
         return reached is not None and self._fits(reached, budget)
 
     def fits(self, state: State, budget: int) -> bool:
@@ -218,19 +218,22 @@ class CompiledConstraint:
             known = self._ways_out.get(at)
             if known is None or len(known) > len(tokens) - place:
                 self._ways_out[at] = tokens[place:]
-            at = self._walker.advance(at, token)
+            at = self.walker.advance(at, token)
         return tokens
 
     # --- forced runs ----------------------------------------------------------------------
 
     def canonical_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """The forced tokens from a position on as the tokenizer spells them."""
+        if position.forces is None:
+            with self.lock:
+                position.forces = only_byte(self.machine, position.state) is not None
         if not position.forces:
             return ()
         run = position.runs.get(recent)
         if run is None:
             with self._working():
-                run = self.binding.speller.run(self._walker, position.state, recent)
+                run = self.binding.speller.run(self.walker, position.state, recent)
             if len(position.runs) >= _MAX_RUNS:
                 position.runs.clear()
             position.runs[recent] = run
@@ -242,6 +245,23 @@ class CompiledConstraint:
             return ()
         with self.lock, limited_work(self._limits.step_work):
             return self.binding.speller.spelling(self.machine, position.state, recent)
+
+
+class _Working:
+    # Entered for every token: a class takes a third of the time of a generator.
+    __slots__ = ("_limited", "_lock")
+
+    def __init__(self, lock: threading.RLock, work: int) -> None:
+        self._lock = lock
+        self._limited = limited_work(work, "going on from one position")
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._limited.__enter__()
+
+    def __exit__(self, *about: object) -> None:
+        self._limited.__exit__(None, None, None)
+        self._lock.release()
 
 
 class ConstraintMatcher(NamedTuple):

@@ -8,7 +8,8 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.tokens.mask import Mask, fingerprint, lone_token, same
+from guided.tokens.mask import Mask, lone_token, same
+from guided.tokens.walk import Walk
 
 __all__ = ["HeldMask", "MaskStore"]
 
@@ -16,13 +17,16 @@ __all__ = ["HeldMask", "MaskStore"]
 class HeldMask:
     """A place for a mask, which the store takes away again when it needs the room."""
 
-    __slots__ = ("_lone", "key", "mask", "uncertain", "used")
+    __slots__ = ("_lone", "fingerprint", "key", "mask", "uncertain", "used")
 
-    def __init__(self, uncertain: NDArray[np.int32]) -> None:
-        self.mask: Mask | None = None
+    def __init__(
+        self, mask: Mask, fingerprint: int, uncertain: NDArray[np.int32], key: int
+    ) -> None:
+        self.mask: Mask | None = mask
+        self.fingerprint = fingerprint
         self.uncertain = uncertain
         """Nodes of whose tokens the mask says nothing."""
-        self.key = 0
+        self.key = key
         self.used = True
         """Whether it was asked for since the store last looked."""
         self._lone: int | None = -1
@@ -38,6 +42,7 @@ class _Stored:
     __slots__ = ("holders", "mask")
 
     def __init__(self, mask: Mask) -> None:
+        mask.flags.writeable = False
         self.mask = mask
         self.holders = 0
 
@@ -57,25 +62,23 @@ class MaskStore:
         self._holders: deque[HeldMask] = deque()
         self._lock = threading.Lock()
 
-    def keep(self, mask: Mask, uncertain: NDArray[np.int32]) -> HeldMask:
-        """A holder of the mask, which becomes read-only."""
-        mask.flags.writeable = False
-        held = HeldMask(uncertain)
-        key = int(fingerprint(mask))
+    def keep(self, walk: Walk) -> tuple[HeldMask, Mask]:
+        """A holder of the mask that was found, and the mask itself, which is read-only."""
+        key = walk.fingerprint
         with self._lock:
             stored = self._stored.get(key)
-            while stored is not None and not same(stored.mask, mask):
+            while stored is not None and not same(stored.mask, walk.mask):
                 key += 1
                 stored = self._stored.get(key)
             if stored is None:
-                stored = self._stored[key] = _Stored(mask)
-                self.nbytes += mask.nbytes
+                stored = self._stored[key] = _Stored(walk.mask.copy())
+                self.nbytes += stored.mask.nbytes
             stored.holders += 1
-            held.mask, held.key = stored.mask, key
+            held = HeldMask(stored.mask, walk.fingerprint, walk.uncertain, key)
             self._holders.append(held)
             while self.nbytes > self.max_bytes:
                 self._evict()
-        return held
+        return held, stored.mask
 
     def _evict(self) -> None:
         held = self._holders.popleft()

@@ -17,12 +17,12 @@ class Position:
 
     __slots__ = ("behind", "forces", "held", "is_accepting", "is_complete", "runs", "state")
 
-    def __init__(self, state: State, *, is_accepting: bool, is_complete: bool, forces: bool):
+    def __init__(self, state: State, is_accepting: bool, is_complete: bool) -> None:
         self.state = state
         self.is_accepting = is_accepting
         self.is_complete = is_complete
-        self.forces = forces
-        """Whether a byte has to follow that there is no choice about."""
+        self.forces: bool | None = None
+        """Whether a byte has to follow that there is no choice about; ``None`` for not known."""
         self.held: HeldMask | None = None
         self.behind: dict[TokenId, Position] = {}
         self.runs: dict[tuple[TokenId, ...], tuple[TokenId, ...]] = {}

@@ -45,6 +45,7 @@ class Arrays:
         self.restriction = restriction
         self.sharing = restriction.sharing
         self.values = values
+        self._begun: dict[ArrayFrame, Pending | None] = {}
         self._shifted: dict[Leaf, Formula] = {}
 
     # --- evaluation -----------------------------------------------------------------------
@@ -55,6 +56,11 @@ class Arrays:
 
     def item_begun(self, frame: ArrayFrame) -> Pending | None:
         """The next item is awaited; ``None`` where there must not be one."""
+        if frame not in self._begun:
+            self._begun[frame] = self._item_begun(frame)
+        return self._begun[frame]
+
+    def _item_begun(self, frame: ArrayFrame) -> Pending | None:
         goals = frame.goals
         leaves = sorted_leaves(goals)
         by: dict[Leaf, Formula] = {}
@@ -80,7 +86,12 @@ class Arrays:
             return None
         remembers = any(isinstance(leaf.assertion, Unique) for leaf in sorted_leaves(goals))
         inner = ArrayFrame(goals, frame.must, begun=True)
-        return Pending(inner, asked.asks, asked.must, asked.links, remembers, frame.hazy)
+        pending = Pending(inner, asked.asks, asked.must, asked.links, remembers, frame.hazy)
+        if frame.must and len(asked.asks) == 1 and not remembers:
+            behind = self.value_done(pending, 1, None)
+            if behind is not None and evaluate_with(behind.goals[0], at_the_end):
+                return pending._replace(sure=True)
+        return pending
 
     def value_done(self, pending: Pending, verdict: int, text: bytes | None) -> ArrayFrame | None:
         """The array behind an item with this verdict; ``None`` where it had to fit better.

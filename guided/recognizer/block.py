@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +35,8 @@ class Block:
     aim: NDArray[np.int32]
     only: NDArray[np.int16]
     exits: NDArray[np.bool_]
+    first: Mapping[int, int]
+    """The bytes that lead on from the start, with the states that they lead to."""
     beat: NDArray[np.int8] | None = None
     need: NDArray[np.int32] | None = None
     bounds: tuple[int, int | None] | None = None
@@ -79,6 +81,7 @@ def block_of(
         way=way,
         aim=_aims(dfa, left, way),
         only=_only_bytes(dfa.next, dfa.byte_class),
+        first=dict(_first_moves(dfa)),
         exits=(dfa.label != DEAD) & (dfa.next == DEAD).all(axis=1),
         beat=beat,
         need=need,
@@ -86,6 +89,12 @@ def block_of(
         verdicts=verdicts,
         key=key,
     )
+
+
+def _first_moves(dfa: ByteDfa) -> Iterator[tuple[int, int]]:
+    for byte, target in enumerate(dfa.next[0, dfa.byte_class].tolist()):
+        if target != DEAD:
+            yield byte, target
 
 
 def _aims(dfa: ByteDfa, left: NDArray[np.int64], way: NDArray[np.int16]) -> NDArray[np.int32]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from guided.recognizer.table import TransitionTable
 
 __all__ = ["Chain", "Chains"]
 
 
-class Chain(NamedTuple):
-    """The rows of one text."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Chain:
+    """The rows of one text; there is one for each text and label."""
 
     text: bytes
     label: int
@@ -26,17 +27,14 @@ class Chains:
         self.table = table
         self.exit_row = exit_row
         self._chains: dict[tuple[bytes, int], Chain] = {}
-        self._joined: dict[tuple[tuple[bytes, int], ...], int] = {}
+        self._branches: dict[tuple[tuple[Chain, ...], int], int] = {}
 
     def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
         """The row from which one of the texts has to follow, each with its label.
 
         No text is the beginning of another.
         """
-        key = tuple(sorted(texts))
-        if key not in self._joined:
-            self._joined[key] = self.branch([self.chain(*each) for each in key], 0)
-        return self._joined[key]
+        return self.branch(tuple(self.chain(*each) for each in sorted(texts)), 0)
 
     def chain(self, text: bytes, label: int) -> Chain:
         """The rows of one text."""
@@ -46,20 +44,26 @@ class Chains:
             found = self._chains[text, label] = Chain(text, label, row)
         return found
 
-    def branch(self, chains: Sequence[Chain], depth: int) -> int:
+    def branch(self, chains: tuple[Chain, ...], depth: int) -> int:
         """A row behind ``depth`` bytes that all the chains have in common; chains are sorted."""
         if len(chains) == 1:
             return chains[0].row + depth
+        row = self._branches.get((chains, depth))
+        if row is None:
+            row = self._branches[chains, depth] = self._branch(chains, depth)
+        return row
+
+    def _branch(self, chains: tuple[Chain, ...], depth: int) -> int:
         edges: dict[int, int] = {}
         start = 0
-        for end in range(1, len(chains) + 1):
-            byte = chains[start].text[depth]
-            if end < len(chains) and chains[end].text[depth] == byte:
-                continue
-            group = chains[start:end]
-            if depth + 1 < len(group[0].text):
-                edges[byte] = self.branch(group, depth + 1)
+        while start < len(chains):
+            first = chains[start]
+            byte, end = first.text[depth], start + 1
+            while end < len(chains) and chains[end].text[depth] == byte:
+                end += 1
+            if depth + 1 == len(first.text):
+                edges[byte] = self.exit_row(first.label)
             else:
-                edges[byte] = self.exit_row(group[0].label)
+                edges[byte] = self.branch(chains[start:end], depth + 1)
             start = end
         return self.table.add_row(edges)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +36,7 @@ NONE, KNOWN, UNKNOWN = 0, 1, 2
 """What a context knows of the free keys that its object already has."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectFrame:
+class ObjectFrame(NamedTuple):
     """An open object, between two members."""
 
     goals: tuple[Formula, ...]
@@ -54,8 +52,7 @@ class ObjectFrame:
     begun: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayFrame:
+class ArrayFrame(NamedTuple):
     """An open array, between two items."""
 
     goals: tuple[Formula, ...]
@@ -66,8 +63,7 @@ class ArrayFrame:
     not know which."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """A container whose next value is awaited, and what is asked of that value.
 
     With ``must`` the value has to fit the first of ``asks``. ``links`` tells which assertions of
@@ -83,7 +79,8 @@ class Pending:
     hazy: bool = False
     """See ``ArrayFrame``."""
     sure: bool = False
-    """Whatever value fits leaves a way to the end, as there was one before and no choice since."""
+    """Whatever value fits leaves a way to the end: all that is owed lies ahead, as it did when the
+    object opened, or the array may close behind it."""
 
 
 Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
@@ -127,13 +124,15 @@ class Contexts:
             self.frames.append(frame)
             self.parents.append(parent)
             if number >= len(self.knowledge):
-                self.knowledge = np.concatenate([self.knowledge] * 2)
-                self.depths = np.concatenate([self.depths] * 2)
-                self.taken = np.concatenate([self.taken] * 2)
-            remembers = isinstance(frame, Pending) and frame.remembers
-            self.depths[number] = self.depths[parent] + remembers
-            self.knowledge[number] = _knowledge(frame)
-            self.taken[number] = self._taken(frame)
+                self.knowledge = np.append(self.knowledge, np.zeros_like(self.knowledge))
+                self.depths = np.append(self.depths, np.zeros_like(self.depths))
+                self.taken = np.append(self.taken, np.zeros_like(self.taken))
+            self.depths[number] = self.depths[parent]
+            if isinstance(frame, Pending):
+                self.depths[number] += frame.remembers
+            elif isinstance(frame, ObjectFrame):
+                self.knowledge[number] = _knowledge(frame)
+                self.taken[number] = self._taken(frame)
         return number
 
     def with_key(self, keys: int, key: bytes) -> int:
@@ -144,9 +143,7 @@ class Contexts:
             self._key_counts.append(self._key_counts[keys] + 1)
         return number
 
-    def _taken(self, frame: Frame) -> int:
-        if not isinstance(frame, ObjectFrame):
-            return 0
+    def _taken(self, frame: ObjectFrame) -> int:
         if frame.keys == UNKNOWN_KEYS:
             return MANY_NAMES
         return self._key_counts[frame.keys] + self.order_sizes[frame.order]
@@ -158,9 +155,7 @@ class Contexts:
             yield key
 
 
-def _knowledge(frame: Frame) -> int:
-    if isinstance(frame, Pending):
-        return NONE
-    if isinstance(frame, ArrayFrame) or frame.keys == NO_KEYS:
+def _knowledge(frame: ObjectFrame) -> int:
+    if frame.keys == NO_KEYS:
         return NONE
     return UNKNOWN if frame.keys == UNKNOWN_KEYS else KNOWN

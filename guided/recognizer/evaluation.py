@@ -40,6 +40,7 @@ MAX_KEPT_BYTES = 4 * 2**20
 MAX_LISTED = 100
 """Values tried at most, of those that an array's items are listed as."""
 _DECODER = json.JSONDecoder()
+_FITTING = (1,)
 MAX_ENUMERATED_ASKS = 6
 """Of so many formulas asked of one value, every combination of verdicts is considered."""
 
@@ -131,12 +132,9 @@ class Evaluation:
         frame: Frame | None
         if isinstance(pending.frame, ObjectFrame):
             frame = self.objects.value_done(pending, verdict)
-            if frame is not None and pending.sure:
-                # All that is owed lies ahead, as it did when the object opened.
-                return self.contexts.enter(frame, parent)
         else:
             frame = self.arrays.value_done(pending, verdict, text)
-        if frame is None or not self.can_end(frame, parent):
+        if frame is None or not (pending.sure or self.can_end(frame, parent)):
             return None
         return self.contexts.enter(frame, parent)
 
@@ -410,6 +408,8 @@ class Evaluation:
         found = self._accepted.get(context)
         if found is None:
             pending = self._pending(context)
+            if self._keeps_its_way(pending):
+                return _FITTING
             possible = self._possible(context, pending)
             found = tuple(v for v in possible if self._leaves_a_way(context, v))
             self._accepted[context] = found

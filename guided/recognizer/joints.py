@@ -12,6 +12,7 @@ EMPTY_SLOT = -1
 EXACT = -2
 """In place of a target context: it depends on what was written, which the context does not tell."""
 LABEL_BITS = 24
+_LEAST_SLOTS = 1024
 
 
 def joint_key(context: int, label: int) -> int:
@@ -28,7 +29,7 @@ class JointTable:
 
     def __init__(self) -> None:
         self.used = 0
-        self._allocate(256)
+        self._allocate(_LEAST_SLOTS)
 
     def __len__(self) -> int:
         return self.used
@@ -41,8 +42,9 @@ class JointTable:
         self.used += 1
 
     def _insert(self, key: int, target: int, row: int) -> None:
+        # The contexts, which follow one another, are spread by the multiplication.
         mask = len(self.keys) - 1
-        slot = (key * 0x9E3779B1 >> 7) & mask
+        slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
         while self.keys[slot] != EMPTY_SLOT:
             slot = (slot + 1) & mask
         self.keys[slot] = key
@@ -56,6 +58,7 @@ class JointTable:
 
     def _rehash(self) -> None:
         old = (self.keys, self.contexts, self.rows)
-        self._allocate(2 * len(self.keys))
-        for slot in np.nonzero(old[0] != EMPTY_SLOT)[0].tolist():
-            self._insert(*(int(array[slot]) for array in old))
+        self._allocate(4 * len(self.keys))
+        used = old[0] != EMPTY_SLOT
+        for joint in zip(*(array[used].tolist() for array in old), strict=True):
+            self._insert(*joint)

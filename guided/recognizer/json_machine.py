@@ -295,6 +295,8 @@ class JsonMachine:
             return context
         if label == CLOSE:
             return self.contexts.parents[context]
+        if label in _OPENING:
+            return None
         meaning = self.labels.meaning(label)
         if isinstance(meaning, EmptyArray):
             return self.contexts.parents[context]
@@ -318,11 +320,13 @@ class JsonMachine:
 
     def _needs_text(self, context: int, label: int) -> bool:
         """Whether what follows a label depends on which item or name was written."""
-        meaning = self.labels.meaning(label)
-        if isinstance(meaning, KeyClass):
-            return self.evaluation.is_rare(context, meaning.number)
         ended = self.ends_value_of(context, label)
-        if ended is None or not self._remembers(ended):
+        if ended is None:
+            meaning = self.labels.meaning(label)
+            if isinstance(meaning, KeyClass):
+                return self.evaluation.is_rare(context, meaning.number)
+            return False
+        if not self._remembers(ended):
             return False
         return ended != context or not self.evaluation.is_roomy(ended)
 
@@ -564,5 +568,6 @@ class JsonMachine:
         )
 
 
+_OPENING = frozenset((ITEM, OPEN_OBJECT, OPEN_ARRAY))
 _FROM_HERE = -2
 """In place of a label: nothing of the next value was written yet."""

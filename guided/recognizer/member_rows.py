@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
@@ -14,9 +17,17 @@ from guided.recognizer.chains import Chain, Chains
 from guided.recognizer.labels import Key, KeyClass, Labels
 from guided.recognizer.names import NameSpace
 from guided.recognizer.scalars import json_key
-from guided.recognizer.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
+from guided.recognizer.table import (
+    IN_KEY,
+    IN_RARE_KEY,
+    KEY_CLOSED,
+    NO_BOUND,
+    TransitionTable,
+)
 
 __all__ = ["MemberRows"]
+
+_TEXT = attrgetter("text")
 
 
 class MemberRows:
@@ -31,26 +42,36 @@ class MemberRows:
         self.chains = chains
         self.table = chains.table
         self.labels = labels
+        self._chains_of: dict[str, Chain] = {}
         self._closed: dict[tuple[str, ...], int] = {}
         self._open: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
-        self._inside: dict[tuple[int, str], bool] = {}
-        self._steps: dict[tuple[int, int], int] = {}
+        self._outsides: dict[tuple[int, tuple[str, ...]], frozenset[str]] = {}
+        self._moves = _Moves(chains.table)
         self._contents: dict[tuple[int, frozenset[int]], int] = {}
 
     def closed(self, names: tuple[str, ...]) -> int:
         """The row behind the quote where one of these names has to follow."""
-        if names not in self._closed:
-            self._closed[names] = self.chains.one_of(
-                (json_key(name)[1:], self.labels.number(Key(name))) for name in names
-            )
-        return self._closed[names]
+        found = self._closed.get(names)
+        if found is None:
+            chains = [self._chain(name) for name in names]
+            chains.sort(key=_TEXT)
+            found = self._closed[names] = self.chains.branch(tuple(chains), 0)
+        return found
+
+    def _chain(self, name: str) -> Chain:
+        """The rows of a name, its closing quote included."""
+        found = self._chains_of.get(name)
+        if found is None:
+            label = self.labels.number(Key(name))
+            found = self._chains_of[name] = self.chains.chain(json_key(name)[1:], label)
+        return found
 
     def open(
         self,
         space: NameSpace,
         allowed: frozenset[int],
-        spelled: Sequence[str],
-        candidates: Sequence[str],
+        spelled: tuple[str, ...],
+        candidates: tuple[str, ...],
     ) -> int:
         """The row behind the quote where any name of the classes ``allowed`` may follow.
 
@@ -58,79 +79,67 @@ class MemberRows:
         still be written.
         """
         content = self._content(space, allowed)
-        apart = frozenset(name for name in candidates if not self._lies_in(content, name))
-        key = (content, tuple(spelled), apart)
+        outside = self._outside(content, spelled)
+        apart = outside.intersection(candidates) if outside else outside
+        key = (content, spelled, apart)
         if key not in self._open:
-            self._open[key] = self._overlay(content, spelled, apart)
+            inside = [name for name in spelled if name in apart or name not in outside]
+            self._open[key] = self._overlay(content, inside)
         return self._open[key]
 
+    def _outside(self, content: int, names: tuple[str, ...]) -> frozenset[str]:
+        """The names that the rows of the content do not spell."""
+        found = self._outsides.get((content, names))
+        if found is None:
+            found = frozenset(name for name in names if not self._lies_in(content, name))
+            self._outsides[content, names] = found
+        return found
+
     def _lies_in(self, content: int, name: str) -> bool:
-        """Whether a name is spelled by rows of the content of other names."""
-        found = self._inside.get((content, name))
-        if found is None:
-            row = content
-            for byte in json_key(name)[1:-1]:
-                row = self._step(row, byte)
-                if row == DEAD:
-                    break
-            found = self._inside[content, name] = row != DEAD
-        return found
+        row = content
+        for byte in json_key(name)[1:-1]:
+            row = self._moves[row].get(byte, DEAD)
+            if row == DEAD:
+                return False
+        return True
 
-    def _step(self, row: int, byte: int) -> int:
-        found = self._steps.get((row, byte))
-        if found is None:
-            found = self._steps[row, byte] = self.table.step(row, byte)
-        return found
-
-    def _overlay(self, content: int, spelled: Sequence[str], apart: frozenset[str]) -> int:
+    def _overlay(self, content: int, names: Sequence[str]) -> int:
         """Lay names over the rows of the content: a trie whose nodes lie over what they spell."""
-        under = [content]
+        under, depths = [content], [0]
         children: list[dict[int, int]] = [{}]
-        leaving: list[list[str]] = [[]]
         edges: list[dict[int, int]] = [{}]
-        for name in spelled:
-            if name not in apart and not self._lies_in(content, name):
-                continue
+        leaving: dict[int, list[str]] = {}
+        for name in names:
             node = 0
-            text = json_key(name)[1:-1]
-            for byte in text:
-                if byte not in children[node]:
-                    row = self._step(under[node], byte)
+            for byte in json_key(name)[1:-1]:
+                child = children[node].get(byte)
+                if child is None:
+                    row = self._moves[under[node]].get(byte, DEAD)
                     if row == DEAD:
-                        leaving[node].append(name)
+                        leaving.setdefault(node, []).append(name)
                         break
-                    children[node][byte] = len(under)
+                    child = children[node][byte] = len(under)
                     under.append(row)
-                    for lists in (children, edges):
-                        lists.append({})
-                    leaving.append([])
-                node = children[node][byte]
+                    depths.append(depths[node] + 1)
+                    children.append({})
+                    edges.append({})
+                node = child
             else:
                 edges[node][ord('"')] = self.chains.exit_row(self.labels.number(Key(name)))
-        depths = self._depths(children)
-        for node, names in enumerate(leaving):
-            if names:
-                edges[node].update(self._leaving(depths[node], names))
+        for node, left in leaving.items():
+            edges[node].update(self._leaving(depths[node], left))
         first = self.table.num_rows
         for node, below in enumerate(children):
-            edges[node].update({byte: first + child for byte, child in below.items()})
+            for byte, child in below.items():
+                edges[node][byte] = first + child
         return self.table.add_overlays(under, edges)
-
-    @staticmethod
-    def _depths(children: list[dict[int, int]]) -> dict[int, int]:
-        """How many bytes each node of a trie spells."""
-        depth = {0: 0}
-        for node, below in enumerate(children):
-            depth.update(dict.fromkeys(below.values(), depth[node] + 1))
-        return depth
 
     def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
         """Where names go on, behind ``depth`` bytes, that no other name begins with."""
         groups: dict[int, list[Chain]] = {}
-        for name in sorted(names, key=json_key):
-            chain = self.chains.chain(json_key(name)[1:], self.labels.number(Key(name)))
+        for chain in sorted(map(self._chain, names), key=_TEXT):
             groups.setdefault(chain.text[depth], []).append(chain)
-        return {byte: self.chains.branch(group, depth + 1) for byte, group in groups.items()}
+        return {byte: self.chains.branch(tuple(g), depth + 1) for byte, g in groups.items()}
 
     def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
         """The rows of any name of some classes; the first of them."""
@@ -138,18 +147,31 @@ class MemberRows:
         if key not in self._contents:
             block = space.block(allowed)
             assert block is not None, allowed
-            closed, numbers = _with_closing_quotes(block)
-            labels = {number: self.labels.number(KeyClass(number)) for number in numbers}
-            dfa = closed.dfa
-            ends = count_texts(dfa.next, dfa.byte_class, dfa.label != DEAD, NO_BOUND)
-            role = np.where(ends < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)
-            role[len(block) :] = KEY_CLOSED
+            closed, role, ends = _with_closing_quotes(block)
+            labels = {number: self.labels.number(KeyClass(number)) for number in closed.verdicts}
             self._contents[key] = self.table.add_block(closed, labels, role, ends)
         return self._contents[key]
 
 
-def _with_closing_quotes(content: Block) -> tuple[Block, list[int]]:
-    """A quote behind every text of the block, and one more state for each label behind it."""
+class _Moves(dict[int, dict[int, int]]):
+    """The moves of rows, as they are asked for."""
+
+    def __init__(self, table: TransitionTable) -> None:
+        self.table = table
+
+    def __missing__(self, row: int) -> dict[int, int]:
+        found = self[row] = self.table.edges(row)
+        return found
+
+
+@functools.lru_cache(maxsize=4)
+def _with_closing_quotes(
+    content: Block,
+) -> tuple[Block, NDArray[np.int8], NDArray[np.int64]]:
+    """A quote behind every text of the block, and one more state for each label behind it.
+
+    Also the role of each state, and how many names it can still become.
+    """
     dfa = content.dfa
     count, width = dfa.next.shape
     numbers = np.unique(dfa.label[dfa.label != DEAD])
@@ -163,4 +185,8 @@ def _with_closing_quotes(content: Block) -> tuple[Block, list[int]]:
     byte_class[quote] = width
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[count:] = numbers
-    return block_of(ByteDfa(byte_class, table, label), key=content.key), numbers.tolist()
+    closed = block_of(ByteDfa(byte_class, table, label), verdicts=tuple(numbers.tolist()))
+    ends = count_texts(table, byte_class, label != DEAD, NO_BOUND)
+    role = np.where(ends < NO_BOUND, IN_RARE_KEY, IN_KEY).astype(np.int8)
+    role[count:] = KEY_CLOSED
+    return closed, role, ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 from collections.abc import Callable, Collection, Iterator
@@ -62,22 +63,32 @@ class NameSpace:
             return number
 
         dfas = [*map(pattern_dfa, patterns), *map(formula_dfa, formulas)]
-        self._content = byte_dfa_from_dfa(combine(dfas, decide), json_string_sequences, missing)
+        if dfas:
+            names = combine(dfas, decide)
+            self._content = byte_dfa_from_dfa(names, json_string_sequences, missing)
+        else:
+            decide(())
+            self._content = _any_names(self.missing).dfa
         self._blocks: dict[frozenset[int], Block | None] = {}
         self._shortest: dict[int, ShortestTexts] = {}
+        self._endless: dict[int, bool] = {}
 
     def block(self, allowed: frozenset[int]) -> Block | None:
         """The content of the names of these classes, labelled by class."""
         if allowed not in self._blocks:
-            content = self._content.keep(allowed)
-            key = None if self.patterns or self.formulas else ("names", self.missing)
-            self._blocks[allowed] = block_of(content, key=key) if len(content) else None
+            if self.patterns or self.formulas:
+                content = self._content.keep(allowed)
+                self._blocks[allowed] = block_of(content) if len(content) else None
+            else:
+                self._blocks[allowed] = _any_names(self.missing) if allowed else None
         return self._blocks[allowed]
 
     def is_endless(self, number: int) -> bool:
         """Whether a class has names without end."""
-        block = self.block(frozenset((number,)))
-        return block is not None and bool(endless_states(block.dfa.next)[0])
+        if number not in self._endless:
+            block = self.block(frozenset((number,)))
+            self._endless[number] = block is not None and _is_endless(block)
+        return self._endless[number]
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
         """Contents of names of a class that are not ``taken``, shortest first."""
@@ -133,6 +144,18 @@ class ShortestTexts:
                     for byte in _few(self._bytes_of[number]):
                         self._push(text + bytes((byte,)), target, ended=False)
         return False
+
+
+@functools.lru_cache(maxsize=16)
+def _any_names(missing: frozenset[int]) -> Block:
+    """The content of all names, which most schemas leave free; kept for other recognisers."""
+    dfa = combine([], lambda _: 0)
+    return block_of(byte_dfa_from_dfa(dfa, json_string_sequences, missing))
+
+
+@functools.lru_cache(maxsize=4)
+def _is_endless(block: Block) -> bool:
+    return bool(endless_states(block.dfa.next)[0])
 
 
 def _few(alike: list[int]) -> list[int]:

@@ -75,6 +75,7 @@ class Objects:
         self.any_order = scalars.options.key_order is KeyOrder.ANY
         self.orders: list[Order] = []
         self._order_numbers: dict[tuple[str, ...], int] = {}
+        self._opened: dict[tuple[tuple[Formula, ...], bool], ObjectFrame] = {}
         self._plain: dict[Formula, Plain | None] = {}
         self._needed_places: dict[tuple[Plain, int], tuple[int, ...]] = {}
         self._spaces: dict[object, NameSpace] = {}
@@ -89,6 +90,12 @@ class Objects:
 
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
         """An object of which these formulas are asked, before its first member."""
+        key = (asks, must)
+        if key not in self._opened:
+            self._opened[key] = self._open(asks, must=must)
+        return self._opened[key]
+
+    def _open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
         goals = tuple(self.restriction.to(JsonType.OBJECT, ask) for ask in asks)
         names: dict[str, None] = {}
         for leaf in sorted_leaves(goals):

@@ -31,6 +31,9 @@ from guided.recognizer.sharing import Sharing
 __all__ = ["Restriction"]
 
 
+_ALL_TYPES = frozenset(JsonType)
+
+
 class Restriction:
     """Restricts formulas of one grammar, each once."""
 
@@ -38,6 +41,7 @@ class Restriction:
         self.grammar = grammar
         self.sharing = Sharing(grammar)
         self._known: dict[JsonType, dict[Formula, Formula]] = {kind: {} for kind in JsonType}
+        self._types: dict[Formula, frozenset[JsonType]] = {}
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 
     def to(self, kind: JsonType, formula: Formula) -> Formula:
@@ -47,8 +51,34 @@ class Restriction:
         known = self._known[kind]
         found = known.get(formula)
         if found is None:
-            found = known[formula] = self._restricted(kind, formula)
+            allowed = kind in self.types(formula)
+            found = known[formula] = self._restricted(kind, formula) if allowed else FALSE
         return found
+
+    def types(self, formula: Formula) -> frozenset[JsonType]:
+        """The types of the values that may fit, as far as assertions about types alone say."""
+        found = self._types.get(formula)
+        if found is None:
+            found = self._types[formula] = self._types_of(formula)
+        return found
+
+    def _types_of(self, formula: Formula) -> frozenset[JsonType]:
+        spend(1)
+        match formula:
+            case Leaf(Types(types)):
+                return types
+            case Leaf():
+                return _ALL_TYPES
+            case All(parts):
+                return _ALL_TYPES.intersection(*map(self.types, parts))
+            case Any(parts):
+                return frozenset().union(*map(self.types, parts))
+            case Place(number):
+                return self.types(self.grammar.places[number])
+            case Constant(value):
+                return _ALL_TYPES if value else frozenset()
+            case _:
+                return _ALL_TYPES
 
     def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
         spend(1 + 2 * len(formula.parts) if isinstance(formula, All | Any) else 1)

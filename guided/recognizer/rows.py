@@ -32,6 +32,7 @@ __all__ = ["END_ROW", "Rows"]
 END_ROW = 0
 """Behind the document: nothing may follow."""
 
+_ALL_TYPES = frozenset(JsonType)
 _SPACES = b" \t\n\r"
 _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 
@@ -51,9 +52,11 @@ class Rows:
         """Rows of an open container where nothing of its next member or item was written."""
         self._exits: dict[int, int] = {}
         self._literals: dict[tuple[bytes, int], int] = {}
-        self._blocks: dict[object, int] = {}
+        self._blocks: dict[Block, int] = {}
+        self._edges: dict[object, tuple[dict[int, int], int]] = {}
         self._values: dict[object, int] = {}
         self._colons: dict[int, int] = {}
+        self._commas: dict[int, int] = {}
         self._members: dict[object, int] = {}
         self._items: dict[object, int] = {}
         end_row = self.table.add_row({})
@@ -90,35 +93,49 @@ class Rows:
         return (pending.asks, self.evaluation.accepted(context), spaced)
 
     def _value_edges(self, context: int) -> tuple[dict[int, int], int]:
+        """The first bytes of the value awaited, with their rows, and that of a short one."""
         pending = self.evaluation.contexts.frames[context]
         assert isinstance(pending, Pending), pending
-        asks, verdicts = pending.asks, frozenset(self.evaluation.accepted(context))
+        key = (pending.asks, self.evaluation.accepted(context))
+        found = self._edges.get(key)
+        if found is None:
+            edges = self._new_value_edges(context, pending.asks, frozenset(key[1]))
+            shortest = self.evaluation.values.text(self.evaluation.wish(context))
+            assert shortest is not None, pending
+            found = self._edges[key] = (edges, shortest[0])
+        return found
+
+    def _new_value_edges(
+        self, context: int, asks: tuple[Formula, ...], verdicts: frozenset[int]
+    ) -> dict[int, int]:
         to = self.evaluation.restriction
+        # Of a type that fits none of the formulas, a value has the verdict 0.
+        types = _ALL_TYPES if 0 in verdicts else frozenset().union(*map(to.types, asks))
         edges: dict[int, int] = {}
-        constants = [(b"null", [to.null(ask) for ask in asks])]
-        constants += [
-            (b"true" if value else b"false", [to.boolean(ask, value) for ask in asks])
-            for value in (True, False)
-        ]
+        constants: list[tuple[bytes, list[bool]]] = []
+        if JsonType.NULL in types:
+            constants.append((b"null", [to.null(ask) for ask in asks]))
+        if JsonType.BOOLEAN in types:
+            constants.append((b"true", [to.boolean(ask, True) for ask in asks]))
+            constants.append((b"false", [to.boolean(ask, False) for ask in asks]))
         for text, fits in constants:
             verdict = sum(fit << i for i, fit in enumerate(fits))
             if verdict in verdicts and self.scalars.missing.isdisjoint(text):
                 edges[text[0]] = self._literal(text[1:], self._done(verdict))
-        numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
-        if numbers != (FALSE,) or verdicts != {1}:
+        if JsonType.NUMBER in types:
+            numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
             edges.update(self._block_edges(numbers, verdicts, self.scalars.number_block))
-        strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
-        if strings != (FALSE,) or verdicts != {1}:
+        if JsonType.STRING in types:
+            strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
             edges.update(self._string_edges(strings, verdicts))
         for kind, byte, label in (
-            (JsonType.OBJECT, b"{", OPEN_OBJECT),
-            (JsonType.ARRAY, b"[", OPEN_ARRAY),
+            (JsonType.OBJECT, ord("{"), OPEN_OBJECT),
+            (JsonType.ARRAY, ord("["), OPEN_ARRAY),
         ):
-            if self._opens(context, kind, asks) and byte[0] not in self.scalars.missing:
-                edges[byte[0]] = self.exit_row(label)
-        shortest = self.evaluation.values.text(self.evaluation.wish(context))
-        assert shortest is not None, pending
-        return edges, shortest[0]
+            spelled = kind in types and byte not in self.scalars.missing
+            if spelled and self._opens(context, kind, asks):
+                edges[byte] = self.exit_row(label)
+        return edges
 
     def _opens(self, context: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
         if len(asks) == 1 and self.evaluation.restriction.to(kind, asks[0]) is FALSE:
@@ -148,27 +165,29 @@ class Rows:
         block = self.scalars.string_block(others, verdicts)
         if block is None or ord('"') in self.scalars.missing:
             return None
-        content = self._block_edges(others, verdicts, self.scalars.string_block)[ord('"')]
+        start = self._laid(block)
         labels = {
             text: self._done(verdict) if verdict in verdicts else DEAD
             for text, verdict in texts.items()
         }
-        row = lay_texts(self.chains, content, endless_states(block.dfa.next), labels)
+        row = lay_texts(self.chains, start, endless_states(block.dfa.next), labels)
         return None if row is None else {ord('"'): row}
 
     def _block_edges(
         self, asks: tuple[Formula, ...], verdicts: frozenset[int], lay: _Lay
     ) -> dict[int, int]:
-        key = (asks, verdicts, lay.__name__)
-        if key not in self._blocks:
-            block = lay(asks, verdicts)
-            if block is None:
-                self._blocks[key] = DEAD
-            else:
-                labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
-                self._blocks[key] = self.table.add_block(block, labels)
-        start = self._blocks[key]
-        return {} if start == DEAD else self.table.edges(start)
+        block = lay(asks, verdicts)
+        if block is None:
+            return {}
+        start = self._laid(block)
+        return {byte: start + state for byte, state in block.first.items()}
+
+    def _laid(self, block: Block) -> int:
+        """The row where a block begins."""
+        if block not in self._blocks:
+            labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
+            self._blocks[block] = self.table.add_block(block, labels)
+        return self._blocks[block]
 
     def _done(self, verdict: int) -> int:
         return DONE if verdict == 1 else self.labels.number(Judged(verdict))
@@ -187,29 +206,33 @@ class Rows:
         assert isinstance(frame, ObjectFrame), frame
         closable = self.evaluation.may_close(context)
         names, classes = self.evaluation.candidates(context)
-        space = self.evaluation.objects.space(frame.goals) if classes else None
-        key = (frame.begun, closable, names, classes, frame.order, space)
+        behind_quote = self._name(frame, names, classes) if names or classes else None
+        key = (frame.begun, closable, behind_quote)
         if key not in self._members:
             edges = {ord("}"): self.exit_row(CLOSE)} if closable else {}
-            if names or classes:
-                quote = self._structural_quote(frame, names, classes)
+            if behind_quote is not None:
+                quote = {ord('"'): behind_quote}
                 if frame.begun:
-                    edges[ord(",")] = self._structural(quote)
+                    edges[ord(",")] = self._behind_comma(quote)
                 else:
                     edges |= quote
             way = ord("}") if closable else None
             self._members[key] = self._structural(edges, way=way, between=True)
         return self._members[key]
 
-    def _structural_quote(
-        self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]
-    ) -> dict[int, int]:
-        """What leads to the rows of a name."""
+    def _behind_comma(self, quote: dict[int, int]) -> int:
+        behind_quote = quote[ord('"')]
+        if behind_quote not in self._commas:
+            self._commas[behind_quote] = self._structural(quote)
+        return self._commas[behind_quote]
+
+    def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
+        """The row behind the opening quote of a name."""
         if not classes:
-            return {ord('"'): self.names.closed(names)}
+            return self.names.closed(names)
         spelled = self.evaluation.objects.orders[frame.order].names
         space = self.evaluation.objects.space(frame.goals)
-        return {ord('"'): self.names.open(space, classes, spelled, names)}
+        return self.names.open(space, classes, spelled, names)
 
     # --- arrays ---------------------------------------------------------------------------
 
@@ -227,6 +250,7 @@ class Rows:
         if key not in self._items:
             edges, way = self._value_edges(item)
             if verdict is not None:
+                edges = dict(edges)
                 edges[ord("]")] = self.exit_row(self.labels.number(EmptyArray(verdict)))
                 way = ord("]")
             self._items[key] = self._structural(edges, way=way)

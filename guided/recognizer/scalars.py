@@ -21,6 +21,7 @@ from guided.automata.example import short_match
 from guided.automata.fuel import spend
 from guided.automata.reachability import endless_states
 from guided.automata.regular import Regular
+from guided.automata.shortest import fewer_code_points
 from guided.automata.utf8 import any_json_string_sequences, json_string_sequences, utf8_sequences
 from guided.grammar.assertions import (
     Assertion,
@@ -694,21 +695,11 @@ def _without_banned_numbers(ask: Formula, formulas: Formulas) -> tuple[Formula, 
 
 def _code_points_left(content: ByteDfa) -> NDArray[np.int32]:
     """For each state the least number of code points to an accepting one, a begun one included."""
-    count = len(content)
     far = np.iinfo(np.int32).max // 2
-    need = np.where(content.label != DEAD, 0, far).astype(np.int64)
-    between = np.arange(count) < content.between
-    moves = content.next
-    while True:
-        spend(1 + moves.size // 20)
-        ahead = np.append(need, far)[moves]  # DEAD reads the last entry
-        # A byte that leads to a state between two code points completes one.
-        step = np.append(between, False)[moves]
-        best = (ahead + step).min(axis=1)
-        better = np.minimum(need, best)
-        if (better == need).all():
-            return np.asarray(need, dtype=np.int32)
-        need = better
+    need = np.where(content.label != DEAD, 0, far).astype(np.int32)
+    while fewer_code_points(content.next, content.between, need):
+        spend(1 + content.next.size // 200)
+    return need
 
 
 def _quoted(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -43,23 +44,23 @@ can go on in a limited number of ways only, all of which may be taken."""
 NO_GATE = -1
 NO_BOUND = 2**31 - 1
 
-_ROW_ARRAYS = (
-    "base",
-    "kind",
-    "label",
-    "left",
-    "way",
-    "aim",
-    "only",
-    "role",
-    "exits",
-    "gate",
-    "beat",
-    "need",
-    "block",
-    "like",
-    "ends",
-)
+_UNSET = {
+    "base": 0,
+    "kind": 0,
+    "label": DEAD,
+    "left": 0,
+    "way": STOP,
+    "aim": DEAD,
+    "only": DEAD,
+    "role": PLAIN,
+    "exits": False,
+    "gate": NO_GATE,
+    "beat": NO_BEAT,
+    "need": 0,
+    "like": DEAD,
+    "ends": NO_BOUND,
+}
+"""The arrays of the rows, and what they hold where a new row does not say otherwise."""
 
 
 class TransitionTable:
@@ -83,26 +84,25 @@ class TransitionTable:
         self.num_rows = 0
         self.num_cells = 0
         self.cells = np.empty(1024, dtype=np.int32)
-        self.base = np.empty(256, dtype=np.int32)
-        self.kind = np.empty(256, dtype=np.int32)
-        self.label = np.empty(256, dtype=np.int32)
-        self.left = np.empty(256, dtype=np.int64)
-        self.way = np.empty(256, dtype=np.int16)
-        self.aim = np.empty(256, dtype=np.int32)
-        self.only = np.empty(256, dtype=np.int16)
-        self.role = np.empty(256, dtype=np.int8)
-        self.exits = np.empty(256, dtype=np.bool_)
-        self.gate = np.empty(256, dtype=np.int32)
-        self.beat = np.empty(256, dtype=np.int8)
-        self.need = np.empty(256, dtype=np.int32)
-        self.block = np.empty(256, dtype=np.int32)
-        self.like = np.empty(256, dtype=np.int32)
-        self.ends = np.empty(256, dtype=np.int32)
+        self.base = np.empty(0, dtype=np.int32)
+        self.kind = np.empty(0, dtype=np.int32)
+        self.label = np.empty(0, dtype=np.int32)
+        self.left = np.empty(0, dtype=np.int64)
+        self.way = np.empty(0, dtype=np.int16)
+        self.aim = np.empty(0, dtype=np.int32)
+        self.only = np.empty(0, dtype=np.int16)
+        self.role = np.empty(0, dtype=np.int8)
+        self.exits = np.empty(0, dtype=np.bool_)
+        self.gate = np.empty(0, dtype=np.int32)
+        self.beat = np.empty(0, dtype=np.int8)
+        self.need = np.empty(0, dtype=np.int32)
+        self.like = np.empty(0, dtype=np.int32)
+        self.ends = np.empty(0, dtype=np.int32)
         self.byte_maps = self._maps = _SINGLE_BYTES
         self.gates = np.empty((0, 2), dtype=np.int32)
-        self.block_start: list[int] = []
-        self.block_key: list[Hashable] = []
         self._map_numbers: dict[bytes, int] = {}
+        self._widths: dict[int, int] = {}
+        self._edge_maps: dict[tuple[int, ...], int] = {}
         self._overlay_kinds: dict[tuple[int, tuple[int, ...]], int] = {}
         self._gate_numbers: dict[tuple[int, int | None], int] = {}
 
@@ -121,7 +121,7 @@ class TransitionTable:
         dfa = block.dfa
         states, classes = dfa.next.shape
         start = self.num_rows
-        rows = self._new_rows(states, states * classes, block.key)
+        rows = self._new_rows(states, states * classes)
         cells = np.where(dfa.next == DEAD, DEAD, dfa.next + start)
         self.cells[self.num_cells : self.num_cells + cells.size] = cells.reshape(-1)
         self.base[rows] = self.num_cells + np.arange(states, dtype=np.int32) * classes
@@ -162,10 +162,8 @@ class TransitionTable:
         self.kind[rows] = spelled
         self.way[rows] = spelled
         self.only[rows] = spelled
-        self.label[rows] = DEAD
         self.aim[rows] = aim
         self.left[rows] = np.arange(size, 0, -1) + self.left[end]
-        self.exits[rows] = False
         self.num_cells += 2 * size
         return first
 
@@ -184,68 +182,52 @@ class TransitionTable:
         The shortest way goes to the nearest label, or by ``way`` where that is given. With
         ``bounds`` entering the row counts as one more.
         """
-        row = self.num_rows
-        self._new_rows(1, len(edges) + len(itself) + 1)
-        at = self.num_cells
+        row, at = self.num_rows, self.num_cells
         bytes_ = (*edges, *itself)
-        self.cells[at] = DEAD
-        self.cells[at + 1 : at + 1 + len(edges)] = list(edges.values())
-        self.cells[at + 1 + len(edges) : at + 1 + len(bytes_)] = row
+        self._new_rows(1, len(bytes_) + 1)
+        self.num_cells += len(bytes_) + 1
+        self.cells[at : self.num_cells] = [DEAD, *edges.values(), *[row] * len(itself)]
         self.base[row] = at
-        self.kind[row] = self._edge_map(bytes_)
-        self.label[row] = label
-        if label != DEAD or not edges:
-            self.left[row], self.way[row], self.aim[row] = 0, STOP, label
-        else:
+        self.kind[row] = bytes_[0] if len(bytes_) == 1 else self._edge_map(bytes_)
+        if label != DEAD:
+            self.label[row] = self.aim[row] = label
+            self.exits[row] = not bytes_
+        elif edges:
+            left = self.left
             if way is None:
-                way = min(edges, key=lambda byte: self.left[edges[byte]])
-            self.left[row] = self.left[edges[way]] + 1
-            self.way[row], self.aim[row] = way, self.aim[edges[way]]
-        self.only[row] = bytes_[0] if len(bytes_) == 1 and label == DEAD else DEAD
-        self.role[row] = role
-        self.exits[row] = label != DEAD and not bytes_
+                way = min(edges, key=lambda byte: left[edges[byte]])
+            ahead = edges[way]
+            self.left[row], self.way[row], self.aim[row] = left[ahead] + 1, way, self.aim[ahead]
+            if len(bytes_) == 1:
+                self.only[row] = way
+        if role != PLAIN:
+            self.role[row] = role
         if bounds is not None:
             self.gate[row], self.beat[row] = self.gate_number(*bounds), TICK
-        self.num_cells += len(bytes_) + 1
         return row
 
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
         """Rows that lead where ``edges`` says, and on all other bytes where ``under`` leads.
 
-        Returns the first of them; the edges may lead to one another, counted from there.
+        All that they lie over are rows of one block. Returns the first of them; the edges may lead
+        to one another, counted from there.
         """
-        kinds: list[int] = []
-        chunks: list[NDArray[np.int32] | list[int]] = []
-        sizes: list[int] = []
-        cells_of: dict[int, NDArray[np.int32]] = {}
-        for row, leading in zip(under, edges, strict=True):
-            if row not in cells_of:
-                width = self._width(int(self.kind[row]))
-                cells_of[row] = self.cells[self.base[row] : self.base[row] + width]
-            kinds.append(self._overlay_kind(int(self.kind[row]), tuple(leading)))
-            chunks += (cells_of[row], list(leading.values()))
-            sizes.append(len(cells_of[row]) + len(leading))
-        cells = np.concatenate(chunks)
         below = np.array(under)
-        first = self.num_rows
-        rows = self._new_rows(len(kinds), len(cells))
-        self.cells[self.num_cells : self.num_cells + len(cells)] = cells
-        self.base[rows] = self.num_cells + np.cumsum([0, *sizes[:-1]])
-        self.kind[rows] = kinds
+        kind = int(self.kind[below[0]])
+        width, first = self._width(kind), self.num_rows
+        sizes = np.array([width + len(leading) for leading in edges])
+        starts = self.num_cells + np.cumsum(sizes) - sizes
+        rows = self._new_rows(len(sizes), int(sizes.sum()))
+        self.num_cells += int(sizes.sum())
+        self.base[rows] = starts
+        self.kind[rows] = [self._overlay_kind(kind, tuple(leading)) for leading in edges]
+        inside = np.arange(width)
+        self.cells[starts[:, None] + inside] = self.cells[self.base[below][:, None] + inside]
+        for start, leading in zip((starts + width).tolist(), edges, strict=True):
+            self.cells[start : start + len(leading)] = [*leading.values()]
         self.like[rows] = below
-        for array in (
-            self.left,
-            self.way,
-            self.role,
-            self.ends,
-            self.gate,
-            self.beat,
-            self.need,
-        ):
+        for array in (self.left, self.way, self.role, self.ends, self.gate, self.beat, self.need):
             array[rows] = array[below]
-        self.label[rows] = self.aim[rows] = self.only[rows] = DEAD
-        self.exits[rows] = False
-        self.num_cells += len(cells)
         return first
 
     def lead_on(self, rows: range) -> None:
@@ -260,14 +242,17 @@ class TransitionTable:
 
     def _width(self, kind: int) -> int:
         """The number of classes that a map tells apart."""
-        return int(self.byte_maps[kind].max()) + 1
+        width = self._widths.get(kind)
+        if width is None:
+            width = self._widths[kind] = int(self.byte_maps[kind].max()) + 1
+        return width
 
     def _overlay_kind(self, under: int, bytes_: tuple[int, ...]) -> int:
         """The map ``under`` with these bytes in classes of their own, behind its classes."""
         number = self._overlay_kinds.get((under, bytes_))
         if number is None:
             byte_class = self.byte_maps[under].copy()
-            width = int(byte_class.max()) + 1
+            width = self._width(under)
             byte_class[list(bytes_)] = np.arange(width, width + len(bytes_))
             number = self._overlay_kinds[under, bytes_] = self._map_number(byte_class)
         return number
@@ -306,18 +291,9 @@ class TransitionTable:
                 assert self.aim[row] in (self.aim[ahead], DEAD), row
             assert self.exits[row] == (self.label[row] != DEAD and not edges), row
 
-    def _new_rows(self, rows: int, cells: int, key: Hashable = None) -> slice:
+    def _new_rows(self, rows: int, cells: int) -> slice:
         self._reserve(rows, cells)
         new = slice(self.num_rows, self.num_rows + rows)
-        self.role[new] = PLAIN
-        self.gate[new] = NO_GATE
-        self.beat[new] = NO_BEAT
-        self.need[new] = 0
-        self.block[new] = len(self.block_start)
-        self.like[new] = DEAD
-        self.ends[new] = NO_BOUND
-        self.block_start.append(new.start)
-        self.block_key.append(key)
         self.num_rows += rows
         return new
 
@@ -332,12 +308,11 @@ class TransitionTable:
             self.byte_maps = self._maps[: number + 1]
         return number
 
-    def _edge_map(self, bytes_: Sequence[int]) -> int:
-        if len(bytes_) == 1:
-            return bytes_[0]
-        byte_class = np.zeros(256, dtype=np.uint8)
-        byte_class[list(bytes_)] = np.arange(1, len(bytes_) + 1)
-        return self._map_number(byte_class)
+    def _edge_map(self, bytes_: tuple[int, ...]) -> int:
+        number = self._edge_maps.get(bytes_)
+        if number is None:
+            number = self._edge_maps[bytes_] = self._map_number(_told_apart(bytes_))
+        return number
 
     def _reserve(self, rows: int, cells: int) -> None:
         if self.num_cells + cells > self.max_cells:
@@ -350,13 +325,25 @@ class TransitionTable:
         if self.num_cells + cells > len(self.cells):
             self.cells = _grown(self.cells, self.num_cells + cells)
         if self.num_rows + rows > len(self.base):
-            for name in _ROW_ARRAYS:
-                setattr(self, name, _grown(getattr(self, name), self.num_rows + rows))
+            for name, unset in _UNSET.items():
+                grown = _grown(getattr(self, name), max(self.num_rows + rows, _LEAST_ROWS))
+                grown[self.num_rows :] = unset
+                setattr(self, name, grown)
+
+
+@functools.lru_cache(maxsize=4096)
+def _told_apart(bytes_: tuple[int, ...]) -> NDArray[np.uint8]:
+    """A map of these bytes to the classes from 1 on, and of all others to class 0."""
+    byte_class = np.zeros(256, dtype=np.uint8)
+    byte_class[list(bytes_)] = np.arange(1, len(bytes_) + 1)
+    return byte_class
 
 
 _SINGLE_BYTES = np.eye(256, dtype=np.uint8)
 """Map ``b`` tells the byte ``b`` from all others."""
 _SINGLE_BYTES.flags.writeable = False
+
+_LEAST_ROWS = 1024
 
 _Item = TypeVar("_Item", bound=np.generic)
 

@@ -19,18 +19,17 @@ _OTHER_SPELLINGS = b"u/"
 
 
 def lay_texts(
-    chains: Chains, content: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
+    chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> int | None:
-    """The row behind an opening quote, ``content`` being that of all other strings.
+    """The row behind an opening quote; at ``start`` begins the block of all other strings.
 
     ``texts`` gives the label of each string that is judged by itself, DEAD where it is not allowed.
-    ``endless`` marks the rows of the block of ``content`` that texts of any length lead on from.
+    ``endless`` marks the rows of that block that texts of any length lead on from.
     Where a forbidden text goes on in limited ways only, ``None``. Near the texts characters keep
     their shortest spelling, or one of them could be written so that it is not recognised.
     """
     table = chains.table
-    start = table.block_start[int(table.block[content])]
-    under = [content]
+    under = [table.step(start, _QUOTE)]
     children: list[dict[int, int]] = [{}]
     ends: dict[int, int] = {}
     leaving: dict[tuple[int, int], list[Chain]] = {}
@@ -60,7 +59,7 @@ def lay_texts(
     for (node, depth), group in leaving.items():
         group.sort(key=lambda chain: chain.text)
         for byte in sorted({chain.text[depth] for chain in group}):
-            alike = [chain for chain in group if chain.text[depth] == byte]
+            alike = tuple(chain for chain in group if chain.text[depth] == byte)
             branches.append((node, byte, chains.branch(alike, depth + 1)))
     exits = {label: chains.exit_row(label) for label in set(ends.values()) - {DEAD}}
     first = table.num_rows

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from guided.tokens.blank import blank_mask
 from guided.tokens.cover import TokenCover
 from guided.tokens.forced import RunSpeller
-from guided.tokens.inner import InnerMasks
+from guided.tokens.inner import InnerMask, InnerMasks
+from guided.tokens.scratch import Scratch
 from guided.tokens.texts import TokenTexts
 from guided.tokens.trie import TokenTrie, trie_from_tokens
 from guided.tokens.vocabulary import Vocabulary
@@ -22,6 +24,8 @@ class TokenBinding:
     trie: TokenTrie
     texts: TokenTexts
     inner: InnerMasks
+    blank: InnerMask
+    scratch: Scratch
     cover: TokenCover
     speller: RunSpeller
 
@@ -35,6 +39,8 @@ class TokenBinding:
             trie,
             TokenTexts.of(tokens),
             InnerMasks(trie, max_inner_bytes),
+            blank_mask(trie),
+            Scratch(trie),
             TokenCover(tokens),
             RunSpeller(vocabulary, trie),
         )

@@ -25,6 +25,15 @@ from guided.tokens.trie import BYTE, DEPTH, END, FIRST_TOKEN, TokenTrie
 __all__ = ["InnerMask", "InnerMasks"]
 
 _MAX_COUNT = 255
+_MAX_WIDE = 512
+_PLAIN_BYTES = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
+"""What mostly may follow in a string in any order."""
+_PLAIN = tuple(
+    np.uint64(sum(1 << (byte & 63) for byte in _PLAIN_BYTES if byte >> 6 == word))
+    for word in range(2)
+)
+UNKNOWN, WIDE, DONE = np.uint64(0), np.uint64(1), np.uint64(2)
+"""What is known of the loops of a row."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,11 +41,13 @@ class InnerMask:
     """What may follow a row without leaving its string, and where tokens leave it."""
 
     mask: Mask
+    fingerprint: int
+    """Tells the mask from others that masks are made from; see ``MaskStore``."""
     reach: NDArray[np.uint8]
     """Code points that a string has at least with each token, 255 for more; empty where all the
     same."""
     sites: NDArray[np.int32]
-    """As ``walk_nodes`` takes them; rows are numbers among the closing rows of the outline."""
+    """As ``walk_sites`` takes them; rows are numbers among the closing rows of the outline."""
     most: int
     """The greatest number of code points among tokens and sites."""
     within: dict[int, Mask] = field(default_factory=dict)
@@ -47,13 +58,13 @@ class InnerMask:
         """Memory in bytes, all masks that may still be made counted in."""
         return self.mask.nbytes * (1 + self.most) + self.reach.nbytes + self.sites.nbytes
 
-    def mask_within(self, left: int) -> Mask:
+    def mask_within(self, left: int) -> tuple[Mask, int]:
         """The tokens with which a string has at most ``left`` more code points; not to be changed.
 
-        ``left`` may be ``most`` or below.
+        ``left`` may be ``most`` or below. With the fingerprint.
         """
         if left >= self.most:
-            return self.mask
+            return self.mask, self.fingerprint
         mask = self.within.get(left)
         if mask is None:
             fits = (self.reach <= left) & np.unpackbits(
@@ -63,7 +74,7 @@ class InnerMask:
             packed = np.packbits(fits, bitorder="little")
             mask.view(np.uint8)[: len(packed)] = packed
             self.within[left] = mask
-        return mask
+        return mask, self.fingerprint + left + 1
 
 
 class InnerMasks:
@@ -92,6 +103,7 @@ def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> 
     sites = np.empty((len(trie), 4), dtype=np.int32)
     stack = np.empty((trie.longest + 1, 3), dtype=np.int64)
     loops = np.zeros((len(arrays[0]), 3), dtype=np.uint64)
+    _find_wide(*arrays[:3], row, np.empty(_MAX_WIDE, dtype=np.int32), loops)
     num_sites, most = _walk_inside(
         trie.nodes, trie.below, trie.token_ids, *arrays[:3], row, stack, loops, mask, reach, sites
     )
@@ -99,7 +111,9 @@ def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> 
     found = sites[:num_sites].copy()
     order = np.argsort(outline.closings)
     found[:, 3] = order[np.searchsorted(outline.closings, found[:, 3], sorter=order)]
-    return InnerMask(mask, reach if most else reach[:0].copy(), found, min(most, _MAX_COUNT))
+    fingerprint = int.from_bytes(outline.digest[:8])
+    reach = reach if most else reach[:0].copy()
+    return InnerMask(mask, fingerprint, reach, found, min(most, _MAX_COUNT))
 
 
 @kernel
@@ -108,8 +122,8 @@ def _walk_inside(  # type: ignore[no-untyped-def]
 ):
     """Walk a string from ``row`` on; returns the number of sites and the greatest count.
 
-    ``loops`` is all zero to begin with; see ``_find_loops``. Where a row leads to itself on all
-    bytes below a node, the tokens there are taken without looking at them.
+    ``loops`` is as ``_find_wide`` leaves it; see ``_find_loops``. Where all bytes below a node may
+    follow a row in any order, the tokens there are taken without looking at them.
     """
     # Columns of the stack: row, code points so far, code points that a string has at least.
     stack[0, 0], stack[0, 1], stack[0, 2] = row, 0, 0
@@ -139,7 +153,7 @@ def _walk_inside(  # type: ignore[no-untyped-def]
         node += 1
         if node == last:
             continue
-        if loops[target, 2] == 0:
+        if loops[target, 2] != DONE:
             _find_loops(rows, cells, byte_maps, target, loops)
         if below[node - 1, 0] & ~loops[target, 0] or below[node - 1, 1] & ~loops[target, 1]:
             continue
@@ -160,15 +174,59 @@ def _allow(first, last, least, nodes, token_ids, words, reach):  # type: ignore[
     for index in range(nodes[first, FIRST_TOKEN], nodes[last, FIRST_TOKEN]):
         token = token_ids[index]
         words[token >> 5] |= 1 << (token & 31)
-        reach[token] = min(least, _MAX_COUNT)
+        if least:
+            reach[token] = min(least, _MAX_COUNT)
 
 
 @inlined
 def _find_loops(rows, cells, byte_maps, row, loops):  # type: ignore[no-untyped-def]
-    """Fill in the ASCII bytes on which a row leads to itself, and a one for done."""
-    loops[row, 2] = np.uint64(1)
+    """Fill in the ASCII bytes that may follow a row in any order, and a one for done.
+
+    Those that lead to the row itself; for wide rows all plain bytes, unless it is fewer.
+    """
+    is_wide = loops[row, 2] == WIDE
+    loops[row, 2] = DONE
     if rows[row, BEAT] != NO_BEAT and rows[row, BEAT] != TICK:
         return
     for byte in range(1, 128):
         if cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]] == row:
             loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
+    if is_wide and (_PLAIN[0] & ~loops[row, 0] or _PLAIN[1] & ~loops[row, 1]):
+        loops[row, 0], loops[row, 1] = _PLAIN
+
+
+@kernel
+def _find_wide(rows, cells, byte_maps, row, queue, loops):  # type: ignore[no-untyped-def]
+    """Mark the wide rows that plain bytes lead to: from which plain bytes lead to wide rows only.
+
+    Such are the rows of a pattern that may match anywhere: its text may go on as it likes. Only
+    rows that count nothing are wide.
+    """
+    if rows[row, BEAT] != NO_BEAT:
+        return
+    queue[0], loops[row, 2] = row, WIDE
+    done, count = 0, 1
+    while done < count:
+        base, kind = rows[queue[done], BASE], rows[queue[done], KIND]
+        for byte in _PLAIN_BYTES:
+            target = cells[base + byte_maps[kind, byte]]
+            if target == DEAD or rows[target, BEAT] != NO_BEAT or is_closing(rows, target):
+                continue
+            if loops[target, 2] != WIDE and count < len(queue):
+                queue[count], loops[target, 2] = target, WIDE
+                count += 1
+        done += 1
+    narrowed = True
+    while narrowed:
+        narrowed = False
+        for index in range(count - 1, -1, -1):
+            current = queue[index]
+            if loops[current, 2] != WIDE:
+                continue
+            base, kind = rows[current, BASE], rows[current, KIND]
+            for byte in _PLAIN_BYTES:
+                target = cells[base + byte_maps[kind, byte]]
+                if target == DEAD or loops[target, 2] != WIDE:
+                    loops[current, 2] = UNKNOWN
+                    narrowed = True
+                    break

@@ -14,7 +14,6 @@ __all__ = [
     "allowed",
     "clear",
     "empty_mask",
-    "fingerprint",
     "lone_token",
     "mask_of",
     "same",
@@ -65,23 +64,6 @@ def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
     """For each of the tokens whether the mask allows it."""
     bits: NDArray[np.bool_] = mask[tokens >> 5] >> (tokens & 31) & 1 != 0
     return bits
-
-
-@kernel
-def fingerprint(mask):  # type: ignore[no-untyped-def]
-    """A number that equal masks share, and different ones hardly ever."""
-    prime = np.uint64(0x9E3779B97F4A7C15)
-    first = second = third = fourth = prime
-    whole = len(mask) // 4 * 4
-    for index in range(0, whole, 4):  # four chains, which the processor runs side by side
-        first = (first ^ np.uint64(mask[index])) * prime
-        second = (second ^ np.uint64(mask[index + 1])) * prime
-        third = (third ^ np.uint64(mask[index + 2])) * prime
-        fourth = (fourth ^ np.uint64(mask[index + 3])) * prime
-        first, second, third, fourth = second, third, fourth, first ^ (first >> np.uint64(29))
-    for index in range(whole, len(mask)):
-        first = (first ^ np.uint64(mask[index])) * prime
-    return first ^ second >> np.uint64(7) ^ third >> np.uint64(15) ^ fourth >> np.uint64(23)
 
 
 @kernel

@@ -19,8 +19,6 @@ from guided.tokens.packed import BASE, BEAT, ENDS, EXITS, KIND, LABEL, NEED, ROL
 
 __all__ = ["Outline", "is_closing", "outline_of"]
 
-_FEW_BYTES = 40
-"""A row that fewer bytes lead on from is quicker to walk than to remember."""
 _MAX_ROWS = 512
 
 
@@ -36,33 +34,23 @@ class Outline:
 
 
 def outline_of(arrays: Arrays, row: int) -> Outline | None:
-    """The outline of a row that many bytes lead on from, ``None`` for other rows.
+    """The outline of a row in a string, ``None`` for other rows.
 
     Also for those that end without a quote, from which a string is still to begin, or that lead to
     very many rows.
     """
     rows, cells, byte_maps = arrays[:3]
-    if _live_bytes(rows, cells, byte_maps, row) < _FEW_BYTES:
-        return None
-    found = np.empty((_MAX_ROWS, 258), dtype=np.int32)
+    found = np.empty(_MAX_ROWS * 515, dtype=np.int32)
     queue = np.empty(_MAX_ROWS, dtype=np.int32)
     closings = np.empty(_MAX_ROWS, dtype=np.int32)
     numbers = np.zeros(len(rows), dtype=np.int32)
-    count, num_closings, fewest = _search(
+    size, num_closings, fewest = _search(
         rows, cells, byte_maps, row, found, queue, closings, numbers
     )
-    if count == 0:
+    if size == 0:
         return None
-    digest = hashlib.blake2b(found[:count].tobytes(), digest_size=16).digest()
+    digest = hashlib.blake2b(found[:size].tobytes(), digest_size=16).digest()
     return Outline(digest, closings[:num_closings].copy(), fewest)
-
-
-@kernel
-def _live_bytes(rows, cells, byte_maps, row):  # type: ignore[no-untyped-def]
-    count = 0
-    for byte in range(256):
-        count += cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]] != DEAD
-    return count
 
 
 @inlined
@@ -73,27 +61,28 @@ def is_closing(rows, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # type: ignore[no-untyped-def]
-    """Number of rows and of closing rows, and the fewest ends; no rows where there is no outline.
+    """Writes down what it finds: its length, the number of closing rows, and the fewest ends.
 
-    ``numbers`` is all zero to begin with: one more than the number of a row, negative for a closing
-    one.
+    Of a row that is how it counts, then number and last byte of each run of bytes that lead to the
+    same row. ``numbers`` is all zero to begin with: one more than the number of a row, negative for
+    a closing one. The length is zero where there is no outline.
     """
     queue[0], numbers[row] = row, 1
-    done, count, num_closings, fewest = 0, 1, 0, NO_BOUND
+    done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
     while done < count:
         current = queue[done]
         if rows[current, LABEL] != DEAD:
             return 0, 0, 0
         if rows[current, ROLE] == IN_RARE_KEY:
             fewest = min(fewest, rows[current, ENDS])
-        found[done, 0] = rows[current, BEAT]
-        found[done, 1] = rows[current, NEED]
+        found[size], found[size + 1] = rows[current, BEAT], rows[current, NEED]
+        size += 2
+        base, kind = rows[current, BASE], rows[current, KIND]
         for byte in range(256):
-            target = cells[rows[current, BASE] + byte_maps[rows[current, KIND], byte]]
-            if target == DEAD:
-                found[done, byte + 2] = 0
+            target = cells[base + byte_maps[kind, byte]]
+            if byte < 255 and target == cells[base + byte_maps[kind, byte + 1]]:
                 continue
-            if numbers[target] == 0:
+            if target != DEAD and numbers[target] == 0:
                 if is_closing(rows, target):
                     closings[num_closings] = target
                     num_closings += 1
@@ -106,6 +95,8 @@ def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # ty
                     numbers[target] = count
                 if count == len(queue) or num_closings == len(closings):
                     return 0, 0, 0
-            found[done, byte + 2] = numbers[target]
+            found[size] = 0 if target == DEAD else numbers[target]
+            found[size + 1] = byte
+            size += 2
         done += 1
-    return count, num_closings, fewest
+    return size, num_closings, fewest

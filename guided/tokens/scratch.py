@@ -7,27 +7,17 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SCRATCH"]
+from guided.tokens.mask import Mask
+from guided.tokens.trie import TokenTrie
+
+__all__ = ["Scratch"]
 
 
-class _Scratch(threading.local):
-    """Arrays that are nobody's between two walks."""
+class Scratch(threading.local):
+    """Arrays for walks over one trie, that are nobody's between two walks."""
 
-    def __init__(self) -> None:
-        self._stack: NDArray[np.int64] = np.empty((0, 4), dtype=np.int64)
-        self._nodes: NDArray[np.int32] = np.empty(0, dtype=np.int32)
-
-    def stack(self, longest: int) -> NDArray[np.int64]:
-        """int64 ``[longest + 3 or more, 4]``: rows of progress (two), of the root, of each byte."""
-        if len(self._stack) < longest + 3:
-            self._stack = np.empty((longest + 3, 4), dtype=np.int64)
-        return self._stack
-
-    def nodes(self, count: int) -> NDArray[np.int32]:
-        """int32 ``[count or more]``."""
-        if len(self._nodes) < count:
-            self._nodes = np.empty(count, dtype=np.int32)
-        return self._nodes
-
-
-SCRATCH = _Scratch()
+    def __init__(self, trie: TokenTrie) -> None:
+        self.stack: NDArray[np.int64] = np.empty((trie.longest + 3, 6), dtype=np.int64)
+        """Rows of progress (two), of the root, of each byte of a token."""
+        self.words: Mask = np.empty(trie.words, dtype=np.int32)
+        self.nodes: NDArray[np.int32] = np.empty(len(trie), dtype=np.int32)

@@ -7,6 +7,8 @@ written: a key, or an item that has to differ from others.
 
 from __future__ import annotations
 
+import numpy as np
+
 from guided.recognizer.contexts import KNOWN, UNKNOWN
 from guided.recognizer.joints import EMPTY_SLOT, EXACT, LABEL_BITS
 from guided.recognizer.labels import OPEN_ARRAY
@@ -32,20 +34,24 @@ from guided.tokens.packed import (
     NEED,
     ROLE,
 )
-from guided.tokens.trie import BYTE, DEPTH, END, FIRST_TOKEN
+from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN
 
 __all__ = [
     "ALIVE",
+    "BY_BYTE",
     "DIES",
     "FINISHED",
+    "ITSELF",
     "JOINT_MISSING",
     "NOWHERE",
     "PLACES_FULL",
     "UNSURE",
+    "clear_tokens",
     "correct_mask",
+    "set_tokens",
     "take_token",
-    "walk_nodes",
     "walk_places",
+    "walk_sites",
 ]
 
 ALIVE, DIES, UNSURE, JOINT_MISSING = range(4)
@@ -56,6 +62,16 @@ NOWHERE = -1
 """In place of a context."""
 _LAST_OPEN_WAY = OPEN_ARRAY
 """Labels up to this one stand only where they may be taken, unless that depends on a text."""
+ITSELF, BY_BYTE = -1, -2
+"""Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
+NO_WAY = -1000
+SITE, LEVEL, DOUBTS, CHANGE, WAY, FATE = range(6)
+"""Columns of the first row of a walk's stack: how far it is, by what the mask has changed, and the
+way to the latest site with its status."""
+CHILD, LAST, OTHER = 3, 4, 5
+"""Columns of the rows by depth, behind context, row and count."""
+OUTSIDE = 1
+"""The level of a walk between two sites, and the row of the state to begin with."""
 
 
 @inlined
@@ -63,7 +79,7 @@ def _find(keys, context, label):  # type: ignore[no-untyped-def]
     """The slot of a joint, NOWHERE if it is not there."""
     key = (context << LABEL_BITS) | label
     mask = len(keys) - 1
-    slot = (key * 0x9E3779B1 >> 7) & mask
+    slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
     while keys[slot] != key:
         if keys[slot] == EMPTY_SLOT:
             return NOWHERE
@@ -143,187 +159,324 @@ def _behind(context, row, count, byte, machine, key_context, walking):  # type: 
 
 
 @inlined
+def _mark(token):  # type: ignore[no-untyped-def]
+    """What the bit of a token adds to the fingerprint of a mask."""
+    mark = (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mark = (mark ^ (mark >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return mark ^ (mark >> np.uint64(32))
+
+
+@inlined
+def _set(token, words):  # type: ignore[no-untyped-def]
+    """Set the bit of a token; returns what that changes in the fingerprint."""
+    word, bit = token >> 5, np.int32(1) << np.int32(token & 31)
+    if words[word] & bit:
+        return np.uint64(0)
+    words[word] |= bit
+    return _mark(token)
+
+
+@inlined
+def _clear(token, words):  # type: ignore[no-untyped-def]
+    """Clear the bit of a token; returns what that changes in the fingerprint."""
+    word, bit = token >> 5, np.int32(1) << np.int32(token & 31)
+    if not words[word] & bit:
+        return np.uint64(0)
+    words[word] &= ~bit
+    return _mark(token)
+
+
+@kernel
+def set_tokens(tokens, words):  # type: ignore[no-untyped-def]
+    """Set the bits of tokens; returns what that changes in the fingerprint."""
+    change = np.uint64(0)
+    for token in tokens:
+        change ^= _set(token, words)
+    return np.int64(change)
+
+
+@kernel
+def clear_tokens(tokens, words):  # type: ignore[no-untyped-def]
+    """Clear the bits of tokens; returns what that changes in the fingerprint."""
+    change = np.uint64(0)
+    for token in tokens:
+        change ^= _clear(token, words)
+    return np.int64(change)
+
+
+@inlined
 def _allow(node, nodes, token_ids, words):  # type: ignore[no-untyped-def]
-    """Set the bits of the tokens that a node spells."""
+    """Set the bits of the tokens that a node spells; returns the change of the fingerprint."""
+    change = np.uint64(0)
     for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
-        token = token_ids[index]
-        words[token >> 5] |= 1 << (token & 31)
+        change ^= _set(token_ids[index], words)
+    return change
 
 
 @inlined
 def _forbid_below(node, nodes, token_ids, words):  # type: ignore[no-untyped-def]
     """Clear the bits of the tokens that a node and those below it spell."""
+    change = np.uint64(0)
     for index in range(nodes[node, FIRST_TOKEN], nodes[nodes[node, END], FIRST_TOKEN]):
-        token = token_ids[index]
-        words[token >> 5] &= ~(1 << (token & 31))
+        change ^= _clear(token_ids[index], words)
+    return change
+
+
+@inlined
+def _put(level, context, row, count, stack):  # type: ignore[no-untyped-def]
+    """The state behind the bytes of a level."""
+    stack[level, 0], stack[level, 1], stack[level, 2] = context, row, count
+
+
+@inlined
+def _begin(context, row, count, base, stack, words):  # type: ignore[no-untyped-def]
+    """Begin a walk from a state with a copy of the mask ``base``."""
+    stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS], stack[0, CHANGE] = 0, OUTSIDE, 0, 0
+    stack[0, WAY] = NO_WAY
+    _put(OUTSIDE, context, row, count, stack)
+    for word in range(len(words)):
+        words[word] = base[word]
+
+
+@inlined
+def _key_context(stack, rows):  # type: ignore[no-untyped-def]
+    """The context in which a key is being written, whose closing quote walks let pass."""
+    role = rows[stack[OUTSIDE, 1], ROLE]
+    return stack[OUTSIDE, 0] if role in (IN_KEY, IN_RARE_KEY) else NOWHERE
+
+
+@inlined
+def _begin_children(level, node, nodes, stack):  # type: ignore[no-untyped-def]
+    """Go on with the children of a node."""
+    stack[level, CHILD], stack[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+
+
+@inlined
+def _stop(status, site, level, doubts, change, context, label, stack):  # type: ignore[no-untyped-def]
+    """Keep what a walk goes on with when a joint is resolved; returns what walks return."""
+    stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS] = site, level, doubts
+    stack[0, CHANGE] = np.int64(change)
+    return status, doubts, np.int64(change), context, label
+
+
+@inlined
+def _entering(way, context, row, count, closings, machine, key_context):  # type: ignore[no-untyped-def]
+    """Status, context, row and count at the sites that a walk gets to in one way."""
+    if way == ITSELF:
+        return ALIVE, context, row, count
+    if way > ITSELF:
+        return _entered(context, closings[way], 0, machine, key_context, True)
+    return _behind(context, row, count, BY_BYTE - way, machine, key_context, True)
 
 
 @kernel
-def walk_nodes(  # type: ignore[no-untyped-def]
-    nodes,
-    token_ids,
-    sites,
+def walk_sites(  # type: ignore[no-untyped-def]
+    trie,
     machine,
-    key_context,
+    context,
+    row,
+    count,
+    base,
+    sites,
     closings,
     missing,
     left,
-    scratch,
+    again,
+    stack,
     words,
     uncertain,
 ):
-    """Set the bits of the tokens below some nodes of the trie, as far as they may follow.
+    """Add the tokens below some nodes of the trie, as far as they may follow, to the mask ``base``.
 
     A site is a node, the code points that its text counts, those that a string with it has at
-    least, and which of the rows ``closings`` its bytes lead to: DEAD for the state itself, whose
-    own tokens are not asked for. Sites with fewer than ``missing`` code points or more than
-    ``left`` are passed over. Returns FINISHED or what is missing.
+    least, and how the walk gets there. Sites with fewer than ``missing`` code points or more than
+    ``left`` are passed over. The ways are
 
-    ``scratch`` is int64 ``[longest token + 3, 4]``: what the walk goes on with after it stopped
-    (site, node, uncertain nodes, context of the joint), then context, row and count to begin with
-    and the label of the joint, then context, row and count by depth.
+    - ITSELF: the state is that behind the node, whose own tokens are not asked for;
+    - BY_BYTE, less a byte: what comes behind that byte is what comes behind the node;
+    - others: that row of ``closings`` is entered.
+
+    Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
+    fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
+    it stopped. ``stack`` is int64 ``[longest token + 3, 6]``: what the walk goes on with, the state
+    to begin with, then by depth the state, and where among the children the walk is.
     """
-    site, node, doubts = scratch[0, 0], scratch[0, 1], scratch[0, 2]
+    nodes, token_ids, child_bytes, child_nodes = trie
+    rows, cells, byte_maps, _, _, _, _, _, _ = machine
+    if not again:
+        _begin(context, row, count, base, stack, words)
+    key_context = _key_context(stack, rows)
+    site, level, doubts = stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS]
+    change = np.uint64(stack[0, CHANGE])
     while site < len(sites):
-        top = sites[site, 0]
-        if node == DEAD:
-            context, row, count = scratch[1, 0], scratch[1, 1], scratch[1, 2]
-            if sites[site, 3] != DEAD:
-                if sites[site, 1] < missing or sites[site, 2] > left:
-                    site += 1
-                    continue
-                status, context, row, count = _entered(
-                    context, closings[sites[site, 3]], 0, machine, key_context, True
+        if level == OUTSIDE:
+            top, way = sites[site, 0], sites[site, 3]
+            if sites[site, 1] < missing or sites[site, 2] > left:
+                site += 1
+                continue
+            if stack[0, WAY] != way:
+                # Once for all sites of a way: their state stays where the first has put it.
+                status, context, row, count = _entering(
+                    way,
+                    stack[OUTSIDE, 0],
+                    stack[OUTSIDE, 1],
+                    stack[OUTSIDE, 2],
+                    closings,
+                    machine,
+                    key_context,
                 )
                 if status >= JOINT_MISSING:
-                    scratch[0, 0], scratch[0, 1], scratch[0, 2] = site, DEAD, doubts
-                    scratch[0, 3], scratch[1, 3] = context, row
-                    return status
-                if status == UNSURE:
-                    uncertain[doubts] = top
-                    doubts += 1
-                if status != ALIVE:
-                    site += 1
-                    continue
-                _allow(top, nodes, token_ids, words)
-            level = nodes[top, DEPTH] + 2
-            scratch[level, 0], scratch[level, 1], scratch[level, 2] = context, row, count
-            node = top + 1
-        last = nodes[top, END]
-        while node < last:
-            level = nodes[node, DEPTH] + 2
-            status, context, row, count = _behind(
-                scratch[level - 1, 0],
-                scratch[level - 1, 1],
-                scratch[level - 1, 2],
-                nodes[node, BYTE],
-                machine,
-                key_context,
-                True,
-            )
-            if status == ALIVE:
-                scratch[level, 0], scratch[level, 1], scratch[level, 2] = context, row, count
-                _allow(node, nodes, token_ids, words)
-                node += 1
+                    return _stop(status, site, level, doubts, change, context, row, stack)
+                stack[0, WAY], stack[0, FATE] = way, status
+                _put(OUTSIDE + 1, context, row, count, stack)
+            if stack[0, FATE] == UNSURE:
+                uncertain[doubts] = top
+                doubts += 1
+            if stack[0, FATE] != ALIVE:
+                site += 1
                 continue
+            if way != ITSELF:
+                change ^= _allow(top, nodes, token_ids, words)
+            level += 1
+            _begin_children(level, top, nodes, stack)
+        while level > OUTSIDE:
+            context, row, count = stack[level, 0], stack[level, 1], stack[level, 2]
+            child, last = stack[level, CHILD], stack[level, LAST]
+            if rows[row, EXITS] and child < last:
+                # Once for all children.
+                status, reached, target = _resolved(context, rows[row, LABEL], machine)
+                if status == ALIVE:
+                    context, row, count = reached, target, 0
+                    _put(level, context, row, count, stack)
+            if rows[row, LABEL] == DEAD:
+                base, kind = rows[row, BASE], rows[row, KIND]
+                while child < last and cells[base + byte_maps[kind, child_bytes[child]]] == DEAD:
+                    child += 1
+            if child == last:
+                level -= 1
+                continue
+            status, context, row, count = _behind(
+                context, row, count, child_bytes[child], machine, key_context, True
+            )
+            stack[level, CHILD] = child
             if status >= JOINT_MISSING:
-                scratch[0, 0], scratch[0, 1], scratch[0, 2] = site, node, doubts
-                scratch[0, 3], scratch[1, 3] = context, row
-                return status
+                return _stop(status, site, level, doubts, change, context, row, stack)
+            stack[level, CHILD] += 1
+            node = child_nodes[child]
             if status == UNSURE:
                 uncertain[doubts] = node
                 doubts += 1
-            node = nodes[node, END]
+            elif status == ALIVE:
+                change ^= _allow(node, nodes, token_ids, words)
+                if nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
+                    level += 1
+                    _put(level, context, row, count, stack)
+                    _begin_children(level, node, nodes, stack)
         site += 1
-        node = DEAD
-    scratch[0, 2] = doubts
-    return FINISHED
+    return _stop(FINISHED, site, level, doubts, change, NOWHERE, DEAD, stack)
 
 
 @kernel
 def correct_mask(  # type: ignore[no-untyped-def]
-    nodes, token_ids, machine, key_context, other, scratch, words, uncertain
+    trie, machine, context, row, count, base, other, again, stack, words, uncertain
 ):
     """Make the mask of a row out of that of the ``other`` row, which most bytes lead on alike.
 
     Where both lead to the same row, all below is the same and stays; elsewhere what the other row
-    may have set is forbidden and looked at anew. ``scratch`` is as for ``walk_nodes``; the fourth
-    column by depth is where the other row leads. Returns FINISHED or what is missing.
+    may have set is forbidden and looked at anew. ``stack`` is as for ``walk_sites``, and so is what
+    is returned; the last column by depth is where the other row leads.
     """
+    nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _, _, _, _, _ = machine
-    node, doubts = scratch[0, 1], scratch[0, 2]
-    if node == DEAD:
-        for column in range(3):
-            scratch[2, column] = scratch[1, column]
-        scratch[2, 3] = other
-        node = 1
-    while node < nodes[0, END]:
-        level = nodes[node, DEPTH] + 2
-        byte = nodes[node, BYTE]
-        row, other = scratch[level - 1, 1], scratch[level - 1, 3]
+    if not again:
+        _begin(context, row, count, base, stack, words)
+        _put(OUTSIDE + 1, context, row, count, stack)
+        _begin_children(OUTSIDE + 1, 0, nodes, stack)
+        stack[OUTSIDE + 1, OTHER] = other
+        stack[0, LEVEL] = OUTSIDE + 1
+    key_context = _key_context(stack, rows)
+    level, doubts = stack[0, LEVEL], stack[0, DOUBTS]
+    change = np.uint64(stack[0, CHANGE])
+    while level > OUTSIDE:
+        child, last = stack[level, CHILD], stack[level, LAST]
+        row, other = stack[level, 1], stack[level, OTHER]
         there = DEAD
         if other != DEAD:
-            here = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
-            there = cells[rows[other, BASE] + byte_maps[rows[other, KIND], byte]]
-            if here == there and (here != DEAD or rows[row, LABEL] == rows[other, LABEL]):
-                node = nodes[node, END]
-                continue
+            ends_alike = rows[row, LABEL] == rows[other, LABEL]
+            while child < last:
+                byte = child_bytes[child]
+                here = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
+                there = cells[rows[other, BASE] + byte_maps[rows[other, KIND], byte]]
+                if here != there or (here == DEAD and not ends_alike):
+                    break
+                child += 1
+        if child == last:
+            level -= 1
+            continue
         status, context, row, count = _behind(
-            scratch[level - 1, 0], row, scratch[level - 1, 2], byte, machine, key_context, True
+            stack[level, 0],
+            row,
+            stack[level, 2],
+            child_bytes[child],
+            machine,
+            key_context,
+            True,
         )
+        stack[level, CHILD] = child
         if status >= JOINT_MISSING:
-            scratch[0, 1], scratch[0, 2] = node, doubts
-            scratch[0, 3], scratch[1, 3] = context, row
-            return status
-        if there == DEAD or rows[there, ROLE] == KEY_CLOSED or rows[there, EXITS]:
+            return _stop(status, 0, level, doubts, change, context, row, stack)
+        stack[level, CHILD] += 1
+        node = child_nodes[child]
+        if there != DEAD and (rows[there, ROLE] == KEY_CLOSED or rows[there, EXITS]):
             there = DEAD
         if status != ALIVE or there == DEAD:
-            _forbid_below(node, nodes, token_ids, words)
-        if status == ALIVE:
-            scratch[level, 0], scratch[level, 1], scratch[level, 2] = context, row, count
-            scratch[level, 3] = there
-            _allow(node, nodes, token_ids, words)
-            node += 1
-            continue
+            change ^= _forbid_below(node, nodes, token_ids, words)
         if status == UNSURE:
             uncertain[doubts] = node
             doubts += 1
-        node = nodes[node, END]
-    scratch[0, 2] = doubts
-    return FINISHED
+        elif status == ALIVE:
+            change ^= _allow(node, nodes, token_ids, words)
+            level += 1
+            _put(level, context, row, count, stack)
+            _begin_children(level, node, nodes, stack)
+            stack[level, OTHER] = there
+    return _stop(FINISHED, 0, level, doubts, change, NOWHERE, DEAD, stack)
 
 
 @kernel
 def walk_places(  # type: ignore[no-untyped-def]
-    nodes, token_ids, machine, key_context, scratch, place_of_token, places
+    trie, machine, context, row, count, stack, place_of_token, places
 ):
     """Where every token leads: its slot in the hash table ``places``, int64 ``[slots, 3]``.
 
     ``place_of_token`` keeps what it has for tokens that lead nowhere, or not for sure. Returns
-    FINISHED, what is missing, or PLACES_FULL where half of the slots are taken.
+    FINISHED, what is missing with its context and label, or PLACES_FULL where half of the slots are
+    taken.
     """
-    for column in range(3):
-        scratch[2, column] = scratch[1, column]
+    nodes, token_ids, _, _ = trie
+    rows, _, _, _, _, _, _, _, _ = machine
+    stack[OUTSIDE, 0], stack[OUTSIDE, 1] = context, row
+    key_context = _key_context(stack, rows)
+    stack[2, 0], stack[2, 1], stack[2, 2] = context, row, count
     slots, used = len(places), 0
     node = 1
     while node < nodes[0, END]:
         level = nodes[node, DEPTH] + 2
         status, context, row, count = _behind(
-            scratch[level - 1, 0],
-            scratch[level - 1, 1],
-            scratch[level - 1, 2],
+            stack[level - 1, 0],
+            stack[level - 1, 1],
+            stack[level - 1, 2],
             nodes[node, BYTE],
             machine,
             key_context,
             False,
         )
         if status >= JOINT_MISSING:
-            scratch[0, 3], scratch[1, 3] = context, row
-            return status
+            return status, context, row
         if status != ALIVE:
             node = nodes[node, END]
             continue
-        scratch[level, 0], scratch[level, 1], scratch[level, 2] = context, row, count
+        stack[level, 0], stack[level, 1], stack[level, 2] = context, row, count
         if nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]:
             slot = (((context * 0x9E3779B1 + row) * 0x85EBCA77 + count) >> 9) % slots
             while places[slot, 0] != NOWHERE and not (
@@ -333,12 +486,12 @@ def walk_places(  # type: ignore[no-untyped-def]
             if places[slot, 0] == NOWHERE:
                 used += 1
                 if 2 * used > slots:
-                    return PLACES_FULL
+                    return PLACES_FULL, NOWHERE, DEAD
                 places[slot, 0], places[slot, 1], places[slot, 2] = context, row, count
             for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
                 place_of_token[token_ids[index]] = slot
         node += 1
-    return FINISHED
+    return FINISHED, NOWHERE, DEAD
 
 
 @kernel

@@ -4,26 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.tokens.kernel import kernel
 
-__all__ = ["BYTE", "DEPTH", "END", "FIRST_TOKEN", "TokenTrie", "trie_from_tokens"]
+__all__ = [
+    "BYTE",
+    "DEPTH",
+    "END",
+    "FIRST_CHILD",
+    "FIRST_TOKEN",
+    "TokenTrie",
+    "TrieArrays",
+    "trie_from_tokens",
+]
 
-END, DEPTH, BYTE, FIRST_TOKEN = range(4)
+END, DEPTH, BYTE, FIRST_TOKEN, FIRST_CHILD = range(5)
 """Columns of ``TokenTrie.nodes``."""
 _NOWHERE = -1
+
+TrieArrays: TypeAlias = tuple[
+    NDArray[np.int32],  # nodes [nodes + 1, 5]
+    NDArray[np.int32],  # token ids
+    NDArray[np.uint8],  # bytes of the children
+    NDArray[np.int32],  # nodes of the children
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTrie:
     """Node 0 is the root; the nodes below node ``i`` are ``i + 1`` up to its END, exclusive.
 
-    ``nodes`` is int32 ``[nodes + 1, 4]``, one row a node and one to close the last. The tokens
+    ``nodes`` is int32 ``[nodes + 1, 5]``, one row a node and one to close the last. The tokens
     spelled by node ``i`` are ``token_ids`` from its FIRST_TOKEN to that of node ``i + 1``: several
-    where a vocabulary holds the same bytes twice.
+    where a vocabulary holds the same bytes twice. In the same way its FIRST_CHILD tells where its
+    children are in ``child_bytes`` and ``child_nodes``: side by side, since most are passed over.
     """
 
     nodes: NDArray[np.int32]
@@ -31,6 +49,8 @@ class TokenTrie:
     """uint64 ``[nodes, 2]``: the bytes of all nodes below a node, one bit for each ASCII byte; the
     lowest bit for NUL and all others."""
     token_ids: NDArray[np.int32]
+    child_bytes: NDArray[np.uint8]
+    child_nodes: NDArray[np.int32]
     vocabulary_size: int
     longest: int
     """Bytes of the longest token."""
@@ -46,12 +66,29 @@ class TokenTrie:
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, in bytes."""
-        return self.nodes.nbytes + self.below.nbytes + self.token_ids.nbytes
+        return self.below.nbytes + sum(array.nbytes for array in self.arrays)
+
+    @property
+    def arrays(self) -> TrieArrays:
+        """What compiled code reads."""
+        return self.nodes, self.token_ids, self.child_bytes, self.child_nodes
 
     def find(self, text: bytes) -> int | None:
         """The node that spells ``text``, ``None`` where no token begins so."""
         node = int(_find(self.nodes, np.frombuffer(text, dtype=np.uint8)))
         return None if node == _NOWHERE else node
+
+    def tokens_of(self, node: int) -> NDArray[np.int32]:
+        """The tokens that ``node`` spells."""
+        tokens: NDArray[np.int32]
+        tokens = self.token_ids[self.nodes[node, FIRST_TOKEN] : self.nodes[node + 1, FIRST_TOKEN]]
+        return tokens
+
+    def children(self, node: int) -> list[int]:
+        """The nodes one byte below."""
+        first, last = self.nodes[node, FIRST_CHILD], self.nodes[node + 1, FIRST_CHILD]
+        children: list[int] = self.child_nodes[first:last].tolist()
+        return children
 
     def tokens_below(self, node: int) -> NDArray[np.int32]:
         """The tokens that begin with what ``node`` spells, its own among them."""
@@ -68,6 +105,11 @@ class TokenTrie:
         assert (end > np.arange(count)).all() and (end <= count).all()
         assert (np.diff(depth) <= 1).all() and (depth[1:] >= 1).all()
         assert first[0] == 0 and self.nodes[count, FIRST_TOKEN] == len(self.token_ids)
+        parents = np.repeat(np.arange(count), np.diff(self.nodes[:, FIRST_CHILD]))
+        assert len(self.child_nodes) == len(self.child_bytes) == count - 1
+        assert (depth[self.child_nodes] == depth[parents] + 1).all()
+        assert (self.child_nodes > parents).all() and (self.child_nodes < end[parents]).all()
+        assert (self.child_bytes == self.nodes[self.child_nodes, BYTE]).all()
 
 
 @kernel
@@ -100,6 +142,7 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it."""
     spelled = sorted((text, token) for token, text in enumerate(token_bytes) if text)
     byte, depth, end, starts, ids = [0], [0], [0], [0], list[int]()
+    parent = [_NOWHERE]
     path = [0]  # nodes from the root to the latest one
     previous = b""
     for text, token in spelled:
@@ -108,6 +151,7 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
             end[node] = len(byte)
         del path[shared + 1 :]
         for position in range(shared, len(text)):
+            parent.append(path[-1])
             path.append(len(byte))
             byte.append(text[position])
             depth.append(position + 1)
@@ -117,12 +161,23 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
         previous = text
     for node in path:
         end[node] = len(byte)
-    nodes = np.zeros((len(byte) + 1, 4), dtype=np.int32)
+    nodes = np.zeros((len(byte) + 1, 5), dtype=np.int32)
     nodes[:-1, END], nodes[:-1, DEPTH], nodes[:-1, BYTE] = end, depth, byte
     nodes[:, FIRST_TOKEN] = [*starts, len(ids)]
     below = np.zeros((len(byte), 2), dtype=np.uint64)
     _collect_below(nodes, np.zeros((max(depth) + 2, 2), dtype=np.uint64), below)
-    return TokenTrie(nodes, below, np.array(ids, dtype=np.int32), len(token_bytes), max(depth))
+    parents = np.array(parent)
+    children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
+    nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(len(byte) + 1))
+    return TokenTrie(
+        nodes,
+        below,
+        np.array(ids, dtype=np.int32),
+        nodes[children, BYTE].astype(np.uint8),
+        children.astype(np.int32),
+        len(token_bytes),
+        max(depth),
+    )
 
 
 def _shared_prefix(left: bytes, right: bytes) -> int:

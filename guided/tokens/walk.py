@@ -3,48 +3,51 @@
 One depth-first pass tells for every token whether all its bytes may follow. A byte that is not
 allowed skips the whole subtree below it. Where the walk comes to a joint that was never resolved it
 stops, Python resolves it, and the walk goes on from the same node; so each joint costs Python once
-in the life of a recogniser. Two kinds of rows have short cuts: those inside a string share the part
-of the mask that lies in their block (see ``inner``), and those that are all but equal to another
-row correct its mask.
+in the life of a recogniser. Three kinds of rows have short cuts: those inside a string share the
+part of the mask that lies in their block (see ``inner``), those where white space may stand share
+the tokens of white space (see ``blank``), and those that are all but equal to another row correct
+its mask.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.recognizer.json_machine import JsonMachine, State
-from guided.recognizer.table import DEAD, IN_KEY, IN_RARE_KEY, NO_GATE
-from guided.tokens.inner import InnerMasks
-from guided.tokens.mask import Mask, allowed, clear, with_tokens
-from guided.tokens.outline import Outline, outline_of
+from guided.recognizer.table import NO_BOUND
+from guided.tokens.inner import InnerMask, InnerMasks
+from guided.tokens.mask import Mask, allowed
+from guided.tokens.outline import Outline
 from guided.tokens.packed import PackedMachine
-from guided.tokens.scratch import SCRATCH
+from guided.tokens.row_traits import UNCOUNTED, RowTraits, row_traits
+from guided.tokens.scratch import Scratch
 from guided.tokens.steps import (
     ALIVE,
     DIES,
     FINISHED,
+    ITSELF,
     JOINT_MISSING,
     NOWHERE,
     PLACES_FULL,
+    clear_tokens,
     correct_mask,
+    set_tokens,
     take_token,
-    walk_nodes,
     walk_places,
+    walk_sites,
 )
 from guided.tokens.texts import TokenTexts
-from guided.tokens.trie import BYTE, DEPTH, END, FIRST_TOKEN, TokenTrie
+from guided.tokens.trie import BYTE, DEPTH, TokenTrie
 
 __all__ = ["Place", "Walk", "Walker"]
 
-_STATE_ITSELF = np.array([[0, 0, 0, DEAD]], dtype=np.int32)
-_NO_ROWS = np.empty(0, dtype=np.int32)
+_NO_ROWS = _NO_TOKENS = np.empty(0, dtype=np.int32)
 _NOTHING_UNCERTAIN = np.empty(0, dtype=np.int32)
-_UNCOUNTED = 2**32
 _IN_KEY_BEFORE = -2
 """In place of where a key begins in a token: it began before it."""
 
@@ -52,27 +55,14 @@ _IN_KEY_BEFORE = -2
 Place: TypeAlias = tuple[int, int, int, int]
 
 
-class _RowTraits(NamedTuple):
-    """What walks from a row have to know of it, as plain Python values."""
-
-    is_key: bool
-    """Whether it is inside of a free key."""
-    low: int
-    high: int
-    """The bounds that it counts against; ``high`` is ``_UNCOUNTED`` where it counts nothing."""
-    like: int
-    """The row whose mask it corrects, DEAD for none."""
-    outline: Outline | None
-    most: int
-    """The greatest count of its inner mask."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Walk:
+class Walk(NamedTuple):
     """What a walk found."""
 
     mask: Mask
-    """Tokens all of whose bytes may follow; nothing is said of the uncertain ones."""
+    """Tokens all of whose bytes may follow; nothing is said of the uncertain ones. Of the walk made
+    last in a thread: another one writes over it."""
+    fingerprint: int
+    """A number that equal masks mostly share, and different ones hardly ever."""
     uncertain: NDArray[np.int32]
     """Nodes whose tokens, those below included, have to be tried on the exact state."""
 
@@ -86,13 +76,25 @@ class Walker:
         texts: TokenTexts,
         trie: TokenTrie,
         inner: InnerMasks,
+        blank: InnerMask,
+        scratch: Scratch,
     ) -> None:
         self.machine = machine
         self.trie = trie
         self._texts = texts
         self._inner = inner
-        self._packed = PackedMachine(machine, texts.quoted)
-        self._row_traits: dict[int, _RowTraits] = {}
+        self._blank = blank
+        self._scratch = scratch
+        self._nothing = InnerMask(
+            np.zeros(trie.words, dtype=np.int32),
+            0,
+            np.empty(0, dtype=np.uint8),
+            np.array([[0, 0, 0, ITSELF]], dtype=np.int32),
+            0,
+        )
+        self._trie_arrays = trie.arrays
+        self.packed = PackedMachine(machine, texts.quoted)
+        self._row_traits: dict[int, RowTraits] = {}
 
     # --- places ---------------------------------------------------------------------------
 
@@ -102,146 +104,148 @@ class Walker:
         Context, row, and code points missing and left, inside of a string as far as tokens reach.
         """
         context, row, count, _ = state
-        traits = self._traits(row)
-        if traits.high == _UNCOUNTED:
+        traits = self._row_traits.get(row) or self._traits(row)
+        if traits.high == UNCOUNTED:
             return context, row, 0, 0
         missing, left = traits.low - count, traits.high - count
         if traits.outline is not None:
             missing, left = min(max(missing, 0), traits.most + 1), min(left, traits.most)
         return context, row, missing, left
 
-    def _traits(self, row: int) -> _RowTraits:
+    def like(self, row: int) -> int:
+        """The row whose mask that of a row is made from, DEAD for none."""
+        return self._traits(row).like
+
+    def is_key(self, row: int) -> bool:
+        """Whether a row is inside of a free key."""
+        return self._traits(row).is_key
+
+    def _traits(self, row: int) -> RowTraits:
         traits = self._row_traits.get(row)
         if traits is None:
-            table = self.machine.table
-            gate = int(table.gate[row])
-            low, high = (0, _UNCOUNTED) if gate == NO_GATE else table.gates[gate].tolist()
-            is_key = bool(table.role[row] in (IN_KEY, IN_RARE_KEY))
-            like = int(table.like[row])
-            outline, most = None, 0
-            if like == DEAD:
-                arrays = self._packed.current()
-                outline = outline_of(arrays, row)
-                if outline is not None and high != _UNCOUNTED:
-                    most = self._inner.get(arrays, row, outline).most
-            traits = _RowTraits(is_key, low, high, like, outline, most)
+            arrays = self.packed.current()
+            traits = row_traits(arrays, row)
+            if traits.outline is not None and traits.high != UNCOUNTED:
+                inner = self._inner.get(arrays, row, traits.outline)
+                traits = traits._replace(most=inner.most)
             self._row_traits[row] = traits
         return traits
 
     # --- masks ----------------------------------------------------------------------------
 
-    def walk(self, state: State) -> Walk:
-        """Try all tokens on ``state``. May raise LimitExceededError when the machine is full."""
+    def walk(self, state: State, base: Walk | None = None) -> Walk:
+        """Try all tokens on ``state``; ``base`` is the walk of the row that it is ``like``.
+
+        May raise LimitExceededError when the machine is full.
+        """
         traits = self._traits(state.row)
-        if traits.outline is not None and self._names_left(state.context, traits.outline):
-            return self._walk_sites(state, traits, traits.outline)
-        if traits.like != DEAD:
-            return self._corrected(state, traits.like)
-        return self.walk_below(0, state)
+        if traits.is_blank:
+            return self._from_sites(self._blank, state, _NO_ROWS, 0, 0)
+        outline = traits.outline
+        if outline is not None and self._names_left(state.context, outline):
+            inner = self._inner.get(self.packed.current(), state.row, outline)
+            missing, left = traits.low - state.count, traits.high - state.count
+            return self._from_sites(inner, state, outline.closings, missing, left)
+        if base is not None:
+            return self._corrected(base, state, traits.like)
+        return self._from_sites(self._nothing, state, _NO_ROWS, 0, 0)
 
     def _names_left(self, context: int, outline: Outline) -> bool:
         """Whether names are left wherever rows of an outline lead."""
+        if outline.fewest == NO_BOUND:
+            return True
         return outline.fewest > int(self.machine.contexts.taken[context])
 
-    def walk_below(self, node: int, state: State) -> Walk:
-        """Try the tokens below a node on ``state``, which stands where its bytes were read."""
-        mask = np.zeros(self.trie.words, dtype=np.int32)
-        sites = np.array([[node, 0, 0, DEAD]], dtype=np.int32) if node else _STATE_ITSELF
-        return Walk(mask, self._run(mask, sites, state, _NO_ROWS, 0, 0))
-
-    def _walk_sites(self, state: State, traits: _RowTraits, outline: Outline) -> Walk:
-        inner = self._inner.get(self._packed.current(), state.row, outline)
-        missing, left = traits.low - state.count, traits.high - state.count
-        mask = inner.mask_within(left).copy()
-        return Walk(mask, self._run(mask, inner.sites, state, outline.closings, missing, left))
-
-    def _run(
-        self,
-        mask: Mask,
-        sites: NDArray[np.int32],
-        state: State,
-        closings: NDArray[np.int32],
-        missing: int,
-        left: int,
-    ) -> NDArray[np.int32]:
-        """Set the bits below the sites; returns the uncertain tokens."""
-        key_context = self._key_context(state)
-        scratch = SCRATCH.stack(self.trie.longest)
-        uncertain = SCRATCH.nodes(len(self.trie))
-        begin = (state.context, state.row, state.count, 0)
-        scratch[:2] = (0, DEAD, 0, 0), begin
+    def _from_sites(
+        self, inner: InnerMask, state: State, closings: NDArray[np.int32], missing: int, left: int
+    ) -> Walk:
+        """What is allowed inside of a block, with the tokens below the sites where it ends."""
+        base, fingerprint = inner.mask_within(left)
+        context, row, count, _ = state
+        stack, words, uncertain = self._scratch.stack, self._scratch.words, self._scratch.nodes
+        again = False
         while True:
-            status = walk_nodes(
-                self.trie.nodes,
-                self.trie.token_ids,
-                sites,
-                self._packed.current(),
-                key_context,
+            status, doubts, change, at, label = walk_sites(
+                self._trie_arrays,
+                self.packed.current(),
+                context,
+                row,
+                count,
+                base,
+                inner.sites,
                 closings,
                 missing,
                 left,
-                scratch,
-                mask,
+                again,
+                stack,
+                words,
                 uncertain,
             )
             if status == FINISHED:
-                return self._found(scratch, uncertain)
-            self._resolve(scratch)
+                nodes = uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
+                return Walk(words, fingerprint ^ change, nodes)
+            self.machine.remember_joint(at, label)
+            again = True
 
-    def _corrected(self, state: State, like: int) -> Walk:
+    def _corrected(self, base: Walk, state: State, like: int) -> Walk:
         """The walk of a row out of that of the row which it is all but equal to."""
-        base = self.walk(state._replace(row=like))
-        scratch = SCRATCH.stack(self.trie.longest)
-        uncertain = SCRATCH.nodes(len(self.trie))
-        key_context = self._key_context(state)
-        scratch[:2] = (0, DEAD, 0, 0), (state.context, state.row, state.count, 0)
+        context, row, count, _ = state
+        stack, words, uncertain = self._scratch.stack, self._scratch.words, self._scratch.nodes
+        again = False
         while True:
-            status = correct_mask(
-                self.trie.nodes,
-                self.trie.token_ids,
-                self._packed.current(),
-                key_context,
-                like,
-                scratch,
+            status, doubts, change, at, label = correct_mask(
+                self._trie_arrays,
+                self.packed.current(),
+                context,
+                row,
+                count,
                 base.mask,
+                like,
+                again,
+                stack,
+                words,
                 uncertain,
             )
             if status == FINISHED:
-                break
-            self._resolve(scratch)
-        found = self._found(scratch, uncertain)
-        return Walk(base.mask, np.concatenate([base.uncertain, found]))
-
-    def _key_context(self, state: State) -> int:
-        """The context in which a key is being written, whose closing quote walks let pass."""
-        return state.context if self._traits(state.row).is_key else NOWHERE
-
-    def _found(self, scratch: NDArray[np.int64], uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
-        count = scratch[0, 2]
-        return uncertain[:count].copy() if count else _NOTHING_UNCERTAIN
-
-    def _resolve(self, scratch: NDArray[np.int64]) -> None:
-        """Resolve the joint that a walk stopped for."""
-        self.machine.remember_joint(int(scratch[0, 3]), int(scratch[1, 3]))
+                nodes = np.concatenate([base.uncertain, uncertain[:doubts]])
+                return Walk(words, base.fingerprint ^ change, nodes)
+            self.machine.remember_joint(at, label)
+            again = True
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
-        """The tokens below a node that may, or might, follow ``state``."""
-        walk = self.walk_below(node, state)
+        """The tokens below a node that may, or might, follow ``state``, which stands behind it."""
+        sites = np.array([[node, 0, 0, ITSELF]], dtype=np.int32)
+        walk = self._from_sites(replace(self._nothing, sites=sites), state, _NO_ROWS, 0, 0)
         tokens = self.trie.tokens_below(node)
         below = [self.trie.tokens_below(uncertain) for uncertain in walk.uncertain.tolist()]
         return np.concatenate([tokens[allowed(walk.mask, tokens)], *below])
 
-    def decide(self, mask: Mask, state: State, uncertain: NDArray[np.int32]) -> None:
-        """Try the tokens of uncertain nodes and below on the exact state; sets or clears each bit.
+    def exact(self, walk: Walk, state: State, forbidden: list[int]) -> Walk:
+        """The walk with nothing uncertain any more, and without the ``forbidden`` tokens."""
+        below = [self.trie.tokens_below(node) for node in walk.uncertain.tolist()]
+        settled = self._settled(state, walk.uncertain)
+        words = self._scratch.words
+        np.copyto(words, walk.mask)
+        fingerprint = walk.fingerprint
+        fingerprint ^= clear_tokens(np.array(forbidden, dtype=np.int32), words)
+        fingerprint ^= clear_tokens(np.concatenate([_NO_TOKENS, *below]), words)
+        fingerprint ^= set_tokens(settled, words)
+        return Walk(words, fingerprint, _NOTHING_UNCERTAIN)
+
+    def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:
+        """The walk with tokens that end the text."""
+        return walk._replace(fingerprint=walk.fingerprint ^ set_tokens(ends, walk.mask))
+
+    def _settled(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The tokens of uncertain nodes and below that may follow the exact state.
 
         Byte by byte down the trie, so that what tokens begin with in common is tried once.
         """
         nodes, machine = self.trie.nodes, self.machine
         reached: dict[bytes, State | None] = {b"": state}
+        found = [_NO_TOKENS]
         for top in uncertain.tolist():
-            below = self.trie.tokens_below(top)
-            clear(mask, below.tolist())
-            text = self._texts.token_bytes[below[0]]
+            text = self._texts.token_bytes[self.trie.tokens_below(top)[0]]
             assert text is not None, top
             before = self._reached(text[: nodes[top, DEPTH] - 1], reached)
             waiting = [] if before is None else [(top, before)]
@@ -250,12 +254,9 @@ class Walker:
                 behind = machine.step(current, int(nodes[node, BYTE]))
                 if behind is None:
                     continue
-                first, last = int(nodes[node, FIRST_TOKEN]), int(nodes[node + 1, FIRST_TOKEN])
-                with_tokens(mask, self.trie.token_ids[first:last].tolist())
-                child = node + 1
-                while child < nodes[node, END]:
-                    waiting.append((child, behind))
-                    child = int(nodes[child, END])
+                found.append(self.trie.tokens_of(node))
+                waiting += [(child, behind) for child in self.trie.children(node)]
+        return np.concatenate(found)
 
     def _reached(self, text: bytes, reached: dict[bytes, State | None]) -> State | None:
         if text not in reached:
@@ -277,7 +278,7 @@ class Walker:
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
         while True:
             status, reached, target, counted, key = take_token(
-                self._texts.joined, first, last, context, row, count, begun, self._packed.current()
+                self._texts.joined, first, last, context, row, count, begun, self.packed.current()
             )
             if status == ALIVE and key == NOWHERE:
                 return State(reached, target, counted)
@@ -313,15 +314,12 @@ class Walker:
         of_token = np.full(self.trie.vocabulary_size, NOWHERE, dtype=np.int32)
         slots = 1024
         while True:
-            scratch = SCRATCH.stack(self.trie.longest)
             places = np.full((slots, 3), NOWHERE, dtype=np.int64)
-            scratch[:2] = (0, DEAD, 0, 0), (state.context, state.row, state.count, 0)
-            status = walk_places(
-                self.trie.nodes,
-                self.trie.token_ids,
-                self._packed.current(),
-                self._key_context(state),
-                scratch,
+            status, at, label = walk_places(
+                self._trie_arrays,
+                self.packed.current(),
+                *state[:3],
+                self._scratch.stack,
                 of_token,
                 places,
             )
@@ -330,4 +328,4 @@ class Walker:
             if status == PLACES_FULL:
                 slots *= 4
             else:
-                self._resolve(scratch)
+                self.machine.remember_joint(at, label)

@@ -51,9 +51,6 @@ def test_blocks_lie_behind_one_another() -> None:
     assert table.label[_walk(table, first, b"x" * 400)] == 1
     assert table.label[_walk(table, second, b"x" * 400)] == 2
     assert table.left[second] == 400
-    assert table.block[first] != table.block[second]
-    assert table.block_start[table.block[second]] == second
-    assert table.block_key[table.block[second]] == "x"
     table.check()
 
 
@@ -112,7 +109,7 @@ def test_a_row_is_laid_over_another() -> None:
 def test_rows_laid_over_others_lead_to_one_another() -> None:
     table = TransitionTable(_CELLS)
     end, other = table.add_row({}, label=5), table.add_row({}, label=6)
-    inner = table.add_row({ord("y"): end})
+    inner = table.add_row({ord("x"): end, ord("y"): end})
     outer = table.add_row({ord("x"): inner, ord("y"): end})
     first = table.num_rows
     edges = [{ord("x"): first + 1}, {ord("z"): other}]
@@ -154,6 +151,6 @@ def test_texts_are_joined_only_where_they_begin_alike() -> None:
     assert chains.chain(b'abc"', 1).row + 3 == _walk(table, start, b"abc")
     assert table.num_rows == before
     fewer = chains.one_of(texts[:2])
-    assert table.num_rows - before == 3, "the branch and the two bytes before it"
+    assert table.num_rows - before == 1, "the branch behind the first byte is there"
     assert _walk(table, fewer, b"abc") == _walk(table, start, b"abc")
     table.check()

@@ -13,7 +13,7 @@ from guided.constraint.compiled import CompiledConstraint
 from guided.recognizer.json_machine import State
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from guided.tokens.mask import tokens_of
-from guided.tokens.outline import outline_of
+from guided.tokens.row_traits import row_traits
 from guided.tokens.walk import Walker
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
 
@@ -42,6 +42,10 @@ _SCHEMAS: dict[str, Any] = {
     "bounded strings": {"type": "array", "items": _SHORT},
     "short strings": {"type": "array", "items": {"type": "string", "minLength": 2}},
     "strings of a pattern": {"type": "array", "items": {"type": "string", "pattern": "^[ab]+é?$"}},
+    "strings that hold a match": {
+        "type": "array",
+        "items": {"pattern": "[ab]{2}c", "minLength": 1},
+    },
     "unless excluded": {"type": "string", "not": {"enum": ["a", "ab"]}},
     "spelled and free names": {
         "type": "object",
@@ -115,13 +119,12 @@ def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
     compiled = _compiled(schema, _FREE)
     state = compiled.machine.advance(compiled.machine.start, text)
     assert state is not None
-    binding = _COMPILER.binding
-    return Walker(compiled.machine, binding.texts, binding.trie, binding.inner), state
+    return compiled.walker, state
 
 
 def _digest(schema: Any, text: bytes) -> bytes | None:
     walker, state = _walker_inside(schema, text)
-    outline = outline_of(walker._packed.current(), state.row)
+    outline = row_traits(walker.packed.current(), state.row).outline
     return None if outline is None else outline.digest
 
 

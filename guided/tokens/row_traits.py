@@ -1,0 +1,64 @@
+"""What walks from a row have to know of it, as plain Python values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from guided.recognizer.table import DEAD, IN_KEY, IN_RARE_KEY
+from guided.tokens.blank import BLANKS
+from guided.tokens.kernel import kernel
+from guided.tokens.outline import Outline, outline_of
+from guided.tokens.packed import BASE, HIGH, KIND, LABEL, LIKE, LOW, ROLE, Arrays
+
+__all__ = ["UNCOUNTED", "RowTraits", "row_traits"]
+
+UNCOUNTED = 2**32
+_FEW_BYTES = 40
+"""A row that fewer bytes lead on from is quicker to walk than to remember."""
+_BLANKS = tuple(BLANKS)
+
+
+class RowTraits(NamedTuple):
+    """The traits of one row."""
+
+    is_key: bool
+    """Whether it is inside of a free key."""
+    low: int
+    high: int
+    """The bounds that it counts against; ``high`` is ``UNCOUNTED`` where it counts nothing."""
+    like: int
+    """The row whose mask it corrects, DEAD for none."""
+    is_blank: bool
+    """Whether any white space may stand in it."""
+    outline: Outline | None = None
+    """What it shares its mask by, for a row in a string."""
+    most: int = 0
+    """The greatest count of its inner mask."""
+
+
+def row_traits(arrays: Arrays, row: int) -> RowTraits:
+    """The traits of a row, all but ``most``."""
+    rows, cells, byte_maps = arrays[:3]
+    num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
+    packed = rows[row].tolist()
+    high = packed[HIGH]
+    is_blank = num_loops == len(BLANKS) and high < 0 and packed[LABEL] == DEAD
+    is_key = packed[ROLE] in (IN_KEY, IN_RARE_KEY)
+    high = UNCOUNTED if high < 0 else high
+    like = packed[LIKE]
+    few = num_bytes < _FEW_BYTES
+    outline = None if few or like != DEAD else outline_of(arrays, row)
+    return RowTraits(is_key, packed[LOW], high, like, is_blank, outline)
+
+
+@kernel
+def _count_bytes(rows, cells, byte_maps, row):  # type: ignore[no-untyped-def]
+    """How many bytes lead on from a row, and how many blanks lead to the row itself."""
+    base, kind = rows[row, BASE], rows[row, KIND]
+    live = 0
+    for byte in range(256):
+        live += cells[base + byte_maps[kind, byte]] != DEAD
+    loops = 0
+    for blank in _BLANKS:
+        loops += cells[base + byte_maps[kind, blank]] == row
+    return live, loops
