@@ -22,7 +22,7 @@ from guided.model.cpu.seen_rows import SeenRows
 
 __all__ = ["Attention"]
 
-_FEW = 3
+_FEW = 4
 """So many new tokens at most has a sequence that is left to the kernel."""
 
 
@@ -98,14 +98,16 @@ class _Many:
     def __init__(self, start: int, rows: SeenRows, heads: int, size: int) -> None:
         self._tokens = slice(start, start + len(rows.sees))
         self._shape = (len(rows.sees), heads, size)
+        first, count = int(rows.slots[0]), len(rows.slots)
+        in_a_row = np.array_equal(rows.slots, np.arange(first, first + count))
+        self._span = slice(first, first + count) if in_a_row else None
         self._slots = torch.from_numpy(rows.slots)
         sees = torch.from_numpy(rows.sees)
         self._mask = torch.zeros(sees.shape).masked_fill_(~sees, float("-inf"))
 
     def attend(self, mixed: Numbers, cache: LayerCache, scale: float, output: Numbers) -> None:
         new, heads, size = self._shape
-        keys = cache.keys.index_select(0, self._slots)  # [rows, kv heads, size]
-        values = cache.values.index_select(0, self._slots)
+        keys, values = self._rows(cache.keys), self._rows(cache.values)
         asked = torch.from_numpy(mixed[self._tokens, : heads * size]).view(new, heads, size)
         self._mask = self._mask.to(keys.dtype)
         found = scaled_dot_product_attention(
@@ -118,3 +120,7 @@ class _Many:
         )  # [1, heads, new, size]
         target = torch.from_numpy(output[self._tokens]).view(new, heads, size)
         target.copy_(found[0].transpose(0, 1))
+
+    def _rows(self, cache: torch.Tensor) -> torch.Tensor:
+        """``[rows, kv heads, size]``, copied only where they do not lie in a row."""
+        return cache.index_select(0, self._slots) if self._span is None else cache[self._span]

@@ -37,11 +37,11 @@ class CpuDecoder:
     @property
     def nbytes(self) -> int:
         """Memory that the weights take."""
-        around = (*self._weights.embed.parameters(), *self._weights.embed.buffers())
         matrices = [self._weights.head]
         for layer in self._weights.layers:
             matrices += [layer.mixed, layer.output, layer.both, layer.down]
-        return sum(each.nbytes for each in (*around, *matrices))
+        embedding = sum(parameter.nbytes for parameter in self._weights.embed.parameters())
+        return embedding + sum(matrix.nbytes for matrix in matrices)
 
     @torch.inference_mode()
     def forward(
@@ -60,7 +60,9 @@ class CpuDecoder:
         """
         weights = self._weights
         attention = {
-            window: Attention(rows, heads=weights.heads, kv_heads=weights.kv_heads, size=weights.size)
+            window: Attention(
+                rows, heads=weights.heads, kv_heads=weights.kv_heads, size=weights.size
+            )
             for window, rows in seen.items()
         }
         angles = self._angles(positions)
@@ -69,7 +71,9 @@ class CpuDecoder:
         normalise(rows, weights.layers[0].attention_norm, self._epsilon, hidden)
         nexts = [*(layer.attention_norm for layer in weights.layers[1:]), weights.last_norm]
         for layer, its_cache, norm in zip(weights.layers, cache, nexts, strict=True):
-            added = self._attend(layer, hidden, angles[layer.kind], attention[layer.window], its_cache)
+            added = self._attend(
+                layer, hidden, angles[layer.kind], attention[layer.window], its_cache
+            )
             self._add(rows, added, layer.after_attention, layer.mlp_norm, hidden)
             self._add(rows, _mlp(layer, hidden), layer.after_mlp, norm, hidden)
         return torch.from_numpy(weights.head(hidden[np.asarray(logits_rows, np.int64)]))

@@ -1,7 +1,7 @@
 """Attention of a few new tokens a sequence, over rows of the cache wherever they lie.
 
-Rows are read block by block, each number once for all queries that share its head: the query heads
-of a group, of all new tokens of the sequence. Scores are kept whole, so the softmax is the plain one.
+Rows are read block by block, each number once for all queries that share its head: some heads of
+all new tokens of the sequence. Scores are kept whole, so the softmax is the plain one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from guided.model.cpu.kernel import inlined, kernel
-from guided.model.cpu.numbers import exponential, widened
+from guided.model.cpu.numbers import exponential, largest, widened
 
 __all__ = ["ROWS_AT_ONCE", "attend_few"]
 
@@ -134,10 +134,9 @@ def _mix(weights: Any, block: Any, found: Any) -> None:
 @inlined
 def _softmax(scores: Any, sees: Any) -> None:
     """Weights that add up to 1, exactly 0 for what is not seen."""
-    most = _HIDDEN
     for j in range(len(scores)):
         scores[j] = scores[j] if sees[j] else _HIDDEN
-        most = max(most, scores[j])
+    most = largest(scores)
     total = np.float32(0)
     for j in range(len(scores)):
         weight = exponential(scores[j] - most)

@@ -20,6 +20,7 @@ import torch
 
 from guided.model.cpu.kernel import kernel
 from guided.model.cpu.linear import Numbers
+from guided.model.cpu.numbers import farthest
 
 __all__ = ["Int8Linear", "multiply_int8", "pack_int8"]
 
@@ -76,9 +77,7 @@ def _split(rows: Any, steps: Any, scales: Any) -> None:
     """Coarse steps of all rows, and below them fine steps of what those leave."""
     for t in range(len(rows)):
         row, coarse, fine = rows[t], steps[t], steps[len(rows) + t]
-        most = np.float32(1e-30)
-        for d in range(len(row)):
-            most = max(most, abs(row[d]))
+        most = max(farthest(row), np.float32(1e-30))
         scales[t] = most / np.float32(_MOST)
         per_step = np.float32(_MOST) / most
         for d in range(len(row)):

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit
+from numba.extending import intrinsic
 
-__all__ = ["inlined", "kernel"]
+__all__ = ["inlined", "instruction", "kernel"]
 
 
 def kernel(function: Callable[..., object]) -> Callable[..., Any]:
@@ -23,6 +24,12 @@ def kernel(function: Callable[..., object]) -> Callable[..., Any]:
 def inlined(function: Callable[..., object]) -> Callable[..., Any]:
     """Compile a part of kernels."""
     return _compiled(function, forceinline=True)
+
+
+def instruction(function: Callable[..., object]) -> Callable[..., Any]:
+    """A part of kernels that says itself, by the types it is given, what LLVM is to do."""
+    made: Callable[..., Any] = intrinsic(function)
+    return made
 
 
 def _compiled(function: Callable[..., object], **options: bool) -> Callable[..., Any]:

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
-from guided.model.cpu.kernel import inlined
+from guided.model.cpu.kernel import inlined, instruction
 
-__all__ = ["exponential", "narrowed", "widened"]
+__all__ = ["exponential", "farthest", "largest", "narrowed", "widened"]
 
 _INT32 = ir.IntType(32)
 _FLOAT = ir.FloatType()
 
 
-@intrinsic
+@instruction
 def widened(_: Any, number: Any) -> Any:
     """A number of the cache as float32: float32 as it is, or bf16 given by its bits in uint16."""
 
@@ -30,7 +29,7 @@ def widened(_: Any, number: Any) -> Any:
     return (types.float32(number), emit) if number in (types.float32, types.uint16) else None
 
 
-@intrinsic
+@instruction
 def narrowed(_: Any, number: Any, like: Any) -> Any:
     """A float32 as the cache keeps it, which is as it keeps ``like``; ties round to even."""
 
@@ -46,7 +45,51 @@ def narrowed(_: Any, number: Any, like: Any) -> Any:
     return (like(number, like), emit) if known else None
 
 
-@intrinsic
+def _mirrored(builder: Any, bits: Any) -> Any:
+    """Turn the order of negative ones around, in the bits of floats; twice is nothing."""
+    is_negative = builder.ashr(bits, _INT32(31))
+    return builder.xor(bits, builder.and_(is_negative, _INT32(0x7FFFFFFF)))
+
+
+@instruction
+def _rank(_: Any, number: Any) -> Any:
+    """An int32 for each float32, in the same order."""
+
+    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return _mirrored(builder, builder.bitcast(args[0], _INT32))
+
+    return (types.int32(number), emit) if number == types.float32 else None
+
+
+@instruction
+def _of_rank(_: Any, rank: Any) -> Any:
+    """The float32 whose rank this is."""
+
+    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.bitcast(_mirrored(builder, args[0]), _FLOAT)
+
+    return (types.float32(rank), emit) if rank == types.int32 else None
+
+
+@inlined
+def largest(numbers: Any) -> Any:
+    """The largest of some float32, by rank: integers are compared in vectors, floats are not."""
+    most = np.int32(-(2**31))
+    for d in range(len(numbers)):
+        most = max(most, _rank(numbers[d]))
+    return _of_rank(most)
+
+
+@inlined
+def farthest(numbers: Any) -> Any:
+    """The largest of some float32 without their signs, likewise."""
+    most = np.int32(0)
+    for d in range(len(numbers)):
+        most = max(most, _rank(abs(numbers[d])))
+    return _of_rank(most)
+
+
+@instruction
 def _power_of_two(_: Any, exponent: Any) -> Any:
     """``2 ** exponent`` for an int32 from -126 to 127, made of its bits."""
 

@@ -116,9 +116,12 @@ def _matrix(kind: _Kind, *parts: torch.nn.Linear, is_shared: bool = False) -> Li
 def _bias(parts: Sequence[torch.nn.Linear]) -> torch.Tensor | None:
     if all(part.bias is None for part in parts):
         return None
-    own = [part.weight.new_zeros(part.out_features) if part.bias is None else part.bias for part in parts]
+    own = [
+        part.weight.new_zeros(part.out_features) if part.bias is None else part.bias.detach()
+        for part in parts
+    ]
     return torch.cat(own)
 
 
 def _has_tied_embeddings(module: Any) -> bool:
-    return module.lm_head.weight.data_ptr() == module.model.embed_tokens.weight.data_ptr()
+    return bool(module.lm_head.weight.data_ptr() == module.model.embed_tokens.weight.data_ptr())
