@@ -1,126 +1,137 @@
-"""Attention of one model call in one group of layers.
+"""Attention of one model call in one group of layers, by torch's kernel over gathered rows.
 
-A sequence with very few new tokens, as all have that decode, is left to a kernel that reads the
-cache where it lies. One with more has its rows gathered for torch's attention, which from there on
-is faster.
+The query heads that share a key head become rows of one query, so a key is read once for all of
+them, and sequences of like size are padded and computed together: a call over eight sequences costs
+a quarter of eight calls.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch.nn.functional import scaled_dot_product_attention
 
-from guided.model.cpu.few_attention import ROWS_AT_ONCE, attend_few
 from guided.model.cpu.layer_cache import LayerCache
 from guided.model.cpu.linear import Numbers
 from guided.model.cpu.seen_rows import SeenRows
 
 __all__ = ["Attention"]
 
-_FEW = 4
-"""So many new tokens at most has a sequence that is left to the kernel."""
+_MOST_WASTE = 2
+"""A lot may be padded to so many times the work of its smallest sequence."""
+
+_Numbered = tuple[int, SeenRows]
+"""A sequence, and which of the packed tokens is its first."""
 
 
 class Attention:
     """Who sees what, worked out once for all layers of a group; sequences in packed order."""
 
-    def __init__(self, seen: Sequence[SeenRows], *, heads: int, kv_heads: int, size: int) -> None:
-        starts = np.cumsum([0, *(len(rows.sees) for rows in seen)])
-        numbered = list(zip(starts.tolist(), seen, strict=False))
-        few = [each for each in numbered if len(each[1].sees) <= _FEW]
-        self.new_slots = np.concatenate([rows.new_slots for rows in seen])  # [tokens]
-        self._few = _Few(few, heads // kv_heads, size) if few else None
-        self._many = [
-            _Many(start, rows, heads, size) for start, rows in numbered if len(rows.sees) > _FEW
-        ]
+    def __init__(
+        self,
+        seen: Sequence[SeenRows],
+        *,
+        heads: int,
+        kv_heads: int,
+        size: int,
+        dtype: torch.dtype,
+    ) -> None:
+        starts = np.cumsum([0, *(len(rows.sees) for rows in seen)]).tolist()
         self._width = heads * size
+        self.new_slots = np.concatenate([rows.new_slots for rows in seen])  # [tokens]
+        self._lots = [
+            _Lot(lot, heads=heads, kv_heads=kv_heads, dtype=dtype)
+            for lot in _of_like_size(list(zip(starts, seen, strict=False)))
+        ]
 
     def attend(self, mixed: Numbers, cache: LayerCache, scale: float) -> Numbers:
         """Queries, the first columns of ``mixed`` → ``[tokens, heads * size]``."""
-        output = np.empty((len(mixed), self._width), np.float32)
-        if self._few is not None:
-            self._few.attend(mixed, cache, scale, output)
-        for part in self._many:
-            part.attend(mixed, cache, scale, output)
-        return output
+        query = torch.from_numpy(mixed)[:, : self._width]
+        if len(self._lots) == 1:
+            output = self._lots[0].attend(query, cache, scale)
+        else:
+            output = torch.empty(query.shape)
+            for lot in self._lots:
+                output.index_copy_(0, lot.tokens, lot.attend(query, cache, scale))
+        found: Numbers = output.numpy()
+        return found
 
 
-class _Few:
-    """Sequences with few new tokens, and the room in which the kernel works."""
-
-    def __init__(self, numbered: Sequence[tuple[int, SeenRows]], shared: int, size: int) -> None:
-        counts = [len(rows.sees) for _, rows in numbered]
-        lengths = [len(rows.slots) for _, rows in numbered]
-        self._sequences = (
-            np.array([start for start, _ in numbered]),
-            np.array(counts),
-            np.concatenate([rows.slots for _, rows in numbered]),
-            np.cumsum([0, *lengths]),
-            _one_below_the_other([rows.sees for _, rows in numbered]),
-        )
-        most = max(counts) * shared
-        self._room = (
-            np.empty((ROWS_AT_ONCE, size), np.float32),
-            np.empty((most, size), np.float32),
-            np.empty((most, max(lengths)), np.float32),
-        )
-
-    def attend(self, mixed: Numbers, cache: LayerCache, scale: float, output: Numbers) -> None:
-        attend_few(
-            mixed,
-            cache.key_numbers,
-            cache.value_numbers,
-            *self._sequences,
-            np.float32(scale),
-            *self._room,
-            output,
-        )
+def _of_like_size(sequences: Sequence[_Numbered]) -> list[list[_Numbered]]:
+    """Sequences in lots that may be padded to the largest of them, each lot in packed order."""
+    lots: list[list[_Numbered]] = []
+    most_new = most_rows = 0
+    for each in sorted(sequences, key=lambda each: -each[1].sees.size):
+        new, rows = each[1].sees.shape
+        padded = max(most_new, new) * max(most_rows, rows)
+        if not lots or padded > _MOST_WASTE * new * rows:
+            lots.append([])
+            most_new = most_rows = 0
+        lots[-1].append(each)
+        most_new, most_rows = max(most_new, new), max(most_rows, rows)
+    return [sorted(lot, key=lambda each: each[0]) for lot in lots]
 
 
-def _one_below_the_other(tables: Sequence[NDArray[Any]]) -> NDArray[np.bool_]:
-    width = max(table.shape[1] for table in tables)
-    joined = np.zeros((sum(len(table) for table in tables), width), np.bool_)
-    at = 0
-    for table in tables:
-        joined[at : at + len(table), : table.shape[1]] = table
-        at += len(table)
-    return joined
+def _span(slots: NDArray[np.int64]) -> slice | None:
+    """The slots as a slice, if they count up by one."""
+    first, last = int(slots[0]), int(slots[-1]) + 1
+    return slice(first, last) if np.array_equal(slots, np.arange(first, last)) else None
 
 
-class _Many:
-    """One sequence with many new tokens."""
+class _Lot:
+    """Sequences side by side, each padded to the most tokens and the most rows of any."""
 
-    def __init__(self, start: int, rows: SeenRows, heads: int, size: int) -> None:
-        self._tokens = slice(start, start + len(rows.sees))
-        self._shape = (len(rows.sees), heads, size)
-        first, count = int(rows.slots[0]), len(rows.slots)
-        in_a_row = np.array_equal(rows.slots, np.arange(first, first + count))
-        self._span = slice(first, first + count) if in_a_row else None
-        self._slots = torch.from_numpy(rows.slots)
-        sees = torch.from_numpy(rows.sees)
-        self._mask = torch.zeros(sees.shape).masked_fill_(~sees, float("-inf"))
+    def __init__(
+        self, sequences: Sequence[_Numbered], *, heads: int, kv_heads: int, dtype: torch.dtype
+    ) -> None:
+        count = len(sequences)
+        new = max(len(rows.sees) for _, rows in sequences)
+        seen = max(len(rows.slots) for _, rows in sequences)
+        self._grouping = (count, new, kv_heads, heads // kv_heads)
+        slots = np.zeros((count, seen), np.int64)
+        tokens = np.zeros((count, new), np.int64)
+        sees = np.zeros((count, new, seen), np.bool_)
+        sees[:, :, 0] = True  # of padding; a query has to see something
+        for number, (start, rows) in enumerate(sequences):
+            own, length = rows.sees.shape
+            slots[number, :length] = rows.slots
+            # Rows that are padding are another's, or its own again, and nobody sees them.
+            slots[number, length:] = rows.slots[0]
+            tokens[number, :own] = np.arange(start, start + own)
+            sees[number, :own, :length] = rows.sees
+        is_token = np.concatenate(
+            [np.arange(new) < len(rows.sees) for _, rows in sequences]
+        )  # [sequences * new]
+        self.tokens = torch.from_numpy(tokens.reshape(-1)[is_token])
+        self._places = None if is_token.all() else torch.from_numpy(np.flatnonzero(is_token))
+        self._padded_tokens = torch.from_numpy(tokens.reshape(-1))
+        self._slots = torch.from_numpy(slots.reshape(-1))
+        self._span = _span(slots.reshape(-1))
+        hidden = torch.from_numpy(~sees)[:, None].repeat(1, 1, heads // kv_heads, 1)
+        self._mask = torch.zeros(hidden.shape, dtype=dtype).masked_fill_(hidden, float("-inf"))
 
-    def attend(self, mixed: Numbers, cache: LayerCache, scale: float, output: Numbers) -> None:
-        new, heads, size = self._shape
-        keys, values = self._rows(cache.keys), self._rows(cache.values)
-        asked = torch.from_numpy(mixed[self._tokens, : heads * size]).view(new, heads, size)
-        self._mask = self._mask.to(keys.dtype)
+    def attend(self, query: torch.Tensor, cache: LayerCache, scale: float) -> torch.Tensor:
+        """float32 ``[packed tokens, heads * size]`` → those of the lot, likewise."""
+        count, new, kv_heads, shared = self._grouping
+        if len(self._padded_tokens) != len(query) or self._places is not None:
+            query = query.index_select(0, self._padded_tokens)
+        grouped = query.unflatten(1, (kv_heads, shared, -1)).unflatten(0, (count, new))
+        grouped = grouped.permute(0, 2, 3, 1, 4)  # [sequences, kv heads, shared, new, size]
         found = scaled_dot_product_attention(
-            asked.to(keys.dtype).transpose(0, 1)[None],
-            keys.transpose(0, 1)[None],
-            values.transpose(0, 1)[None],
+            grouped.to(cache.keys.dtype).reshape(count, kv_heads, shared * new, -1),
+            self._side_by_side(cache.keys),
+            self._side_by_side(cache.values),
             attn_mask=self._mask,
             scale=scale,
-            enable_gqa=heads != keys.shape[1],
-        )  # [1, heads, new, size]
-        target = torch.from_numpy(output[self._tokens]).view(new, heads, size)
-        target.copy_(found[0].transpose(0, 1))
+        )  # [sequences, kv heads, shared * new, size]
+        rows = found.view(count, kv_heads, shared, new, -1).permute(0, 3, 1, 2, 4)
+        rows = rows.float().reshape(count * new, -1)
+        return rows if self._places is None else rows.index_select(0, self._places)
 
-    def _rows(self, cache: torch.Tensor) -> torch.Tensor:
-        """``[rows, kv heads, size]``, copied only where they do not lie in a row."""
-        return cache.index_select(0, self._slots) if self._span is None else cache[self._span]
+    def _side_by_side(self, rows: torch.Tensor) -> torch.Tensor:
+        """``[slots, kv heads, size]`` → ``[sequences, kv heads, rows, size]``."""
+        gathered = rows.index_select(0, self._slots) if self._span is None else rows[self._span]
+        return gathered.view(self._grouping[0], -1, *gathered.shape[1:]).transpose(1, 2)

@@ -61,7 +61,11 @@ class CpuDecoder:
         weights = self._weights
         attention = {
             window: Attention(
-                rows, heads=weights.heads, kv_heads=weights.kv_heads, size=weights.size
+                rows,
+                heads=weights.heads,
+                kv_heads=weights.kv_heads,
+                size=weights.size,
+                dtype=cache[0].keys.dtype,
             )
             for window, rows in seen.items()
         }

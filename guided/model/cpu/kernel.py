@@ -2,7 +2,8 @@
 
 As in ``guided.tokens.kernel`` no reference is counted, so no kernel makes an array. Sums may be
 taken in any order, which is what lets a loop run sixteen numbers at a time; the order is fixed when
-a kernel is compiled, so a row comes out the same whatever rows stand beside it.
+a kernel is compiled, so a row comes out the same whatever rows stand beside it. No number may be
+NaN.
 """
 
 from __future__ import annotations

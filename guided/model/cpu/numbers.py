@@ -1,4 +1,4 @@
-"""Single numbers inside kernels: bf16 and back, and an exponential that runs in vectors."""
+"""Single numbers inside kernels: bf16, the largest of some, and an exponential."""
 
 from __future__ import annotations
 
@@ -10,23 +10,10 @@ from numba import types
 
 from guided.model.cpu.kernel import inlined, instruction
 
-__all__ = ["exponential", "farthest", "largest", "narrowed", "widened"]
+__all__ = ["exponential", "farthest", "narrowed"]
 
 _INT32 = ir.IntType(32)
 _FLOAT = ir.FloatType()
-
-
-@instruction
-def widened(_: Any, number: Any) -> Any:
-    """A number of the cache as float32: float32 as it is, or bf16 given by its bits in uint16."""
-
-    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        if number == types.float32:
-            return args[0]
-        bits = builder.shl(builder.zext(args[0], _INT32), _INT32(16))
-        return builder.bitcast(bits, _FLOAT)
-
-    return (types.float32(number), emit) if number in (types.float32, types.uint16) else None
 
 
 @instruction
@@ -45,48 +32,36 @@ def narrowed(_: Any, number: Any, like: Any) -> Any:
     return (like(number, like), emit) if known else None
 
 
-def _mirrored(builder: Any, bits: Any) -> Any:
-    """Turn the order of negative ones around, in the bits of floats; twice is nothing."""
-    is_negative = builder.ashr(bits, _INT32(31))
-    return builder.xor(bits, builder.and_(is_negative, _INT32(0x7FFFFFFF)))
-
-
 @instruction
-def _rank(_: Any, number: Any) -> Any:
-    """An int32 for each float32, in the same order."""
+def _magnitude(_: Any, number: Any) -> Any:
+    """The bits of a float32 without its sign, an int32; they are in the order of the numbers."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        return _mirrored(builder, builder.bitcast(args[0], _INT32))
+        return builder.and_(builder.bitcast(args[0], _INT32), _INT32(0x7FFFFFFF))
 
     return (types.int32(number), emit) if number == types.float32 else None
 
 
 @instruction
-def _of_rank(_: Any, rank: Any) -> Any:
-    """The float32 whose rank this is."""
+def _of_bits(_: Any, bits: Any) -> Any:
+    """The float32 with these bits."""
 
     def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
-        return builder.bitcast(_mirrored(builder, args[0]), _FLOAT)
+        return builder.bitcast(args[0], _FLOAT)
 
-    return (types.float32(rank), emit) if rank == types.int32 else None
-
-
-@inlined
-def largest(numbers: Any) -> Any:
-    """The largest of some float32, by rank: integers are compared in vectors, floats are not."""
-    most = np.int32(-(2**31))
-    for d in range(len(numbers)):
-        most = max(most, _rank(numbers[d]))
-    return _of_rank(most)
+    return (types.float32(bits), emit) if bits == types.int32 else None
 
 
 @inlined
 def farthest(numbers: Any) -> Any:
-    """The largest of some float32 without their signs, likewise."""
+    """The largest of some float32 without their signs.
+
+    It is found by the bits, since integers are compared in vectors and floats are not.
+    """
     most = np.int32(0)
     for d in range(len(numbers)):
-        most = max(most, _rank(abs(numbers[d])))
-    return _of_rank(most)
+        most = max(most, _magnitude(numbers[d]))
+    return _of_bits(most)
 
 
 @instruction
