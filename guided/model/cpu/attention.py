@@ -118,7 +118,7 @@ class _Lot:
         count, new, kv_heads, shared = self._grouping
         if len(self._padded_tokens) != len(query) or self._places is not None:
             query = query.index_select(0, self._padded_tokens)
-        grouped = query.unflatten(1, (kv_heads, shared, -1)).unflatten(0, (count, new))
+        grouped = query.view(count, new, kv_heads, shared, -1)
         grouped = grouped.permute(0, 2, 3, 1, 4)  # [sequences, kv heads, shared, new, size]
         found = scaled_dot_product_attention(
             grouped.to(cache.keys.dtype).reshape(count, kv_heads, shared * new, -1),

@@ -2,8 +2,8 @@
 
 As in ``guided.tokens.kernel`` no reference is counted, so no kernel makes an array. Sums may be
 taken in any order, which is what lets a loop run sixteen numbers at a time; the order is fixed when
-a kernel is compiled, so a row comes out the same whatever rows stand beside it. No number may be
-NaN.
+a kernel is compiled, so a row comes out the same whatever rows stand beside it. What is not a
+number stays so, and is seen in the logits.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from numba import njit
 from numba.extending import intrinsic
 
 __all__ = ["inlined", "instruction", "kernel"]
+
+_LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
+"""What LLVM may change in the order and the rounding of float32; not: take NaN for impossible."""
 
 
 def kernel(function: Callable[..., object]) -> Callable[..., Any]:
@@ -35,6 +38,6 @@ def instruction(function: Callable[..., object]) -> Callable[..., Any]:
 
 def _compiled(function: Callable[..., object], **options: bool) -> Callable[..., Any]:
     compiled: Callable[..., Any] = njit(  # type: ignore[call-overload]
-        cache=True, _nrt=False, fastmath=True, error_model="numpy", **options
+        cache=True, _nrt=False, fastmath=_LIBERTIES, error_model="numpy", **options
     )(function)
     return compiled

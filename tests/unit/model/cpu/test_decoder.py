@@ -153,3 +153,16 @@ def test_a_cache_of_bf16_holds_rounded_rows() -> None:
     text = Text()
     found = [book.logits(Piece(text, FIRST[i : i + 1]))[0] for i in range(48)]
     assert 1e-4 < difference(torch.cat(found), expected) < 0.05
+
+
+@pytest.mark.parametrize("weight_format", WeightFormat)
+def test_what_is_not_a_number_shows_in_the_logits(weight_format: WeightFormat) -> None:
+    model = make_model("llama")
+    embedding = model.get_input_embeddings()
+    assert isinstance(embedding.weight, torch.Tensor)
+    embedding.weight[7, 5] = float("nan")
+    found, sound = pages(model, weight_format).logits(
+        Piece(Text(), np.array([7])), Piece(Text(), FIRST[FIRST != 7])
+    )
+    assert bool(found.isnan().all())
+    assert not bool(sound.isnan().any())
