@@ -51,15 +51,22 @@ def require_format(weight_format: WeightFormat) -> None:
 
 @cache
 def _multiplies_bf16() -> bool:
-    return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    """Natively: oneDNN says yes to processors on which bf16 is slower than fp32 as well."""
+    is_known = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return is_known and _has_any("avx512_bf16", "amx_bf16", "bf16")
 
 
 @cache
 def _multiplies_int8() -> bool:
     """Whether the largest products add up exactly; without VNNI they saturate at 16 bits."""
-    if not any(torch.cpu.get_capabilities().get(name) for name in ("avx512_vnni", "amx_int8")):
+    if not _has_any("avx512_vnni", "avx_vnni", "amx_int8"):
         return False
     packed = pack_int8(torch.full((64, 256), _MOST, dtype=torch.int8))
     rows = torch.full((16, 256), -_MOST, dtype=torch.int8)
     products = multiply_int8(rows, packed, torch.ones(64), torch.zeros(64, dtype=torch.int32))
     return bool((products == -_MOST * _MOST * 256).all())
+
+
+def _has_any(*names: str) -> bool:
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name) for name in names)
