@@ -12,7 +12,13 @@ from transformers import PreTrainedModel
 
 from guided.model.cpu import WeightFormat, take_decoder
 from tests.unit.model.cpu.paging import Pages, Piece, Text
-from tests.unit.model.cpu.small_models import CONFIGS, make_model, own_logits, rounded_to_int8
+from tests.unit.model.cpu.small_models import (
+    CONFIGS,
+    make_model,
+    own_logits,
+    rounded_to_int8,
+    skip_unless_able,
+)
 
 FIRST, SECOND = (np.random.default_rng(seed).integers(0, 160, 48) for seed in (2, 3))
 CHUNKS = {
@@ -26,6 +32,7 @@ TREE_TOKENS = np.array([3, 14, 15, 92, 65, 35, 89])
 
 
 def pages(model: PreTrainedModel, weight_format: WeightFormat = WeightFormat.FP32) -> Pages:
+    skip_unless_able(weight_format)
     config = model.config
     decoder = take_decoder(model, weight_format)
     return Pages(decoder, kv_heads=config.num_key_value_heads, size=config.head_dim)

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from guided.model.cpu import WeightFormat
 from guided.model.cpu.int8_linear import Int8Linear
-from tests.unit.model.cpu.small_models import rounded_to_int8
+from tests.unit.model.cpu.small_models import rounded_to_int8, skip_unless_able
+
+
+@pytest.fixture(autouse=True)
+def _needs_int8() -> None:
+    skip_unless_able(WeightFormat.INT8)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 17, 130])
