@@ -1,0 +1,122 @@
+"""What a weight format costs in quality: `python benchmarks/quality.py [MODEL]`.
+
+Perplexity on a fixed text of 2,168 tokens (of SmolLM2), how often the likeliest next token there is
+that of fp32, how far logits are from those of fp32, and the greedy answers to the demo's requests
+under their schemas: how many are the same as in fp32, and how many of all tokens come before the
+first that differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch.nn.functional import cross_entropy
+
+from benchmarks.bare_models import Ours, Theirs, open_ours, open_theirs
+from examples.demo_requests import REQUESTS
+from guided.constraint import ConstraintCompiler
+from guided.model.cpu import WeightFormat
+from guided.model.load import load_model
+from guided.model.prompt import render_prompt
+from guided.spec import GenerationRequest
+from guided.tokens.mask import tokens_of
+
+_TEXT = Path(__file__).parent / "perplexity_text.txt"
+
+
+@dataclass(frozen=True)
+class Found:
+    logits: torch.Tensor
+    """Of the text, ``[tokens, vocabulary]``."""
+    answers: list[list[int]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model", nargs="?")
+    name: str | None = parser.parse_args().model
+    loaded = load_model(name)
+    compiler = ConstraintCompiler(loaded.vocabulary)
+    text = loaded.tokenizer.encode(_TEXT.read_text())
+    prompts = [render_prompt(loaded, request.specification.prompt) for request in REQUESTS]
+
+    def measure(model: Ours | Theirs) -> Found:
+        answers = [
+            greedy(model, list(prompt), compiler, request.specification, loaded.vocabulary.end_ids)
+            for prompt, request in zip(prompts, REQUESTS, strict=True)
+        ]
+        return Found(model.open().extend(text), answers)
+
+    slots = len(text) + 1
+    models: dict[str, Callable[[], Ours | Theirs]] = {
+        "own fp32": lambda: open_ours(name, WeightFormat.FP32, slots=slots),
+        "transformers bf16": lambda: open_theirs(name, torch.bfloat16),
+        "own bf16": lambda: open_ours(name, WeightFormat.BF16, slots=slots),
+        "own int8": lambda: open_ours(name, WeightFormat.INT8, slots=slots),
+    }
+    table = Table("weights", "perplexity", "same top token", "logits off by", "answers", "tokens")
+    exact: Found | None = None
+    for label, opened in models.items():
+        found = measure(opened())
+        exact = exact or found
+        table.add_row(label, *compared(found, exact, text))
+    Console(width=120).print(table)
+
+
+def greedy(
+    model: Ours | Theirs,
+    prompt: list[int],
+    compiler: ConstraintCompiler,
+    request: GenerationRequest,
+    end_ids: Collection[int],
+) -> list[int]:
+    """The likeliest legal token again and again, without forced runs, so all formats do alike."""
+    matcher = compiler.start(request.constraint)
+    text, answer = model.open(), list[int]()
+    logits = text.extend(prompt)[-1]
+    while not matcher.is_complete and len(answer) < request.max_tokens:
+        legal = torch.from_numpy(tokens_of(matcher.mask()).astype("int64"))
+        token = int(legal[logits[legal].argmax()])
+        answer.append(token)
+        if token in end_ids:
+            break
+        matcher = matcher.advance(token)
+        logits = text.extend([token])[-1]
+    return answer
+
+
+def compared(found: Found, exact: Found, text: list[int]) -> list[str]:
+    nats = float(cross_entropy(found.logits[:-1], torch.tensor(text[1:])))
+    same = float((found.logits.argmax(1) == exact.logits.argmax(1)).float().mean())
+    off = float((found.logits - exact.logits).norm() / exact.logits.norm())
+    equal = sum(a == b for a, b in zip(found.answers, exact.answers, strict=True))
+    shared = sum(map(shared_start, found.answers, exact.answers))
+    return [
+        f"{math.exp(nats):.3f}",
+        f"{same:.1%}",
+        f"{off:.2%}",
+        f"{equal} of {len(exact.answers)}",
+        f"{shared / sum(map(len, exact.answers)):.1%}",
+    ]
+
+
+def shared_start(one: list[int], other: list[int]) -> int:
+    """Tokens before the first that differs."""
+    for number, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return number
+    return min(len(one), len(other))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Llama-like decoders on the CPU: matrices by oneDNN, what lies between them by a few kernels.
+
+For the narrow calls of verification, of 1 to some 16 tokens, where a module of transformers spends
+as long between the matrices as in them. See docs/decisions/0008-own-forward-on-cpu.md.
+"""
+
+from guided.model.cpu.decoder import CpuDecoder
+from guided.model.cpu.layer_cache import LayerCache
+from guided.model.cpu.refusal import why_not
+from guided.model.cpu.seen_rows import SeenRows
+from guided.model.cpu.take import take_decoder
+from guided.model.cpu.weight_format import WeightFormat, best_format
+
+__all__ = [
+    "CpuDecoder",
+    "LayerCache",
+    "SeenRows",
+    "WeightFormat",
+    "best_format",
+    "take_decoder",
+    "why_not",
+]

@@ -1,0 +1,43 @@
+"""How functions over arrays of floats are compiled.
+
+As in ``guided.tokens.kernel`` no reference is counted, so no kernel makes an array. Sums may be
+taken in any order, which is what lets a loop run sixteen numbers at a time; the order is fixed when
+a kernel is compiled, so a row comes out the same whatever rows stand beside it. What is not a
+number stays so, and is seen in the logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import njit
+from numba.extending import intrinsic
+
+__all__ = ["inlined", "instruction", "kernel"]
+
+_LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
+"""What LLVM may change in the order and the rounding of float32; not: take NaN for impossible."""
+
+
+def kernel(function: Callable[..., object]) -> Callable[..., Any]:
+    """Compile a function that Python calls; it runs without the GIL, and is cached on disk."""
+    return _compiled(function, nogil=True)
+
+
+def inlined(function: Callable[..., object]) -> Callable[..., Any]:
+    """Compile a part of kernels."""
+    return _compiled(function, forceinline=True)
+
+
+def instruction(function: Callable[..., object]) -> Callable[..., Any]:
+    """A part of kernels that says itself, by the types it is given, what LLVM is to do."""
+    made: Callable[..., Any] = intrinsic(function)
+    return made
+
+
+def _compiled(function: Callable[..., object], **options: bool) -> Callable[..., Any]:
+    compiled: Callable[..., Any] = njit(  # type: ignore[call-overload]
+        cache=True, _nrt=False, fastmath=_LIBERTIES, error_model="numpy", **options
+    )(function)
+    return compiled

@@ -1,0 +1,67 @@
+"""Matrices of float32 and of bf16."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import linear
+
+__all__ = ["Bf16Linear", "Fp32Linear", "Linear", "Numbers"]
+
+Numbers = NDArray[np.float32]
+
+_USUAL_ROWS = 8
+"""Rows for which oneDNN chooses how it lays the weights out; any number can be multiplied."""
+
+
+class Linear(Protocol):
+    """A matrix in some format."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken by its weights."""
+        ...
+
+    def __call__(self, rows: Numbers) -> Numbers:
+        """``[tokens, in]`` → ``[tokens, out]``, an array of its own that may be written to."""
+        ...
+
+
+class Fp32Linear:
+    """The reference."""
+
+    __slots__ = ("_bias", "_weight")
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        self._weight = weight.float().contiguous()
+        self._bias = None if bias is None else bias.float()
+
+    @property
+    def nbytes(self) -> int:
+        return self._weight.nbytes
+
+    def __call__(self, rows: Numbers) -> Numbers:
+        found: Numbers = linear(torch.from_numpy(rows), self._weight, self._bias).numpy()
+        return found
+
+
+class Bf16Linear:
+    """Weights in oneDNN's own layout; products add up in float32, and come back as bf16."""
+
+    __slots__ = ("_bias", "_packed", "nbytes")
+
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+        plain = weight.to(torch.bfloat16).contiguous()
+        self._packed = torch.ops.mkldnn._reorder_linear_weight(plain, _USUAL_ROWS)
+        self._bias = None if bias is None else bias.to(torch.bfloat16)
+        self.nbytes = plain.nbytes
+
+    def __call__(self, rows: Numbers) -> Numbers:
+        found = torch.ops.mkldnn._linear_pointwise.default(
+            torch.from_numpy(rows).bfloat16(), self._packed, self._bias, "none", [], ""
+        )
+        numbers: Numbers = found.float().numpy()
+        return numbers

@@ -1,0 +1,102 @@
+"""Single numbers inside kernels: bf16, the largest of some, and an exponential."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from guided.model.cpu.kernel import inlined, instruction
+
+__all__ = ["exponential", "farthest", "narrowed"]
+
+_INT32 = ir.IntType(32)
+_FLOAT = ir.FloatType()
+
+
+@instruction
+def narrowed(_: Any, number: Any, like: Any) -> Any:
+    """A float32 as the cache keeps it, which is as it keeps ``like``; ties round to even."""
+
+    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        if like == types.float32:
+            return args[0]
+        bits = builder.bitcast(args[0], _INT32)
+        is_odd = builder.and_(builder.lshr(bits, _INT32(16)), _INT32(1))
+        rounded = builder.add(bits, builder.add(is_odd, _INT32(0x7FFF)))
+        return builder.trunc(builder.lshr(rounded, _INT32(16)), ir.IntType(16))
+
+    known = number == types.float32 and like in (types.float32, types.uint16)
+    return (like(number, like), emit) if known else None
+
+
+@instruction
+def _magnitude(_: Any, number: Any) -> Any:
+    """The bits of a float32 without its sign, an int32; they are in the order of the numbers."""
+
+    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.and_(builder.bitcast(args[0], _INT32), _INT32(0x7FFFFFFF))
+
+    return (types.int32(number), emit) if number == types.float32 else None
+
+
+@instruction
+def _of_bits(_: Any, bits: Any) -> Any:
+    """The float32 with these bits."""
+
+    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], _FLOAT)
+
+    return (types.float32(bits), emit) if bits == types.int32 else None
+
+
+@inlined
+def farthest(numbers: Any) -> Any:
+    """The largest of some float32 without their signs.
+
+    It is found by the bits, since integers are compared in vectors and floats are not.
+    """
+    most = np.int32(0)
+    for d in range(len(numbers)):
+        most = max(most, _magnitude(numbers[d]))
+    return _of_bits(most)
+
+
+@instruction
+def _power_of_two(_: Any, exponent: Any) -> Any:
+    """``2 ** exponent`` for an int32 from -126 to 127, made of its bits."""
+
+    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        bits = builder.shl(builder.add(args[0], _INT32(127)), _INT32(23))
+        return builder.bitcast(bits, _FLOAT)
+
+    return (types.float32(exponent), emit) if exponent == types.int32 else None
+
+
+_LOG2_E = np.float32(1.4426950408889634)
+_LEAST, _MOST = np.float32(-60), np.float32(88)
+_ZERO = np.float32(0)
+_HALF = np.float32(0.5)
+# ln 2 in two parts: the first has few bits, so that its multiples are exact.
+_LN2_HIGH, _LN2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
+_C2, _C3, _C4, _C5, _C6 = (np.float32(1 / n) for n in (2, 6, 24, 120, 720))
+_ONE = np.float32(1)
+
+
+@inlined
+def exponential(x: Any) -> Any:
+    """``e ** x`` in float32 within 5e-7 of itself; 0 below -60, before numbers get subnormal.
+
+    ``e**x = 2**n * e**r`` with ``|r| <= ln(2) / 2``, where six terms of the series are enough. The
+    library's function would be called number by number.
+    """
+    bounded = min(max(x, _LEAST), _MOST)
+    whole = np.floor(bounded * _LOG2_E + _HALF)
+    r = bounded - whole * _LN2_HIGH - whole * _LN2_LOW
+    series = _C6
+    for c in (_C5, _C4, _C3, _C2, _ONE, _ONE):
+        series = series * r + c
+    found = series * _power_of_two(np.int32(whole))
+    return found if x > _LEAST else _ZERO

@@ -1,0 +1,72 @@
+"""How the weights of matrices are kept, and which way is best on this processor."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cache
+
+import torch
+
+from guided.errors import ModelError
+from guided.model.cpu.int8_linear import multiply_int8, pack_int8
+
+__all__ = ["WeightFormat", "best_format", "require_format"]
+
+_MOST = 127
+
+
+class WeightFormat(StrEnum):
+    """The numbers that matrices are made of; all else is float32."""
+
+    FP32 = "fp32"
+    BF16 = "bf16"
+    INT8 = "int8"
+    """A scale for each output; activations as sums of two int8, so they lose next to nothing."""
+
+
+def best_format() -> WeightFormat:
+    """int8 where the processor multiplies int8 itself, else bf16 where it does so, else fp32.
+
+    The order is that of the speed of narrow calls. int8 has the perplexity of bf16, and is a little
+    further from fp32 in single tokens; docs/decisions/0008-own-forward-on-cpu.md has the figures.
+    """
+    if _multiplies_int8():
+        return WeightFormat.INT8
+    return WeightFormat.BF16 if _multiplies_bf16() else WeightFormat.FP32
+
+
+def require_format(weight_format: WeightFormat) -> None:
+    """Raise ``ModelError`` where a format would be slow or wrong on this processor."""
+    able = {
+        WeightFormat.FP32: True,
+        WeightFormat.BF16: _multiplies_bf16(),
+        WeightFormat.INT8: _multiplies_int8(),
+    }
+    if not able[weight_format]:
+        ways = " or ".join(known for known, is_able in able.items() if is_able)
+        raise ModelError(
+            f"this processor does not multiply {weight_format} matrices", hint=f"choose {ways}"
+        )
+
+
+@cache
+def _multiplies_bf16() -> bool:
+    """Natively: oneDNN says yes to processors on which bf16 is slower than fp32 as well."""
+    is_known = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return is_known and _has_any("avx512_bf16", "amx_bf16", "bf16")
+
+
+@cache
+def _multiplies_int8() -> bool:
+    """Whether the largest products add up exactly; without VNNI they saturate at 16 bits."""
+    if not _has_any("avx512_vnni", "avx_vnni", "amx_int8"):
+        return False
+    packed = pack_int8(torch.full((64, 256), _MOST, dtype=torch.int8))
+    rows = torch.full((16, 256), -_MOST, dtype=torch.int8)
+    products = multiply_int8(rows, packed, torch.ones(64), torch.zeros(64, dtype=torch.int32))
+    return bool((products == -_MOST * _MOST * 256).all())
+
+
+def _has_any(*names: str) -> bool:
+    capabilities = torch.cpu.get_capabilities()
+    return any(capabilities.get(name) for name in names)

@@ -1,0 +1,60 @@
+"""Single numbers inside kernels agree with numpy's and torch's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from guided.model.cpu.kernel import kernel
+from guided.model.cpu.numbers import exponential, farthest, narrowed
+
+
+@kernel
+def exponentials(numbers: Any, output: Any) -> None:
+    for i in range(len(numbers)):
+        output[i] = exponential(numbers[i])
+
+
+@kernel
+def narrow(numbers: Any, output: Any) -> None:
+    for i in range(len(numbers)):
+        output[i] = narrowed(numbers[i], output[i])
+
+
+@kernel
+def find_farthest(numbers: Any, output: Any) -> None:
+    output[0] = farthest(numbers)
+
+
+def test_the_exponential_is_right_to_the_last_bits() -> None:
+    numbers = np.linspace(-59.9, 80, 100_001).astype(np.float32)
+    found = np.empty_like(numbers)
+    exponentials(numbers, found)
+    np.testing.assert_allclose(found, np.exp(numbers.astype(np.float64)), rtol=5e-7)
+
+
+def test_the_exponential_of_very_low_numbers_is_nothing_at_all() -> None:
+    found = np.ones(3, np.float32)
+    exponentials(np.array([-60.0, -1e4, -1e30], np.float32), found)
+    assert found.tolist() == [0, 0, 0]
+
+
+def test_bf16_rounds_as_torch_does() -> None:
+    numbers = torch.randn(10_000) * torch.logspace(-30, 30, 10_000)
+    numbers[:4] = torch.tensor(
+        [0.0, 1.00390625, 1.01171875, -1.00390625]
+    )  # the last three are ties
+    found = np.empty(10_000, np.uint16)
+    narrow(numbers.numpy(), found)
+    expected = numbers.bfloat16()
+    assert np.array_equal(found, expected.view(torch.uint16).numpy())
+
+
+@pytest.mark.parametrize("numbers", [[-3.0, -1.5, -8.0], [2.0, -9.0, 9.5], [0.0, -0.0], [-1e-30]])
+def test_the_farthest_of_any_sign(numbers: list[float]) -> None:
+    found = np.empty(1, np.float32)
+    find_farthest(np.array(numbers, np.float32), found)
+    assert found[0] == np.float32(max(map(abs, numbers)))
