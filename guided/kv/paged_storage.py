@@ -85,6 +85,10 @@ class PagedStorage:
         """
         return self._keys[layer].view(first, last), self._values[layer].view(first, last)
 
+    def whole(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """All keys and values of a layer, padding slot included; see ``view``."""
+        return self.view(layer, 0, self.padding_slot + 1)
+
     def copy(self, copies: SlotCopies) -> None:
         """Make the copies of a reservation or a commit, in every layer; overlaps are safe."""
         if not copies:

@@ -1,9 +1,10 @@
-"""Running a model of transformers on step batches."""
+"""Running a model on step batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
@@ -11,8 +12,10 @@ from guided.kv.layer_shape import LayerShape
 from guided.kv.paged_storage import PagedStorage, bytes_per_slot
 from guided.kv.reservation import SlotCopies
 from guided.model.batch import StepBatch
+from guided.model.cpu import LayerCache, SeenRows, WeightFormat, take_decoder
 from guided.model.packed_attention import PackedAttention
 from guided.model.probe import probe_model
+from guided.model.sight import sight
 
 __all__ = ["ModelRunner"]
 
@@ -20,18 +23,28 @@ __all__ = ["ModelRunner"]
 class ModelRunner:
     """A model behind one call: a step batch in, the logits it asks for out.
 
-    Its layers are in groups by the window of their attention, the widest first.
+    Its layers are in groups by the window of their attention, the widest first. With ``weights``
+    the forward pass is our own (``guided.model.cpu``), which takes the weights out of ``module``;
+    raises ``ModelError`` where it cannot. Otherwise it is that of transformers.
     """
 
     def __init__(
-        self, module: PreTrainedModel, *, vocabulary_size: int, quantise_cache: bool = False
+        self,
+        module: PreTrainedModel,
+        *,
+        vocabulary_size: int,
+        weights: WeightFormat | None = None,
+        quantise_cache: bool = False,
     ) -> None:
+        assert weights is None or not quantise_cache, "our own forward pass reads plain rows"
         module.train(mode=False)
         self._module = module
         self._vocabulary_size = vocabulary_size
         self._quantise_cache = quantise_cache
         self._shape = probe_model(module)
+        self._decoder = None if weights is None else take_decoder(module, weights)
         self._storages: dict[int | None, PagedStorage] = {}
+        self._layer_caches: list[LayerCache] = []
 
     @property
     def windows(self) -> tuple[int | None, ...]:
@@ -57,6 +70,11 @@ class ModelRunner:
             )
             for window, slots in zip(self.windows, num_slots, strict=True)
         }
+        if self._decoder is not None:
+            self._layer_caches = [
+                LayerCache.of(*self._storages[window].whole(layer))
+                for layer, window in enumerate(self._shape.windows)
+            ]
 
     def copy(self, copies: Sequence[SlotCopies]) -> None:
         """Copy rows between slots, by group."""
@@ -65,19 +83,33 @@ class ModelRunner:
 
     def forward(self, batch: StepBatch) -> torch.Tensor:
         """The logits of ``batch.logits_rows``, ``[rows, vocabulary]``, in float32 on the CPU."""
+        if self._decoder is None:
+            return self._fit(self._forward_of_transformers(batch))
+        seen = {
+            window: [
+                SeenRows(segment.rows[group].seen, sight(segment, group, window))
+                for segment in batch.segments
+            ]
+            for group, window in enumerate(self.windows)
+        }
+        tokens, positions = np.array(batch.tokens), np.array(batch.positions)
+        return self._fit(
+            self._decoder.forward(tokens, positions, seen, self._layer_caches, batch.logits_rows)
+        )
+
+    @torch.inference_mode()
+    def _forward_of_transformers(self, batch: StepBatch) -> torch.Tensor:
         shape = self._shape
-        with torch.inference_mode():
-            step = PackedAttention(batch, self._storages, dtype=shape.dtype, device=shape.device)
-            output = self._module(
-                input_ids=torch.tensor([batch.tokens], device=shape.device),  # [1, tokens]
-                position_ids=torch.tensor([batch.positions], device=shape.device),  # [1, tokens]
-                logits_to_keep=torch.tensor(
-                    batch.logits_rows, dtype=torch.long, device=shape.device
-                ),
-                use_cache=False,
-                guided_step=step,
-            )
-            return self._fit(output.logits[0].float().cpu())
+        step = PackedAttention(batch, self._storages, dtype=shape.dtype, device=shape.device)
+        output = self._module(
+            input_ids=torch.tensor([batch.tokens], device=shape.device),  # [1, tokens]
+            position_ids=torch.tensor([batch.positions], device=shape.device),  # [1, tokens]
+            logits_to_keep=torch.tensor(batch.logits_rows, dtype=torch.long, device=shape.device),
+            use_cache=False,
+            guided_step=step,
+        )
+        logits: torch.Tensor = output.logits[0].float().cpu()
+        return logits
 
     def _layers(self, window: int | None) -> dict[int, LayerShape]:
         return {

@@ -24,6 +24,7 @@ from transformers import (
 
 from guided.engine.engine import Engine
 from guided.engine.result import Finished
+from guided.model.cpu import WeightFormat
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationResult, JsonSchema, Message, TokenId
 from tests.engine.finite_language import (
@@ -137,8 +138,10 @@ def render(prompt: str | tuple[Message, ...], shown: str | None) -> tuple[TokenI
 
 
 def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
+    """With ``weights``, a format, the forward pass is our own, else that of transformers."""
     vocabulary = make_vocabulary()
-    runner = ModelRunner(model or make_model(), vocabulary_size=len(TOKEN_BYTES))
+    weights: WeightFormat | None = options.pop("weights", None)
+    runner = ModelRunner(model or make_model(), vocabulary_size=len(TOKEN_BYTES), weights=weights)
     settings: dict[str, Any] = {
         "context_window": 512,
         "start": start,

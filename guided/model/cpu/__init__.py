@@ -9,7 +9,7 @@ from guided.model.cpu.layer_cache import LayerCache
 from guided.model.cpu.refusal import why_not
 from guided.model.cpu.seen_rows import SeenRows
 from guided.model.cpu.take import take_decoder
-from guided.model.cpu.weight_format import WeightFormat, best_format
+from guided.model.cpu.weight_format import WeightFormat, best_format, multiplies
 
 __all__ = [
     "CpuDecoder",
@@ -17,6 +17,7 @@ __all__ = [
     "SeenRows",
     "WeightFormat",
     "best_format",
+    "multiplies",
     "take_decoder",
     "why_not",
 ]

@@ -10,7 +10,7 @@ import torch
 from guided.errors import ModelError
 from guided.model.cpu.int8_linear import multiply_int8, pack_int8
 
-__all__ = ["WeightFormat", "best_format", "require_format"]
+__all__ = ["WeightFormat", "best_format", "multiplies", "require_format"]
 
 _MOST = 127
 
@@ -35,15 +35,17 @@ def best_format() -> WeightFormat:
     return WeightFormat.BF16 if _multiplies_bf16() else WeightFormat.FP32
 
 
+def multiplies(weight_format: WeightFormat) -> bool:
+    """Whether a format is neither slow nor wrong on this processor."""
+    if weight_format is WeightFormat.INT8:
+        return _multiplies_int8()
+    return weight_format is WeightFormat.FP32 or _multiplies_bf16()
+
+
 def require_format(weight_format: WeightFormat) -> None:
     """Raise ``ModelError`` where a format would be slow or wrong on this processor."""
-    able = {
-        WeightFormat.FP32: True,
-        WeightFormat.BF16: _multiplies_bf16(),
-        WeightFormat.INT8: _multiplies_int8(),
-    }
-    if not able[weight_format]:
-        ways = " or ".join(known for known, is_able in able.items() if is_able)
+    if not multiplies(weight_format):
+        ways = " or ".join(known for known in WeightFormat if multiplies(known))
         raise ModelError(
             f"this processor does not multiply {weight_format} matrices", hint=f"choose {ways}"
         )
