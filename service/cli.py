@@ -19,8 +19,13 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Format of the weights, e.g. float32.")] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of a model call.")] = None,
+    cache_tokens: Annotated[
+        int | None, typer.Option(help="Tokens that all running requests may hold together.")
+    ] = None,
     drain_seconds: Annotated[
         float | None, typer.Option(help="Time for running requests after SIGTERM.")
     ] = None,
@@ -32,6 +37,7 @@ def serve(
         "port": port,
         "dtype": dtype,
         "threads": threads,
+        "cache_tokens": cache_tokens,
         "drain_seconds": drain_seconds,
     }
     raise typer.Exit(serve_config(_config(given)))

@@ -20,9 +20,14 @@ class ServerConfig(BaseSettings):
     model: str | None = None
     """Name or folder of the model; ``None`` is the default model."""
     dtype: str | None = None
-    """Format of the weights, e.g. ``float32``; ``None`` is the best for this machine."""
+    """Format of the weights, e.g. ``float32`` or ``int8``; ``None`` is the model's own, or float32
+    where the processor computes faster with it."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of a model call; ``None`` is one per core."""
+    cache_tokens: int = Field(default=16384, ge=1)
+    """Tokens whose keys and values all running requests may hold together."""
+    reuse_prefixes: bool = True
+    """Keep what was computed of prompts for requests that begin alike, as long as there is room."""
     host: str = "127.0.0.1"
     """Address to listen on; ``0.0.0.0`` is every one of the machine's. Traffic is not encrypted."""
     port: int = Field(default=50051, ge=0, le=65535)

@@ -41,7 +41,13 @@ def load_real_engine(choice: ModelChoice) -> Engine:
     # Loading torch takes seconds, in which the server may go: the lifeline comes first.
     from guided.engine import load_engine
 
-    return load_engine(choice.model, dtype=choice.dtype, threads=choice.threads)
+    return load_engine(
+        choice.model,
+        dtype=choice.dtype,
+        threads=choice.threads,
+        cache_tokens=choice.cache_tokens,
+        reuse_prefixes=choice.reuse_prefixes,
+    )
 
 
 if __name__ == "__main__":

@@ -77,7 +77,13 @@ class EngineSupervisor:
 
     async def _start(self) -> None:
         config = self._config
-        choice = ModelChoice(config.model, config.dtype, config.threads)
+        choice = ModelChoice(
+            config.model,
+            config.dtype,
+            config.threads,
+            config.cache_tokens,
+            config.reuse_prefixes,
+        )
         self._connection = await EngineConnection.start(self._command, choice)
         ready = await self._connection.ready()
         self._is_ready = True

@@ -34,6 +34,8 @@ class ModelChoice(msgspec.Struct, frozen=True):
     model: str | None = None
     dtype: str | None = None
     threads: int | None = None
+    cache_tokens: int = 16384
+    reuse_prefixes: bool = True
 
 
 class EngineSettings(msgspec.Struct, frozen=True):

@@ -43,16 +43,18 @@ def load_engine(
     max_batch: int = 16,
     cache_tokens: int = 16384,
     step_tokens: int = 512,
+    reuse_prefixes: bool = True,
     drafts: bool = True,
 ) -> Engine:
     """Load a model (``None``: the default one) and make it ready for requests.
 
     ``dtype`` is that of the weights (``None``: that of the model, or float32 where the processor
     computes faster with it; ``int8`` is smaller and faster still, and a little less exact),
-    ``threads`` those of a model call
-    (``None``: one for each physical core), ``cache_tokens`` the tokens that all running requests
-    may hold, ``step_tokens`` the most that one model call computes, guesses aside. ``drafts`` lets
-    the engine guess tokens, as many as pay by what model calls cost here, which is measured first.
+    ``threads`` those of a model call (``None``: one for each physical core), ``cache_tokens`` the
+    tokens that all running requests may hold, ``step_tokens`` the most that one model call
+    computes, guesses aside. ``reuse_prefixes`` keeps what was computed of prompts for requests that
+    begin alike. ``drafts`` lets the engine guess tokens, as many as pay by what model calls cost
+    here, which is measured first.
     """
     if dtype is not None and dtype not in _DTYPES:
         raise RequestError(
@@ -79,6 +81,7 @@ def load_engine(
         max_batch=max_batch,
         cache_tokens=cache_tokens,
         step_tokens=step_tokens,
+        reuse_prefixes=reuse_prefixes,
         open_drafter=lookup_drafters(loaded.vocabulary) if drafts else no_drafter,
         widest_draft=WIDEST_DRAFT if drafts else 0,
         costs=measure_costs(runner, loaded.context_window) if drafts else None,

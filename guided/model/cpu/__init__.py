@@ -1,7 +1,7 @@
 """Llama-like decoders on the CPU: matrices by oneDNN, what lies between them by a few kernels.
 
 For the narrow calls of verification, of 1 to some 16 tokens, where a module of transformers spends
-as long between the matrices as in them. See docs/decisions/0008-own-forward-on-cpu.md.
+as long between the matrices as in them. See docs/decisions/0007-own-forward-on-cpu.md.
 """
 
 from guided.model.cpu.decoder import CpuDecoder

@@ -28,7 +28,7 @@ def best_format() -> WeightFormat:
     """int8 where the processor multiplies int8 itself, else bf16 where it does so, else fp32.
 
     The order is that of the speed of narrow calls. int8 has the perplexity of bf16, and is a little
-    further from fp32 in single tokens; docs/decisions/0008-own-forward-on-cpu.md has the figures.
+    further from fp32 in single tokens; docs/decisions/0007-own-forward-on-cpu.md has the figures.
     """
     if _multiplies_int8():
         return WeightFormat.INT8

@@ -1,0 +1,114 @@
+"""Brings guided into the end-to-end benchmark, whose programs import this file (``--adapter``).
+
+A server process is started outside the clock, warmed on another schema and prompt, and keeps no
+prefixes; requests come over gRPC from the SDK, ``--batch N`` of them at once. GUIDED_DTYPE and the
+other settings of the server are read from the environment, ``--threads`` from the command line.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from guided.client import Answer, Client, wait_until_serving
+from guided.spec import FinishReason
+
+_START_SECONDS = 600.0
+_WARM_UP = (
+    "Say yes or no, and give a number, a word and a day.",
+    {
+        "type": "object",
+        "properties": {
+            "yes": {"type": "boolean"},
+            "number": {"type": "number"},
+            "word": {"type": "string", "maxLength": 12},
+            "day": {"type": "string", "format": "date"},
+        },
+        "required": ["yes", "number", "word", "day"],
+        "additionalProperties": False,
+    },
+)
+
+
+def run_guided(args: Any, requests: list[dict[str, Any]], report: Any) -> None:
+    """The back end ``guided``."""
+    with _server(args.threads) as (process, address), Client(address) as client:
+        _ask(client, *_WARM_UP, 64)
+        began = time.perf_counter()
+        with ThreadPoolExecutor(args.batch) as pool:
+            # Results come in the order of the requests; the clock of each is its own.
+            done = list(pool.map(lambda request: _timed(client, request), requests))
+        wall = time.perf_counter() - began
+        calls = 0
+        for request, (answer, seconds) in zip(requests, done, strict=True):
+            usage = answer.usage
+            calls += usage.model_calls
+            report.add(
+                request,
+                answer.text,
+                usage.output_tokens,
+                seconds,
+                forwards=usage.model_calls,
+                prompt_tokens=usage.prompt_tokens,
+                finished=answer.finish_reason is FinishReason.COMPLETE,
+                finish_reason=answer.finish_reason.name,
+                forced=usage.forced_tokens,
+                drafted=usage.drafted_tokens,
+                accepted=usage.accepted_tokens,
+            )
+        report.extra["closed_early"] = sum(
+            answer.finish_reason is not FinishReason.COMPLETE for answer, _ in done
+        )
+        report.extra["server_peak_rss_mib"] = _peak_mebibytes(process.pid)
+        report.finish(wall, calls)
+
+
+def _timed(client: Client, request: dict[str, Any]) -> tuple[Answer[Any], float]:
+    began = time.perf_counter()
+    answer = _ask(client, request["prompt"], request["schema"], request["max_tokens"])
+    return answer, time.perf_counter() - began
+
+
+def _ask(client: Client, prompt: str, schema: dict[str, Any], max_tokens: int) -> Answer[Any]:
+    message = [{"role": "user", "content": prompt}]
+    return client.generate(message, schema=schema, max_tokens=max_tokens, show_schema=False)
+
+
+@contextmanager
+def _server(threads: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    settings = {"GUIDED_THREADS": str(threads), "GUIDED_REUSE_PREFIXES": "false"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "guided_service", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=settings | os.environ,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip().rpartition(" ")[2]
+            if not address:
+                raise SystemExit(f"the server ended with status {process.wait()}")
+            wait_until_serving(address, timeout=_START_SECONDS)
+            yield process, address
+        finally:
+            process.terminate()
+
+
+def _peak_mebibytes(server: int) -> float:
+    """The most memory that the server and its engine had, added up."""
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    return sum(_peak_of(process) for process in (str(server), *children))
+
+
+def _peak_of(process: str) -> float:
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError(f"process {process} has no VmHWM")
