@@ -65,7 +65,7 @@ class CompiledConstraint:
 
     def _working(self) -> _Working:
         """What may make the machine grow: by one caller at a time, and by limited work."""
-        return _Working(self.lock, self._limits.step_work)
+        return _Working(self.lock, self._limits.step_work, "going on from one position")
 
     # --- positions ------------------------------------------------------------------------
 
@@ -187,7 +187,9 @@ class CompiledConstraint:
 
     def fits(self, state: State, budget: int) -> bool:
         """Whether at most ``budget`` tokens end the document."""
-        with self._working():
+        # The first end is part of compiling, put off until somebody asks how long an answer is.
+        is_first = state == self.machine.start
+        with _Working(self.lock, self._limits.compile_work) if is_first else self._working():
             return self._fits(state, budget)
 
     def _fits(self, state: State, budget: int) -> bool:
@@ -251,9 +253,9 @@ class _Working:
     # Entered for every token: a class takes a third of the time of a generator.
     __slots__ = ("_limited", "_lock")
 
-    def __init__(self, lock: threading.RLock, work: int) -> None:
+    def __init__(self, lock: threading.RLock, work: int, purpose: str = "compiling") -> None:
         self._lock = lock
-        self._limited = limited_work(work, "going on from one position")
+        self._limited = limited_work(work, purpose)
 
     def __enter__(self) -> None:
         self._lock.acquire()
