@@ -9,7 +9,8 @@ over the whole trie is paid once for each outline of a row, and a new context co
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from collections import deque
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from cachetools import LRUCache
@@ -18,14 +19,16 @@ from numpy.typing import NDArray
 from guided.recognizer.table import DEAD, NO_BEAT, TICK
 from guided.tokens.kernel import inlined, kernel
 from guided.tokens.mask import Mask
-from guided.tokens.outline import Outline, is_closing
+from guided.tokens.outline import Outline, is_closing, moves_of
 from guided.tokens.packed import BASE, BEAT, KIND, NEED, Arrays
-from guided.tokens.trie import BYTE, DEPTH, END, FIRST_TOKEN, TokenTrie
+from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN, TokenTrie
 
 __all__ = ["InnerMask", "InnerMasks"]
 
 _MAX_COUNT = 255
 _MAX_WIDE = 512
+_MAX_MODELS = 8
+_MAX_MODEL_ROWS = 32
 _PLAIN_BYTES = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 """What mostly may follow in a string in any order."""
 _PLAIN = tuple(
@@ -83,6 +86,7 @@ class InnerMasks:
     def __init__(self, trie: TokenTrie, max_bytes: int) -> None:
         self.trie = trie
         self._masks: LRUCache[bytes, InnerMask] = LRUCache(max_bytes, lambda inner: inner.nbytes)
+        self._models: deque[_Model] = deque(maxlen=_MAX_MODELS)
         self._lock = threading.Lock()
 
     def get(self, arrays: Arrays, row: int, outline: Outline) -> InnerMask:
@@ -90,11 +94,53 @@ class InnerMasks:
         with self._lock:
             inner = self._masks.get(outline.digest)
         if inner is None:
-            inner = _inner_mask(self.trie, arrays, row, outline)
+            inner, model = self._made(arrays, row, outline)
             with self._lock:
+                if model is not None:
+                    self._models.append(model)
                 if inner.nbytes <= self._masks.maxsize:
                     self._masks[outline.digest] = inner
         return inner
+
+    def _made(self, arrays: Arrays, row: int, outline: Outline) -> tuple[InnerMask, _Model | None]:
+        """The inner mask of a row, and a new model for others."""
+        if outline.counts:
+            return _inner_mask(self.trie, arrays, row, outline), None
+        moves = moves_of(arrays, row)
+        with self._lock:
+            models = list(self._models)
+        for model in models:
+            if model.has_like(moves):
+                return model.inner_mask(self.trie, moves), None
+        inner = _inner_mask(self.trie, arrays, row, outline)
+        is_small = outline.num_rows <= _MAX_MODEL_ROWS
+        return inner, _Model(moves, inner) if is_small and _is_rich(inner) else None
+
+
+class _Model:
+    """A small string that allows much, with its inner mask.
+
+    Patterns that may match anywhere allow the same for long, and differ in where the string ends.
+    """
+
+    __slots__ = ("inner", "moves")
+
+    def __init__(self, moves: NDArray[np.int32], inner: InnerMask) -> None:
+        self.moves = moves
+        self.inner = inner
+
+    def has_like(self, moves: NDArray[np.int32]) -> bool:
+        """Whether a string of these moves goes on as the model does and ends only where it does."""
+        size = len(moves) * len(self.moves)
+        queue, seen = np.empty(size, dtype=np.int32), np.zeros(size, dtype=np.bool_)
+        return bool(_goes_on_as(moves, self.moves, queue, seen))
+
+    def inner_mask(self, trie: TokenTrie, moves: NDArray[np.int32]) -> InnerMask:
+        """The inner mask of a string that the model has the like of."""
+        sites = self.inner.sites.copy()
+        nodes, _, _, child_nodes = trie.arrays
+        count = _keep_closing(nodes, child_nodes, moves, sites)
+        return replace(self.inner, sites=sites[:count].copy())
 
 
 def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> InnerMask:
@@ -114,6 +160,62 @@ def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> 
     fingerprint = int.from_bytes(outline.digest[:8])
     reach = reach if most else reach[:0].copy()
     return InnerMask(mask, fingerprint, reach, found, min(most, _MAX_COUNT))
+
+
+def _is_rich(inner: InnerMask) -> bool:
+    """Whether an inner mask has half of the tokens or more."""
+    return 2 * int(np.unpackbits(inner.mask.view(np.uint8)).sum()) >= 32 * len(inner.mask)
+
+
+@kernel
+def _goes_on_as(moves, model, queue, seen):  # type: ignore[no-untyped-def]
+    """Whether all texts that do not end a string go on as in the model; see ``moves_of``.
+
+    The string ends at most where the model does. ``queue`` and ``seen``, which is all false, have
+    an entry for each pair of rows.
+    """
+    width = len(model)
+    queue[0], seen[0] = 0, True
+    done, count = 0, 1
+    while done < count:
+        row, like = divmod(queue[done], width)
+        done += 1
+        for byte in range(256):
+            target, expected = moves[row, byte], model[like, byte]
+            if target <= 0 and expected <= 0:
+                if target < 0 and expected == 0:
+                    return False
+                continue
+            if target <= 0 or expected <= 0:
+                return False
+            pair = (target - 1) * width + expected - 1
+            if not seen[pair]:
+                queue[count], seen[pair] = pair, True
+                count += 1
+    return True
+
+
+@kernel
+def _keep_closing(nodes, child_nodes, moves, sites):  # type: ignore[no-untyped-def]
+    """Keep the sites where a string of these moves ends; returns how many there are."""
+    kept = 0
+    for site in range(len(sites)):
+        node, at, target = 0, sites[site, 0], 1
+        while node != at:
+            # The last child that does not come behind the site is above it.
+            low, high = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+            while high - low > 1:
+                middle = (low + high) // 2
+                if child_nodes[middle] <= at:
+                    low = middle
+                else:
+                    high = middle
+            node = child_nodes[low]
+            target = moves[target - 1, nodes[node, BYTE]]
+        if target < 0:
+            sites[kept, 0], sites[kept, 3] = at, -1 - target
+            kept += 1
+    return kept
 
 
 @kernel

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.recognizer.table import CLOSE_STRING, DEAD, IN_RARE_KEY, KEY_CLOSED, NO_BOUND, START
+from guided.recognizer.table import (
+    CLOSE_STRING,
+    DEAD,
+    IN_RARE_KEY,
+    KEY_CLOSED,
+    NO_BEAT,
+    NO_BOUND,
+    START,
+)
 from guided.tokens.kernel import inlined, kernel
 from guided.tokens.packed import BASE, BEAT, ENDS, EXITS, KIND, LABEL, NEED, ROLE, Arrays
 
-__all__ = ["Outline", "is_closing", "outline_of"]
+__all__ = ["Outline", "is_closing", "moves_of", "outline_of"]
 
-_MAX_ROWS = 512
+_MAX_ROWS = 2048
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,6 +40,10 @@ class Outline:
     """The rows behind closing quotes, in the order of the search."""
     fewest: int
     """The least number of names that the rows of a rare key can still become, NO_BOUND for none."""
+    num_rows: int
+    """Rows that can be reached, without the closing ones."""
+    counts: bool
+    """Whether some of them count code points."""
 
 
 def outline_of(arrays: Arrays, row: int) -> Outline | None:
@@ -39,18 +52,44 @@ def outline_of(arrays: Arrays, row: int) -> Outline | None:
     Also for those that end without a quote, from which a string is still to begin, or that lead to
     very many rows.
     """
+    search = _searched(arrays, row)
+    if not len(search.found):
+        return None
+    digest = hashlib.blake2b(search.found.tobytes(), digest_size=16).digest()
+    return Outline(digest, search.closings, search.fewest, search.num_rows, search.counts)
+
+
+def moves_of(arrays: Arrays, row: int) -> NDArray[np.int32]:
+    """Where each byte leads from the rows of an outline, int32 ``[rows, 256]``, the first first.
+
+    That is one more than the number of a row in the order of the search, 0 where a byte may not
+    follow, and ``-1 - i`` for the closing row ``i``.
+    """
+    search = _searched(arrays, row)
+    moves = np.empty((search.num_rows, 256), dtype=np.int32)
+    _expand(search.found, moves)
+    return moves
+
+
+class _Search(NamedTuple):
+    found: NDArray[np.int32]
+    closings: NDArray[np.int32]
+    num_rows: int
+    fewest: int
+    counts: bool
+
+
+def _searched(arrays: Arrays, row: int) -> _Search:
+    """What is found from a row on; nothing where there is no outline."""
     rows, cells, byte_maps = arrays[:3]
     found = np.empty(_MAX_ROWS * 515, dtype=np.int32)
     queue = np.empty(_MAX_ROWS, dtype=np.int32)
     closings = np.empty(_MAX_ROWS, dtype=np.int32)
     numbers = np.zeros(len(rows), dtype=np.int32)
-    size, num_closings, fewest = _search(
+    size, num_closings, *rest = _search(
         rows, cells, byte_maps, row, found, queue, closings, numbers
     )
-    if size == 0:
-        return None
-    digest = hashlib.blake2b(found[:size].tobytes(), digest_size=16).digest()
-    return Outline(digest, closings[:num_closings].copy(), fewest)
+    return _Search(found[:size], closings[:num_closings].copy(), *rest)
 
 
 @inlined
@@ -61,20 +100,22 @@ def is_closing(rows, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # type: ignore[no-untyped-def]
-    """Writes down what it finds: its length, the number of closing rows, and the fewest ends.
+    """Writes down what it finds: its length, the number of closing rows, that of other rows, the
+    fewest ends, and whether any row counts.
 
     Of a row that is how it counts, then number and last byte of each run of bytes that lead to the
     same row. ``numbers`` is all zero to begin with: one more than the number of a row, negative for
     a closing one. The length is zero where there is no outline.
     """
     queue[0], numbers[row] = row, 1
-    done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
+    done, count, size, num_closings, fewest, counts = 0, 1, 0, 0, NO_BOUND, False
     while done < count:
         current = queue[done]
         if rows[current, LABEL] != DEAD:
-            return 0, 0, 0
+            return 0, 0, 0, NO_BOUND, False
         if rows[current, ROLE] == IN_RARE_KEY:
             fewest = min(fewest, rows[current, ENDS])
+        counts |= rows[current, BEAT] != NO_BEAT
         found[size], found[size + 1] = rows[current, BEAT], rows[current, NEED]
         size += 2
         base, kind = rows[current, BASE], rows[current, KIND]
@@ -88,15 +129,30 @@ def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # ty
                     num_closings += 1
                     numbers[target] = -num_closings
                 elif rows[target, BEAT] == START:
-                    return 0, 0, 0
+                    return 0, 0, 0, NO_BOUND, False
                 else:
                     queue[count] = target
                     count += 1
                     numbers[target] = count
                 if count == len(queue) or num_closings == len(closings):
-                    return 0, 0, 0
+                    return 0, 0, 0, NO_BOUND, False
             found[size] = 0 if target == DEAD else numbers[target]
             found[size + 1] = byte
             size += 2
         done += 1
-    return size, num_closings, fewest
+    return size, num_closings, count, fewest, counts
+
+
+@kernel
+def _expand(found, moves):  # type: ignore[no-untyped-def]
+    """Fill in by byte what a search wrote down by runs of bytes."""
+    at = 0
+    for row in range(len(moves)):
+        at += 2
+        first = 0
+        while first < 256:
+            last = found[at + 1]
+            for byte in range(first, last + 1):
+                moves[row, byte] = found[at]
+            first = last + 1
+            at += 2

@@ -13,7 +13,7 @@ from guided.tokens.packed import BASE, HIGH, KIND, LABEL, LIKE, LOW, ROLE, Array
 __all__ = ["UNCOUNTED", "RowTraits", "row_traits"]
 
 UNCOUNTED = 2**32
-_FEW_BYTES = 40
+_FEW_BYTES = 32
 """A row that fewer bytes lead on from is quicker to walk than to remember."""
 _BLANKS = tuple(BLANKS)
 

@@ -12,6 +12,8 @@ from guided.constraint import ConstraintCompiler
 from guided.constraint.compiled import CompiledConstraint
 from guided.recognizer.json_machine import State
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
+from guided.tokens.binding import TokenBinding
+from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import tokens_of
 from guided.tokens.row_traits import row_traits
 from guided.tokens.walk import Walker
@@ -146,6 +148,37 @@ def test_rows_that_differ_have_different_outlines() -> None:
         ({"type": "string", "pattern": "a$"}, b'"a'),  # may end here only
     ):
         assert _digest(schema, text) != plain
+
+
+def _inner_mask(schema: Any, text: bytes, masks: InnerMasks) -> InnerMask:
+    walker, state = _walker_inside(schema, text)
+    arrays = walker.packed.current()
+    outline = row_traits(arrays, state.row).outline
+    assert outline is not None, schema
+    return masks.get(arrays, state.row, outline)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "shares"),
+    [
+        ("abc", b'"', True),
+        ("abc", b'"xab', True),
+        ("b$", b'"a', True),
+        ("^[^~]*$", b'"a', False),  # lacks a byte
+        ("^(?!aaa)", b'"', False),  # lacks a byte further on
+        ("^.{0,9}$", b'"a', False),  # ends sooner or later
+    ],
+)
+def test_strings_that_go_on_alike_share_a_mask(pattern: str, text: bytes, shares: bool) -> None:
+    vocabulary = tiny_vocabulary([*JSON_PIECES, *_LONG])
+    masks = TokenBinding.of(vocabulary).inner
+    apart = TokenBinding.of(vocabulary).inner
+    free = _inner_mask({"type": "string", "pattern": "z|"}, b'"a', masks)
+    schema = {"type": "string", "pattern": pattern}
+    found, walked = _inner_mask(schema, text, masks), _inner_mask(schema, text, apart)
+    assert (found.mask is free.mask) == shares
+    assert found.mask.tolist() == walked.mask.tolist()
+    assert found.sites.tolist() == walked.sites.tolist()
 
 
 def test_a_number_has_no_outline() -> None:
