@@ -13,11 +13,12 @@ from guided.constraint import ConstraintCompiler
 from guided.decoding import lookup_drafters, no_drafter
 from guided.engine.calibration import measure_costs
 from guided.engine.engine import Engine
-from guided.errors import RequestError
+from guided.errors import GuidedError, RequestError
 from guided.model.cpu import WeightFormat, multiplies, why_not
 from guided.model.load import LoadedModel, load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
+from guided.spec import Forcing, GenerationRequest, JsonSchema
 
 __all__ = ["WIDEST_DRAFT", "load_engine", "physical_cores"]
 
@@ -31,6 +32,16 @@ _DTYPES: dict[str, torch.dtype | None] = {
     "int8": None,
 }
 """How the weights are loaded; ``None`` is for the loader to choose."""
+_WARM_UP = """{
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 8},
+        "kind": {"enum": ["one", "two"]},
+        "items": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}
+    },
+    "required": ["name", "kind", "items"]
+}"""
+_WARM_UP_TOKENS = 48
 _FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 _log = logging.getLogger(__name__)
 
@@ -71,7 +82,7 @@ def load_engine(
         vocabulary_size=len(loaded.vocabulary),
         weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded),
     )
-    return Engine(
+    engine = Engine(
         model_name=loaded.name,
         runner=runner,
         vocabulary=loaded.vocabulary,
@@ -86,6 +97,24 @@ def load_engine(
         widest_draft=WIDEST_DRAFT if drafts else 0,
         costs=measure_costs(runner, loaded.context_window) if drafts else None,
     )
+    _warm_up(engine)
+    return engine
+
+
+def _warm_up(engine: Engine) -> None:
+    """Make two answers, so that no request waits for machine code to be loaded or made."""
+    constraint = JsonSchema(_WARM_UP)
+    for name, forcing in (("warm-up", Forcing.CANONICAL), ("warm-up, strict", Forcing.STRICT)):
+        request = GenerationRequest(
+            prompt="{", constraint=constraint, max_tokens=_WARM_UP_TOKENS, forcing=forcing
+        )
+        try:
+            engine.submit(name, request)
+        except GuidedError as error:
+            # A vocabulary that cannot spell this may spell what users ask for.
+            _log.info("no answer to warm up with: %s", error)
+    while engine.has_work:
+        engine.step()
 
 
 def _own_format(loaded: LoadedModel) -> WeightFormat | None:
