@@ -21,6 +21,7 @@ from guided.engine.scheduler import plan_step
 from guided.engine.sequence import Sequence
 from guided.errors import GuidedError, RequestError
 from guided.kv.block_cache import BlockCache
+from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId
@@ -176,20 +177,19 @@ class Engine:
         while self._waiting and len(self._running) < self._max_batch:
             sequence = self._waiting[0]
             blocks = self._cache.open(sequence.tokens)
-            running = RunningSequence(sequence, blocks, self._open_drafter(sequence.forcing))
-            if self._running and not has_room(
-                self._cache, [self._demand(each) for each in (*self._running, running)]
-            ):
+            demands = [self._demand(each.sequence, each.blocks) for each in self._running]
+            if demands and not has_room(self._cache, [*demands, self._demand(sequence, blocks)]):
                 blocks.release()
                 return
             self._waiting.popleft()
             sequence.admitted(blocks.committed)
-            self._running.append(running)
+            drafter = self._open_drafter(sequence.forcing)
+            self._running.append(RunningSequence(sequence, blocks, drafter))
 
-    def _demand(self, running: RunningSequence) -> tuple[int, ...]:
+    def _demand(self, sequence: Sequence, blocks: SequenceBlocks) -> tuple[int, ...]:
         # A block more than is pending, so that nobody has to give way at once.
-        count = running.pending + self._cache.block_size
-        return demand(running.blocks, count, self._step_tokens)
+        count = len(sequence.tokens) - blocks.committed + self._cache.block_size
+        return demand(blocks, count, self._step_tokens)
 
     def _draft(self, counts: tuple[int, ...]) -> list[Draft]:
         planned = tuple(zip(self._running, counts, strict=True))

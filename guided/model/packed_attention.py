@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -26,29 +25,13 @@ _FEW = 16
 """So many new tokens at most has a segment that is computed together with others."""
 
 
-class _Part(Protocol):
-    """Segments that are computed by one call."""
-
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        output: torch.Tensor,
-        *,
-        scaling: float | None,
-        softcap: float | None,
-    ) -> None:
-        """``query``, ``[tokens, heads, size]`` → its rows of ``output``, alike."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
     """A group of layers: where its new rows go, and how they are read."""
 
     storage: PagedStorage
     new_slots: torch.Tensor
-    parts: tuple[_Part, ...]
+    parts: tuple[_Alone | _Together, ...]
 
 
 class PackedAttention:
@@ -101,10 +84,10 @@ def _parts(
     storage: PagedStorage,
     dtype: torch.dtype,
     device: torch.device,
-) -> tuple[_Part, ...]:
+) -> tuple[_Alone | _Together, ...]:
     numbered = list(zip(batch.starts, batch.segments, strict=True))
     few = [each for each in numbered if len(each[1].tokens) <= _FEW]
-    parts: list[_Part] = []
+    parts: list[_Alone | _Together] = []
     for together in _of_like_length(few, group):
         if len(together) == 1:
             parts.append(_Alone(*together[0], group, window, storage, dtype, device))
@@ -165,6 +148,7 @@ class _Alone:
         scaling: float | None,
         softcap: float | None,
     ) -> None:
+        """``query``, ``[tokens, heads, size]`` → its rows of ``output``, alike."""
         if self._span is not None:
             keys, values = self._storage.view(layer, *self._span)
         else:
@@ -225,6 +209,7 @@ class _Together:
         scaling: float | None,
         softcap: float | None,
     ) -> None:
+        """As that of one segment alone."""
         keys, values = self._storage.read(layer, self._slots)
         found = attention(
             self._side_by_side(query.index_select(0, self._tokens)),

@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedModel
 
 from guided.kv.layer_shape import LayerShape
-from guided.kv.paged_storage import PagedStorage, bytes_per_slot
+from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
 from guided.model.batch import StepBatch
 from guided.model.cpu import LayerCache, SeenRows, WeightFormat, take_decoder
@@ -34,13 +34,10 @@ class ModelRunner:
         *,
         vocabulary_size: int,
         weights: WeightFormat | None = None,
-        quantise_cache: bool = False,
     ) -> None:
-        assert weights is None or not quantise_cache, "our own forward pass reads plain rows"
         module.train(mode=False)
         self._module = module
         self._vocabulary_size = vocabulary_size
-        self._quantise_cache = quantise_cache
         self._shape = probe_model(module)
         self._decoder = None if weights is None else take_decoder(module, weights)
         self._storages: dict[int | None, PagedStorage] = {}
@@ -53,20 +50,11 @@ class ModelRunner:
         every: list[int | None] = [None] if None in found else []
         return (*every, *sorted((w for w in found if w is not None), reverse=True))
 
-    def bytes_per_slot(self, window: int | None) -> int:
-        """Memory that a token takes in the layers of one group."""
-        layers = self._layers(window).values()
-        return bytes_per_slot(layers, self._shape.dtype, is_quantised=self._quantise_cache)
-
     def open_storages(self, num_slots: Sequence[int]) -> None:
         """Take the memory for so many slots of each group; what was stored before is lost."""
         self._storages = {
             window: PagedStorage(
-                self._layers(window),
-                slots,
-                dtype=self._shape.dtype,
-                device=self._shape.device,
-                is_quantised=self._quantise_cache,
+                self._layers(window), slots, dtype=self._shape.dtype, device=self._shape.device
             )
             for window, slots in zip(self.windows, num_slots, strict=True)
         }

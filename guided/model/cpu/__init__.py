@@ -9,14 +9,13 @@ from guided.model.cpu.layer_cache import LayerCache
 from guided.model.cpu.refusal import why_not
 from guided.model.cpu.seen_rows import SeenRows
 from guided.model.cpu.take import take_decoder
-from guided.model.cpu.weight_format import WeightFormat, best_format, multiplies
+from guided.model.cpu.weight_format import WeightFormat, multiplies
 
 __all__ = [
     "CpuDecoder",
     "LayerCache",
     "SeenRows",
     "WeightFormat",
-    "best_format",
     "multiplies",
     "take_decoder",
     "why_not",

@@ -1,4 +1,4 @@
-"""How the weights of matrices are kept, and which way is best on this processor."""
+"""How the weights of matrices are kept, and which ways this processor is good at."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from guided.errors import ModelError
 from guided.model.cpu.int8_linear import multiply_int8, pack_int8
 
-__all__ = ["WeightFormat", "best_format", "multiplies", "require_format"]
+__all__ = ["WeightFormat", "multiplies", "require_format"]
 
 _MOST = 127
 
@@ -22,17 +22,6 @@ class WeightFormat(StrEnum):
     BF16 = "bf16"
     INT8 = "int8"
     """A scale for each output; activations as sums of two int8, so they lose next to nothing."""
-
-
-def best_format() -> WeightFormat:
-    """int8 where the processor multiplies int8 itself, else bf16 where it does so, else fp32.
-
-    The order is that of the speed of narrow calls. int8 has the perplexity of bf16, and is a little
-    further from fp32 in single tokens; docs/decisions/0007-own-forward-on-cpu.md has the figures.
-    """
-    if _multiplies_int8():
-        return WeightFormat.INT8
-    return WeightFormat.BF16 if _multiplies_bf16() else WeightFormat.FP32
 
 
 def multiplies(weight_format: WeightFormat) -> bool:

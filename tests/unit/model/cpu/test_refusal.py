@@ -11,7 +11,7 @@ from transformers import Gemma3TextConfig as Gemma3Config
 from transformers import GPT2Config, LlamaConfig, LlamaForCausalLM, PretrainedConfig, Qwen3Config
 
 from guided.errors import ModelError
-from guided.model.cpu import WeightFormat, best_format, take_decoder, weight_format, why_not
+from guided.model.cpu import WeightFormat, multiplies, take_decoder, weight_format, why_not
 from tests.unit.model.cpu.small_models import CONFIGS, SHAPE, make_model, random_model
 
 
@@ -88,8 +88,8 @@ def test_a_format_that_the_processor_cannot_multiply_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(weight_format, "_multiplies_int8", lambda: False)
-    assert best_format() is not WeightFormat.INT8
+    assert not multiplies(WeightFormat.INT8)
     with pytest.raises(ModelError, match="this processor does not multiply int8 matrices"):
         take_decoder(make_model("llama"), WeightFormat.INT8)
     monkeypatch.setattr(weight_format, "_multiplies_bf16", lambda: False)
-    assert best_format() is WeightFormat.FP32
+    assert [known for known in WeightFormat if multiplies(known)] == [WeightFormat.FP32]
