@@ -39,7 +39,8 @@ _WARM_UP = (
 
 def run_guided(args: Any, requests: list[dict[str, Any]], report: Any) -> None:
     """The back end ``guided``."""
-    with _server(args.threads) as (process, address), Client(address) as client:
+    settings = {"GUIDED_THREADS": str(args.threads), "GUIDED_REUSE_PREFIXES": "false"}
+    with serving(settings) as (process, address), Client(address) as client:
         _ask(client, *_WARM_UP, 64)
         began = time.perf_counter()
         with ThreadPoolExecutor(args.batch) as pool:
@@ -66,7 +67,7 @@ def run_guided(args: Any, requests: list[dict[str, Any]], report: Any) -> None:
         report.extra["closed_early"] = sum(
             answer.finish_reason is not FinishReason.COMPLETE for answer, _ in done
         )
-        report.extra["server_peak_rss_mib"] = _peak_mebibytes(process.pid)
+        report.extra["server_peak_rss_mib"] = mebibytes(process.pid, "VmHWM")
         report.finish(wall, calls)
 
 
@@ -82,8 +83,8 @@ def _ask(client: Client, prompt: str, schema: dict[str, Any], max_tokens: int) -
 
 
 @contextmanager
-def _server(threads: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    settings = {"GUIDED_THREADS": str(threads), "GUIDED_REUSE_PREFIXES": "false"}
+def serving(settings: dict[str, str]) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server that is ready, and its address; the environment's own settings win."""
     with subprocess.Popen(
         [sys.executable, "-m", "guided_service", "--port", "0"],
         stdout=subprocess.PIPE,
@@ -101,14 +102,14 @@ def _server(threads: int) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.terminate()
 
 
-def _peak_mebibytes(server: int) -> float:
-    """The most memory that the server and its engine had, added up."""
+def mebibytes(server: int, field: str) -> float:
+    """Memory of the server and its engine, added up; ``field`` is VmRSS, or VmHWM for the most."""
     children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-    return sum(_peak_of(process) for process in (str(server), *children))
+    return sum(_field_of(process, field) for process in (str(server), *children)) / 1024
 
 
-def _peak_of(process: str) -> float:
+def _field_of(process: str, field: str) -> int:
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) / 1024
-    raise AssertionError(f"process {process} has no VmHWM")
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1])
+    raise AssertionError(f"process {process} has no {field}")

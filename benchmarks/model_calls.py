@@ -17,7 +17,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -131,7 +131,7 @@ def print_calls(ways: Mapping[str, Mapping[str, GenerationResult]]) -> None:
     )
     for name in ways["guesses"]:
         table.add_row(name, *_cells([results[name].usage for results in ways.values()]))
-    totals = [_sum(result.usage for result in results.values()) for results in ways.values()]
+    totals = [Usage.total(result.usage for result in results.values()) for results in ways.values()]
     table.add_section()
     table.add_row("in total", *_cells(totals))
     of_first = [f"{usage.model_calls / totals[0].model_calls:.3f}" for usage in totals]
@@ -155,12 +155,6 @@ def _cells(usages: list[Usage]) -> list[str]:
         f"{last.mean_accepted_length:.2f}",
         f"{last.correction_rate:.2f}",
     ]
-
-
-def _sum(usages: Iterable[Usage]) -> Usage:
-    every = tuple(usages)
-    names = [field.name for field in fields(Usage)]
-    return Usage(**{name: sum(getattr(usage, name) for usage in every) for name in names})
 
 
 def print_kinds(drafters: Iterable[Drafter]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
 
@@ -28,6 +29,7 @@ __all__ = [
     "Message",
     "Sampling",
     "Spelling",
+    "Timing",
     "TokenId",
     "TokenLogprobs",
     "Usage",
@@ -320,6 +322,35 @@ class Usage:
         """The share of calls with guesses that ended where every guess was wrong."""
         return self.corrected_calls / max(1, self.drafted_calls)
 
+    @classmethod
+    def total(cls, usages: Iterable[Usage]) -> Usage:
+        """What several answers cost together."""
+        every = tuple(usages)
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: sum(getattr(usage, name) for usage in every) for name in names})
+
+    def since(self, earlier: Usage) -> Usage:
+        """What was added after an earlier one."""
+        names = [each.name for each in fields(Usage)]
+        return Usage(**{name: getattr(self, name) - getattr(earlier, name) for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When what an answer waited for came, in seconds."""
+
+    compiling_seconds: float = 0.0
+    """Prompt and constraint, before the request could wait for room."""
+    waiting_seconds: float = 0.0
+    """For room in the batch and in the cache; once started over, it does not count again."""
+    first_token_seconds: float | None = None
+    """From the moment the engine took the request to the first token that the model chose;
+    ``None`` where every token was certain."""
+    mean_inter_token_seconds: float | None = None
+    """From that moment to the last token chosen, for each token of the answer but the first."""
+    max_inter_token_seconds: float | None = None
+    """The longest pause between model calls that brought tokens."""
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
@@ -365,3 +396,4 @@ class GenerationResult:
     """From the moment the engine took the request to its last token."""
     logprobs: tuple[TokenLogprobs, ...] = ()
     """For each of ``tokens``, where the request asked for it."""
+    timing: Timing = field(default_factory=Timing)

@@ -26,6 +26,9 @@ def serve(
     cache_tokens: Annotated[
         int | None, typer.Option(help="Tokens that all running requests may hold together.")
     ] = None,
+    metrics_port: Annotated[
+        int | None, typer.Option(help="Port for Prometheus metrics; none by default.")
+    ] = None,
     drain_seconds: Annotated[
         float | None, typer.Option(help="Time for running requests after SIGTERM.")
     ] = None,
@@ -38,6 +41,7 @@ def serve(
         "dtype": dtype,
         "threads": threads,
         "cache_tokens": cache_tokens,
+        "metrics_port": metrics_port,
         "drain_seconds": drain_seconds,
     }
     raise typer.Exit(serve_config(_config(given)))

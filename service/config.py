@@ -32,6 +32,9 @@ class ServerConfig(BaseSettings):
     """Address to listen on; ``0.0.0.0`` is every one of the machine's. Traffic is not encrypted."""
     port: int = Field(default=50051, ge=0, le=65535)
     """Port to listen on; 0 takes a free one."""
+    metrics_port: int | None = Field(default=None, ge=0, le=65535)
+    """Port for Prometheus to read metrics from, on ``host``; ``None`` serves none, 0 takes a free
+    one."""
     max_requests_in_flight: int = Field(default=64, ge=1)
     """Requests that may run at once, each of a batch counted; more are told to come again."""
     max_batch_size: int = Field(default=64, ge=1)

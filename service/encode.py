@@ -7,10 +7,10 @@ from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
 
-from guided.spec import FinishReason, GenerationResult, TokenLogprobs
+from guided.spec import FinishReason, GenerationResult, Timing, TokenLogprobs, Usage
 from guided.v1 import generation_pb2 as pb
 
-__all__ = ["FINISH_REASONS", "encode_result"]
+__all__ = ["FINISH_REASONS", "encode_duration", "encode_result", "encode_usage"]
 
 FINISH_REASONS: Mapping[FinishReason, pb.FinishReason.ValueType] = {
     FinishReason.COMPLETE: pb.FINISH_REASON_COMPLETE,
@@ -23,26 +23,50 @@ FINISH_REASONS: Mapping[FinishReason, pb.FinishReason.ValueType] = {
 
 def encode_result(result: GenerationResult) -> pb.GenerateResponse:
     """The message of one answer."""
-    duration = Duration()
-    duration.FromTimedelta(timedelta(seconds=result.seconds))
-    usage = result.usage
     return pb.GenerateResponse(
         text=result.text,
         finish_reason=FINISH_REASONS[result.finish_reason],
-        usage=pb.Usage(
-            prompt_tokens=usage.prompt_tokens,
-            sampled_tokens=usage.sampled_tokens,
-            forced_tokens=usage.forced_tokens,
-            model_calls=usage.model_calls,
-            drafted_tokens=usage.drafted_tokens,
-            accepted_tokens=usage.accepted_tokens,
-            drafted_calls=usage.drafted_calls,
-            corrected_calls=usage.corrected_calls,
-            reused_tokens=usage.reused_tokens,
-        ),
-        duration=duration,
+        usage=encode_usage(result.usage),
+        duration=encode_duration(result.seconds),
         logprobs=[_encode_logprobs(one) for one in result.logprobs],
+        timing=_encode_timing(result.timing),
     )
+
+
+def encode_usage(usage: Usage) -> pb.Usage:
+    """The message of what answers cost."""
+    return pb.Usage(
+        prompt_tokens=usage.prompt_tokens,
+        sampled_tokens=usage.sampled_tokens,
+        forced_tokens=usage.forced_tokens,
+        model_calls=usage.model_calls,
+        drafted_tokens=usage.drafted_tokens,
+        accepted_tokens=usage.accepted_tokens,
+        drafted_calls=usage.drafted_calls,
+        corrected_calls=usage.corrected_calls,
+        reused_tokens=usage.reused_tokens,
+    )
+
+
+def encode_duration(seconds: float) -> Duration:
+    """The message of a time, to the microsecond."""
+    duration = Duration()
+    duration.FromTimedelta(timedelta(seconds=seconds))
+    return duration
+
+
+def _encode_timing(timing: Timing) -> pb.Timing:
+    return pb.Timing(
+        compiling=encode_duration(timing.compiling_seconds),
+        waiting=encode_duration(timing.waiting_seconds),
+        first_token=_encode_known(timing.first_token_seconds),
+        mean_inter_token=_encode_known(timing.mean_inter_token_seconds),
+        max_inter_token=_encode_known(timing.max_inter_token_seconds),
+    )
+
+
+def _encode_known(seconds: float | None) -> Duration | None:
+    return None if seconds is None else encode_duration(seconds)
 
 
 def _encode_logprobs(one: TokenLogprobs) -> pb.TokenLogprobs:

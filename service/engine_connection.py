@@ -18,14 +18,17 @@ import zmq.asyncio
 from guided.error_record import rebuild_error
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
+from guided.stats import EngineStats
 from guided_service.messages import (
     Answered,
     Cancel,
     EngineSettings,
     Failed,
+    FromEngine,
     ModelChoice,
     NotStarted,
     Ready,
+    Report,
     Stop,
     Submit,
     ToEngine,
@@ -58,6 +61,8 @@ class EngineConnection:
         self._socket = socket
         self._folder = folder
         self._waiting: dict[str, asyncio.Future[GenerationResult]] = {}
+        self.stats: EngineStats | None = None
+        """What the engine said last about what it has done; ``None`` until it is ready."""
 
     @classmethod
     async def start(cls, command: Sequence[str], choice: ModelChoice) -> Self:
@@ -107,6 +112,8 @@ class EngineConnection:
                     self._settle(request_id, result)
                 case Failed(request_id, error):
                     self._settle(request_id, rebuild_error(error))
+                case Report(stats):
+                    self.stats = stats
                 case _:
                     raise AssertionError(f"the engine process said {message!r} while it ran")
         ending = self._ending()
@@ -156,7 +163,7 @@ class EngineConnection:
         self._context.term()
         self._folder.cleanup()
 
-    async def _next_message(self) -> Ready | NotStarted | Answered | Failed | None:
+    async def _next_message(self) -> FromEngine | None:
         """The next message, or ``None`` once the process has ended and said all it had to say."""
         receiving = asyncio.ensure_future(self._socket.recv())
         ended = asyncio.create_task(self._process.wait())

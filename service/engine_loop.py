@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
@@ -10,6 +11,7 @@ import zmq
 from guided.error_record import record_error
 from guided.errors import GuidedError
 from guided.spec import GenerationRequest, GenerationResult
+from guided.stats import EngineStats, ModelInfo
 from guided_service.incident import incident_of
 from guided_service.lifeline import is_orphan
 from guided_service.messages import (
@@ -21,6 +23,7 @@ from guided_service.messages import (
     ModelChoice,
     NotStarted,
     Ready,
+    Report,
     Stop,
     Submit,
     ToEngine,
@@ -32,6 +35,9 @@ __all__ = ["FinishedRequest", "Loader", "RunningEngine", "run_engine"]
 
 _POLL_MILLIS = 1000
 """How long an idle engine sleeps before it looks whether the server is still there."""
+
+_REPORT_SECONDS = 1.0
+"""Least time between two reports of what the engine has done."""
 
 
 class FinishedRequest(Protocol):
@@ -60,6 +66,7 @@ class RunningEngine(Protocol[Finished]):
     def submit(self, request_id: str, request: GenerationRequest) -> None: ...
     def cancel(self, request_id: str) -> None: ...
     def step(self) -> Sequence[Finished]: ...
+    def stats(self) -> EngineStats: ...
 
 
 Loader = Callable[[ModelChoice], RunningEngine[FinishedRequest]]
@@ -76,13 +83,18 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
         except GuidedError as error:
             socket.send(write(NotStarted(record_error(error))))
             return 1
-        _send(socket, Ready(engine.model_name, engine.context_window, engine.vocabulary_size))
+        model = ModelInfo(engine.model_name, engine.context_window, engine.vocabulary_size)
+        _send(socket, Ready(model))
         _serve(engine, socket, settings.parent)
     return 0
 
 
 def _serve(engine: RunningEngine[FinishedRequest], socket: zmq.Socket[bytes], parent: int) -> None:
+    next_report = time.monotonic()
     while not is_orphan(parent):
+        if time.monotonic() >= next_report:
+            _send(socket, Report(engine.stats()))
+            next_report = time.monotonic() + _REPORT_SECONDS
         for message in _received(socket, wait=not engine.has_work):
             match message:
                 case Submit(request_id, request):

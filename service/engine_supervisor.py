@@ -9,6 +9,7 @@ import structlog
 
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
+from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError, EngineConnection
 from guided_service.messages import ModelChoice
@@ -35,6 +36,7 @@ class EngineSupervisor:
         self._set_serving = set_serving
         self._connection: EngineConnection | None = None
         self._is_ready = False
+        self._model: ModelInfo | None = None
 
     async def run(self) -> None:
         """Start the engine, and again whenever it ends, until cancelled.
@@ -56,6 +58,19 @@ class EngineSupervisor:
     async def generate(self, request: GenerationRequest) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in the engine."""
         return await self._ready_connection().generate(request)
+
+    def model(self) -> ModelInfo:
+        """The model that is loaded, or ``ServiceUnavailableError``."""
+        self.check_ready()
+        assert self._model is not None, "an engine is ready without a model"
+        return self._model
+
+    def stats(self) -> EngineStats:
+        """What the engine said last about what it has done, or ``ServiceUnavailableError``."""
+        stats = self._ready_connection().stats
+        if stats is None:
+            raise ServiceUnavailableError("the engine has just started", hint="try again shortly")
+        return stats
 
     def cut_off(self, seconds: float) -> None:
         """Fail what still runs after so many seconds of a drain."""
@@ -85,9 +100,9 @@ class EngineSupervisor:
             config.reuse_prefixes,
         )
         self._connection = await EngineConnection.start(self._command, choice)
-        ready = await self._connection.ready()
+        self._model = (await self._connection.ready()).model
         self._is_ready = True
-        _log.info("engine ready", model=ready.model_name, process=self._connection.process_id)
+        _log.info("engine ready", model=self._model.name, process=self._connection.process_id)
         await self._set_serving(True)
 
     def _ready_connection(self) -> EngineConnection:

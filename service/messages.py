@@ -8,6 +8,7 @@ import msgspec
 
 from guided.error_record import ErrorRecord
 from guided.spec import GenerationRequest, GenerationResult
+from guided.stats import EngineStats, ModelInfo
 
 __all__ = [
     "Answered",
@@ -18,6 +19,7 @@ __all__ = [
     "ModelChoice",
     "NotStarted",
     "Ready",
+    "Report",
     "Stop",
     "Submit",
     "ToEngine",
@@ -68,9 +70,13 @@ class Stop(msgspec.Struct, frozen=True, tag=True):
 class Ready(msgspec.Struct, frozen=True, tag=True):
     """The model is loaded."""
 
-    model_name: str
-    context_window: int
-    vocabulary_size: int
+    model: ModelInfo
+
+
+class Report(msgspec.Struct, frozen=True, tag=True):
+    """What the engine has done so far; sent at most once a second."""
+
+    stats: EngineStats
 
 
 class NotStarted(msgspec.Struct, frozen=True, tag=True):
@@ -94,7 +100,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 ToEngine: TypeAlias = Submit | Cancel | Stop
-FromEngine: TypeAlias = Ready | NotStarted | Answered | Failed
+FromEngine: TypeAlias = Ready | NotStarted | Report | Answered | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)

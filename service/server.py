@@ -20,11 +20,14 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 
 from guided.errors import GuidedError, ServiceError
-from guided.v1 import generation_pb2
+from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
+from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import EngineSupervisor
+from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.logs import configure_logs
+from guided_service.model_servicer import ModelServicer
 from guided_service.servicer import GenerationServicer
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
@@ -33,6 +36,8 @@ ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 """How the engine process is started; its settings follow as one more argument."""
 
 SERVICE_NAME = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"].full_name
+
+_MODEL_SERVICE_NAME = model_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
 HealthServicer: TypeAlias = health_aio.HealthServicer
 
@@ -63,8 +68,12 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     await _set_health(health, False)
     supervisor = EngineSupervisor(engine_command, config, partial(_set_health, health))
     servicer = GenerationServicer(supervisor, config)
-    server = _wired(servicer, health, config)
+    server = _wired(servicer, ModelServicer(supervisor, config), health, config)
     port = _bind(server, config)
+    if config.metrics_port is not None:
+        collector = EngineCollector(supervisor, lambda: servicer.admission.in_flight)
+        metrics = start_exposition(config.host, config.metrics_port, collector)
+        _log.info("serving metrics", url=f"http://{_in_url(config.host)}:{metrics}/metrics")
     await server.start()
     typer.echo(f"guided: listening on {config.host}:{port}")
     engine = asyncio.create_task(supervisor.run())
@@ -105,7 +114,10 @@ async def _drain(
 
 
 def _wired(
-    servicer: GenerationServicer, health: HealthServicer, config: ServerConfig
+    servicer: GenerationServicer,
+    model_servicer: ModelServicer,
+    health: HealthServicer,
+    config: ServerConfig,
 ) -> grpc.aio.Server:
     server = grpc.aio.server(
         options=(
@@ -117,15 +129,15 @@ def _wired(
         )
     )
     add_GenerationServiceServicer_to_server(servicer, server)
+    add_ModelServiceServicer_to_server(model_servicer, server)
     health_pb2_grpc.add_HealthServicer_to_server(health, server)
-    names = (SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
+    names = (SERVICE_NAME, _MODEL_SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
     return server
 
 
 def _bind(server: grpc.aio.Server, config: ServerConfig) -> int:
-    host = f"[{config.host}]" if ":" in config.host else config.host
-    address = f"{host}:{config.port}"
+    address = f"{_in_url(config.host)}:{config.port}"
     hint = "choose another host or port; port 0 takes a free one"
     if refusal := _refusal(config.host, config.port):
         raise ServiceError(f"cannot listen on {address}: {refusal}", hint=hint)
@@ -135,6 +147,10 @@ def _bind(server: grpc.aio.Server, config: ServerConfig) -> int:
         # What else the transport says is advice on its own debugging.
         reason = str(error).partition(";")[0]
         raise ServiceError(f"cannot listen on {address}: {reason}", hint=hint) from error
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def _refusal(host: str, port: int) -> str | None:

@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeVar
 
-import grpc
-import grpc.aio
 from google.rpc import status_pb2
 from typing_extensions import override
 
 from guided.errors import (
     DeadlineExceededError,
     GuidedError,
-    InternalServiceError,
     LimitExceededError,
 )
 from guided.spec import GenerationRequest, GenerationResult
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceServicer
+from guided_service.abort import Context, abort, shown
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
 from guided_service.decode import decode_request
 from guided_service.encode import encode_result
-from guided_service.incident import incident_of
-from guided_service.status import status_code_of, status_of, trailers_of
+from guided_service.status import status_of
 
 __all__ = ["AnswerMaker", "GenerationServicer"]
 
 T = TypeVar("T")
-
-Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 class AnswerMaker(Protocol):
@@ -95,7 +90,7 @@ class GenerationServicer(GenerationServiceServicer):
         try:
             response = await self._answer(request)
         except Exception as error:
-            return pb.GenerateBatchResponse(index=index, error=self._status(_shown(error)))
+            return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
         return pb.GenerateBatchResponse(index=index, response=response)
 
     async def _answer(self, request: pb.GenerateRequest) -> pb.GenerateResponse:
@@ -106,14 +101,13 @@ class GenerationServicer(GenerationServiceServicer):
             async with asyncio.timeout(context.time_remaining()):
                 return await work
         except TimeoutError:
-            failure: GuidedError = DeadlineExceededError(
+            failure: Exception = DeadlineExceededError(
                 "the call's deadline passed before its answer was complete",
                 hint="allow more time, or fewer tokens",
             )
         except Exception as error:
-            failure = _shown(error)
-        status = self._status(failure)
-        return await context.abort(status_code_of(failure), status.message, trailers_of(status))
+            failure = error
+        return await abort(context, failure, self._config.retry_after_seconds)
 
     def _status(self, error: GuidedError) -> status_pb2.Status:
         return status_of(error, self._config.retry_after_seconds)
@@ -136,12 +130,3 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
-
-
-def _shown(error: Exception) -> GuidedError:
-    """What the caller may see: faults of the service only by the id of their incident."""
-    if isinstance(error, InternalServiceError):
-        return error
-    if isinstance(error, GuidedError) and status_code_of(error) is not grpc.StatusCode.INTERNAL:
-        return error
-    return incident_of(error)

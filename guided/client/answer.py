@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from guided.errors import GuidedError
-from guided.spec import FinishReason, TokenLogprobs, Usage
+from guided.spec import FinishReason, Timing, TokenLogprobs, Usage
 
 __all__ = ["Answer", "Completed"]
 
@@ -26,6 +26,7 @@ class Answer(Generic[T]):
     """From the moment the engine took the request to its last token."""
     logprobs: tuple[TokenLogprobs, ...] = ()
     """For each token of the answer, those of a stop sequence included; only where asked for."""
+    timing: Timing = field(default_factory=Timing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,16 @@ from guided.client.answer import Answer, Completed
 from guided.client.batch import Batch, checked_requests, in_order
 from guided.client.channel import CHANNEL_OPTIONS, checked_address, checked_seconds
 from guided.client.decode import decode_answer
+from guided.client.decode_stats import decode_model, decode_stats
 from guided.client.encode import encode_batch, encode_request
 from guided.client.prompt import Prompt
 from guided.client.request import Options, Request
 from guided.client.status import raising_guided_errors
 from guided.errors import GuidedError, RequestError
+from guided.stats import EngineStats, ModelInfo
+from guided.v1 import model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided.v1.model_pb2_grpc import ModelServiceStub
 
 __all__ = ["AsyncClient"]
 
@@ -40,6 +44,7 @@ class AsyncClient:
         self._is_closed = False
         self._channel = grpc.aio.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
         self._service = GenerationServiceStub(self._channel)
+        self._model_service = ModelServiceStub(self._channel)
 
     @overload
     async def generate(
@@ -108,6 +113,22 @@ class AsyncClient:
             finally:
                 call.cancel()
         batch.check_complete()
+
+    async def model(self, *, timeout: float | None = None) -> ModelInfo:
+        """The model that the server has loaded."""
+        self._check_open()
+        request = model_pb2.GetModelRequest()
+        with raising_guided_errors():
+            model = await self._model_service.GetModel(request, timeout=self._seconds(timeout))
+        return decode_model(model)
+
+    async def stats(self, *, timeout: float | None = None) -> EngineStats:
+        """What the engine has done since it was started; at most two seconds old."""
+        self._check_open()
+        request = model_pb2.GetStatsRequest()
+        with raising_guided_errors():
+            stats = await self._model_service.GetStats(request, timeout=self._seconds(timeout))
+        return decode_stats(stats)
 
     async def close(self) -> None:
         """Give the connection back; calls that still run are cancelled."""

@@ -21,7 +21,13 @@ _RETRY_POLICY = {
 
 _SERVICE_CONFIG = {
     "methodConfig": [
-        {"name": [{"service": "guided.v1.GenerationService"}], "retryPolicy": _RETRY_POLICY}
+        {
+            "name": [
+                {"service": "guided.v1.GenerationService"},
+                {"service": "guided.v1.ModelService"},
+            ],
+            "retryPolicy": _RETRY_POLICY,
+        }
     ]
 }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from guided.decoding.choice import Chooser
 from guided.decoding.stopping import StopSearch
+from guided.engine.request_clock import RequestClock
 from guided.engine.sequence import Sequence
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import GenerationRequest, TokenId
@@ -27,6 +28,7 @@ def admit(
     vocabulary: Vocabulary,
     context_window: int,
     largest_request: int,
+    clock: RequestClock,
 ) -> Sequence:
     """Check a request against its budget, the context window and the cache."""
     if not prompt:
@@ -72,6 +74,7 @@ def admit(
         chooser,
         request.forcing,
         is_constrained=request.constraint is not None,
+        clock=clock,
         stops=_stops(request, vocabulary),
     )
 

@@ -14,6 +14,8 @@ from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
+from guided.engine.meter import Meter
+from guided.engine.request_clock import RequestClock
 from guided.engine.result import Finished
 from guided.engine.room import cache_groups, demand, has_room
 from guided.engine.running import Draft, RunningSequence
@@ -25,6 +27,7 @@ from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId
+from guided.stats import EngineStats, Phase
 from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -88,8 +91,7 @@ class Engine:
         self._open_drafter = open_drafter
         self._widest_draft = widest_draft
         self._costs = costs
-        self.num_preempted = 0
-        """How often a request gave its memory up to others, and started over from its tokens."""
+        self._meter = Meter()
         groups = cache_groups(
             runner.windows,
             cache_tokens=cache_tokens,
@@ -105,6 +107,11 @@ class Engine:
         self._ended: list[Finished] = []
 
     @property
+    def num_preempted(self) -> int:
+        """How often a request gave its room up to others, and started over from its tokens."""
+        return self._meter.preempted
+
+    @property
     def vocabulary_size(self) -> int:
         """Tokens the model knows."""
         return len(self._vocabulary)
@@ -118,17 +125,8 @@ class Engine:
         """Take a request, or refuse it with the error that says why."""
         if any(sequence.request_id == request_id for sequence in self._sequences()):
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
-        schema = request.constraint if request.show_schema else None
-        shown = schema.text if isinstance(schema, JsonSchema) else None
-        sequence = admit(
-            request_id,
-            request,
-            self._render(request.prompt, shown),
-            self._start(request.constraint),
-            vocabulary=self._vocabulary,
-            context_window=self.context_window,
-            largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
-        )
+        with self._meter.taking():
+            sequence = self._take(request_id, request)
         if sequence.finish_reason is None:
             self._waiting.append(sequence)
         else:
@@ -136,26 +134,38 @@ class Engine:
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
-        self._waiting = deque(s for s in self._waiting if s.request_id != request_id)
         self._ended = [ended for ended in self._ended if ended.request_id != request_id]
+        for sequence in tuple(self._waiting):
+            if sequence.request_id == request_id:
+                self._waiting.remove(sequence)
+                self._meter.cancelled(sequence)
         for running in tuple(self._running):
             if running.sequence.request_id == request_id:
                 self._leave(running)
+                self._meter.cancelled(running.sequence)
 
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return those that ended."""
-        self._admit_waiting()
-        plan = plan_step([running.pending for running in self._running], self._step_tokens)
-        drafts = self._with_room(self._draft(plan.counts))
-        segments = [self._reserve(draft) for draft in drafts]
+        phase = self._meter.phase
+        with phase(Phase.ADMIT):
+            self._admit_waiting()
+        with phase(Phase.DRAFT):
+            plan = plan_step([running.pending for running in self._running], self._step_tokens)
+            drafts = self._with_room(self._draft(plan.counts))
+        with phase(Phase.RESERVE):
+            segments = [self._reserve(draft) for draft in drafts]
         if segments:
-            logits = self._forward(segments)
-            for draft, rows in zip(drafts, logits, strict=True):
-                with self._isolated(draft.running):
-                    self._runner.copy(draft.settle(rows.numpy()))
-                    self._emit_if_finished(draft.running)
+            with phase(Phase.FORWARD):
+                logits = self._forward(segments)
+            with phase(Phase.SETTLE):
+                self._settle(drafts, logits)
         ended, self._ended = self._ended, []
         return ended
+
+    def stats(self) -> EngineStats:
+        """What the engine has done so far, and what it holds now."""
+        running = [running.sequence for running in self._running]
+        return self._meter.stats(running, self._waiting, self._cache)
 
     def check(self) -> None:
         """Raise unless the cache adds up and every running sequence has something to compute."""
@@ -163,6 +173,21 @@ class Engine:
         for running in self._running:
             assert running.pending > 0, f"{running.sequence.request_id!r} has nothing pending"
             assert running.blocks.reserved == 0, f"{running.sequence.request_id!r} holds rows"
+
+    def _take(self, request_id: str, request: GenerationRequest) -> Sequence:
+        clock = RequestClock()
+        schema = request.constraint if request.show_schema else None
+        shown = schema.text if isinstance(schema, JsonSchema) else None
+        return admit(
+            request_id,
+            request,
+            self._render(request.prompt, shown),
+            self._start(request.constraint),
+            vocabulary=self._vocabulary,
+            context_window=self.context_window,
+            largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
+            clock=clock,
+        )
 
     def _sequences(self) -> Iterator[Sequence]:
         yield from self._waiting
@@ -223,16 +248,24 @@ class Engine:
     def _preempt(self, running: RunningSequence) -> None:
         self._leave(running)
         self._waiting.appendleft(running.sequence)
-        self.num_preempted += 1
+        self._meter.preempted += 1
 
     def _reserve(self, draft: Draft) -> Segment:
         segment = draft.reserve()
         self._runner.copy([rows.copies for rows in segment.rows])
+        self._meter.reserved(draft.running.blocks.tables, segment.rows)
         return segment
 
     def _forward(self, segments: list[Segment]) -> tuple[torch.Tensor, ...]:
+        self._meter.model_calls += 1
         logits = self._runner.forward(StepBatch(tuple(segments)))  # [rows, vocabulary]
         return torch.split(logits, [len(segment.deciding) for segment in segments])
+
+    def _settle(self, drafts: list[Draft], logits: tuple[torch.Tensor, ...]) -> None:
+        for draft, rows in zip(drafts, logits, strict=True):
+            with self._isolated(draft.running):
+                self._runner.copy(draft.settle(rows.numpy()))
+                self._emit_if_finished(draft.running)
 
     def _emit_if_finished(self, running: RunningSequence) -> None:
         if running.sequence.finish_reason is not None:
@@ -240,7 +273,9 @@ class Engine:
             self._leave(running)
 
     def _emit(self, sequence: Sequence) -> None:
-        self._ended.append(Finished(sequence.request_id, sequence.result(self._vocabulary)))
+        result = sequence.result(self._vocabulary)
+        self._meter.answered(sequence, result)
+        self._ended.append(Finished(sequence.request_id, result))
 
     def _leave(self, running: RunningSequence) -> None:
         self._running.remove(running)
@@ -268,5 +303,6 @@ class Engine:
             self._fail(running, failure)
 
     def _fail(self, running: RunningSequence, error: GuidedError) -> None:
+        self._meter.failed(running.sequence)
         self._ended.append(Finished(running.sequence.request_id, error))
         self._leave(running)

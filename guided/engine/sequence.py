@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from guided.decoding.choice import Chooser, Closing
@@ -12,6 +11,7 @@ from guided.decoding.history import NO_HISTORY, History, TokenLog
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
 from guided.decoding.stopping import StopSearch
 from guided.decoding.verify import Acceptance
+from guided.engine.request_clock import RequestClock
 from guided.errors import LimitExceededError
 from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, TokenLogprobs, Usage
 from guided.tokens.vocabulary import Vocabulary
@@ -40,6 +40,7 @@ class Sequence:
         forcing: Forcing,
         *,
         is_constrained: bool,
+        clock: RequestClock,
         stops: StopSearch | None = None,
     ) -> None:
         self.request_id = request_id
@@ -49,6 +50,7 @@ class Sequence:
         self.matcher = matcher
         self.chooser = chooser
         self.forcing = forcing
+        self.clock = clock
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
@@ -61,8 +63,7 @@ class Sequence:
         self._reused: int | None = None
         self._model_calls = 0
         self._drafts = DraftCounts()
-        self._started = time.monotonic()
-        self._seconds = 0.0
+        clock.queue()
         self._settle()
 
     @property
@@ -86,11 +87,18 @@ class Sequence:
         """Note how many tokens were found in the cache; counts once, not after a pre-emption."""
         if self._reused is None:
             self._reused = reused
+        self.clock.start()
 
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Take over what a model call confirmed and chose, and the run that follows from it."""
         self._model_calls += 1
         self._drafts.add(tree, acceptance)
+        before = self._sampled
+        self._take(tree, acceptance)
+        if self._sampled > before:
+            self.clock.tokens_came()
+
+    def _take(self, tree: DraftTree, acceptance: Acceptance) -> None:
         logprobs = iter(acceptance.logprobs)
         for node in acceptance.path[tree.trunk :]:
             matcher = tree.matchers[node]
@@ -115,6 +123,20 @@ class Sequence:
             if self.finish_reason is None:
                 self._settle()
 
+    def usage(self) -> Usage:
+        """What the answer has cost so far."""
+        return Usage(
+            prompt_tokens=self.prompt_length,
+            reused_tokens=self._reused or 0,
+            sampled_tokens=self._sampled,
+            forced_tokens=self._forced,
+            model_calls=self._model_calls,
+            drafted_tokens=self._drafts.tokens,
+            accepted_tokens=self._drafts.accepted,
+            drafted_calls=self._drafts.calls,
+            corrected_calls=self._drafts.corrected,
+        )
+
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
         """The answer, once there is a finish reason."""
         assert self.finish_reason is not None, f"request {self.request_id!r} is still running"
@@ -127,18 +149,9 @@ class Sequence:
             text=text.decode("utf-8", errors),
             tokens=answer,
             finish_reason=self.finish_reason,
-            usage=Usage(
-                prompt_tokens=self.prompt_length,
-                reused_tokens=self._reused or 0,
-                sampled_tokens=self._sampled,
-                forced_tokens=self._forced,
-                model_calls=self._model_calls,
-                drafted_tokens=self._drafts.tokens,
-                accepted_tokens=self._drafts.accepted,
-                drafted_calls=self._drafts.calls,
-                corrected_calls=self._drafts.corrected,
-            ),
-            seconds=self._seconds,
+            usage=self.usage(),
+            seconds=self.clock.seconds,
+            timing=self.clock.timing(len(answer)),
             logprobs=self._told_logprobs(answer, vocabulary),
         )
 
@@ -214,7 +227,7 @@ class Sequence:
         if self._is_constrained and self._is_closed_early and not is_cut:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
-        self._seconds = time.monotonic() - self._started
+        self.clock.end()
 
 
 def _advance(matcher: Matcher, tokens: tuple[TokenId, ...]) -> Matcher:

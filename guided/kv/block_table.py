@@ -80,6 +80,11 @@ class BlockTable:
         return self._end - self._committed - self._reserved
 
     @property
+    def held_slots(self) -> int:
+        """Slots of the blocks held."""
+        return self._end - self.start
+
+    @property
     def is_contiguous(self) -> bool:
         """Whether the blocks lie one behind the other, so that slots count up by one."""
         return self._breaks == 0

@@ -257,6 +257,7 @@ class GenerateResponse(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     DURATION_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
+    TIMING_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The answer; complete and valid under the constraint whatever the finish reason, but for
     FINISH_REASON_STOP_SEQUENCE.
@@ -275,6 +276,10 @@ class GenerateResponse(_message.Message):
     def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprobs]:
         """For each token of the answer in order, those of a stop sequence included; only where asked for."""
 
+    @_builtins.property
+    def timing(self) -> Global___Timing:
+        """When what the answer waited for came."""
+
     def __init__(
         self,
         *,
@@ -283,14 +288,67 @@ class GenerateResponse(_message.Message):
         usage: Global___Usage | None = ...,
         duration: _duration_pb2.Duration | None = ...,
         logprobs: _abc.Iterable[Global___TokenLogprobs] | None = ...,
+        timing: Global___Timing | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "text", b"text", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "text", b"text", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GenerateResponse: _TypeAlias = GenerateResponse  # noqa: Y015
+
+@_typing.final
+class Timing(_message.Message):
+    """When what an answer waited for came."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMPILING_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    FIRST_TOKEN_FIELD_NUMBER: _builtins.int
+    MEAN_INTER_TOKEN_FIELD_NUMBER: _builtins.int
+    MAX_INTER_TOKEN_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def compiling(self) -> _duration_pb2.Duration:
+        """Prompt and constraint, before the request could wait for room."""
+
+    @_builtins.property
+    def waiting(self) -> _duration_pb2.Duration:
+        """For room in the batch and in the cache; once started over, it does not count again."""
+
+    @_builtins.property
+    def first_token(self) -> _duration_pb2.Duration:
+        """From the moment the engine took the request to the first token that the model chose. Absent
+        where every token was certain.
+        """
+
+    @_builtins.property
+    def mean_inter_token(self) -> _duration_pb2.Duration:
+        """From that moment to the last token chosen, for each token of the answer but the first. Absent
+        for an answer of one token, and where every token was certain.
+        """
+
+    @_builtins.property
+    def max_inter_token(self) -> _duration_pb2.Duration:
+        """The longest pause between model calls that brought tokens. Absent where one call brought all."""
+
+    def __init__(
+        self,
+        *,
+        compiling: _duration_pb2.Duration | None = ...,
+        waiting: _duration_pb2.Duration | None = ...,
+        first_token: _duration_pb2.Duration | None = ...,
+        mean_inter_token: _duration_pb2.Duration | None = ...,
+        max_inter_token: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["compiling", b"compiling", "first_token", b"first_token", "max_inter_token", b"max_inter_token", "mean_inter_token", b"mean_inter_token", "waiting", b"waiting"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["compiling", b"compiling", "first_token", b"first_token", "max_inter_token", b"max_inter_token", "mean_inter_token", b"mean_inter_token", "waiting", b"waiting"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Timing: _TypeAlias = Timing  # noqa: Y015
 
 @_typing.final
 class TokenLogprobs(_message.Message):

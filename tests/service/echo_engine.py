@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from guided.errors import GuidedError, InvalidConstraintError, ModelError, RequestError
 from guided.spec import FinishReason, GenerationRequest, GenerationResult, TokenId, Usage
+from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
 
@@ -71,6 +72,24 @@ class EchoEngine:
                 del self.running[request_id]
                 finished.append(EchoFinished(request_id, self._result(request)))
         return finished
+
+    def stats(self) -> EngineStats:
+        no_times = Histogram((1.0,), (0, 0))
+        return EngineStats(
+            seconds=0.0,
+            running=len(self.running),
+            waiting=0,
+            usage=Usage(),
+            model_calls=0,
+            cache=CacheStats(block_size=1, free=0, held=0, cached=0),
+            phases=dict.fromkeys(Phase, 0.0),
+            compiling=no_times,
+            queueing=no_times,
+            first_token=no_times,
+            inter_token=no_times,
+            answering=no_times,
+            cancelled=self.cancelled,
+        )
 
     def _result(self, request: GenerationRequest) -> GenerationResult:
         text = f"{self.cancelled} cancelled" if request.prompt == "count" else _echo(request)

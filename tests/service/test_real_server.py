@@ -177,6 +177,7 @@ def test_reflection_lists_the_services(server: ServerProcess) -> None:
         "grpc.health.v1.Health",
         "grpc.reflection.v1alpha.ServerReflection",
         "guided.v1.GenerationService",
+        "guided.v1.ModelService",
     ]
 
 

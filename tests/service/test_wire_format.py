@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.client.decode import decode_answer
+from guided.client.decode_stats import decode_stats
 from guided.client.encode import encode_request
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
@@ -22,15 +25,19 @@ from guided.spec import (
     Message,
     Sampling,
     Spelling,
+    Timing,
     TokenId,
     TokenLogprobs,
     Usage,
 )
+from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode import decode_request
 from guided_service.encode import encode_result
+from guided_service.encode_stats import encode_stats
 from guided_service.messages import (
     Answered,
+    Report,
     Submit,
     read_from_engine,
     read_to_engine,
@@ -103,14 +110,49 @@ logprobs = st.builds(
     masked=logarithms,
     top=st.lists(alternatives, max_size=3).map(tuple),
 ) | st.builds(TokenLogprobs, token=token_ids, text=st.binary(), raw=st.none(), masked=st.none())
+times = st.integers(0, 10**9).map(lambda micros: micros / 1e6)
+timings = st.builds(
+    Timing,
+    compiling_seconds=times,
+    waiting_seconds=times,
+    first_token_seconds=st.none() | times,
+    mean_inter_token_seconds=st.none() | times,
+    max_inter_token_seconds=st.none() | times,
+)
+usages = st.builds(Usage, *[counts] * 9)
 results = st.builds(
     GenerationResult,
     text=text,
     tokens=st.lists(st.integers(0, 300_000).map(TokenId), max_size=3).map(tuple),
     finish_reason=st.sampled_from(FinishReason),
-    usage=st.builds(Usage, *[counts] * 8),
-    seconds=st.integers(0, 10**9).map(lambda micros: micros / 1e6),
+    usage=usages,
+    seconds=times,
     logprobs=st.lists(logprobs, max_size=3).map(tuple),
+    timing=timings,
+)
+totals = st.integers(0, 2**62)
+histograms = st.lists(totals, min_size=3, max_size=3).map(
+    lambda found: Histogram((0.1, 2.0), tuple(found), 0.5)
+)
+all_stats = st.builds(
+    EngineStats,
+    seconds=times,
+    running=totals,
+    waiting=totals,
+    usage=st.builds(Usage, *[totals] * 9),
+    model_calls=totals,
+    cache=st.builds(CacheStats, counts, *[totals] * 7),
+    phases=st.fixed_dictionaries(dict.fromkeys(Phase, times)),
+    compiling=histograms,
+    queueing=histograms,
+    first_token=histograms,
+    inter_token=histograms,
+    answering=histograms,
+    answered=st.dictionaries(st.sampled_from(FinishReason), totals),
+    failed=totals,
+    cancelled=totals,
+    refused=totals,
+    preempted=totals,
 )
 
 
@@ -137,6 +179,34 @@ def test_the_client_reads_the_answer_that_the_engine_wrote(result: GenerationRes
         result.logprobs,
     )
     assert answer.seconds == pytest.approx(result.seconds, abs=1e-6)
+    assert times_of(answer.timing) == pytest.approx(times_of(result.timing), abs=1e-6)
+
+
+def times_of(timing: Timing) -> dict[str, float]:
+    """The times that are known."""
+    return {name: seconds for name, seconds in asdict(timing).items() if seconds is not None}
+
+
+@given(all_stats)
+def test_the_client_reads_what_the_engine_counted(stats: EngineStats) -> None:
+    assert read_from_engine(write(Report(stats))) == Report(stats)
+    decoded = decode_stats(encode_stats(stats))
+    assert decoded.phases == pytest.approx(stats.phases, abs=1e-6)
+    assert decoded.seconds == pytest.approx(stats.seconds, abs=1e-6)
+    assert replace(decoded, phases=stats.phases, seconds=stats.seconds) == stats
+
+
+@given(all_stats, all_stats)
+def test_a_snapshot_less_an_earlier_one_leaves_what_came_after(
+    stats: EngineStats, earlier: EngineStats
+) -> None:
+    assert stats.since(earlier).usage.prompt_tokens == (
+        stats.usage.prompt_tokens - earlier.usage.prompt_tokens
+    )
+    nothing = stats.since(stats)
+    assert (nothing.ended, nothing.step_seconds, nothing.usage) == (0, 0.0, Usage())
+    assert (nothing.first_token.count, nothing.cache.held_slots) == (0, 0)
+    assert (nothing.running, nothing.cache.held) == (stats.running, stats.cache.held)
 
 
 def test_what_a_message_leaves_out_has_its_documented_default() -> None:

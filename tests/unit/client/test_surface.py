@@ -14,28 +14,40 @@ import pytest
 import guided.client
 from guided.client import AsyncClient, Client
 from guided.client.decode import FINISH_REASONS
+from guided.client.decode_stats import PHASES
 from guided.client.encode import FORCING, FORMAT_MODES, KEY_ORDERS, SPELLINGS
 from guided.client.request import Options, Request
 from guided.spec import FinishReason, Forcing, FormatMode, KeyOrder, Spelling
+from guided.stats import Phase
 from guided.v1 import generation_pb2 as pb
+from guided.v1 import model_pb2
 
 
-def calls_of(client: type) -> set[str]:
-    """Names that a client's source looks up on its service stub."""
+def calls_of(client: type, stub: str) -> set[str]:
+    """Names that a client's source looks up on one of its service stubs."""
     tree = ast.parse(inspect.getsource(sys.modules[client.__module__]))
     return {
         node.attr
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Attribute)
-        and node.value.attr == "_service"
+        and node.value.attr == stub
     }
 
 
 @pytest.mark.parametrize("client", [Client, AsyncClient])
-def test_the_client_makes_every_call_of_the_service_and_no_other(client: type) -> None:
-    service = pb.DESCRIPTOR.services_by_name["GenerationService"]
-    assert calls_of(client) == {method.name for method in service.methods}
+@pytest.mark.parametrize(
+    ("stub", "file", "service"),
+    [
+        ("_service", pb.DESCRIPTOR, "GenerationService"),
+        ("_model_service", model_pb2.DESCRIPTOR, "ModelService"),
+    ],
+)
+def test_the_client_makes_every_call_of_the_services_and_no_other(
+    client: type, stub: str, file: Any, service: str
+) -> None:
+    methods = file.services_by_name[service].methods
+    assert calls_of(client, stub) == {method.name for method in methods}
 
 
 def public_methods(client: type) -> set[str]:
@@ -68,6 +80,11 @@ def test_every_public_name_is_listed_once_in_order() -> None:
 def test_options_are_the_fields_of_a_request() -> None:
     fields = set(inspect.signature(Request).parameters) - {"prompt", "response_model", "schema"}
     assert set(Options.__annotations__) == fields
+
+
+def test_every_phase_has_its_number() -> None:
+    assert set(PHASES.values()) == set(Phase)
+    assert sorted(PHASES) == sorted(model_pb2.Phase.values())[1:]
 
 
 def test_every_forcing_and_finish_reason_has_its_number() -> None:

@@ -1,0 +1,137 @@
+"""What an engine counts: a few additions a step, and more only when a request ends."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from guided.engine.durations import Durations
+from guided.engine.sequence import Sequence as EngineSequence
+from guided.errors import GuidedError
+from guided.kv.block_cache import BlockCache
+from guided.kv.block_table import BlockTable
+from guided.kv.reservation import Reservation
+from guided.spec import FinishReason, GenerationResult, Timing, Usage
+from guided.stats import CacheStats, EngineStats, Phase
+
+__all__ = ["Meter"]
+
+
+class Meter:
+    """Counters of one engine."""
+
+    def __init__(self) -> None:
+        self._made = time.monotonic()
+        self._phases = dict.fromkeys(Phase, 0.0)
+        self._usage = Usage()
+        self._answered: Counter[FinishReason] = Counter()
+        self._compiling = Durations()
+        self._queueing = Durations()
+        self._first_token = Durations()
+        self._inter_token = Durations()
+        self._answering = Durations()
+        self._held_slots = 0
+        self._spare_slots = 0
+        self._reservations = 0
+        self._contiguous = 0
+        self._failed = 0
+        self._cancelled = 0
+        self._refused = 0
+        self.model_calls = 0
+        self.preempted = 0
+
+    @contextmanager
+    def phase(self, phase: Phase) -> Iterator[None]:
+        """Count the time inside."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._phases[phase] += time.perf_counter() - began
+
+    @contextmanager
+    def taking(self) -> Iterator[None]:
+        """Count the time of taking a request, and whether it was refused."""
+        with self.phase(Phase.TAKE):
+            try:
+                yield
+            except GuidedError:
+                self._refused += 1
+                raise
+
+    def reserved(self, tables: Iterable[BlockTable], rows: Iterable[Reservation]) -> None:
+        """Count what one sequence holds while a model call is made."""
+        for table, its_rows in zip(tables, rows, strict=True):
+            self._held_slots += table.held_slots
+            self._spare_slots += table.spare
+            self._reservations += 1
+            self._contiguous += its_rows.is_contiguous
+
+    def answered(self, sequence: EngineSequence, result: GenerationResult) -> None:
+        """Count a request that has its answer."""
+        self._answered[result.finish_reason] += 1
+        self._add(result.usage)
+        self._answering.add([result.seconds])
+        self._inter_token.add(sequence.clock.pauses)
+        self._add_times(result.timing)
+
+    def failed(self, sequence: EngineSequence) -> None:
+        """Count a request that ended with an error."""
+        self._failed += 1
+        self._add(sequence.usage())
+
+    def cancelled(self, sequence: EngineSequence) -> None:
+        """Count a request that nobody waits for."""
+        self._cancelled += 1
+        self._add(sequence.usage())
+
+    def stats(
+        self,
+        running: Sequence[EngineSequence],
+        waiting: Sequence[EngineSequence],
+        cache: BlockCache,
+    ) -> EngineStats:
+        """All of it, with what the requests in the engine have used so far."""
+        under_way = [sequence.usage() for sequence in (*running, *waiting)]
+        return EngineStats(
+            seconds=time.monotonic() - self._made,
+            running=len(running),
+            waiting=len(waiting),
+            usage=Usage.total([self._usage, *under_way]),
+            model_calls=self.model_calls,
+            cache=self._cache_stats(cache),
+            phases=dict(self._phases),
+            compiling=self._compiling.histogram(),
+            queueing=self._queueing.histogram(),
+            first_token=self._first_token.histogram(),
+            inter_token=self._inter_token.histogram(),
+            answering=self._answering.histogram(),
+            answered=dict(self._answered),
+            failed=self._failed,
+            cancelled=self._cancelled,
+            refused=self._refused,
+            preempted=self.preempted,
+        )
+
+    def _cache_stats(self, cache: BlockCache) -> CacheStats:
+        return CacheStats(
+            block_size=cache.block_size,
+            free=sum(pool.num_free for pool in cache.pools),
+            held=sum(pool.num_held for pool in cache.pools),
+            cached=sum(pool.num_cached for pool in cache.pools),
+            held_slots=self._held_slots,
+            spare_slots=self._spare_slots,
+            reservations=self._reservations,
+            contiguous=self._contiguous,
+        )
+
+    def _add(self, usage: Usage) -> None:
+        self._usage = Usage.total([self._usage, usage])
+
+    def _add_times(self, timing: Timing) -> None:
+        self._compiling.add([timing.compiling_seconds])
+        self._queueing.add([timing.waiting_seconds])
+        if timing.first_token_seconds is not None:
+            self._first_token.add([timing.first_token_seconds])

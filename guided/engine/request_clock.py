@@ -1,0 +1,76 @@
+"""When what happened to one request."""
+
+from __future__ import annotations
+
+import time
+
+from guided.spec import Timing
+
+__all__ = ["RequestClock"]
+
+
+class RequestClock:
+    """Runs from the moment it is made, which is when the engine takes the request.
+
+    ::
+
+        taken ── compiling ── queued ── waiting ── started ─── first token ─ pause ─ pause ─ ended
+    """
+
+    __slots__ = ("_arrived", "_ended", "_first", "_queued", "_started", "_taken", "pauses")
+
+    def __init__(self) -> None:
+        self._taken = time.monotonic()
+        self._queued: float | None = None
+        self._started: float | None = None
+        self._first: float | None = None
+        self._arrived: float | None = None
+        self._ended: float | None = None
+        self.pauses: list[float] = []
+        """Seconds between model calls that brought tokens, the first of them behind the first."""
+
+    def queue(self) -> None:
+        """The request may wait for room."""
+        self._queued = time.monotonic()
+
+    def start(self) -> None:
+        """There is room; counts once, not after a pre-emption."""
+        if self._started is None:
+            self._started = time.monotonic()
+
+    def tokens_came(self) -> None:
+        """A model call brought tokens that it chose."""
+        now = time.monotonic()
+        if self._arrived is None:
+            self._first = now
+        else:
+            self.pauses.append(now - self._arrived)
+        self._arrived = now
+
+    def end(self) -> None:
+        """The answer has its last token."""
+        self._ended = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """From the first moment to the last."""
+        assert self._ended is not None, "the answer has not ended"
+        return self._ended - self._taken
+
+    def timing(self, output_tokens: int) -> Timing:
+        """The times of an answer with so many tokens."""
+        assert self._queued is not None, "the request was never queued"
+        # Who never needed room neither waited nor started: every token was certain.
+        started = self._queued if self._started is None else self._started
+        first, mean = None, None
+        if self._first is not None and self._arrived is not None:
+            first = self._first - self._taken
+            if output_tokens > 1:
+                mean = (self._arrived - self._first) / (output_tokens - 1)
+        return Timing(
+            compiling_seconds=self._queued - self._taken,
+            waiting_seconds=started - self._queued,
+            first_token_seconds=first,
+            mean_inter_token_seconds=mean,
+            max_inter_token_seconds=max(self.pauses, default=None),
+        )

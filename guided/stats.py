@@ -1,0 +1,211 @@
+"""What an engine has done since it was made, as one frozen snapshot.
+
+Everything that counts up does so for good, so two snapshots can be subtracted. Definitions and
+their sources are in docs/metrics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Self
+
+from guided.spec import FinishReason, Usage
+
+__all__ = ["CacheStats", "EngineStats", "Histogram", "ModelInfo", "Phase"]
+
+
+class Phase(StrEnum):
+    """What an engine spends its time on; all but the first are parts of a step."""
+
+    TAKE = "take"
+    """Tokens of the prompt, compiling the constraint, the run that is certain from the start."""
+    ADMIT = "admit"
+    """Finding room for who waits."""
+    DRAFT = "draft"
+    """Sharing the step out, and guessing."""
+    RESERVE = "reserve"
+    """Setting rows of the cache aside, and packing."""
+    FORWARD = "forward"
+    """The model call."""
+    SETTLE = "settle"
+    """Masks, choices, runs that follow, and keeping the rows of what was right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many durations fell into which range."""
+
+    bounds: tuple[float, ...]
+    """Rising upper bounds of the ranges, in seconds; a bound belongs to the range that it ends."""
+    counts: tuple[int, ...]
+    """One for each range, and one more for what is above all bounds."""
+    total: float = 0.0
+    """The sum of all durations, in seconds."""
+
+    @property
+    def count(self) -> int:
+        """Durations in all ranges."""
+        return sum(self.counts)
+
+    @property
+    def mean(self) -> float:
+        """Their mean in seconds; 0 where there is none."""
+        return self.total / max(1, self.count)
+
+    def since(self, earlier: Histogram) -> Histogram:
+        """What was added after an earlier one with the same bounds."""
+        counts = zip(self.counts, earlier.counts, strict=True)
+        return Histogram(
+            self.bounds, tuple(now - then for now, then in counts), self.total - earlier.total
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelInfo:
+    """The model that a server has loaded."""
+
+    name: str
+    """As its user would name it."""
+    context_window: int
+    """Most tokens of prompt and answer together."""
+    vocabulary_size: int
+    """Tokens that it knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """The blocks of the key/value cache, those of all groups of layers added up."""
+
+    block_size: int
+    """Slots of a block."""
+    free: int
+    """Blocks that hold nothing, now."""
+    held: int
+    """Blocks of running requests, now."""
+    cached: int
+    """Blocks that are kept for requests that begin alike, now."""
+    held_slots: int = 0
+    """Slots held by running requests, added up over model calls."""
+    spare_slots: int = 0
+    """Those of them without a row in them."""
+    reservations: int = 0
+    """Rows of one request in one group set aside for a model call, so often."""
+    contiguous: int = 0
+    """Those that lay side by side with all before them."""
+
+    @property
+    def waste(self) -> float:
+        """The share of held slots without a row in them; 0 where none was held."""
+        return self.spare_slots / max(1, self.held_slots)
+
+    @property
+    def contiguity(self) -> float:
+        """The share of reservations side by side with all rows before; 0 where there was none."""
+        return self.contiguous / max(1, self.reservations)
+
+    def since(self, earlier: CacheStats) -> CacheStats:
+        """Counters from an earlier snapshot on; what is true now stays."""
+        return CacheStats(
+            self.block_size,
+            self.free,
+            self.held,
+            self.cached,
+            self.held_slots - earlier.held_slots,
+            self.spare_slots - earlier.spare_slots,
+            self.reservations - earlier.reservations,
+            self.contiguous - earlier.contiguous,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """One moment of an engine."""
+
+    seconds: float
+    """Since the engine was made."""
+    running: int
+    """Requests that have room in the cache, now."""
+    waiting: int
+    """Requests that wait for room, now."""
+    usage: Usage
+    """Of all requests together, as far as they have got; ``usage.model_calls`` counts a call once
+    for each request in it."""
+    model_calls: int
+    """Model calls, each of which serves all running requests."""
+    cache: CacheStats
+    phases: Mapping[Phase, float]
+    """Seconds spent on each."""
+    compiling: Histogram
+    """Of answered requests: prompt and constraint, before they could wait for room."""
+    queueing: Histogram
+    """Of answered requests: waiting for room."""
+    first_token: Histogram
+    """Of answered requests: from being taken to the first token that the model chose."""
+    inter_token: Histogram
+    """Of answered requests: from tokens of a model call to those of the next."""
+    answering: Histogram
+    """Of answered requests: from being taken to the last token."""
+    answered: Mapping[FinishReason, int] = field(default_factory=dict)
+    """Requests by the reason why their answer ended; a reason that never came is left out."""
+    failed: int = 0
+    """Requests that ended with an error after they were taken."""
+    cancelled: int = 0
+    """Requests that nobody waited for any more."""
+    refused: int = 0
+    """Requests that ended with an error before they were taken."""
+    preempted: int = 0
+    """How often a request gave its room up to others, and started over from its tokens."""
+
+    @property
+    def ended(self) -> int:
+        """Requests that are gone, however they ended."""
+        return sum(self.answered.values()) + self.failed + self.cancelled + self.refused
+
+    @property
+    def step_seconds(self) -> float:
+        """Seconds spent in steps."""
+        return sum(seconds for phase, seconds in self.phases.items() if phase is not Phase.TAKE)
+
+    @property
+    def overhead(self) -> float:
+        """The share of step time outside of the model; 0 before the first step."""
+        steps = self.step_seconds
+        return 1.0 - self.phases[Phase.FORWARD] / steps if steps else 0.0
+
+    @property
+    def throughput(self) -> float:
+        """Tokens of answers for each second that the engine worked; 0 before it did."""
+        busy = sum(self.phases.values())
+        return self.usage.output_tokens / busy if busy else 0.0
+
+    @property
+    def tokens_per_call(self) -> float:
+        """Tokens of answers for each model call; 0 before the first."""
+        return self.usage.output_tokens / max(1, self.model_calls)
+
+    def since(self, earlier: Self) -> EngineStats:
+        """Counters from an earlier snapshot of the same engine on; what is true now stays."""
+        return EngineStats(
+            seconds=self.seconds - earlier.seconds,
+            running=self.running,
+            waiting=self.waiting,
+            usage=self.usage.since(earlier.usage),
+            model_calls=self.model_calls - earlier.model_calls,
+            cache=self.cache.since(earlier.cache),
+            phases={phase: self.phases[phase] - earlier.phases[phase] for phase in self.phases},
+            compiling=self.compiling.since(earlier.compiling),
+            queueing=self.queueing.since(earlier.queueing),
+            first_token=self.first_token.since(earlier.first_token),
+            inter_token=self.inter_token.since(earlier.inter_token),
+            answering=self.answering.since(earlier.answering),
+            answered={
+                reason: count - earlier.answered.get(reason, 0)
+                for reason, count in self.answered.items()
+            },
+            failed=self.failed - earlier.failed,
+            cancelled=self.cancelled - earlier.cancelled,
+            refused=self.refused - earlier.refused,
+            preempted=self.preempted - earlier.preempted,
+        )

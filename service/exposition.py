@@ -1,0 +1,154 @@
+"""What the engine counted, as Prometheus reads it.
+
+Only the latest snapshot that the engine sent is looked at, so nothing is added to a request. Names
+and definitions are in docs/metrics.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from guided.errors import ServiceError, ServiceUnavailableError
+from guided.stats import EngineStats, Histogram
+from guided_service.model_servicer import ModelWitness
+
+__all__ = ["EngineCollector", "start_exposition"]
+
+
+class EngineCollector(Collector):
+    """Tells a scraper about the server and, while there is one, its engine."""
+
+    def __init__(self, witness: ModelWitness, in_flight: Callable[[], int]) -> None:
+        self._witness = witness
+        self._in_flight = in_flight
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        """All metrics as they are now."""
+        yield _gauge(
+            "guided_requests_in_flight", "Requests that the server has.", self._in_flight()
+        )
+        try:
+            model, stats = self._witness.model(), self._witness.stats()
+        except ServiceUnavailableError:
+            yield _gauge("guided_engine_up", "Whether there is an engine.", 0)
+            return
+        yield _gauge("guided_engine_up", "Whether there is an engine.", 1)
+        yield InfoMetricFamily("guided_model", "The model.", {"name": model.name})
+        yield from _requests(stats)
+        yield from _tokens(stats)
+        yield from _cache(stats)
+        yield from _times(stats)
+
+
+def start_exposition(host: str, port: int, collector: EngineCollector) -> int:
+    """Serve metrics over HTTP from a thread that ends with the process; the port it listens on."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(collector)
+    try:
+        server, _ = start_http_server(port, addr=host, registry=registry)
+    except OSError as error:
+        raise ServiceError(
+            f"cannot serve metrics on {host}:{port}: {error.strerror or error}",
+            hint="choose another metrics port",
+        ) from error
+    return server.server_port
+
+
+def _requests(stats: EngineStats) -> Iterator[Metric]:
+    ended = {reason.value: count for reason, count in stats.answered.items()} | {
+        "failed": stats.failed,
+        "cancelled": stats.cancelled,
+        "refused": stats.refused,
+    }
+    yield _counters(
+        "guided_requests",
+        "Requests that ended, by finish reason, or failed, cancelled, refused.",
+        "outcome",
+        ended,
+    )
+    yield _gauge("guided_requests_running", "Requests with room in the cache.", stats.running)
+    yield _gauge("guided_requests_waiting", "Requests that wait for room.", stats.waiting)
+    yield _counter("guided_preemptions", "Requests that started over.", stats.preempted)
+
+
+def _tokens(stats: EngineStats) -> Iterator[Metric]:
+    usage = stats.usage
+    for name, help_text, value in (
+        ("guided_prompt_tokens", "Tokens of prompts.", usage.prompt_tokens),
+        ("guided_reused_tokens", "Prompt tokens found in the cache.", usage.reused_tokens),
+        ("guided_sampled_tokens", "Answer tokens that the model chose.", usage.sampled_tokens),
+        ("guided_forced_tokens", "Answer tokens that were certain.", usage.forced_tokens),
+        ("guided_drafted_tokens", "Tokens guessed.", usage.drafted_tokens),
+        ("guided_accepted_tokens", "Guesses that the model agreed with.", usage.accepted_tokens),
+        ("guided_model_calls", "Model calls.", stats.model_calls),
+        ("guided_request_calls", "Model calls, once for each request in one.", usage.model_calls),
+        ("guided_drafted_calls", "Request calls with guesses.", usage.drafted_calls),
+        ("guided_corrected_calls", "Those that found every guess wrong.", usage.corrected_calls),
+    ):
+        yield _counter(name, help_text, value)
+
+
+def _cache(stats: EngineStats) -> Iterator[Metric]:
+    cache = stats.cache
+    blocks = GaugeMetricFamily("guided_cache_blocks", "Blocks of the cache.", labels=["state"])
+    for state, count in (("free", cache.free), ("held", cache.held), ("cached", cache.cached)):
+        blocks.add_metric([state], count)
+    yield blocks
+    for name, help_text, value in (
+        ("held_slots", "Slots held, added up over model calls.", cache.held_slots),
+        ("spare_slots", "Those without a row.", cache.spare_slots),
+        ("reservations", "Rows set aside for a model call.", cache.reservations),
+        ("contiguous_reservations", "Those side by side with all before.", cache.contiguous),
+    ):
+        yield _counter(f"guided_cache_{name}", help_text, value)
+
+
+def _times(stats: EngineStats) -> Iterator[Metric]:
+    yield _counters(
+        "guided_phase_seconds",
+        "Time of the engine by phase.",
+        "phase",
+        {phase.value: seconds for phase, seconds in stats.phases.items()},
+    )
+    yield _gauge("guided_engine_uptime_seconds", "Age of the engine.", stats.seconds)
+    yield _histogram("compile", "Prompt and constraint, before waiting.", stats.compiling)
+    yield _histogram("queue", "Waiting for room.", stats.queueing)
+    yield _histogram("time_to_first_token", "Until the first token chosen.", stats.first_token)
+    yield _histogram("inter_token_latency", "Between tokens of model calls.", stats.inter_token)
+    yield _histogram("request", "From being taken to the last token.", stats.answering)
+
+
+def _gauge(name: str, help_text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, help_text, value)
+
+
+def _counter(name: str, help_text: str, value: float) -> Metric:
+    return CounterMetricFamily(name, help_text, value)
+
+
+def _counters(name: str, help_text: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = CounterMetricFamily(name, help_text, labels=[label])
+    for word, value in values.items():
+        family.add_metric([word], value)
+    return family
+
+
+def _histogram(name: str, help_text: str, histogram: Histogram) -> Metric:
+    bounds = [*map(str, histogram.bounds), "+Inf"]
+    buckets = list(zip(bounds, accumulate(histogram.counts), strict=True))
+    return HistogramMetricFamily(
+        f"guided_{name}_seconds", help_text, buckets=buckets, sum_value=histogram.total
+    )

@@ -1,0 +1,146 @@
+"""What an engine counts adds up to what its answers say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from guided.engine.durations import BOUNDS, Durations
+from guided.errors import RequestError, TokenRejectedError
+from guided.spec import FinishReason, Forcing, GenerationRequest, Usage
+from tests.engine.test_isolation import FaultyMatcher
+from tests.engine.tiny_models import answers, drain, make_engine, render, words
+
+MANY = {
+    "complete": GenerationRequest("abc", words("yes, indeed", "yes, if", "no"), 16),
+    "closed": GenerationRequest("abc", words("no" * 9, "no" * 9 + "no", "n"), 8),
+    "free": GenerationRequest("xyz" * 9, None, 12),
+    "certain": GenerationRequest("abc", words("yes"), 4),
+    "plain": GenerationRequest("abc", words("yes, indeed", "no"), 16, forcing=Forcing.OFF),
+}
+
+
+def test_totals_are_those_of_the_answers() -> None:
+    engine = make_engine()
+    results = answers(engine, MANY)
+    stats = engine.stats()
+    assert stats.usage == Usage.total(result.usage for result in results.values())
+    assert stats.answered == Counter(result.finish_reason for result in results.values())
+    assert stats.ended == len(MANY)
+    assert (stats.running, stats.waiting, stats.failed, stats.cancelled) == (0, 0, 0, 0)
+    assert stats.answering.count == stats.compiling.count == stats.queueing.count == len(MANY)
+    assert stats.answering.total == pytest.approx(sum(r.seconds for r in results.values()))
+    first = [result.timing.first_token_seconds for result in results.values()]
+    known = [seconds for seconds in first if seconds is not None]
+    assert stats.first_token.total == pytest.approx(sum(known))
+    assert stats.first_token.count == sum(r.usage.sampled_tokens > 0 for r in results.values()) == 3
+    # One call serves all, so there are no more than the longest answer needs.
+    assert stats.model_calls == max(result.usage.model_calls for result in results.values())
+    assert 0 < stats.step_seconds < stats.seconds
+    assert 0 < stats.overhead < 1
+
+
+def test_what_is_under_way_counts_at_once_and_only_once() -> None:
+    engine = make_engine(max_batch=2)
+    names = ("free", "plain", "complete")
+    prompts = sum(len(render(str(MANY[name].prompt), None)) for name in names)
+    for name in names:
+        engine.submit(name, MANY[name])
+    engine.step()
+    stats = engine.stats()
+    assert (stats.running, stats.waiting, stats.ended) == (2, 1, 0)
+    assert stats.usage.prompt_tokens == prompts
+    assert stats.usage.model_calls == 2
+    assert stats.cache.held > 0
+    assert drain(engine).keys() == {"free", "plain", "complete"}
+    assert engine.stats().usage.prompt_tokens == prompts
+    assert engine.stats().cache.held == 0
+
+
+def test_refused_cancelled_and_failed_requests_are_told_apart() -> None:
+    error = TokenRejectedError("token 7 is not allowed here", token=7)
+    engine = make_engine(max_batch=2, start=lambda asked: FaultyMatcher(error, 4 if asked else 99))
+    with pytest.raises(RequestError):
+        engine.submit("too long", GenerationRequest("a", None, 10_000))
+    engine.submit("running", MANY["free"])
+    engine.submit("failing", GenerationRequest("a", words("faulty"), 8))
+    engine.submit("waiting", MANY["free"])
+    engine.step()
+    engine.cancel("waiting")
+    engine.cancel("running")
+    engine.cancel("unknown")
+    (failed,) = drain(engine).values()
+    stats = engine.stats()
+    assert failed.outcome is error
+    assert (stats.refused, stats.cancelled, stats.failed, stats.ended) == (1, 2, 1, 4)
+    prompts = [MANY["free"].prompt, MANY["free"].prompt, "a"]
+    assert stats.usage.prompt_tokens == sum(len(render(str(prompt), None)) for prompt in prompts)
+
+
+def test_time_between_tokens_is_measured_from_call_to_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = make_engine()
+    step = 0.0
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            return step
+
+    monkeypatch.setattr("guided.engine.request_clock.time", Clock)
+    engine.submit("free", GenerationRequest("abc", None, 4, forcing=Forcing.OFF))
+    outcome: Any = None
+    for step in (2.0, 3.0, 7.0, 8.0):  # noqa: B007  (the clock reads it)
+        for finished in engine.step():
+            outcome = finished.outcome
+    timing = outcome.timing
+    assert outcome.usage.sampled_tokens == 4
+    assert timing.waiting_seconds == 2.0
+    assert timing.first_token_seconds == 2.0
+    assert timing.mean_inter_token_seconds == pytest.approx((8 - 2) / 3)
+    assert timing.max_inter_token_seconds == 4.0
+    assert outcome.seconds == 8.0
+    assert engine.stats().inter_token.total == 6.0
+
+
+def test_waste_and_contiguity_follow_from_lengths_and_blocks() -> None:
+    engine = make_engine(block_size=4, reuse_prefixes=False)
+    request = GenerationRequest("abcde", None, 3, forcing=Forcing.OFF)
+    (result,) = answers(engine, {"one": request}).values()
+    assert result.finish_reason is FinishReason.LENGTH
+    cache = engine.stats().cache
+    rows = [result.usage.prompt_tokens + fed for fed in range(3)]
+    held = [-(-count // 4) * 4 for count in rows]
+    assert (cache.held_slots, cache.spare_slots) == (sum(held), sum(held) - sum(rows))
+    assert (cache.reservations, cache.contiguous) == (3, 3)
+    assert 0 < cache.waste < 1 == cache.contiguity
+
+
+def test_a_preemption_is_counted_and_its_waiting_only_once() -> None:
+    engine = make_engine(cache_tokens=40, reuse_prefixes=False)
+    requests = {str(n): GenerationRequest("abcdefgh", None, 24) for n in range(3)}
+    results = answers(engine, requests)
+    assert engine.stats().preempted == engine.num_preempted > 0
+    for result in results.values():
+        first = result.timing.first_token_seconds
+        assert first is not None
+        assert result.timing.compiling_seconds + result.timing.waiting_seconds <= first
+        assert first <= result.seconds
+
+
+def test_a_histogram_counts_as_numpy_does() -> None:
+    values = np.random.default_rng(0).lognormal(-3, 3, 1000)
+    values[:3] = BOUNDS[:3]
+    counted = Durations()
+    for part in np.split(values, 10):
+        counted.add(part.tolist())
+    counted.add([])
+    found = counted.histogram()
+    below = [int((values <= bound).sum()) for bound in BOUNDS]
+    assert np.cumsum(found.counts).tolist() == [*below, 1000]
+    assert found.total == pytest.approx(values.sum())
+    assert found.mean == pytest.approx(values.mean())

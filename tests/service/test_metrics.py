@@ -1,0 +1,137 @@
+"""What a server tells about its engine: over gRPC, through the SDK, and to Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from guided.client import AsyncClient, Client
+from guided.errors import ServiceUnavailableError
+from guided.spec import FinishReason
+from guided.stats import EngineStats, Phase
+from tests.service.conftest import LOADING_SECONDS
+from tests.service.server_process import (
+    ECHO_SERVER,
+    REAL_SERVER,
+    ServerProcess,
+    listening,
+    serving,
+)
+
+SCHEMA = '{"type": "object", "properties": {"b": {"type": "boolean"}}, "required": ["b"]}'
+
+
+def stats_once_ended(client: Client, requests: int) -> EngineStats:
+    """The first report in which so many requests have ended."""
+    deadline = time.monotonic() + 10.0
+    while (stats := client.stats()).ended < requests:
+        assert time.monotonic() < deadline, f"{stats.ended} of {requests} requests ended"
+        time.sleep(0.05)
+    return stats
+
+
+def scraped(server: ServerProcess) -> dict[tuple[str, ...], float]:
+    """Every sample of the metrics, by its name and the values of its labels."""
+    line = next(line for line in server.log.read_text().splitlines() if "/metrics" in line)
+    url = "http" + line.partition("http")[2].split()[0].strip("'\"")
+    with urlopen(url) as response:
+        families = list(text_string_to_metric_families(response.read().decode()))
+    assert all(family.documentation for family in families)
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
+    settings = {"metrics_port": "0", "dtype": "float32"}
+    with (
+        serving(REAL_SERVER, tmp_path / "log", settings, timeout=LOADING_SECONDS) as server,
+        Client(server.address) as client,
+    ):
+        model = client.model()
+        assert (model.name, model.vocabulary_size) == ("SmolLM2-135M-Instruct", 49152)
+        before = stats_once_ended(client, 0)
+        answers = [client.generate("Wet?", schema=SCHEMA, max_tokens=20) for _ in range(2)]
+        with pytest.raises(Exception, match="strin"):
+            client.generate("x", schema='{"type": "strin"}')
+        later = stats_once_ended(client, before.ended + 3)
+        samples = scraped(server)
+
+    stats = later.since(before)
+    assert stats.answered[FinishReason.COMPLETE] == 2
+    assert stats.refused == 1
+    assert stats.usage.prompt_tokens == 2 * answers[0].usage.prompt_tokens
+    assert stats.usage.reused_tokens == answers[1].usage.reused_tokens > 0
+    assert stats.usage.output_tokens == sum(answer.usage.output_tokens for answer in answers)
+    assert stats.model_calls == sum(answer.usage.model_calls for answer in answers)
+    assert stats.phases[Phase.FORWARD] > 0
+    timing = answers[0].timing
+    assert timing.first_token_seconds is not None
+    assert 0 < timing.compiling_seconds + timing.waiting_seconds < timing.first_token_seconds
+    assert timing.first_token_seconds <= answers[0].seconds
+    first = sum(answer.timing.first_token_seconds or 0 for answer in answers)
+    assert stats.first_token.total == pytest.approx(first, abs=1e-4)
+
+    # The server may have read another report since.
+    assert samples["guided_engine_up",] == 1
+    assert samples["guided_requests_total", "refused"] == later.refused
+    assert samples["guided_forced_tokens_total",] == later.usage.forced_tokens
+    assert samples["guided_cache_blocks", "cached"] == later.cache.cached > 0
+    assert samples["guided_phase_seconds_total", "forward"] >= later.phases[Phase.FORWARD]
+    name = "guided_time_to_first_token_seconds"
+    assert samples[f"{name}_count",] == samples[f"{name}_bucket", "+Inf"] == later.first_token.count
+    assert samples[f"{name}_sum",] == pytest.approx(later.first_token.total)
+    assert samples["guided_model_info", "SmolLM2-135M-Instruct"] == 1
+
+
+def test_an_engine_at_rest_reports_what_was_cancelled(echo: Client) -> None:
+    completed = echo.stats()
+    assert completed.cancelled == 0
+    with pytest.raises(Exception, match="allow more time"):
+        echo.generate("wait", timeout=0.2)
+    assert stats_once_ended(echo, 1).cancelled == 1
+    assert echo.model().name == "echo"
+
+
+def test_the_asyncio_client_reads_the_same(echo_server: ServerProcess) -> None:
+    async def talk() -> tuple[str, int]:
+        async with AsyncClient(echo_server.address) as client:
+            return (await client.model()).name, (await client.stats()).running
+
+    assert asyncio.run(talk()) == ("echo", 0)
+
+
+def test_without_an_engine_there_are_no_counts_and_metrics_say_so(tmp_path: Path) -> None:
+    settings = {"metrics_port": "0", "restart_backoff_seconds": "60"}
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+    ):
+        assert scraped(server)["guided_engine_up",] == 1
+        os.kill(server.engine_process_id(), signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while scraped(server)["guided_engine_up",] == 1:
+            assert time.monotonic() < deadline, "the engine is still up"
+        assert scraped(server) == {("guided_engine_up",): 0, ("guided_requests_in_flight",): 0}
+        with pytest.raises(ServiceUnavailableError, match="the engine is starting"):
+            client.stats()
+        with pytest.raises(ServiceUnavailableError):
+            client.model()
+
+
+def test_a_metrics_port_in_use_ends_the_server_with_its_error(
+    echo_server: ServerProcess, tmp_path: Path
+) -> None:
+    port = echo_server.address.rpartition(":")[2]
+    with pytest.raises(AssertionError, match="choose another metrics port"):  # noqa: SIM117
+        with listening(ECHO_SERVER, tmp_path / "log", {"metrics_port": port}):
+            pass
