@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from guided.cli.bench import bench
 from guided.cli.check import check
 from guided.cli.generate import generate
 from guided.errors import GuidedError
@@ -26,6 +27,7 @@ def main() -> None:
         pretty_exceptions_enable=False,
     )
     app.callback()(_options)
+    app.command()(bench)
     app.command()(check)
     app.command()(generate)
     for command in entry_points(group="guided.commands"):

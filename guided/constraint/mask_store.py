@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +14,13 @@ from guided.tokens.walk import Walk
 
 __all__ = ["HeldMask", "MaskStore"]
 
+_LOOKED_AT = 2
+
 
 class HeldMask:
     """A place for a mask, which the store takes away again when it needs the room."""
 
-    __slots__ = ("_lone", "fingerprint", "key", "mask", "uncertain", "used")
+    __slots__ = ("__weakref__", "_lone", "fingerprint", "key", "mask", "uncertain", "used")
 
     def __init__(
         self, mask: Mask, fingerprint: int, uncertain: NDArray[np.int32], key: int
@@ -51,7 +54,8 @@ class MaskStore:
     """Keeps masks up to ``max_bytes``; safe to use from several threads.
 
     When it is full it goes round the holders in the order in which they came, and empties those
-    that were not used since the last round (the clock algorithm).
+    that were not used since the last round (the clock algorithm). Holders that nobody has any more,
+    because their constraint is gone, are found on the way.
     """
 
     def __init__(self, max_bytes: int) -> None:
@@ -59,7 +63,8 @@ class MaskStore:
         self.nbytes = 0
         """Bytes held now."""
         self._stored: dict[int, _Stored] = {}
-        self._holders: deque[HeldMask] = deque()
+        self._holders: deque[tuple[ref[HeldMask], int]] = deque()
+        """Each with its key."""
         self._lock = threading.Lock()
 
     def keep(self, walk: Walk) -> tuple[HeldMask, Mask]:
@@ -75,20 +80,40 @@ class MaskStore:
                 self.nbytes += stored.mask.nbytes
             stored.holders += 1
             held = HeldMask(stored.mask, walk.fingerprint, walk.uncertain, key)
-            self._holders.append(held)
+            self._holders.append((ref(held), key))
+            # One comes and two are looked at: those that are gone are never more than the others.
+            for _ in range(_LOOKED_AT):
+                self._pass_one()
             while self.nbytes > self.max_bytes:
                 self._evict()
         return held, stored.mask
 
+    def __len__(self) -> int:
+        """Holders that the store knows of."""
+        return len(self._holders)
+
+    def _pass_one(self) -> None:
+        """Go on by one holder, and forget it if nobody has it."""
+        holder, key = self._holders.popleft()
+        if holder() is None:
+            self._let_go(key)
+        else:
+            self._holders.append((holder, key))
+
     def _evict(self) -> None:
-        held = self._holders.popleft()
-        if held.used and self._holders:
-            held.used = False
-            self._holders.append(held)
-            return
-        held.mask = None
-        stored = self._stored[held.key]
+        holder, key = self._holders.popleft()
+        held = holder()
+        if held is not None:
+            if held.used and self._holders:
+                held.used = False
+                self._holders.append((holder, key))
+                return
+            held.mask = None
+        self._let_go(key)
+
+    def _let_go(self, key: int) -> None:
+        stored = self._stored[key]
         stored.holders -= 1
         if not stored.holders:
-            del self._stored[held.key]
+            del self._stored[key]
             self.nbytes -= stored.mask.nbytes

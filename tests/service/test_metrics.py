@@ -25,7 +25,12 @@ from tests.service.server_process import (
     serving,
 )
 
-SCHEMA = '{"type": "object", "properties": {"b": {"type": "boolean"}}, "required": ["b"]}'
+SCHEMA = {
+    "type": "object",
+    "properties": {"b": {"type": "boolean"}},
+    "required": ["b"],
+    "additionalProperties": False,
+}
 
 
 def stats_once_ended(client: Client, requests: int) -> EngineStats:

@@ -50,11 +50,11 @@ def test_a_kept_mask_is_read_only() -> None:
 def test_never_more_bytes_than_allowed_and_the_unused_go_first() -> None:
     store = MaskStore(3 * _BYTES)
     held = [_keep(store, number) for number in range(3)]
-    _keep(store, 3)  # the first round finds all of them used, and marks them
+    held.append(_keep(store, 3))  # the first round finds all of them used, and marks them
     assert store.nbytes <= 3 * _BYTES
     survivors = [holder for holder in held if holder.mask is not None]
     survivors[0].used = True
-    _keep(store, 4)
+    held.append(_keep(store, 4))
     assert survivors[0].mask is not None
     assert store.nbytes <= 3 * _BYTES
 
@@ -62,10 +62,20 @@ def test_never_more_bytes_than_allowed_and_the_unused_go_first() -> None:
 def test_a_mask_that_is_held_twice_stays_until_both_are_gone() -> None:
     store = MaskStore(2 * _BYTES)
     holders = [_keep(store, 1), _keep(store, 1)]
-    for number in range(2, 30):
-        _keep(store, number)
+    others = [_keep(store, number) for number in range(2, 30)]
     assert [holder.mask for holder in holders] == [None, None]
+    assert others[-1].mask is not None
     assert store.nbytes <= 2 * _BYTES
+
+
+def test_holders_that_nobody_has_are_forgotten_with_their_masks() -> None:
+    store = MaskStore(1000 * _BYTES)
+    kept = [_keep(store, number) for number in range(10)]
+    for number in range(500):
+        _keep(store, 10 + number % 50)
+    assert len(store) < 40
+    assert store.nbytes < 40 * _BYTES
+    assert all(held.mask is not None for held in kept)
 
 
 def test_the_lone_token_of_a_held_mask() -> None:

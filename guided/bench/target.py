@@ -1,0 +1,160 @@
+"""What is measured: an engine in this process, or a server."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from guided.bench.measured import Measured
+from guided.bench.workload import Workload
+from guided.errors import GuidedError, ServiceUnavailableError
+from guided.spec import FinishReason, GenerationRequest, Timing, Usage
+from guided.stats import EngineStats
+
+if TYPE_CHECKING:
+    from guided.client import Answer, Client
+    from guided.engine import Engine
+
+__all__ = ["InProcess", "Remote", "Target"]
+
+_PATIENCE = 10.0
+"""Seconds that a server may take to report what it has done."""
+_PAUSE = 0.05
+
+
+class Target(Protocol):
+    """Answers requests, and counts what it does."""
+
+    @property
+    def model_name(self) -> str:
+        """The model's name."""
+        ...
+
+    def stats(self) -> EngineStats:
+        """What was done up to the last answer handed out."""
+        ...
+
+    def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
+        """Answer all requests, so many of them at once; in their order."""
+        ...
+
+
+class InProcess:
+    """An engine of this process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def model_name(self) -> str:
+        """The model's name."""
+        return self._engine.model_name
+
+    def stats(self) -> EngineStats:
+        """What was done up to now."""
+        return self._engine.stats()
+
+    def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
+        """Answer all requests, so many of them at once; in their order."""
+        coming = deque(requests.items())
+        began: dict[str, float] = {}
+        done: dict[str, Measured] = {}
+        while coming or began:
+            while coming and len(began) < concurrency:
+                name, request = coming.popleft()
+                began[name] = time.perf_counter()
+                try:
+                    self._engine.submit(name, request)
+                except GuidedError as error:
+                    done[name] = _failed(name, began.pop(name), error)
+            for finished in self._engine.step():
+                name, outcome = finished.request_id, finished.outcome
+                if isinstance(outcome, GuidedError):
+                    done[name] = _failed(name, began.pop(name), outcome)
+                else:
+                    done[name] = _answered(name, began.pop(name), outcome)
+        return [done[name] for name in requests]
+
+
+class Remote:
+    """A server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._ended = client.stats().ended
+
+    @property
+    def model_name(self) -> str:
+        """The model's name."""
+        return self._client.model().name
+
+    def stats(self) -> EngineStats:
+        """What was done up to now; waits until the server's report holds all that was asked here.
+
+        What others ask of the same server is counted, too.
+        """
+        deadline = time.monotonic() + _PATIENCE
+        while (stats := self._client.stats()).ended < self._ended:
+            if time.monotonic() > deadline:
+                raise ServiceUnavailableError(
+                    f"the server has reported {stats.ended} requests of {self._ended} for "
+                    f"{_PATIENCE:g} s",
+                    hint="see whether its engine was started again",
+                )
+            time.sleep(_PAUSE)
+        return stats
+
+    def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
+        """Answer all requests, so many of them at once; in their order."""
+        with ThreadPoolExecutor(concurrency) as pool:
+            done = list(pool.map(self._ask, requests, requests.values()))
+        self._ended += len(requests)
+        return done
+
+    def _generate(self, request: GenerationRequest) -> Answer[Any]:
+        ask = partial(
+            self._client.generate,
+            request.prompt,
+            max_tokens=request.max_tokens,
+            forcing=request.forcing,
+        )
+        if request.constraint is None:
+            return ask()
+        return ask(schema=request.constraint.text, json_options=request.constraint.options)
+
+    def _ask(self, name: str, request: GenerationRequest) -> Measured:
+        began = time.perf_counter()
+        try:
+            answer = self._generate(request)
+        except GuidedError as error:
+            return _failed(name, began, error)
+        return _answered(name, began, answer)
+
+
+class _Outcome(Protocol):
+    @property
+    def text(self) -> str: ...
+    @property
+    def finish_reason(self) -> FinishReason: ...
+    @property
+    def usage(self) -> Usage: ...
+    @property
+    def timing(self) -> Timing: ...
+
+
+def _answered(name: str, began: float, outcome: _Outcome) -> Measured:
+    return Measured(
+        name,
+        time.perf_counter() - began,
+        outcome.text,
+        outcome.finish_reason,
+        outcome.usage,
+        outcome.timing,
+    )
+
+
+def _failed(name: str, began: float, error: GuidedError) -> Measured:
+    return Measured(name, time.perf_counter() - began, error=str(error))

@@ -1,0 +1,131 @@
+"""The command ``guided bench``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from guided.errors import RequestError
+
+if TYPE_CHECKING:
+    from guided.bench import Target
+
+__all__ = ["bench"]
+
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def bench(
+    workload: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of JSON lines with prompt, schema and max_tokens; else a small one of ours.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests at once.")] = 4,
+    rounds: Annotated[int, typer.Option(min=1, help="How often the workload is run.")] = 1,
+    plain: Annotated[
+        bool, typer.Option(help="Run it by masks alone as well, for the speed-up.")
+    ] = True,
+    address: Annotated[
+        str | None, typer.Option(help="Measure the server at this address, not an own engine.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Name or folder of the model; else the default model.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every figure and request to this file.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the figures into this file (.png, .svg, .pdf).")
+    ] = None,
+) -> None:
+    """Measure speed on a workload, beside plain decoding by the same engine and weights."""
+    if plot is not None:
+        _check_plot(plot)
+    if address is not None and (model, dtype, threads) != (None, None, None):
+        raise RequestError("the server at --address has its model, dtype and threads already")
+    _check_installed("grpc" if address else "torch", "client" if address else "server")
+    from guided.bench import Way, compare, figures_of, read_workload
+    from guided.bench.tables import figures_tables
+
+    requests = read_workload(workload)
+    console = Console()
+    with (
+        _opened(address, model, dtype, threads, concurrency) as target,
+        Console(stderr=True).status("warming up ...") as status,
+    ):
+
+        def tell(way: Way, done: int, total: int) -> None:
+            status.update(f"{way.value}: part {done + 1} of {total}")
+
+        comparison = compare(
+            target, requests, concurrency=concurrency, rounds=rounds, with_plain=plain, tell=tell
+        )
+    figures = {way: figures_of(runs) for way, runs in comparison.runs.items()}
+    console.print(
+        f"{comparison.model}, {len(requests)} requests, {concurrency} at once", style="bold"
+    )
+    console.print(figures_tables(figures))
+    if json_file is not None:
+        report = {
+            "model": comparison.model,
+            "concurrency": concurrency,
+            "figures": {way: asdict(found) for way, found in figures.items()},
+            "runs": {way: list(map(asdict, runs)) for way, runs in comparison.runs.items()},
+        }
+        json_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    if plot is not None:
+        from guided.bench.plot import plot_comparison
+
+        plot_comparison(comparison, plot)
+
+
+@contextmanager
+def _opened(
+    address: str | None, model: str | None, dtype: str | None, threads: int | None, concurrency: int
+) -> Iterator[Target]:
+    """The server, or an engine that keeps no prefixes, so that nobody profits from another."""
+    from guided.bench import InProcess, Remote
+
+    if address is not None:
+        from guided.client import Client
+
+        with Client(address) as client:
+            yield Remote(client)
+        return
+    from guided.engine import load_engine
+
+    yield InProcess(
+        load_engine(
+            model, dtype=dtype, threads=threads, max_batch=concurrency, reuse_prefixes=False
+        )
+    )
+
+
+def _check_plot(path: Path) -> None:
+    if path.suffix not in _PICTURES:
+        raise RequestError(f"--plot {str(path)!r} ends in none of {', '.join(_PICTURES)}")
+    _check_installed("matplotlib", "bench")
+
+
+def _check_installed(package: str, extra: str) -> None:
+    if find_spec(package) is None:
+        raise RequestError(
+            f"guided bench needs {package} for this, which is not installed",
+            hint=f"install guided with its extra {extra!r}",
+        )
