@@ -6,10 +6,10 @@ over; here is one thread, which either steps the engine or waits for messages.
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
+from guided.threads import let_threads_sleep
 from guided_service.engine_loop import Loader, run_engine
 from guided_service.lifeline import die_with_parent, ignore_terminal_signals, is_orphan
 from guided_service.logs import configure_logs
@@ -34,10 +34,7 @@ def main(load: Loader) -> int:
 
 def load_real_engine(choice: ModelChoice) -> Engine:
     """The engine that a server was told to load."""
-    # Read when torch is loaded. Threads of a model call wait for one another by spinning, which
-    # makes a call many times slower when something else wants a core: let them sleep soon.
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    let_threads_sleep()
     # Loading torch takes seconds, in which the server may go: the lifeline comes first.
     from guided.engine import load_engine
 

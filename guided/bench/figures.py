@@ -39,6 +39,10 @@ class Figures:
     model_calls: int
     waste: float
     contiguity: float
+    free: int
+    """Blocks of the cache that hold nothing, at the end."""
+    held: int
+    cached: int
     preempted: int
     phases: Mapping[Phase, float]
     latency: Spread | None
@@ -87,6 +91,9 @@ def figures_of(runs: Sequence[Run]) -> Figures:
         model_calls=sum(run.stats.model_calls for run in runs),
         waste=sum(c.spare_slots for c in caches) / max(1, sum(c.held_slots for c in caches)),
         contiguity=sum(c.contiguous for c in caches) / max(1, sum(c.reservations for c in caches)),
+        free=caches[-1].free,
+        held=caches[-1].held,
+        cached=caches[-1].cached,
         preempted=sum(run.stats.preempted for run in runs),
         phases={phase: sum(run.stats.phases[phase] for run in runs) for phase in Phase},
         latency=_spread([one.seconds for one in answered]),

@@ -34,6 +34,7 @@ _ROWS: Sequence[tuple[str, Callable[[Figures], str]]] = (
     ("step time outside of the model", lambda f: f"{f.overhead:.1%}"),
     ("cache slots wasted", lambda f: f"{f.waste:.1%}"),
     ("reservations side by side", lambda f: f"{f.contiguity:.0%}"),
+    ("blocks free, held, cached", lambda f: f"{f.free}, {f.held}, {f.cached}"),
     ("pre-emptions", lambda f: str(f.preempted)),
 )
 
@@ -47,8 +48,9 @@ _TIMES: Sequence[tuple[str, Callable[[Figures], Spread | None]]] = (
 
 
 def figures_tables(figures: Mapping[Way, Figures]) -> RenderableType:
-    """All figures, a column or a few for each way, and the speed-up."""
-    parts: list[RenderableType] = [_counts(figures), _times(figures), _phases(figures)]
+    """All figures, and the speed-up."""
+    times = [_times(way, each) for way, each in figures.items()]
+    parts: list[RenderableType] = [_counts(figures), *times, _phases(figures)]
     if Way.PLAIN in figures:
         guided, plain = figures[Way.GUIDED], figures[Way.PLAIN]
         parts.append(
@@ -65,16 +67,13 @@ def _counts(figures: Mapping[Way, Figures]) -> Table:
     return table
 
 
-def _times(figures: Mapping[Way, Figures]) -> Table:
+def _times(way: Way, figures: Figures) -> Table:
     kinds = ("mean", *(f"p{percentile}" for percentile in PERCENTILES))
-    table = Table("milliseconds", *(f"{way} {kind}" for way in figures for kind in kinds))
+    table = Table(f"{way}, milliseconds", *kinds)
     for name, spread_of in _TIMES:
-        cells: list[str] = []
-        for each in figures.values():
-            spread = spread_of(each)
-            values = () if spread is None else (spread.mean, *spread.percentiles)
-            cells += [f"{1e3 * value:.1f}" for value in values] or ["-"] * len(kinds)
-        table.add_row(name, *cells)
+        spread = spread_of(figures)
+        values = () if spread is None else (spread.mean, *spread.percentiles)
+        table.add_row(name, *([f"{1e3 * value:.1f}" for value in values] or ["-"] * len(kinds)))
     return table
 
 

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from guided.errors import RequestError
+from guided.threads import let_threads_sleep
 
 if TYPE_CHECKING:
     from guided.bench import Target
@@ -108,6 +109,7 @@ def _opened(
         with Client(address) as client:
             yield Remote(client)
         return
+    let_threads_sleep()
     from guided.engine import load_engine
 
     yield InProcess(
