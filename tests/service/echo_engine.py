@@ -35,6 +35,7 @@ class EchoEngine:
     vocabulary_size: int = 256
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
     cancelled: int = 0
+    answered: int = 0
 
     @property
     def has_work(self) -> bool:
@@ -70,6 +71,7 @@ class EchoEngine:
                 self.running[request_id] = (request, tokens + 1)
             else:
                 del self.running[request_id]
+                self.answered += 1
                 finished.append(EchoFinished(request_id, self._result(request)))
         return finished
 
@@ -88,6 +90,7 @@ class EchoEngine:
             first_token=no_times,
             inter_token=no_times,
             answering=no_times,
+            answered={FinishReason.STOP: self.answered},
             cancelled=self.cancelled,
         )
 

@@ -1,0 +1,52 @@
+"""``guided bench`` as its user runs it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.service.server_process import ServerProcess
+
+
+def guided_bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from guided.cli import main; main()", "bench", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_server_is_measured_and_every_figure_written(
+    echo_server: ServerProcess, tmp_path: Path
+) -> None:
+    workload, report = tmp_path / "work.jsonl", tmp_path / "report.json"
+    rows = [{"prompt": f"hello {n}", "max_tokens": 3} for n in range(4)]
+    workload.write_text("\n".join(map(json.dumps, rows)))
+    done = guided_bench(
+        "--address", echo_server.address, "--workload", str(workload), "--json", str(report)
+    )
+    assert done.returncode == 0, done.stderr
+    assert "speed-up against plain decoding" in done.stdout
+    found = json.loads(report.read_text())
+    assert (found["model"], found["concurrency"]) == ("echo", 4)
+    for way in ("guided", "plain"):
+        figures = found["figures"][way]
+        assert figures["finish_reasons"] == {"stop": 4}
+        assert figures["latency"]["mean"] > 0
+        measured = [one for run in found["runs"][way] for one in run["measured"]]
+        assert [one["text"] for one in measured] == [f"hello {n}" for n in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--plot", "x.gif"], "--plot 'x.gif' ends in none of .png, .svg, .pdf"),
+        (["--address", "localhost:1", "--dtype", "int8"], "has its model, dtype and threads"),
+        (["--concurrency", "0"], "Invalid value for '--concurrency'"),
+    ],
+)
+def test_what_cannot_be_measured_is_said_at_once(arguments: list[str], complaint: str) -> None:
+    done = guided_bench(*arguments)
+    assert done.returncode != 0
+    assert complaint in " ".join(done.stderr.split())
