@@ -347,9 +347,10 @@ class Timing:
     """From the moment the engine took the request to the first token that the model chose;
     ``None`` where every token was certain."""
     mean_inter_token_seconds: float | None = None
-    """From that moment to the last token chosen, for each token of the answer but the first."""
+    """From that moment to the last token chosen, for each token of the answer but the first;
+    ``None`` where one model call brought all."""
     max_inter_token_seconds: float | None = None
-    """The longest pause between model calls that brought tokens."""
+    """The longest pause between model calls that brought tokens; ``None`` where one brought all."""
 
 
 @dataclass(frozen=True, slots=True)

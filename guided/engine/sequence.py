@@ -65,6 +65,8 @@ class Sequence:
         self._drafts = DraftCounts()
         clock.queue()
         self._settle()
+        if self.finish_reason is not None:
+            clock.end()
 
     @property
     def answer_length(self) -> int:
@@ -97,6 +99,8 @@ class Sequence:
         self._take(tree, acceptance)
         if self._sampled > before:
             self.clock.tokens_came()
+        if self.finish_reason is not None:
+            self.clock.end()
 
     def _take(self, tree: DraftTree, acceptance: Acceptance) -> None:
         logprobs = iter(acceptance.logprobs)
@@ -227,7 +231,6 @@ class Sequence:
         if self._is_constrained and self._is_closed_early and not is_cut:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
-        self.clock.end()
 
 
 def _advance(matcher: Matcher, tokens: tuple[TokenId, ...]) -> Matcher:

@@ -326,7 +326,7 @@ class Timing(_message.Message):
     @_builtins.property
     def mean_inter_token(self) -> _duration_pb2.Duration:
         """From that moment to the last token chosen, for each token of the answer but the first. Absent
-        for an answer of one token, and where every token was certain.
+        where one call brought all.
         """
 
     @_builtins.property

@@ -107,6 +107,17 @@ def test_time_between_tokens_is_measured_from_call_to_call(
     assert engine.stats().inter_token.total == 6.0
 
 
+def test_what_was_not_measured_has_no_time() -> None:
+    results = answers(make_engine(), {name: MANY[name] for name in ("certain", "free")})
+    certain = results["certain"].timing
+    assert certain.first_token_seconds is None
+    assert certain.mean_inter_token_seconds is None
+    assert certain.max_inter_token_seconds is None
+    assert (certain.waiting_seconds, results["certain"].usage.model_calls) == (0.0, 0)
+    for result in results.values():
+        assert (result.timing.first_token_seconds or 0.0) <= result.seconds
+
+
 def test_waste_and_contiguity_follow_from_lengths_and_blocks() -> None:
     engine = make_engine(block_size=4, reuse_prefixes=False)
     request = GenerationRequest("abcde", None, 3, forcing=Forcing.OFF)
