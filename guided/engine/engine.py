@@ -167,6 +167,10 @@ class Engine:
         running = [running.sequence for running in self._running]
         return self._meter.stats(running, self._waiting, self._cache)
 
+    def count_anew(self) -> None:
+        """Forget what was counted so far, as behind a warm-up."""
+        self._meter = Meter()
+
     def check(self) -> None:
         """Raise unless the cache adds up and every running sequence has something to compute."""
         self._cache.check()

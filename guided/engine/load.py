@@ -115,6 +115,7 @@ def _warm_up(engine: Engine) -> None:
             _log.info("no answer to warm up with: %s", error)
     while engine.has_work:
         engine.step()
+    engine.count_anew()
 
 
 def _own_format(loaded: LoadedModel) -> WeightFormat | None:

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from guided.client import AsyncClient, Client
 from guided.errors import ServiceUnavailableError
-from guided.spec import FinishReason
+from guided.spec import FinishReason, Usage
 from guided.stats import EngineStats, Phase
 from tests.service.conftest import LOADING_SECONDS
 from tests.service.server_process import (
@@ -65,6 +65,7 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
         model = client.model()
         assert (model.name, model.vocabulary_size) == ("SmolLM2-135M-Instruct", 49152)
         before = stats_once_ended(client, 0)
+        assert (before.ended, before.usage) == (0, Usage()), "the warm-up is not counted"
         answers = [client.generate("Wet?", schema=SCHEMA, max_tokens=20) for _ in range(2)]
         with pytest.raises(Exception, match="strin"):
             client.generate("x", schema='{"type": "strin"}')
@@ -86,12 +87,12 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
     first = sum(answer.timing.first_token_seconds or 0 for answer in answers)
     assert stats.first_token.total == pytest.approx(first, abs=1e-4)
 
-    # The server may have read another report since.
     assert samples["guided_engine_up",] == 1
     assert samples["guided_requests_total", "refused"] == later.refused
     assert samples["guided_forced_tokens_total",] == later.usage.forced_tokens
     assert samples["guided_cache_blocks", "cached"] == later.cache.cached > 0
-    assert samples["guided_phase_seconds_total", "forward"] >= later.phases[Phase.FORWARD]
+    forward = samples["guided_phase_seconds_total", "forward"]
+    assert forward == pytest.approx(later.phases[Phase.FORWARD], abs=1e-5)
     name = "guided_time_to_first_token_seconds"
     assert samples[f"{name}_count",] == samples[f"{name}_bucket", "+Inf"] == later.first_token.count
     assert samples[f"{name}_sum",] == pytest.approx(later.first_token.total)
