@@ -43,9 +43,11 @@ from guided.spec import (
     Message,
     Sampling,
     Spelling,
+    Timing,
     TokenLogprobs,
     Usage,
 )
+from guided.stats import EngineStats, ModelInfo
 
 if TYPE_CHECKING:
     from guided.client import (
@@ -69,6 +71,7 @@ __all__ = [
     "Completed",
     "ConstraintError",
     "DeadlineExceededError",
+    "EngineStats",
     "FinishReason",
     "Forcing",
     "FormatMode",
@@ -83,6 +86,7 @@ __all__ = [
     "LimitExceededError",
     "Message",
     "ModelError",
+    "ModelInfo",
     "OutOfMemoryError",
     "RawPrompt",
     "Request",
@@ -93,6 +97,7 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailableError",
     "Spelling",
+    "Timing",
     "TokenLogprobs",
     "TokenRejectedError",
     "UnenforcedValidator",
