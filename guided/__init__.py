@@ -51,10 +51,12 @@ if TYPE_CHECKING:
     from guided.client import (
         Answer,
         AsyncClient,
+        AsyncStream,
         Client,
         Completed,
         RawPrompt,
         Request,
+        Stream,
         wait_until_serving,
     )
     from guided.constraint.check import SchemaReport, check
@@ -65,6 +67,7 @@ __all__ = [
     "Answer",
     "AnswerValidationError",
     "AsyncClient",
+    "AsyncStream",
     "Client",
     "Completed",
     "ConstraintError",
@@ -93,6 +96,7 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailableError",
     "Spelling",
+    "Stream",
     "TokenLogprobs",
     "TokenRejectedError",
     "UnenforcedValidator",
@@ -108,10 +112,12 @@ _LOADED_WHEN_NAMED = {
         (
             "Answer",
             "AsyncClient",
+            "AsyncStream",
             "Client",
             "Completed",
             "RawPrompt",
             "Request",
+            "Stream",
             "wait_until_serving",
         ),
         "guided.client",

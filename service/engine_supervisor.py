@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import structlog
 
@@ -56,6 +56,10 @@ class EngineSupervisor:
     async def generate(self, request: GenerationRequest) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in the engine."""
         return await self._ready_connection().generate(request)
+
+    def stream(self, request: GenerationRequest) -> AsyncGenerator[str | GenerationResult, None]:
+        """Have one answer made and handed out as it grows; closing cancels it in the engine."""
+        return self._ready_connection().stream(request)
 
     def cut_off(self, seconds: float) -> None:
         """Fail what still runs after so many seconds of a drain."""

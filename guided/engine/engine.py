@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,12 +14,15 @@ from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
-from guided.engine.result import Finished
+from guided.engine.result import Delta, Finished
 from guided.engine.room import cache_groups, demand, has_room
 from guided.engine.running import Draft, RunningSequence
 from guided.engine.scheduler import plan_step
 from guided.engine.sequence import Sequence
-from guided.errors import GuidedError, RequestError
+from guided.engine.step_times import StepTimes
+from guided.engine.urgency import Urgency
+from guided.engine.waiting_line import WaitingLine
+from guided.errors import DeadlineExceededError, GuidedError, RequestError
 from guided.kv.block_cache import BlockCache
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
@@ -61,10 +64,12 @@ class Engine:
         open_drafter: OpenDrafter = no_drafter,
         widest_draft: int = 0,
         costs: CostCurve | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``widest_draft`` is how many tokens may be guessed for one sequence in one step.
 
-        ``costs`` says which of them pay; without it, all do.
+        ``costs`` says which of them pay; without it, all do. ``clock`` tells seconds and never goes
+        back.
         """
         if not 1 <= max_batch <= step_tokens:
             raise RequestError(
@@ -100,8 +105,11 @@ class Engine:
         )
         self._cache = BlockCache(groups, block_size, reuse_prefixes=reuse_prefixes)
         runner.open_storages([pool.num_slots for pool in self._cache.pools])
-        self._waiting: deque[Sequence] = deque()
+        self._clock = clock
+        self._step_times = StepTimes()
+        self._waiting = WaitingLine()
         self._running: list[RunningSequence] = []
+        self._deltas: list[Delta] = []
         self._ended: list[Finished] = []
 
     @property
@@ -114,8 +122,23 @@ class Engine:
         """Whether a step would do anything."""
         return bool(self._waiting or self._running or self._ended)
 
-    def submit(self, request_id: str, request: GenerationRequest) -> None:
-        """Take a request, or refuse it with the error that says why."""
+    def submit(
+        self,
+        request_id: str,
+        request: GenerationRequest,
+        *,
+        received: float | None = None,
+        stream: bool = False,
+    ) -> None:
+        """Take a request, or refuse it with the error that says why.
+
+        Its deadline and its turn count from the moment it was ``received``; ``None`` is now.
+        ``stream`` asks for its text as it grows, from ``take_deltas``.
+        """
+        now = self._clock()
+        urgency = Urgency.of(request, now if received is None else received)
+        if urgency.is_late(now):
+            raise _too_late()
         if any(sequence.request_id == request_id for sequence in self._sequences()):
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
         schema = request.constraint if request.show_schema else None
@@ -125,26 +148,28 @@ class Engine:
             request,
             self._render(request.prompt, shown),
             self._start(request.constraint),
+            urgency=urgency,
+            stream=stream,
             vocabulary=self._vocabulary,
             context_window=self.context_window,
             largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
         )
         if sequence.finish_reason is None:
-            self._waiting.append(sequence)
+            self._waiting.join(sequence)
         else:
             self._emit(sequence)
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
-        self._waiting = deque(s for s in self._waiting if s.request_id != request_id)
+        self._drop(request_id)
+        self._deltas = [delta for delta in self._deltas if delta.request_id != request_id]
         self._ended = [ended for ended in self._ended if ended.request_id != request_id]
-        for running in tuple(self._running):
-            if running.sequence.request_id == request_id:
-                self._leave(running)
 
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return those that ended."""
+        started = self._clock()
         self._admit_waiting()
+        self._end_late()
         plan = plan_step([running.pending for running in self._running], self._step_tokens)
         drafts = self._with_room(self._draft(plan.counts))
         segments = [self._reserve(draft) for draft in drafts]
@@ -153,9 +178,15 @@ class Engine:
             for draft, rows in zip(drafts, logits, strict=True):
                 with self._isolated(draft.running):
                     self._runner.copy(draft.settle(rows.numpy()))
-                    self._emit_if_finished(draft.running)
+                    self._emit_what_is_certain(draft.running)
+            self._step_times.note(sum(plan.counts), self._clock() - started)
         ended, self._ended = self._ended, []
         return ended
+
+    def take_deltas(self) -> list[Delta]:
+        """What steps added to the texts that are streamed, since this was last called."""
+        deltas, self._deltas = self._deltas, []
+        return deltas
 
     def check(self) -> None:
         """Raise unless the cache adds up and every running sequence has something to compute."""
@@ -170,18 +201,18 @@ class Engine:
             yield running.sequence
 
     def _admit_waiting(self) -> None:
-        """Start the waiting in their order; nobody overtakes, or a large one would wait for ever.
+        """Start the waiting in turn; nobody overtakes, or a large one would wait for ever.
 
         A sequence alone always has room, as it would not have been admitted otherwise.
         """
         while self._waiting and len(self._running) < self._max_batch:
-            sequence = self._waiting[0]
+            sequence = self._waiting.first
             blocks = self._cache.open(sequence.tokens)
             demands = [self._demand(each.sequence, each.blocks) for each in self._running]
             if demands and not has_room(self._cache, [*demands, self._demand(sequence, blocks)]):
                 blocks.release()
                 return
-            self._waiting.popleft()
+            self._waiting.leave(sequence.request_id)
             sequence.admitted(blocks.committed)
             drafter = self._open_drafter(sequence.forcing)
             self._running.append(RunningSequence(sequence, blocks, drafter))
@@ -206,12 +237,14 @@ class Engine:
     def _with_room(self, drafts: list[Draft]) -> list[Draft]:
         """The drafts that the cache has blocks for, all at once.
 
-        Guesses are given up first, then the sequences that started last, which wait again.
+        Guesses are given up first, then the sequences whose turn is last, which wait again.
         """
         if not self._fit(drafts):
             drafts = [draft.without_guesses() for draft in drafts]
         while not self._fit(drafts):
-            self._preempt(drafts.pop().running)
+            last = max(drafts, key=lambda draft: draft.running.sequence.urgency.turn)
+            drafts.remove(last)
+            self._preempt(last.running)
         return drafts
 
     def _fit(self, drafts: list[Draft]) -> bool:
@@ -222,7 +255,7 @@ class Engine:
 
     def _preempt(self, running: RunningSequence) -> None:
         self._leave(running)
-        self._waiting.appendleft(running.sequence)
+        self._waiting.join(running.sequence)
         self.num_preempted += 1
 
     def _reserve(self, draft: Draft) -> Segment:
@@ -234,13 +267,43 @@ class Engine:
         logits = self._runner.forward(StepBatch(tuple(segments)))  # [rows, vocabulary]
         return torch.split(logits, [len(segment.deciding) for segment in segments])
 
-    def _emit_if_finished(self, running: RunningSequence) -> None:
-        if running.sequence.finish_reason is not None:
+    def _end_late(self) -> None:
+        """End what would be late after one more step: closed if it has begun, else refused."""
+        dated = [one for one in self._sequences() if one.urgency.deadline is not None]
+        if not dated:
+            return
+        tokens = min(self._step_tokens, sum(running.pending for running in self._running))
+        soon = self._clock() + self._step_times.expected(tokens)
+        for sequence in dated:
+            if sequence.urgency.is_late(soon):
+                self._drop(sequence.request_id)
+                if sequence.has_begun:
+                    sequence.close_for_deadline()
+                    self._emit(sequence)
+                else:
+                    self._ended.append(Finished(sequence.request_id, _too_late()))
+
+    def _emit_what_is_certain(self, running: RunningSequence) -> None:
+        if running.sequence.finish_reason is None:
+            self._stream(running.sequence)
+        else:
             self._emit(running.sequence)
             self._leave(running)
 
+    def _stream(self, sequence: Sequence) -> None:
+        if text := sequence.new_text():
+            self._deltas.append(Delta(sequence.request_id, text))
+
     def _emit(self, sequence: Sequence) -> None:
+        self._stream(sequence)
         self._ended.append(Finished(sequence.request_id, sequence.result(self._vocabulary)))
+
+    def _drop(self, request_id: str) -> None:
+        """Let a request wait or run no more."""
+        self._waiting.leave(request_id)
+        for running in tuple(self._running):
+            if running.sequence.request_id == request_id:
+                self._leave(running)
 
     def _leave(self, running: RunningSequence) -> None:
         self._running.remove(running)
@@ -270,3 +333,10 @@ class Engine:
     def _fail(self, running: RunningSequence, error: GuidedError) -> None:
         self._ended.append(Finished(running.sequence.request_id, error))
         self._leave(running)
+
+
+def _too_late() -> DeadlineExceededError:
+    return DeadlineExceededError(
+        "the deadline came before the model had chosen anything of the answer",
+        hint="allow more time, or send less at once",
+    )

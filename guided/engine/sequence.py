@@ -12,6 +12,8 @@ from guided.decoding.history import NO_HISTORY, History, TokenLog
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
 from guided.decoding.stopping import StopSearch
 from guided.decoding.verify import Acceptance
+from guided.engine.text_stream import TextStream
+from guided.engine.urgency import Urgency
 from guided.errors import LimitExceededError
 from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, TokenLogprobs, Usage
 from guided.tokens.vocabulary import Vocabulary
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
     from guided.constraint import Matcher
 
 __all__ = ["Sequence"]
+
+_ENDED_FROM_OUTSIDE = (
+    FinishReason.STOP_SEQUENCE,
+    FinishReason.DEADLINE_CLOSED,
+    FinishReason.DEADLINE,
+)
 
 
 class Sequence:
@@ -40,7 +48,9 @@ class Sequence:
         forcing: Forcing,
         *,
         is_constrained: bool,
+        urgency: Urgency,
         stops: StopSearch | None = None,
+        text_stream: TextStream | None = None,
     ) -> None:
         self.request_id = request_id
         self.prompt_length = len(prompt)
@@ -49,10 +59,12 @@ class Sequence:
         self.matcher = matcher
         self.chooser = chooser
         self.forcing = forcing
+        self.urgency = urgency
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
         self._stops = stops
+        self._text_stream = text_stream
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
         """Of each token of the answer, ``None`` where forced; empty where nobody asked."""
@@ -69,6 +81,11 @@ class Sequence:
     def answer_length(self) -> int:
         """Tokens of the answer so far."""
         return len(self.tokens) - self.prompt_length
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the model chose anything of the answer."""
+        return self._sampled > 0
 
     def history(self) -> History:
         """The tokens so far for the sampling, or none where it does not read them."""
@@ -114,6 +131,21 @@ class Sequence:
             self._append(choice.token, choice.matcher, choice.logprobs, is_forced=False)
             if self.finish_reason is None:
                 self._settle()
+
+    def close_for_deadline(self) -> None:
+        """End the answer along its way out; that takes no model call."""
+        self._force(self.matcher.shortest_end(), self.matcher)
+        if self.finish_reason is None:
+            is_constrained = self._is_constrained
+            self._finish(FinishReason.DEADLINE_CLOSED if is_constrained else FinishReason.DEADLINE)
+
+    def new_text(self) -> str:
+        """The text that has become certain since the last call; empty unless it is streamed."""
+        if self._text_stream is None:
+            return ""
+        if self.finish_reason is None:
+            return self._text_stream.grow(self.tokens)
+        return self._text_stream.end(self.tokens, self._stops.length if self._stops else None)
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
         """The answer, once there is a finish reason."""
@@ -210,8 +242,8 @@ class Sequence:
             self._finish(FinishReason.STOP_SEQUENCE)
 
     def _finish(self, reason: FinishReason) -> None:
-        is_cut = reason is FinishReason.STOP_SEQUENCE
-        if self._is_constrained and self._is_closed_early and not is_cut:
+        is_closed = self._is_constrained and self._is_closed_early
+        if is_closed and reason not in _ENDED_FROM_OUTSIDE:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
         self._seconds = time.monotonic() - self._started

@@ -26,53 +26,55 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aguided/v1/generation.proto\x12\tguided.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"\xed\x02\n\x0fGenerateRequest\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\'\n\x08messages\x18\x02 \x01(\x0b\x32\x13.guided.v1.MessagesH\x00\x12)\n\nconstraint\x18\x03 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x17\n\nmax_tokens\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12%\n\x08sampling\x18\x05 \x01(\x0b\x32\x13.guided.v1.Sampling\x12#\n\x07\x66orcing\x18\x06 \x01(\x0e\x32\x12.guided.v1.Forcing\x12\x13\n\x0bshow_schema\x18\x07 \x01(\x08\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\x13\n\x0bstop_tokens\x18\t \x03(\x05\x12\x14\n\x0cinclude_stop\x18\n \x01(\x08\x12\x19\n\x0ctop_logprobs\x18\x0b \x01(\x05H\x02\x88\x01\x01\x42\x08\n\x06promptB\r\n\x0b_max_tokensB\x0f\n\r_top_logprobs\"\xca\x01\n\x10GenerateResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12.\n\rfinish_reason\x18\x02 \x01(\x0e\x32\x17.guided.v1.FinishReason\x12\x1f\n\x05usage\x18\x03 \x01(\x0b\x32\x10.guided.v1.Usage\x12+\n\x08\x64uration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x08logprobs\x18\x05 \x03(\x0b\x32\x18.guided.v1.TokenLogprobs\"\x9b\x01\n\rTokenLogprobs\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\x0c\x12\x10\n\x03raw\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06masked\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x0e\n\x06\x66orced\x18\x05 \x01(\x08\x12#\n\x03top\x18\x06 \x03(\x0b\x32\x16.guided.v1.AlternativeB\x06\n\x04_rawB\t\n\x07_masked\"G\n\x0b\x41lternative\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\x0c\x12\x0b\n\x03raw\x18\x03 \x01(\x01\x12\x0e\n\x06masked\x18\x04 \x01(\x01\"D\n\x14GenerateBatchRequest\x12,\n\x08requests\x18\x01 \x03(\x0b\x32\x1a.guided.v1.GenerateRequest\"\x87\x01\n\x15GenerateBatchResponse\x12\r\n\x05index\x18\x01 \x01(\x05\x12/\n\x08response\x18\x02 \x01(\x0b\x32\x1b.guided.v1.GenerateResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"0\n\x08Messages\x12$\n\x08messages\x18\x01 \x03(\x0b\x32\x12.guided.v1.Message\"(\n\x07Message\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\"\x87\x01\n\nConstraint\x12\x15\n\x0bjson_schema\x18\x01 \x01(\tH\x00\x12,\n\x0cjson_options\x18\x02 \x01(\x0b\x32\x16.guided.v1.JsonOptions\x12,\n\tdocuments\x18\x03 \x03(\x0b\x32\x19.guided.v1.SchemaDocumentB\x06\n\x04kind\"\x83\x02\n\x0bJsonOptions\x12$\n\nwhitespace\x18\x01 \x01(\x0b\x32\x10.guided.v1.Bound\x12&\n\tkey_order\x18\x02 \x01(\x0e\x32\x13.guided.v1.KeyOrder\x12%\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x15.guided.v1.FormatMode\x12%\n\x08spelling\x18\x04 \x01(\x0e\x32\x13.guided.v1.Spelling\x12+\n\x11max_string_length\x18\x05 \x01(\x0b\x32\x10.guided.v1.Bound\x12+\n\x11max_number_digits\x18\x06 \x01(\x0b\x32\x10.guided.v1.Bound\")\n\x05\x42ound\x12\x14\n\x07\x61t_most\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\n\n\x08_at_most\"+\n\x0eSchemaDocument\x12\x0b\n\x03uri\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xb0\x04\n\x08Sampling\x12\x18\n\x0btemperature\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05top_k\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x12\n\x05top_p\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x11\n\x04seed\x18\x04 \x01(\x03H\x03\x88\x01\x01\x12\x12\n\x05min_p\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x16\n\ttypical_p\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\x1b\n\x0e\x65psilon_cutoff\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12\x17\n\neta_cutoff\x18\x08 \x01(\x01H\x07\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\t \x01(\x01H\x08\x88\x01\x01\x12\x1d\n\x10presence_penalty\x18\n \x01(\x01H\t\x88\x01\x01\x12\x1e\n\x11\x66requency_penalty\x18\x0b \x01(\x01H\n\x88\x01\x01\x12!\n\x14no_repeat_ngram_size\x18\x0c \x01(\x05H\x0b\x88\x01\x01\x12(\n\nlogit_bias\x18\r \x03(\x0b\x32\x14.guided.v1.LogitBiasB\x0e\n\x0c_temperatureB\x08\n\x06_top_kB\x08\n\x06_top_pB\x07\n\x05_seedB\x08\n\x06_min_pB\x0c\n\n_typical_pB\x11\n\x0f_epsilon_cutoffB\r\n\x0b_eta_cutoffB\x15\n\x13_repetition_penaltyB\x13\n\x11_presence_penaltyB\x14\n\x12_frequency_penaltyB\x17\n\x15_no_repeat_ngram_size\"(\n\tLogitBias\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04\x62ias\x18\x02 \x01(\x01\"\xda\x01\n\x05Usage\x12\x15\n\rprompt_tokens\x18\x01 \x01(\x05\x12\x16\n\x0esampled_tokens\x18\x02 \x01(\x05\x12\x15\n\rforced_tokens\x18\x03 \x01(\x05\x12\x13\n\x0bmodel_calls\x18\x04 \x01(\x05\x12\x16\n\x0e\x64rafted_tokens\x18\x05 \x01(\x05\x12\x17\n\x0f\x61\x63\x63\x65pted_tokens\x18\x06 \x01(\x05\x12\x15\n\rdrafted_calls\x18\x07 \x01(\x05\x12\x17\n\x0f\x63orrected_calls\x18\x08 \x01(\x05\x12\x15\n\rreused_tokens\x18\t \x01(\x05*N\n\x08KeyOrder\x12\x19\n\x15KEY_ORDER_UNSPECIFIED\x10\x00\x12\x14\n\x10KEY_ORDER_SCHEMA\x10\x01\x12\x11\n\rKEY_ORDER_ANY\x10\x02*[\n\nFormatMode\x12\x1b\n\x17\x46ORMAT_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46ORMAT_MODE_ASSERT\x10\x01\x12\x18\n\x14\x46ORMAT_MODE_ANNOTATE\x10\x02*N\n\x08Spelling\x12\x18\n\x14SPELLING_UNSPECIFIED\x10\x00\x12\x16\n\x12SPELLING_CANONICAL\x10\x01\x12\x10\n\x0cSPELLING_ANY\x10\x02*^\n\x07\x46orcing\x12\x17\n\x13\x46ORCING_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORCING_OFF\x10\x01\x12\x12\n\x0e\x46ORCING_STRICT\x10\x02\x12\x15\n\x11\x46ORCING_CANONICAL\x10\x03*\xbd\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46INISH_REASON_COMPLETE\x10\x01\x12\x16\n\x12\x46INISH_REASON_STOP\x10\x02\x12\x1f\n\x1b\x46INISH_REASON_LENGTH_CLOSED\x10\x03\x12\x18\n\x14\x46INISH_REASON_LENGTH\x10\x04\x12\x1f\n\x1b\x46INISH_REASON_STOP_SEQUENCE\x10\x05\x32\xae\x01\n\x11GenerationService\x12\x43\n\x08Generate\x12\x1a.guided.v1.GenerateRequest\x1a\x1b.guided.v1.GenerateResponse\x12T\n\rGenerateBatch\x12\x1f.guided.v1.GenerateBatchRequest\x1a .guided.v1.GenerateBatchResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aguided/v1/generation.proto\x12\tguided.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"\xac\x03\n\x0fGenerateRequest\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\'\n\x08messages\x18\x02 \x01(\x0b\x32\x13.guided.v1.MessagesH\x00\x12)\n\nconstraint\x18\x03 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x17\n\nmax_tokens\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12%\n\x08sampling\x18\x05 \x01(\x0b\x32\x13.guided.v1.Sampling\x12#\n\x07\x66orcing\x18\x06 \x01(\x0e\x32\x12.guided.v1.Forcing\x12\x13\n\x0bshow_schema\x18\x07 \x01(\x08\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\x13\n\x0bstop_tokens\x18\t \x03(\x05\x12\x14\n\x0cinclude_stop\x18\n \x01(\x08\x12\x19\n\x0ctop_logprobs\x18\x0b \x01(\x05H\x02\x88\x01\x01\x12\x10\n\x08priority\x18\x0c \x01(\x05\x12+\n\x08\x64\x65\x61\x64line\x18\r \x01(\x0b\x32\x19.google.protobuf.DurationB\x08\n\x06promptB\r\n\x0b_max_tokensB\x0f\n\r_top_logprobs\"\xca\x01\n\x10GenerateResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12.\n\rfinish_reason\x18\x02 \x01(\x0e\x32\x17.guided.v1.FinishReason\x12\x1f\n\x05usage\x18\x03 \x01(\x0b\x32\x10.guided.v1.Usage\x12+\n\x08\x64uration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x08logprobs\x18\x05 \x03(\x0b\x32\x18.guided.v1.TokenLogprobs\"a\n\x16GenerateStreamResponse\x12\x0f\n\x05\x64\x65lta\x18\x01 \x01(\tH\x00\x12-\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x1b.guided.v1.GenerateResponseH\x00\x42\x07\n\x05\x65vent\"\x9b\x01\n\rTokenLogprobs\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\x0c\x12\x10\n\x03raw\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06masked\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x0e\n\x06\x66orced\x18\x05 \x01(\x08\x12#\n\x03top\x18\x06 \x03(\x0b\x32\x16.guided.v1.AlternativeB\x06\n\x04_rawB\t\n\x07_masked\"G\n\x0b\x41lternative\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\x0c\x12\x0b\n\x03raw\x18\x03 \x01(\x01\x12\x0e\n\x06masked\x18\x04 \x01(\x01\"D\n\x14GenerateBatchRequest\x12,\n\x08requests\x18\x01 \x03(\x0b\x32\x1a.guided.v1.GenerateRequest\"\x87\x01\n\x15GenerateBatchResponse\x12\r\n\x05index\x18\x01 \x01(\x05\x12/\n\x08response\x18\x02 \x01(\x0b\x32\x1b.guided.v1.GenerateResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"0\n\x08Messages\x12$\n\x08messages\x18\x01 \x03(\x0b\x32\x12.guided.v1.Message\"(\n\x07Message\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\"\x87\x01\n\nConstraint\x12\x15\n\x0bjson_schema\x18\x01 \x01(\tH\x00\x12,\n\x0cjson_options\x18\x02 \x01(\x0b\x32\x16.guided.v1.JsonOptions\x12,\n\tdocuments\x18\x03 \x03(\x0b\x32\x19.guided.v1.SchemaDocumentB\x06\n\x04kind\"\x83\x02\n\x0bJsonOptions\x12$\n\nwhitespace\x18\x01 \x01(\x0b\x32\x10.guided.v1.Bound\x12&\n\tkey_order\x18\x02 \x01(\x0e\x32\x13.guided.v1.KeyOrder\x12%\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x15.guided.v1.FormatMode\x12%\n\x08spelling\x18\x04 \x01(\x0e\x32\x13.guided.v1.Spelling\x12+\n\x11max_string_length\x18\x05 \x01(\x0b\x32\x10.guided.v1.Bound\x12+\n\x11max_number_digits\x18\x06 \x01(\x0b\x32\x10.guided.v1.Bound\")\n\x05\x42ound\x12\x14\n\x07\x61t_most\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\n\n\x08_at_most\"+\n\x0eSchemaDocument\x12\x0b\n\x03uri\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xb0\x04\n\x08Sampling\x12\x18\n\x0btemperature\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05top_k\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x12\n\x05top_p\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x11\n\x04seed\x18\x04 \x01(\x03H\x03\x88\x01\x01\x12\x12\n\x05min_p\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x16\n\ttypical_p\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\x1b\n\x0e\x65psilon_cutoff\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12\x17\n\neta_cutoff\x18\x08 \x01(\x01H\x07\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\t \x01(\x01H\x08\x88\x01\x01\x12\x1d\n\x10presence_penalty\x18\n \x01(\x01H\t\x88\x01\x01\x12\x1e\n\x11\x66requency_penalty\x18\x0b \x01(\x01H\n\x88\x01\x01\x12!\n\x14no_repeat_ngram_size\x18\x0c \x01(\x05H\x0b\x88\x01\x01\x12(\n\nlogit_bias\x18\r \x03(\x0b\x32\x14.guided.v1.LogitBiasB\x0e\n\x0c_temperatureB\x08\n\x06_top_kB\x08\n\x06_top_pB\x07\n\x05_seedB\x08\n\x06_min_pB\x0c\n\n_typical_pB\x11\n\x0f_epsilon_cutoffB\r\n\x0b_eta_cutoffB\x15\n\x13_repetition_penaltyB\x13\n\x11_presence_penaltyB\x14\n\x12_frequency_penaltyB\x17\n\x15_no_repeat_ngram_size\"(\n\tLogitBias\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04\x62ias\x18\x02 \x01(\x01\"\xda\x01\n\x05Usage\x12\x15\n\rprompt_tokens\x18\x01 \x01(\x05\x12\x16\n\x0esampled_tokens\x18\x02 \x01(\x05\x12\x15\n\rforced_tokens\x18\x03 \x01(\x05\x12\x13\n\x0bmodel_calls\x18\x04 \x01(\x05\x12\x16\n\x0e\x64rafted_tokens\x18\x05 \x01(\x05\x12\x17\n\x0f\x61\x63\x63\x65pted_tokens\x18\x06 \x01(\x05\x12\x15\n\rdrafted_calls\x18\x07 \x01(\x05\x12\x17\n\x0f\x63orrected_calls\x18\x08 \x01(\x05\x12\x15\n\rreused_tokens\x18\t \x01(\x05*N\n\x08KeyOrder\x12\x19\n\x15KEY_ORDER_UNSPECIFIED\x10\x00\x12\x14\n\x10KEY_ORDER_SCHEMA\x10\x01\x12\x11\n\rKEY_ORDER_ANY\x10\x02*[\n\nFormatMode\x12\x1b\n\x17\x46ORMAT_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46ORMAT_MODE_ASSERT\x10\x01\x12\x18\n\x14\x46ORMAT_MODE_ANNOTATE\x10\x02*N\n\x08Spelling\x12\x18\n\x14SPELLING_UNSPECIFIED\x10\x00\x12\x16\n\x12SPELLING_CANONICAL\x10\x01\x12\x10\n\x0cSPELLING_ANY\x10\x02*^\n\x07\x46orcing\x12\x17\n\x13\x46ORCING_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORCING_OFF\x10\x01\x12\x12\n\x0e\x46ORCING_STRICT\x10\x02\x12\x15\n\x11\x46ORCING_CANONICAL\x10\x03*\xfc\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46INISH_REASON_COMPLETE\x10\x01\x12\x16\n\x12\x46INISH_REASON_STOP\x10\x02\x12\x1f\n\x1b\x46INISH_REASON_LENGTH_CLOSED\x10\x03\x12\x18\n\x14\x46INISH_REASON_LENGTH\x10\x04\x12\x1f\n\x1b\x46INISH_REASON_STOP_SEQUENCE\x10\x05\x12!\n\x1d\x46INISH_REASON_DEADLINE_CLOSED\x10\x06\x12\x1a\n\x16\x46INISH_REASON_DEADLINE\x10\x07\x32\x81\x02\n\x11GenerationService\x12\x43\n\x08Generate\x12\x1a.guided.v1.GenerateRequest\x1a\x1b.guided.v1.GenerateResponse\x12Q\n\x0eGenerateStream\x12\x1a.guided.v1.GenerateRequest\x1a!.guided.v1.GenerateStreamResponse0\x01\x12T\n\rGenerateBatch\x12\x1f.guided.v1.GenerateBatchRequest\x1a .guided.v1.GenerateBatchResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'guided.v1.generation_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_KEYORDER']._serialized_start=2516
-  _globals['_KEYORDER']._serialized_end=2594
-  _globals['_FORMATMODE']._serialized_start=2596
-  _globals['_FORMATMODE']._serialized_end=2687
-  _globals['_SPELLING']._serialized_start=2689
-  _globals['_SPELLING']._serialized_end=2767
-  _globals['_FORCING']._serialized_start=2769
-  _globals['_FORCING']._serialized_end=2863
-  _globals['_FINISHREASON']._serialized_start=2866
-  _globals['_FINISHREASON']._serialized_end=3055
+  _globals['_KEYORDER']._serialized_start=2678
+  _globals['_KEYORDER']._serialized_end=2756
+  _globals['_FORMATMODE']._serialized_start=2758
+  _globals['_FORMATMODE']._serialized_end=2849
+  _globals['_SPELLING']._serialized_start=2851
+  _globals['_SPELLING']._serialized_end=2929
+  _globals['_FORCING']._serialized_start=2931
+  _globals['_FORCING']._serialized_end=3025
+  _globals['_FINISHREASON']._serialized_start=3028
+  _globals['_FINISHREASON']._serialized_end=3280
   _globals['_GENERATEREQUEST']._serialized_start=99
-  _globals['_GENERATEREQUEST']._serialized_end=464
-  _globals['_GENERATERESPONSE']._serialized_start=467
-  _globals['_GENERATERESPONSE']._serialized_end=669
-  _globals['_TOKENLOGPROBS']._serialized_start=672
-  _globals['_TOKENLOGPROBS']._serialized_end=827
-  _globals['_ALTERNATIVE']._serialized_start=829
-  _globals['_ALTERNATIVE']._serialized_end=900
-  _globals['_GENERATEBATCHREQUEST']._serialized_start=902
-  _globals['_GENERATEBATCHREQUEST']._serialized_end=970
-  _globals['_GENERATEBATCHRESPONSE']._serialized_start=973
-  _globals['_GENERATEBATCHRESPONSE']._serialized_end=1108
-  _globals['_MESSAGES']._serialized_start=1110
-  _globals['_MESSAGES']._serialized_end=1158
-  _globals['_MESSAGE']._serialized_start=1160
-  _globals['_MESSAGE']._serialized_end=1200
-  _globals['_CONSTRAINT']._serialized_start=1203
-  _globals['_CONSTRAINT']._serialized_end=1338
-  _globals['_JSONOPTIONS']._serialized_start=1341
-  _globals['_JSONOPTIONS']._serialized_end=1600
-  _globals['_BOUND']._serialized_start=1602
-  _globals['_BOUND']._serialized_end=1643
-  _globals['_SCHEMADOCUMENT']._serialized_start=1645
-  _globals['_SCHEMADOCUMENT']._serialized_end=1688
-  _globals['_SAMPLING']._serialized_start=1691
-  _globals['_SAMPLING']._serialized_end=2251
-  _globals['_LOGITBIAS']._serialized_start=2253
-  _globals['_LOGITBIAS']._serialized_end=2293
-  _globals['_USAGE']._serialized_start=2296
-  _globals['_USAGE']._serialized_end=2514
-  _globals['_GENERATIONSERVICE']._serialized_start=3058
-  _globals['_GENERATIONSERVICE']._serialized_end=3232
+  _globals['_GENERATEREQUEST']._serialized_end=527
+  _globals['_GENERATERESPONSE']._serialized_start=530
+  _globals['_GENERATERESPONSE']._serialized_end=732
+  _globals['_GENERATESTREAMRESPONSE']._serialized_start=734
+  _globals['_GENERATESTREAMRESPONSE']._serialized_end=831
+  _globals['_TOKENLOGPROBS']._serialized_start=834
+  _globals['_TOKENLOGPROBS']._serialized_end=989
+  _globals['_ALTERNATIVE']._serialized_start=991
+  _globals['_ALTERNATIVE']._serialized_end=1062
+  _globals['_GENERATEBATCHREQUEST']._serialized_start=1064
+  _globals['_GENERATEBATCHREQUEST']._serialized_end=1132
+  _globals['_GENERATEBATCHRESPONSE']._serialized_start=1135
+  _globals['_GENERATEBATCHRESPONSE']._serialized_end=1270
+  _globals['_MESSAGES']._serialized_start=1272
+  _globals['_MESSAGES']._serialized_end=1320
+  _globals['_MESSAGE']._serialized_start=1322
+  _globals['_MESSAGE']._serialized_end=1362
+  _globals['_CONSTRAINT']._serialized_start=1365
+  _globals['_CONSTRAINT']._serialized_end=1500
+  _globals['_JSONOPTIONS']._serialized_start=1503
+  _globals['_JSONOPTIONS']._serialized_end=1762
+  _globals['_BOUND']._serialized_start=1764
+  _globals['_BOUND']._serialized_end=1805
+  _globals['_SCHEMADOCUMENT']._serialized_start=1807
+  _globals['_SCHEMADOCUMENT']._serialized_end=1850
+  _globals['_SAMPLING']._serialized_start=1853
+  _globals['_SAMPLING']._serialized_end=2413
+  _globals['_LOGITBIAS']._serialized_start=2415
+  _globals['_LOGITBIAS']._serialized_end=2455
+  _globals['_USAGE']._serialized_start=2458
+  _globals['_USAGE']._serialized_end=2676
+  _globals['_GENERATIONSERVICE']._serialized_start=3283
+  _globals['_GENERATIONSERVICE']._serialized_end=3540
 # @@protoc_insertion_point(module_scope)
