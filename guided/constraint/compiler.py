@@ -27,6 +27,8 @@ __all__ = ["ConstraintCompiler"]
 _FULL_ENOUGH = 0.25
 """New answers begin on a new machine when the old one has grown to this share of its limits."""
 
+_ANY_BUDGET = 2**62
+
 
 class ConstraintCompiler:
     """Compiles constraints for one vocabulary; safe to use from several threads."""
@@ -68,6 +70,9 @@ class ConstraintCompiler:
         # A machine only grows, and a popular one would fill up: answers under way keep the old one.
         if compiled is None or compiled.machine.fullness > _FULL_ENOUGH:
             compiled = self._compile(constraint)
+            # The first end belongs to compiling, and is looked for while nobody else can wait for
+            # it. What it takes too much work for is refused here.
+            compiled.start().fits(_ANY_BUDGET)
             with self._lock:
                 self._compiled[key] = compiled
         return compiled

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
@@ -14,11 +15,13 @@ from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
+from guided.engine.preparation import Preparation
 from guided.engine.result import Delta, Finished
 from guided.engine.room import cache_groups, demand, has_room
 from guided.engine.running import Draft, RunningSequence
 from guided.engine.scheduler import plan_step
 from guided.engine.sequence import Sequence
+from guided.engine.sliced import Sliced
 from guided.engine.step_times import StepTimes
 from guided.engine.urgency import Urgency
 from guided.engine.waiting_line import WaitingLine
@@ -107,6 +110,7 @@ class Engine:
         runner.open_storages([pool.num_slots for pool in self._cache.pools])
         self._clock = clock
         self._step_times = StepTimes()
+        self._preparing: list[Preparation] = []
         self._waiting = WaitingLine()
         self._running: list[RunningSequence] = []
         self._deltas: list[Delta] = []
@@ -120,7 +124,7 @@ class Engine:
     @property
     def has_work(self) -> bool:
         """Whether a step would do anything."""
-        return bool(self._waiting or self._running or self._ended)
+        return bool(self._preparing or self._waiting or self._running or self._ended)
 
     def submit(
         self,
@@ -132,6 +136,9 @@ class Engine:
     ) -> None:
         """Take a request, or refuse it with the error that says why.
 
+        A constraint that takes long to compile is compiled between steps, and its errors are in
+        the request's ``Finished``.
+
         Its deadline and its turn count from the moment it was ``received``; ``None`` is now.
         ``stream`` asks for its text as it grows, from ``take_deltas``.
         """
@@ -139,25 +146,17 @@ class Engine:
         urgency = Urgency.of(request, now if received is None else received)
         if urgency.is_late(now):
             raise _too_late()
-        if any(sequence.request_id == request_id for sequence in self._sequences()):
+        if request_id in self._request_ids():
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
         schema = request.constraint if request.show_schema else None
         shown = schema.text if isinstance(schema, JsonSchema) else None
-        sequence = admit(
-            request_id,
-            request,
-            self._render(request.prompt, shown),
-            self._start(request.constraint),
-            urgency=urgency,
-            stream=stream,
-            vocabulary=self._vocabulary,
-            context_window=self.context_window,
-            largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
-        )
-        if sequence.finish_reason is None:
-            self._waiting.join(sequence)
+        prompt = self._render(request.prompt, shown)
+        matcher = Sliced(partial(self._start, request.constraint))
+        asked = Preparation(request_id, request, prompt, urgency, stream, matcher)
+        if matcher.go_on():
+            self._take(asked)
         else:
-            self._emit(sequence)
+            self._preparing.append(asked)
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
@@ -168,6 +167,7 @@ class Engine:
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return those that ended."""
         started = self._clock()
+        self._prepare()
         self._admit_waiting()
         self._end_late()
         plan = plan_step([running.pending for running in self._running], self._step_tokens)
@@ -176,7 +176,7 @@ class Engine:
         if segments:
             logits = self._forward(segments)
             for draft, rows in zip(drafts, logits, strict=True):
-                with self._isolated(draft.running):
+                with self._isolated(draft.running.sequence.request_id):
                     self._runner.copy(draft.settle(rows.numpy()))
                     self._emit_what_is_certain(draft.running)
             self._step_times.note(sum(plan.counts), self._clock() - started)
@@ -195,10 +195,39 @@ class Engine:
             assert running.pending > 0, f"{running.sequence.request_id!r} has nothing pending"
             assert running.blocks.reserved == 0, f"{running.sequence.request_id!r} holds rows"
 
+    def _request_ids(self) -> set[str]:
+        known = {asked.request_id for asked in self._preparing}
+        return known | {sequence.request_id for sequence in self._sequences()}
+
     def _sequences(self) -> Iterator[Sequence]:
         yield from self._waiting
         for running in self._running:
             yield running.sequence
+
+    def _prepare(self) -> None:
+        """Do a slice of compiling, for who came first."""
+        for asked in self._preparing[:1]:
+            with self._isolated(asked.request_id):
+                if asked.matcher.go_on():
+                    self._preparing.remove(asked)
+                    self._take(asked)
+
+    def _take(self, asked: Preparation) -> None:
+        sequence = admit(
+            asked.request_id,
+            asked.request,
+            asked.prompt,
+            asked.matcher.result(),
+            urgency=asked.urgency,
+            stream=asked.stream,
+            vocabulary=self._vocabulary,
+            context_window=self.context_window,
+            largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
+        )
+        if sequence.finish_reason is None:
+            self._waiting.join(sequence)
+        else:
+            self._emit(sequence)
 
     def _admit_waiting(self) -> None:
         """Start the waiting in turn; nobody overtakes, or a large one would wait for ever.
@@ -230,7 +259,7 @@ class Engine:
             budget = DraftBudget(
                 self._widest_draft, self._costs, certain=sum(counts), sequences=guessing
             )
-            with self._isolated(running):
+            with self._isolated(running.sequence.request_id):
                 drafts.append(running.draft(count, budget))
         return drafts
 
@@ -269,19 +298,17 @@ class Engine:
 
     def _end_late(self) -> None:
         """End what would be late after one more step: closed if it has begun, else refused."""
-        dated = [one for one in self._sequences() if one.urgency.deadline is not None]
-        if not dated:
-            return
         tokens = min(self._step_tokens, sum(running.pending for running in self._running))
         soon = self._clock() + self._step_times.expected(tokens)
-        for sequence in dated:
-            if sequence.urgency.is_late(soon):
+        for asked in [one for one in self._preparing if one.urgency.is_late(soon)]:
+            self._fail(asked.request_id, _too_late())
+        for sequence in [one for one in self._sequences() if one.urgency.is_late(soon)]:
+            if sequence.has_begun:
                 self._drop(sequence.request_id)
-                if sequence.has_begun:
-                    sequence.close_for_deadline()
-                    self._emit(sequence)
-                else:
-                    self._ended.append(Finished(sequence.request_id, _too_late()))
+                sequence.close_for_deadline()
+                self._emit(sequence)
+            else:
+                self._fail(sequence.request_id, _too_late())
 
     def _emit_what_is_certain(self, running: RunningSequence) -> None:
         if running.sequence.finish_reason is None:
@@ -299,7 +326,11 @@ class Engine:
         self._ended.append(Finished(sequence.request_id, sequence.result(self._vocabulary)))
 
     def _drop(self, request_id: str) -> None:
-        """Let a request wait or run no more."""
+        """Let a request be prepared, wait or run no more."""
+        for asked in self._preparing:
+            if asked.request_id == request_id:
+                asked.matcher.give_up()
+        self._preparing = [one for one in self._preparing if one.request_id != request_id]
         self._waiting.leave(request_id)
         for running in tuple(self._running):
             if running.sequence.request_id == request_id:
@@ -310,17 +341,16 @@ class Engine:
         running.blocks.release()
 
     @contextmanager
-    def _isolated(self, running: RunningSequence) -> Iterator[None]:
+    def _isolated(self, request_id: str) -> Iterator[None]:
         """What goes wrong with one request ends that request and no other.
 
         A fault of our own is caught as well, and logged: the neighbours in the batch have no part
         in it, and the request hears that its engine failed.
         """
-        request_id = running.sequence.request_id
         try:
             yield
         except GuidedError as error:
-            self._fail(running, error)
+            self._fail(request_id, error)
         except Exception as fault:
             _log.exception("request %r failed inside the engine", request_id)
             failure = GuidedError(
@@ -328,11 +358,11 @@ class Engine:
                 hint="this is a fault of the engine; its log holds the details",
             )
             failure.__cause__ = fault
-            self._fail(running, failure)
+            self._fail(request_id, failure)
 
-    def _fail(self, running: RunningSequence, error: GuidedError) -> None:
-        self._ended.append(Finished(running.sequence.request_id, error))
-        self._leave(running)
+    def _fail(self, request_id: str, error: GuidedError) -> None:
+        self._drop(request_id)
+        self._ended.append(Finished(request_id, error))
 
 
 def _too_late() -> DeadlineExceededError:

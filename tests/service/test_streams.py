@@ -97,8 +97,8 @@ def test_the_asyncio_client_streams_alike(echo_server: ServerProcess) -> None:
             assert "".join(pieces) == "[1, 2]"
             assert stream.answer.value == [1, 2]
             with pytest.raises(InvalidConstraintError):
-                async with client.stream(RawPrompt("refuse")) as stream:
-                    await anext(stream)
+                async with client.stream(RawPrompt("refuse")) as refused:
+                    await anext(refused)
             async with client.stream(RawPrompt("wait")) as waiting:
                 await anext(waiting)
             async with asyncio.timeout(10):
