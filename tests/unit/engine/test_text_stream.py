@@ -42,6 +42,7 @@ def stream(
         ([b"th", b"e e", b"n", b"t"], ["end"], ["th", "e ", "", "ent"]),
         ([b"een", b"end"], ["end"], ["e", "en"]),
         ([b"a", b"b", b"a", b"b", b"c"], ["ababd"], ["", "", "", "", "ababc"]),
+        ([b"aaa", b"c"], ["aab"], ["a", "aac"]),
         ([b"\xe8", b"\xaa", b"\x9e!"], [], ["", "", "語!"]),
         ([b"x\xc3", b"\xa9y"], ["éz"], ["x", "éy"]),
         ([b"x\xc3", b"\xa9z"], ["éz"], ["x", ""]),
