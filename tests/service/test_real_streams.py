@@ -43,7 +43,7 @@ def test_text_comes_while_the_answer_is_being_made(client: Client) -> None:
     assert first < 0.7 * (time.monotonic() - started)
 
 
-@pytest.mark.parametrize(("deadline", "timeout"), [(1.5, None), (None, 1.6)])
+@pytest.mark.parametrize(("deadline", "timeout"), [(3.0, None), (None, 3.1)])
 def test_a_deadline_closes_the_answer_in_time(
     client: Client, deadline: float | None, timeout: float | None
 ) -> None:
@@ -61,7 +61,7 @@ def test_a_deadline_closes_the_answer_in_time(
     )
     assert answer.finish_reason is FinishReason.DEADLINE_CLOSED
     assert len(answer.value) == 400
-    assert answer.seconds < 1.5
+    assert answer.seconds < 3.0
 
 
 def test_a_deadline_too_near_to_begin_is_an_error(client: Client) -> None:
