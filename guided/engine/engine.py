@@ -303,12 +303,12 @@ class Engine:
         for asked in [one for one in self._preparing if one.urgency.is_late(soon)]:
             self._fail(asked.request_id, _too_late())
         for sequence in [one for one in self._sequences() if one.urgency.is_late(soon)]:
-            if sequence.has_begun:
+            with self._isolated(sequence.request_id):
+                if not sequence.has_begun:
+                    raise _too_late()
                 self._drop(sequence.request_id)
                 sequence.close_for_deadline()
                 self._emit(sequence)
-            else:
-                self._fail(sequence.request_id, _too_late())
 
     def _emit_what_is_certain(self, running: RunningSequence) -> None:
         if running.sequence.finish_reason is None:
