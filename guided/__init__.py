@@ -53,10 +53,12 @@ if TYPE_CHECKING:
     from guided.client import (
         Answer,
         AsyncClient,
+        AsyncStream,
         Client,
         Completed,
         RawPrompt,
         Request,
+        Stream,
         wait_until_serving,
     )
     from guided.constraint.check import SchemaReport, check
@@ -67,6 +69,7 @@ __all__ = [
     "Answer",
     "AnswerValidationError",
     "AsyncClient",
+    "AsyncStream",
     "Client",
     "Completed",
     "ConstraintError",
@@ -97,6 +100,7 @@ __all__ = [
     "ServiceError",
     "ServiceUnavailableError",
     "Spelling",
+    "Stream",
     "Timing",
     "TokenLogprobs",
     "TokenRejectedError",
@@ -113,10 +117,12 @@ _LOADED_WHEN_NAMED = {
         (
             "Answer",
             "AsyncClient",
+            "AsyncStream",
             "Client",
             "Completed",
             "RawPrompt",
             "Request",
+            "Stream",
             "wait_until_serving",
         ),
         "guided.client",

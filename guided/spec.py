@@ -14,6 +14,8 @@ from guided.sampling import Sampling
 
 __all__ = [
     "FREE_WHITESPACE",
+    "HIGHEST_PRIORITY",
+    "LONGEST_DEADLINE",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "Alternative",
@@ -38,8 +40,14 @@ __all__ = [
 FREE_WHITESPACE = 32
 """What ``whitespace="free"`` stands for: a line break and an indentation of up to 31."""
 
+LONGEST_DEADLINE = 86_400.0
+"""Seconds; a day."""
+
 MOST_STOPS = 64
 """Stop strings, and stop tokens, of one request."""
+
+HIGHEST_PRIORITY = 100
+"""Priorities reach as far below zero, too."""
 
 MOST_TOP_LOGPROBS = 20
 """Likeliest tokens that may be asked for at each place of an answer."""
@@ -203,6 +211,10 @@ class FinishReason(StrEnum):
     """The token budget ran out in an answer without a constraint."""
     STOP_SEQUENCE = "stop_sequence"
     """A stop string or stop token of the caller came; the text may be unfinished."""
+    DEADLINE_CLOSED = "deadline_closed"
+    """The deadline came near, and the answer took its shortest way to a valid end."""
+    DEADLINE = "deadline"
+    """The deadline came near in an answer without a constraint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +254,13 @@ class GenerationRequest:
     top_logprobs: int | None = None
     """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it;
     ``None`` gives none at all."""
+    priority: int = 0
+    """The smaller it is, the earlier the request is served where it has to wait."""
+    deadline: float | None = None
+    """Seconds after which the answer has to be there; one that is not complete by then is closed.
+
+    ``None`` is no deadline.
+    """
 
     def __post_init__(self) -> None:
         if not self.prompt:
@@ -261,6 +280,17 @@ class GenerationRequest:
             raise RequestError(
                 f"top_logprobs {self.top_logprobs!r} is not between 0 and {MOST_TOP_LOGPROBS}",
                 field="top_logprobs",
+            )
+        if not -HIGHEST_PRIORITY <= self.priority <= HIGHEST_PRIORITY:
+            raise RequestError(
+                f"priority {self.priority!r} is not between {-HIGHEST_PRIORITY} and "
+                f"{HIGHEST_PRIORITY}",
+                field="priority",
+            )
+        if self.deadline is not None and not 0 < self.deadline <= LONGEST_DEADLINE:
+            raise RequestError(
+                f"deadline {self.deadline!r} is not above 0 and at most {LONGEST_DEADLINE:g}",
+                field="deadline",
             )
 
     def _check_stops(self) -> None:

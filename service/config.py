@@ -43,6 +43,8 @@ class ServerConfig(BaseSettings):
     """Size of one call's message in bytes."""
     retry_after_seconds: float = Field(default=0.5, gt=0)
     """How long a caller who was turned away is asked to wait, in seconds."""
+    stall_seconds: float = Field(default=60.0, gt=0)
+    """How long the reader of a stream may take nothing before it is cut off, in seconds."""
     drain_seconds: float = Field(default=30.0, ge=0)
     """How long running requests may take to finish after SIGTERM, in seconds."""
     restart_backoff_seconds: float = Field(default=0.5, ge=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 
@@ -48,7 +49,13 @@ def decode_request(message: pb.GenerateRequest) -> GenerationRequest:
         stop_tokens=tuple(TokenId(token) for token in message.stop_tokens),
         include_stop=message.include_stop,
         top_logprobs=message.top_logprobs if message.HasField("top_logprobs") else None,
+        priority=message.priority,
+        deadline=_seconds(message.deadline) if message.HasField("deadline") else None,
     )
+
+
+def _seconds(duration: Duration) -> float:
+    return duration.seconds + duration.nanos / 1e9
 
 
 def _decode_prompt(message: pb.GenerateRequest) -> str | tuple[Message, ...]:

@@ -10,7 +10,13 @@ from google.protobuf.duration_pb2 import Duration
 from guided.spec import FinishReason, GenerationResult, Timing, TokenLogprobs, Usage
 from guided.v1 import generation_pb2 as pb
 
-__all__ = ["FINISH_REASONS", "encode_duration", "encode_result", "encode_usage"]
+__all__ = [
+    "FINISH_REASONS",
+    "encode_duration",
+    "encode_event",
+    "encode_result",
+    "encode_usage",
+]
 
 FINISH_REASONS: Mapping[FinishReason, pb.FinishReason.ValueType] = {
     FinishReason.COMPLETE: pb.FINISH_REASON_COMPLETE,
@@ -18,7 +24,16 @@ FINISH_REASONS: Mapping[FinishReason, pb.FinishReason.ValueType] = {
     FinishReason.LENGTH_CLOSED: pb.FINISH_REASON_LENGTH_CLOSED,
     FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
     FinishReason.STOP_SEQUENCE: pb.FINISH_REASON_STOP_SEQUENCE,
+    FinishReason.DEADLINE_CLOSED: pb.FINISH_REASON_DEADLINE_CLOSED,
+    FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
 }
+
+
+def encode_event(event: str | GenerationResult) -> pb.GenerateStreamResponse:
+    """The message of some text, or of the answer that ends a stream."""
+    if isinstance(event, str):
+        return pb.GenerateStreamResponse(delta=event)
+    return pb.GenerateStreamResponse(answer=encode_result(event))
 
 
 def encode_result(result: GenerationResult) -> pb.GenerateResponse:

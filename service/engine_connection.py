@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+import time
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -25,6 +26,7 @@ from guided_service.messages import (
     EngineSettings,
     Failed,
     FromEngine,
+    Grown,
     ModelChoice,
     NotStarted,
     Ready,
@@ -35,6 +37,7 @@ from guided_service.messages import (
     read_from_engine,
     write,
 )
+from guided_service.outbox import Outbox
 
 __all__ = ["CutOffError", "EngineConnection"]
 
@@ -63,6 +66,7 @@ class EngineConnection:
         self._waiting: dict[str, asyncio.Future[GenerationResult]] = {}
         self.stats: EngineStats | None = None
         """What the engine said last about what it has done; ``None`` until it is ready."""
+        self._outboxes: dict[str, Outbox] = {}
 
     @classmethod
     async def start(cls, command: Sequence[str], choice: ModelChoice) -> Self:
@@ -108,6 +112,11 @@ class EngineConnection:
         """Hand answers to who waits for them until the process ends; how it ended."""
         while (message := await self._next_message()) is not None:
             match message:
+                case Grown(deltas):
+                    for request_id, text in deltas:
+                        # Text and a cancellation may cross on their way.
+                        if request_id in self._outboxes:
+                            self._outboxes[request_id].put(text)
                 case Answered(request_id, result):
                     self._settle(request_id, result)
                 case Failed(request_id, error):
@@ -124,19 +133,40 @@ class EngineConnection:
 
     async def generate(self, request: GenerationRequest) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
-        request_id = uuid4().hex
+        with self._submitted(uuid4().hex, request, stream=False) as answer:
+            return await answer
+
+    async def stream(
+        self, request: GenerationRequest
+    ) -> AsyncGenerator[str | GenerationResult, None]:
+        """Have one answer made: its text as it grows, then the answer; closing cancels it."""
+        request_id, outbox = uuid4().hex, Outbox()
+        self._outboxes[request_id] = outbox
+        try:
+            with self._submitted(request_id, request, stream=True) as answer:
+                answer.add_done_callback(lambda _: outbox.close())
+                while text := await outbox.take():
+                    yield text
+                yield await answer
+        finally:
+            del self._outboxes[request_id]
+
+    @contextmanager
+    def _submitted(
+        self, request_id: str, request: GenerationRequest, *, stream: bool
+    ) -> Iterator[asyncio.Future[GenerationResult]]:
+        """The answer of a request, which is cancelled if it is not there at the end."""
         future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         try:
-            self._send(Submit(request_id, request))
-            return await future
-        except asyncio.CancelledError:
-            # An engine that is gone has nothing left to cancel.
-            with suppress(ServiceUnavailableError):
-                self._send(Cancel(request_id))
-            raise
+            self._send(Submit(request_id, request, time.monotonic(), stream))
+            yield future
         finally:
             del self._waiting[request_id]
+            if future.cancelled() or not future.done():
+                # An engine that is gone has nothing left to cancel.
+                with suppress(ServiceUnavailableError):
+                    self._send(Cancel(request_id))
 
     def fail_all(self, error: GuidedError) -> None:
         """Raise an error wherever an answer is awaited."""

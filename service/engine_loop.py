@@ -20,6 +20,7 @@ from guided_service.messages import (
     EngineSettings,
     Failed,
     FromEngine,
+    Grown,
     ModelChoice,
     NotStarted,
     Ready,
@@ -49,6 +50,15 @@ class FinishedRequest(Protocol):
     def outcome(self) -> GenerationResult | GuidedError: ...
 
 
+class TextDelta(Protocol):
+    """Text that a step added to an answer."""
+
+    @property
+    def request_id(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
 Finished = TypeVar("Finished", bound=FinishedRequest, covariant=True)
 
 
@@ -63,10 +73,13 @@ class RunningEngine(Protocol[Finished]):
     def vocabulary_size(self) -> int: ...
     @property
     def has_work(self) -> bool: ...
-    def submit(self, request_id: str, request: GenerationRequest) -> None: ...
+    def submit(
+        self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
+    ) -> None: ...
     def cancel(self, request_id: str) -> None: ...
     def step(self) -> Sequence[Finished]: ...
     def stats(self) -> EngineStats: ...
+    def take_deltas(self) -> Sequence[TextDelta]: ...
 
 
 Loader = Callable[[ModelChoice], RunningEngine[FinishedRequest]]
@@ -97,8 +110,8 @@ def _serve(engine: RunningEngine[FinishedRequest], socket: zmq.Socket[bytes], pa
             next_report = time.monotonic() + _REPORT_SECONDS
         for message in _received(socket, wait=not engine.has_work):
             match message:
-                case Submit(request_id, request):
-                    _submit(engine, socket, request_id, request)
+                case Submit():
+                    _submit(engine, socket, message)
                 case Cancel(request_id):
                     engine.cancel(request_id)
                 case Stop():
@@ -106,7 +119,10 @@ def _serve(engine: RunningEngine[FinishedRequest], socket: zmq.Socket[bytes], pa
         # An error that leaves a step has left the engine in no known state: the process ends
         # with it, and the server starts another.
         if engine.has_work:
-            for finished in engine.step():
+            ended = engine.step()
+            if deltas := engine.take_deltas():
+                _send(socket, Grown(tuple((delta.request_id, delta.text) for delta in deltas)))
+            for finished in ended:
                 _send(socket, _message(finished.request_id, finished.outcome))
 
 
@@ -120,16 +136,15 @@ def _received(socket: zmq.Socket[bytes], *, wait: bool) -> Iterator[ToEngine]:
 def _submit(
     engine: RunningEngine[FinishedRequest],
     socket: zmq.Socket[bytes],
-    request_id: str,
-    request: GenerationRequest,
+    asked: Submit,
 ) -> None:
     try:
-        engine.submit(request_id, request)
+        engine.submit(asked.request_id, asked.request, received=asked.received, stream=asked.stream)
     except GuidedError as error:
-        _send(socket, _message(request_id, error))
+        _send(socket, _message(asked.request_id, error))
     except Exception as error:
         # What is not admitted has touched no other request, so only this one fails.
-        _send(socket, _message(request_id, incident_of(error)))
+        _send(socket, _message(asked.request_id, incident_of(error)))
 
 
 def _message(request_id: str, outcome: GenerationResult | GuidedError) -> FromEngine:

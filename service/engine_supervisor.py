@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import structlog
 
@@ -71,6 +71,10 @@ class EngineSupervisor:
         if stats is None:
             raise ServiceUnavailableError("the engine has just started", hint="try again shortly")
         return stats
+
+    def stream(self, request: GenerationRequest) -> AsyncGenerator[str | GenerationResult, None]:
+        """Have one answer made and handed out as it grows; closing cancels it in the engine."""
+        return self._ready_connection().stream(request)
 
     def cut_off(self, seconds: float) -> None:
         """Fail what still runs after so many seconds of a drain."""

@@ -16,6 +16,7 @@ __all__ = [
     "EngineSettings",
     "Failed",
     "FromEngine",
+    "Grown",
     "ModelChoice",
     "NotStarted",
     "Ready",
@@ -55,6 +56,10 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
 
     request_id: str
     request: GenerationRequest
+    received: float
+    """When the server took it, by the machine's clock that never goes back, in seconds."""
+    stream: bool = False
+    """Send its text as it grows."""
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -85,6 +90,13 @@ class NotStarted(msgspec.Struct, frozen=True, tag=True):
     error: ErrorRecord
 
 
+class Grown(msgspec.Struct, frozen=True, tag=True):
+    """What one step added to the texts that are streamed."""
+
+    deltas: tuple[tuple[str, str], ...]
+    """Request ids, each with text."""
+
+
 class Answered(msgspec.Struct, frozen=True, tag=True):
     """A request has its answer."""
 
@@ -100,7 +112,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 ToEngine: TypeAlias = Submit | Cancel | Stop
-FromEngine: TypeAlias = Ready | NotStarted | Report | Answered | Failed
+FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Failed
 
 _encoder = msgspec.msgpack.Encoder()
 _to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)

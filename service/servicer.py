@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, Awaitable
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from google.rpc import status_pb2
@@ -13,20 +15,24 @@ from guided.errors import (
     DeadlineExceededError,
     GuidedError,
     LimitExceededError,
+    RequestCancelledError,
 )
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import LONGEST_DEADLINE, GenerationRequest, GenerationResult
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided_service.abort import Context, abort, shown
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
 from guided_service.decode import decode_request
-from guided_service.encode import encode_result
+from guided_service.encode import encode_event, encode_result
 from guided_service.status import status_of
 
 __all__ = ["AnswerMaker", "GenerationServicer"]
 
 T = TypeVar("T")
+
+_DELIVERY_SECONDS = 0.1
+"""What is left of a call's deadline for the answer's way to the caller."""
 
 
 class AnswerMaker(Protocol):
@@ -37,6 +43,9 @@ class AnswerMaker(Protocol):
 
     async def generate(self, request: GenerationRequest) -> GenerationResult:
         """Make one answer; cancelling the caller frees what it holds."""
+
+    def stream(self, request: GenerationRequest) -> AsyncGenerator[str | GenerationResult, None]:
+        """Make one answer: its text as it grows, then the answer; closing frees what it holds."""
 
 
 class GenerationServicer(GenerationServiceServicer):
@@ -50,10 +59,17 @@ class GenerationServicer(GenerationServiceServicer):
     @override
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
         """Make one answer."""
-        return await self._or_abort(context, self._admit_one(request))
+        return await self._or_abort(context, self._admit_one(request, context))
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
     # frame when the client goes away, so nothing that it started is left behind.
+    @override
+    async def GenerateStream(  # type: ignore[override]
+        self, request: pb.GenerateRequest, context: Context
+    ) -> None:
+        """Make one answer and send its text as it grows."""
+        await self._or_abort(context, self._admit_stream(request, context))
+
     @override
     async def GenerateBatch(  # type: ignore[override]
         self, request: pb.GenerateBatchRequest, context: Context
@@ -61,10 +77,31 @@ class GenerationServicer(GenerationServiceServicer):
         """Make many answers and send each once it is there."""
         await self._or_abort(context, self._admit_all(request, context))
 
-    async def _admit_one(self, request: pb.GenerateRequest) -> pb.GenerateResponse:
+    async def _admit_one(
+        self, request: pb.GenerateRequest, context: Context
+    ) -> pb.GenerateResponse:
         self._check_size(request.ByteSize())
         with self.admission.admitted(1):
-            return await self._answer(request)
+            return await self._answer(request, context)
+
+    async def _admit_stream(self, request: pb.GenerateRequest, context: Context) -> None:
+        self._check_size(request.ByteSize())
+        with self.admission.admitted(1):
+            async with aclosing(self._maker.stream(_asked(request, context))) as events:
+                async for event in events:
+                    await self._write(encode_event(event), context)
+
+    async def _write(self, message: pb.GenerateStreamResponse, context: Context) -> None:
+        """Send a message, once the caller has read enough of those before it."""
+        seconds = self._config.stall_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                await context.write(message)
+        except TimeoutError as error:
+            raise RequestCancelledError(
+                f"the caller took nothing of the stream for {seconds:g} s",
+                hint="read faster, or ask for the whole answer",
+            ) from error
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
         self._check_size(batch.ByteSize())
@@ -75,7 +112,7 @@ class GenerationServicer(GenerationServiceServicer):
 
     async def _answer_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
         running = [
-            asyncio.create_task(self._outcome(index, request))
+            asyncio.create_task(self._outcome(index, request, context))
             for index, request in enumerate(batch.requests)
         ]
         try:
@@ -86,15 +123,17 @@ class GenerationServicer(GenerationServiceServicer):
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
-    async def _outcome(self, index: int, request: pb.GenerateRequest) -> pb.GenerateBatchResponse:
+    async def _outcome(
+        self, index: int, request: pb.GenerateRequest, context: Context
+    ) -> pb.GenerateBatchResponse:
         try:
-            response = await self._answer(request)
+            response = await self._answer(request, context)
         except Exception as error:
             return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
         return pb.GenerateBatchResponse(index=index, response=response)
 
-    async def _answer(self, request: pb.GenerateRequest) -> pb.GenerateResponse:
-        return encode_result(await self._maker.generate(decode_request(request)))
+    async def _answer(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
+        return encode_result(await self._maker.generate(_asked(request, context)))
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
         try:
@@ -130,3 +169,13 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
+
+
+def _asked(message: pb.GenerateRequest, context: Context) -> GenerationRequest:
+    """The request, due a little before its call is."""
+    request, remaining = decode_request(message), context.time_remaining()
+    if remaining is None:
+        return request
+    # What is almost over already is for the engine to refuse.
+    seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
+    return replace(request, deadline=min(seconds, request.deadline or seconds))

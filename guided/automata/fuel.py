@@ -1,28 +1,67 @@
 """A bound on the work for a constraint, counted rather than timed, so that it is repeatable.
 
 What is built for one goes through many small functions, and all of them draw on one tank.
-It is held in a context variable, so work in different threads does not share it.
+It is held in a context variable, so work in different threads does not share it. As it is counted
+everywhere, it is also where long work can be made to rest.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 from guided.errors import LimitExceededError
 
-__all__ = ["limited_work", "spend"]
+__all__ = ["limited_work", "resting", "spend"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rests:
+    every: int
+    rest: Callable[[], None]
 
 
 class _Tank:
-    __slots__ = ("left", "limit", "purpose")
+    __slots__ = ("left", "limit", "mark", "purpose", "rests")
 
     def __init__(self, limit: int, purpose: str) -> None:
         self.left = self.limit = limit
         self.purpose = purpose
+        self.rests = _rests.get()
+        self.mark = self._next_mark()
+        """Something is to be done when less than this is left."""
+
+    def reach_mark(self) -> None:
+        if self.left < 0:
+            raise LimitExceededError(
+                f"{self.purpose} takes more than {self.limit} units of work",
+                limit=self.limit,
+                field="constraint",
+                hint="simplify the patterns, lower the bounds of repeats, "
+                "or list fewer alternatives",
+            )
+        assert self.rests is not None, "a mark without a rest"
+        self.rests.rest()
+        self.mark = self._next_mark()
+
+    def _next_mark(self) -> int:
+        return 0 if self.rests is None else max(0, self.left - self.rests.every)
 
 
 _tank: ContextVar[_Tank | None] = ContextVar("tank", default=None)
+_rests: ContextVar[_Rests | None] = ContextVar("rests", default=None)
+
+
+@contextmanager
+def resting(rest: Callable[[], None], every: int) -> Iterator[None]:
+    """Call ``rest`` after about so many units of limited work in the block, again and again."""
+    token = _rests.set(_Rests(every, rest))
+    try:
+        yield
+    finally:
+        _rests.reset(token)
 
 
 def limited_work(limit: int, purpose: str = "compiling") -> AbstractContextManager[None]:
@@ -53,10 +92,5 @@ def spend(units: int) -> None:
     if tank is None:
         return
     tank.left -= units
-    if tank.left < 0:
-        raise LimitExceededError(
-            f"{tank.purpose} takes more than {tank.limit} units of work",
-            limit=tank.limit,
-            field="constraint",
-            hint="simplify the patterns, lower the bounds of repeats, or list fewer alternatives",
-        )
+    if tank.left < tank.mark:
+        tank.reach_mark()

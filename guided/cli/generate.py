@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -43,6 +43,9 @@ from guided.cli.sampling_flags import (
 )
 from guided.cli.schema_file import read_schema_file
 from guided.spec import Forcing, FormatMode, JsonOptions, KeyOrder, Spelling
+
+if TYPE_CHECKING:
+    from guided.client import Answer, Client
 
 __all__ = ["generate"]
 
@@ -87,14 +90,24 @@ def generate(
     max_string_length: StringLengthFlag = str(_DEFAULT.max_string_length),
     max_number_digits: NumberDigitsFlag = str(_DEFAULT.max_number_digits),
     document: DocumentFlag = None,
+    priority: Annotated[
+        int, typer.Option(help="The smaller, the earlier it is served where it has to wait.")
+    ] = 0,
+    deadline: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which an answer that is not complete is closed."),
+    ] = None,
+    stream: Annotated[bool, typer.Option(help="Print the text as it grows.")] = False,
 ) -> None:
     """Make one answer: its text goes to standard output, what it cost to standard error."""
     from guided.client import Client
 
     with Client(address) as client:
         ask = partial(
-            client.generate,
+            _ask,
+            client,
             prompt,
+            stream=stream,
             max_tokens=max_tokens,
             temperature=temperature,
             top_k=top_k,
@@ -119,9 +132,10 @@ def generate(
                 whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
             ),
             documents=read_documents(document),
+            priority=priority,
+            deadline=deadline,
         )
         answer = ask() if schema is None else ask(schema=read_schema_file(schema))
-    typer.echo(answer.text)
     if answer.logprobs:
         typer.echo("\n".join(logprob_lines(answer.logprobs)), err=True)
     usage = answer.usage
@@ -132,3 +146,16 @@ def generate(
         style="dim",
         highlight=False,
     )
+
+
+def _ask(client: Client, prompt: str, *, stream: bool, **options: Any) -> Answer[Any]:
+    """Print the text of an answer, at once or as it grows, and return the answer."""
+    if not stream:
+        answer = client.generate(prompt, **options)
+        typer.echo(answer.text)
+        return answer
+    with client.stream(prompt, **options) as pieces:
+        for text in pieces:
+            typer.echo(text, nl=False)
+        typer.echo()
+        return pieces.answer

@@ -10,6 +10,7 @@ import grpc.aio
 from pydantic import TypeAdapter
 
 from guided.client.answer import Answer, Completed
+from guided.client.async_stream import AsyncStream
 from guided.client.batch import Batch, checked_requests, in_order
 from guided.client.channel import CHANNEL_OPTIONS, checked_address, checked_seconds
 from guided.client.decode import decode_answer
@@ -85,6 +86,53 @@ class AsyncClient:
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
         return await self._generate(Request(prompt, response_model, schema, **options), timeout)
+
+    @overload
+    def stream(
+        self,
+        prompt: Prompt,
+        response_model: type[T] | TypeAdapter[T],
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> AsyncStream[T]: ...
+
+    @overload
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        schema: str | Mapping[str, object],
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> AsyncStream[Any]: ...
+
+    @overload
+    def stream(
+        self, prompt: Prompt, *, timeout: float | None = ..., **options: Unpack[Options]
+    ) -> AsyncStream[str]: ...
+
+    def stream(
+        self,
+        prompt: Prompt,
+        response_model: Any = None,
+        *,
+        schema: str | Mapping[str, object] | None = None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> AsyncStream[Any]:
+        """Make one answer and read its text as it grows; for use in ``async with``.
+
+        >>> async with client.stream("Tell a story.", max_tokens=200) as story:
+        ...     async for text in story:
+        ...         print(text, end="", flush=True)
+        """
+        self._check_open()
+        request = Request(prompt, response_model, schema, **options)
+        message = encode_request(request.specification)
+        return AsyncStream(
+            request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
+        )
 
     async def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None

@@ -18,6 +18,7 @@ from guided.client.encode import encode_batch, encode_request
 from guided.client.prompt import Prompt
 from guided.client.request import Options, Request
 from guided.client.status import raising_guided_errors
+from guided.client.stream import Stream
 from guided.errors import GuidedError, RequestError
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import model_pb2
@@ -87,6 +88,53 @@ class Client:
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
         return self._generate(Request(prompt, response_model, schema, **options), timeout)
+
+    @overload
+    def stream(
+        self,
+        prompt: Prompt,
+        response_model: type[T] | TypeAdapter[T],
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Stream[T]: ...
+
+    @overload
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        schema: str | Mapping[str, object],
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Stream[Any]: ...
+
+    @overload
+    def stream(
+        self, prompt: Prompt, *, timeout: float | None = ..., **options: Unpack[Options]
+    ) -> Stream[str]: ...
+
+    def stream(
+        self,
+        prompt: Prompt,
+        response_model: Any = None,
+        *,
+        schema: str | Mapping[str, object] | None = None,
+        timeout: float | None = None,
+        **options: Unpack[Options],
+    ) -> Stream[Any]:
+        """Make one answer and read its text as it grows; for use in ``with``.
+
+        >>> with client.stream("Tell a story.", max_tokens=200) as story:
+        ...     for text in story:
+        ...         print(text, end="", flush=True)
+        """
+        self._check_open()
+        request = Request(prompt, response_model, schema, **options)
+        message = encode_request(request.specification)
+        return Stream(
+            request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
+        )
 
     def batch(
         self, requests: Iterable[Request[T]], *, timeout: float | None = None

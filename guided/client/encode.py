@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
+from google.protobuf.duration_pb2 import Duration
+
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
     Forcing,
@@ -63,6 +65,8 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         stop_tokens=[_int32(token, "stop_tokens") for token in request.stop_tokens],
         include_stop=request.include_stop,
         top_logprobs=request.top_logprobs,
+        priority=request.priority,
+        deadline=None if request.deadline is None else _duration(request.deadline),
     )
     if isinstance(request.prompt, str):
         message.text = _utf8(request.prompt, "prompt")
@@ -123,6 +127,12 @@ def _encode_sampling(sampling: Sampling) -> pb.Sampling:
     for token, bias in sampling.logit_bias:
         message.logit_bias.add(token=_int32(token, "sampling.logit_bias"), bias=bias)
     return message
+
+
+def _duration(seconds: float) -> Duration:
+    duration = Duration()
+    duration.FromNanoseconds(round(seconds * 1e9))
+    return duration
 
 
 def _int32(value: int, field: str) -> int:

@@ -65,6 +65,11 @@ class Options(TypedDict, total=False):
     top_logprobs: int | None
     """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it;
     ``None`` gives none at all."""
+    priority: int
+    """The smaller it is, the earlier the request is served where it has to wait; 0."""
+    deadline: float | None
+    """Seconds after which the answer is closed if it is not complete; ``None`` leaves that to the
+    timeout of the call."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
     show_schema: bool
@@ -109,6 +114,8 @@ class Request(Generic[T]):
     stop_tokens: Iterable[int] = field(default=(), kw_only=True)
     include_stop: bool = field(default=False, kw_only=True)
     top_logprobs: int | None = field(default=None, kw_only=True)
+    priority: int = field(default=0, kw_only=True)
+    deadline: float | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
@@ -140,6 +147,8 @@ class Request(Generic[T]):
             stop_tokens=stop_tokens(self.stop_tokens),
             include_stop=self.include_stop,
             top_logprobs=self.top_logprobs,
+            priority=self.priority,
+            deadline=self.deadline,
         )
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "_adapter", adapter)
@@ -224,6 +233,8 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
     "stop_tokens": (Iterable, "a collection of token ids", False),
     "include_stop": (bool, "True or False", False),
     "top_logprobs": (Integral, "an integer", True),
+    "priority": (Integral, "an integer", False),
+    "deadline": (Real, "a number", True),
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
     "documents": (Mapping, "a mapping of URIs to schemas", False),

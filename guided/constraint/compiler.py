@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from cachetools import LRUCache
@@ -27,6 +28,9 @@ __all__ = ["ConstraintCompiler"]
 _FULL_ENOUGH = 0.25
 """New answers begin on a new machine when the old one has grown to this share of its limits."""
 
+_ANY_BUDGET = 2**62
+"""More tokens than any answer has."""
+
 
 class ConstraintCompiler:
     """Compiles constraints for one vocabulary; safe to use from several threads."""
@@ -45,7 +49,9 @@ class ConstraintCompiler:
         Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
         LimitExceededError for a constraint that cannot be enforced.
         """
-        return self._free_text if constraint is None else self.compile(constraint).start()
+        if constraint is None:
+            return self._free_text
+        return self._kept(constraint, self._compile_with_end).start()
 
     def rehearse(self, options: JsonOptions | None = None) -> None:
         """Make what a process needs once, and its first requests would wait for otherwise.
@@ -62,14 +68,25 @@ class ConstraintCompiler:
 
     def compile(self, constraint: JsonSchema) -> CompiledConstraint:
         """The compiled form, out of the cache where it is kept; raises as ``start`` does."""
+        return self._kept(constraint, self._compile)
+
+    def _kept(
+        self, constraint: JsonSchema, make: Callable[[JsonSchema], CompiledConstraint]
+    ) -> CompiledConstraint:
         key = constraint.digest()
         with self._lock:
             compiled = self._compiled.get(key)
         # A machine only grows, and a popular one would fill up: answers under way keep the old one.
         if compiled is None or compiled.machine.fullness > _FULL_ENOUGH:
-            compiled = self._compile(constraint)
+            compiled = make(constraint)
             with self._lock:
                 self._compiled[key] = compiled
+        return compiled
+
+    def _compile_with_end(self, constraint: JsonSchema) -> CompiledConstraint:
+        """Look for the first end, too, while nobody else can wait for the constraint's lock."""
+        compiled = self._compile(constraint)
+        compiled.start().fits(_ANY_BUDGET)
         return compiled
 
     def _compile(self, constraint: JsonSchema) -> CompiledConstraint:

@@ -34,6 +34,12 @@ def choose_token(
 
     ``history`` is read only where ``sampling.reads_history`` says so.
     """
+    if sampling.temperature == 0.0 and not sampling.adjusts_logits:
+        # Where the likeliest of all tokens is allowed nothing depends on the mask: a free text
+        # pays for none, and others only where they disagree with the model.
+        likeliest = TokenId(int(logits.argmax()))
+        if _is_allowed(mask, likeliest) and logits[likeliest] < np.inf:
+            return likeliest
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
     if len(tokens) == 1:
@@ -58,6 +64,10 @@ def allowed_tokens(mask: NDArray[np.int32], vocabulary_size: int) -> NDArray[np.
     """The token ids in a packed mask, ascending."""
     bits = np.unpackbits(mask.view(np.uint8), count=vocabulary_size, bitorder="little")
     return np.flatnonzero(bits.view(np.bool_))
+
+
+def _is_allowed(mask: NDArray[np.int32], token: TokenId) -> bool:
+    return bool(int(mask[token >> 5]) >> (token & 31) & 1)
 
 
 def _scores(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float64]:

@@ -9,6 +9,8 @@ from guided.decoding.choice import Chooser
 from guided.decoding.stopping import StopSearch
 from guided.engine.request_clock import RequestClock
 from guided.engine.sequence import Sequence
+from guided.engine.text_stream import TextStream
+from guided.engine.urgency import Urgency
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import GenerationRequest, TokenId
 from guided.tokens.vocabulary import Vocabulary
@@ -25,6 +27,8 @@ def admit(
     prompt: tuple[TokenId, ...],
     matcher: Matcher,
     *,
+    urgency: Urgency,
+    stream: bool,
     vocabulary: Vocabulary,
     context_window: int,
     largest_request: int,
@@ -76,6 +80,8 @@ def admit(
         is_constrained=request.constraint is not None,
         clock=clock,
         stops=_stops(request, vocabulary),
+        urgency=urgency,
+        text_stream=_text_stream(request, vocabulary, len(prompt)) if stream else None,
     )
 
 
@@ -107,6 +113,18 @@ def _stops(request: GenerationRequest, vocabulary: Vocabulary) -> StopSearch | N
         strings=request.stop,
         tokens=request.stop_tokens,
         include=request.include_stop,
+    )
+
+
+def _text_stream(request: GenerationRequest, vocabulary: Vocabulary, start: int) -> TextStream:
+    held = () if request.include_stop else request.stop
+    # As for a whole answer: a free or a stopped text may be cut inside a character.
+    may_be_cut = request.constraint is None or request.stop or request.stop_tokens
+    return TextStream(
+        vocabulary.token_bytes,
+        start=start,
+        held=[string.encode() for string in held],
+        errors="replace" if may_be_cut else "strict",
     )
 
 

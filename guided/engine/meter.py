@@ -77,15 +77,15 @@ class Meter:
         self._inter_token.add(sequence.clock.pauses)
         self._add_times(result.timing)
 
-    def failed(self, sequence: EngineSequence) -> None:
+    def failed(self, usage: Usage) -> None:
         """Count a request that ended with an error."""
         self._failed += 1
-        self._add(sequence.usage())
+        self._add(usage)
 
-    def cancelled(self, sequence: EngineSequence) -> None:
+    def cancelled(self, usage: Usage) -> None:
         """Count a request that nobody waits for."""
         self._cancelled += 1
-        self._add(sequence.usage())
+        self._add(usage)
 
     def stats(
         self,

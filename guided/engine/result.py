@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from guided.errors import GuidedError
 from guided.spec import GenerationResult
 
-__all__ = ["Finished"]
+__all__ = ["Delta", "Finished"]
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Text that one step added to an answer which is streamed; all of them are its text."""
+
+    request_id: str
+    text: str
+    """Whole characters, at least one."""
 
 
 @dataclass(frozen=True, slots=True)

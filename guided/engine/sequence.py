@@ -12,6 +12,8 @@ from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
 from guided.decoding.stopping import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.engine.request_clock import RequestClock
+from guided.engine.text_stream import TextStream
+from guided.engine.urgency import Urgency
 from guided.errors import LimitExceededError
 from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, TokenLogprobs, Usage
 from guided.tokens.vocabulary import Vocabulary
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
     from guided.constraint import Matcher
 
 __all__ = ["Sequence"]
+
+_ENDED_FROM_OUTSIDE = (
+    FinishReason.STOP_SEQUENCE,
+    FinishReason.DEADLINE_CLOSED,
+    FinishReason.DEADLINE,
+)
 
 
 class Sequence:
@@ -41,7 +49,9 @@ class Sequence:
         *,
         is_constrained: bool,
         clock: RequestClock,
+        urgency: Urgency,
         stops: StopSearch | None = None,
+        text_stream: TextStream | None = None,
     ) -> None:
         self.request_id = request_id
         self.prompt_length = len(prompt)
@@ -51,10 +61,12 @@ class Sequence:
         self.chooser = chooser
         self.forcing = forcing
         self.clock = clock
+        self.urgency = urgency
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
         self._stops = stops
+        self._text_stream = text_stream
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
         """Of each token of the answer, ``None`` where forced; empty where nobody asked."""
@@ -65,13 +77,16 @@ class Sequence:
         self._drafts = DraftCounts()
         clock.queue()
         self._settle()
-        if self.finish_reason is not None:
-            clock.end()
 
     @property
     def answer_length(self) -> int:
         """Tokens of the answer so far."""
         return len(self.tokens) - self.prompt_length
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the model chose anything of the answer."""
+        return self._sampled > 0
 
     def history(self) -> History:
         """The tokens so far for the sampling, or none where it does not read them."""
@@ -99,8 +114,6 @@ class Sequence:
         self._take(tree, acceptance)
         if self._sampled > before:
             self.clock.tokens_came()
-        if self.finish_reason is not None:
-            self.clock.end()
 
     def _take(self, tree: DraftTree, acceptance: Acceptance) -> None:
         logprobs = iter(acceptance.logprobs)
@@ -140,6 +153,21 @@ class Sequence:
             drafted_calls=self._drafts.calls,
             corrected_calls=self._drafts.corrected,
         )
+
+    def close_for_deadline(self) -> None:
+        """End the answer along its way out; that takes no model call."""
+        self._force(self.matcher.shortest_end(), self.matcher)
+        if self.finish_reason is None:
+            is_constrained = self._is_constrained
+            self._finish(FinishReason.DEADLINE_CLOSED if is_constrained else FinishReason.DEADLINE)
+
+    def new_text(self) -> str:
+        """The text that has become certain since the last call; empty unless it is streamed."""
+        if self._text_stream is None:
+            return ""
+        if self.finish_reason is None:
+            return self._text_stream.grow(self.tokens)
+        return self._text_stream.end(self.tokens, self._stops.length if self._stops else None)
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
         """The answer, once there is a finish reason."""
@@ -227,10 +255,11 @@ class Sequence:
             self._finish(FinishReason.STOP_SEQUENCE)
 
     def _finish(self, reason: FinishReason) -> None:
-        is_cut = reason is FinishReason.STOP_SEQUENCE
-        if self._is_constrained and self._is_closed_early and not is_cut:
+        is_closed = self._is_constrained and self._is_closed_early
+        if is_closed and reason not in _ENDED_FROM_OUTSIDE:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
+        self.clock.end()
 
 
 def _advance(matcher: Matcher, tokens: tuple[TokenId, ...]) -> Matcher:

@@ -139,6 +139,10 @@ class _FinishReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FinishRe
     """The token budget ran out in an answer without a constraint."""
     FINISH_REASON_STOP_SEQUENCE: _FinishReason.ValueType  # 5
     """A stop string or stop token of the caller came; the text may be unfinished."""
+    FINISH_REASON_DEADLINE_CLOSED: _FinishReason.ValueType  # 6
+    """The deadline came near, and the answer took its shortest way to a valid end."""
+    FINISH_REASON_DEADLINE: _FinishReason.ValueType  # 7
+    """The deadline came near in an answer without a constraint."""
 
 class FinishReason(_FinishReason, metaclass=_FinishReasonEnumTypeWrapper):
     """Why an answer ended."""
@@ -155,6 +159,10 @@ FINISH_REASON_LENGTH: FinishReason.ValueType  # 4
 """The token budget ran out in an answer without a constraint."""
 FINISH_REASON_STOP_SEQUENCE: FinishReason.ValueType  # 5
 """A stop string or stop token of the caller came; the text may be unfinished."""
+FINISH_REASON_DEADLINE_CLOSED: FinishReason.ValueType  # 6
+"""The deadline came near, and the answer took its shortest way to a valid end."""
+FINISH_REASON_DEADLINE: FinishReason.ValueType  # 7
+"""The deadline came near in an answer without a constraint."""
 Global___FinishReason: _TypeAlias = FinishReason  # noqa: Y015
 
 @_typing.final
@@ -174,6 +182,8 @@ class GenerateRequest(_message.Message):
     STOP_TOKENS_FIELD_NUMBER: _builtins.int
     INCLUDE_STOP_FIELD_NUMBER: _builtins.int
     TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -187,6 +197,10 @@ class GenerateRequest(_message.Message):
     top_logprobs: _builtins.int
     """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it; from
     0 to 20. Absent: none at all.
+    """
+    priority: _builtins.int
+    """Where requests have to wait, those with a smaller priority are served earlier; from -100 to
+    100. A level counts as ten seconds of waiting, so nobody waits for ever.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -212,6 +226,14 @@ class GenerateRequest(_message.Message):
         are ids of the model's tokens that stand for text.
         """
 
+    @_builtins.property
+    def deadline(self) -> _duration_pb2.Duration:
+        """Time allowed from the moment the server takes the request; above 0, at most a day. An answer that is not
+        complete when it runs out is closed, and its finish reason says so; one that the model has not
+        begun by then is DEADLINE_EXCEEDED. Absent: that of the call, if it has a deadline; the
+        earlier of the two counts.
+        """
+
     def __init__(
         self,
         *,
@@ -226,10 +248,12 @@ class GenerateRequest(_message.Message):
         stop_tokens: _abc.Iterable[_builtins.int] | None = ...,
         include_stop: _builtins.bool = ...,
         top_logprobs: _builtins.int | None = ...,
+        priority: _builtins.int = ...,
+        deadline: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "_top_logprobs", b"_top_logprobs", "constraint", b"constraint", "max_tokens", b"max_tokens", "messages", b"messages", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "_top_logprobs", b"_top_logprobs", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "_top_logprobs", b"_top_logprobs", "constraint", b"constraint", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "prompt", b"prompt", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "_top_logprobs", b"_top_logprobs", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "priority", b"priority", "prompt", b"prompt", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
@@ -349,6 +373,38 @@ class Timing(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Timing: _TypeAlias = Timing  # noqa: Y015
+
+@_typing.final
+class GenerateStreamResponse(_message.Message):
+    """A part of an answer, or its end."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELTA_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    delta: _builtins.str
+    """Text that follows what was sent before: whole characters, at least one. It is never taken
+    back. How much comes at once is up to the server, and to how fast the caller reads.
+    """
+    @_builtins.property
+    def answer(self) -> Global___GenerateResponse:
+        """The last message: the answer. Its text is that of all deltas together."""
+
+    def __init__(
+        self,
+        *,
+        delta: _builtins.str = ...,
+        answer: Global___GenerateResponse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "event", b"event"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "delta", b"delta", "event", b"event"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["delta", "answer"]  # noqa: Y015
+    _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
+
+Global___GenerateStreamResponse: _TypeAlias = GenerateStreamResponse  # noqa: Y015
 
 @_typing.final
 class TokenLogprobs(_message.Message):

@@ -45,6 +45,11 @@ class GenerationServiceStub:
                 request_serializer=guided_dot_v1_dot_generation__pb2.GenerateRequest.SerializeToString,
                 response_deserializer=guided_dot_v1_dot_generation__pb2.GenerateResponse.FromString,
                 _registered_method=True)
+        self.GenerateStream = channel.unary_stream(
+                '/guided.v1.GenerationService/GenerateStream',
+                request_serializer=guided_dot_v1_dot_generation__pb2.GenerateRequest.SerializeToString,
+                response_deserializer=guided_dot_v1_dot_generation__pb2.GenerateStreamResponse.FromString,
+                _registered_method=True)
         self.GenerateBatch = channel.unary_stream(
                 '/guided.v1.GenerationService/GenerateBatch',
                 request_serializer=guided_dot_v1_dot_generation__pb2.GenerateBatchRequest.SerializeToString,
@@ -68,6 +73,15 @@ class GenerationServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GenerateStream(self, request, context):
+        """Makes one answer and sends its text as it grows. The last message is the whole answer, as
+        Generate would have given it; whatever goes wrong, before the first text or behind it, is the
+        status of the call. A caller who goes away cancels the request.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GenerateBatch(self, request, context):
         """Makes many answers side by side and sends each as soon as it is finished, with a status of
         its own: one bad request does not harm the others. The call itself fails only if nothing
@@ -84,6 +98,11 @@ def add_GenerationServiceServicer_to_server(servicer, server):
                     servicer.Generate,
                     request_deserializer=guided_dot_v1_dot_generation__pb2.GenerateRequest.FromString,
                     response_serializer=guided_dot_v1_dot_generation__pb2.GenerateResponse.SerializeToString,
+            ),
+            'GenerateStream': grpc.unary_stream_rpc_method_handler(
+                    servicer.GenerateStream,
+                    request_deserializer=guided_dot_v1_dot_generation__pb2.GenerateRequest.FromString,
+                    response_serializer=guided_dot_v1_dot_generation__pb2.GenerateStreamResponse.SerializeToString,
             ),
             'GenerateBatch': grpc.unary_stream_rpc_method_handler(
                     servicer.GenerateBatch,
@@ -124,6 +143,33 @@ class GenerationService:
             '/guided.v1.GenerationService/Generate',
             guided_dot_v1_dot_generation__pb2.GenerateRequest.SerializeToString,
             guided_dot_v1_dot_generation__pb2.GenerateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GenerateStream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/guided.v1.GenerationService/GenerateStream',
+            guided_dot_v1_dot_generation__pb2.GenerateRequest.SerializeToString,
+            guided_dot_v1_dot_generation__pb2.GenerateStreamResponse.FromString,
             options,
             channel_credentials,
             insecure,

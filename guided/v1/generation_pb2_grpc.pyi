@@ -41,6 +41,11 @@ class GenerationServiceStub:
     def __new__(cls, channel: _aio.Channel) -> GenerationServiceAsyncStub: ...
     Generate: _grpc.UnaryUnaryMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateResponse]
     """Makes one answer."""
+    GenerateStream: _grpc.UnaryStreamMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateStreamResponse]
+    """Makes one answer and sends its text as it grows. The last message is the whole answer, as
+    Generate would have given it; whatever goes wrong, before the first text or behind it, is the
+    status of the call. A caller who goes away cancels the request.
+    """
     GenerateBatch: _grpc.UnaryStreamMultiCallable[_generation_pb2.GenerateBatchRequest, _generation_pb2.GenerateBatchResponse]
     """Makes many answers side by side and sends each as soon as it is finished, with a status of
     its own: one bad request does not harm the others. The call itself fails only if nothing
@@ -60,6 +65,11 @@ class GenerationServiceAsyncStub(GenerationServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Generate: _aio.UnaryUnaryMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateResponse]  # type: ignore[assignment]
     """Makes one answer."""
+    GenerateStream: _aio.UnaryStreamMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateStreamResponse]  # type: ignore[assignment]
+    """Makes one answer and sends its text as it grows. The last message is the whole answer, as
+    Generate would have given it; whatever goes wrong, before the first text or behind it, is the
+    status of the call. A caller who goes away cancels the request.
+    """
     GenerateBatch: _aio.UnaryStreamMultiCallable[_generation_pb2.GenerateBatchRequest, _generation_pb2.GenerateBatchResponse]  # type: ignore[assignment]
     """Makes many answers side by side and sends each as soon as it is finished, with a status of
     its own: one bad request does not harm the others. The call itself fails only if nothing
@@ -82,6 +92,17 @@ class GenerationServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_generation_pb2.GenerateResponse, _abc.Awaitable[_generation_pb2.GenerateResponse]]:
         """Makes one answer."""
+
+    @_abc_1.abstractmethod
+    def GenerateStream(
+        self,
+        request: _generation_pb2.GenerateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_generation_pb2.GenerateStreamResponse], _abc.AsyncIterator[_generation_pb2.GenerateStreamResponse]]:
+        """Makes one answer and sends its text as it grows. The last message is the whole answer, as
+        Generate would have given it; whatever goes wrong, before the first text or behind it, is the
+        status of the call. A caller who goes away cancels the request.
+        """
 
     @_abc_1.abstractmethod
     def GenerateBatch(

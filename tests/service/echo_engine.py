@@ -26,9 +26,18 @@ class EchoFinished:
     outcome: GenerationResult | GuidedError
 
 
+@dataclass(frozen=True)
+class EchoDelta:
+    request_id: str
+    text: str
+
+
 @dataclass
 class EchoEngine:
-    """Takes one step of a millisecond a token; ``wait`` takes as long as it is let."""
+    """Takes one step of a millisecond a token; ``wait`` takes as long as it is let.
+
+    What is streamed grows by a character a token.
+    """
 
     model_name: str = "echo"
     context_window: int = 1000
@@ -36,12 +45,17 @@ class EchoEngine:
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
     cancelled: int = 0
     answered: int = 0
+    streamed: set[str] = field(default_factory=set)
+    deltas: list[EchoDelta] = field(default_factory=list)
 
     @property
     def has_work(self) -> bool:
         return bool(self.running)
 
-    def submit(self, request_id: str, request: GenerationRequest) -> None:
+    def submit(
+        self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
+    ) -> None:
+        assert 0 <= time.monotonic() - received < 60
         match request.prompt:
             case "refuse":
                 raise InvalidConstraintError(
@@ -54,6 +68,8 @@ class EchoEngine:
                     "語" * 5000, pointer="/é" * 5000, position=3, hint="💡" * 5000
                 )
         self.running[request_id] = (request, 0)
+        if stream:
+            self.streamed.add(request_id)
 
     def cancel(self, request_id: str) -> None:
         if self.running.pop(request_id, None) is not None:
@@ -67,6 +83,16 @@ class EchoEngine:
                 raise RuntimeError("a step that went wrong")
             if request.prompt == "die":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if request.prompt == "fail later" and tokens == 3:
+                failure = InvalidConstraintError("the rest is odd", pointer="/rest")
+                del self.running[request_id]
+                finished.append(EchoFinished(request_id, failure))
+                continue
+            text = _echo(request)
+            if request_id in self.streamed:
+                is_last = tokens + 1 == request.max_tokens
+                grown = text[tokens:] if is_last else text[tokens : tokens + 1]
+                self.deltas += [EchoDelta(request_id, grown)] if grown else []
             if request.prompt == "wait" or tokens + 1 < request.max_tokens:
                 self.running[request_id] = (request, tokens + 1)
             else:
@@ -93,6 +119,10 @@ class EchoEngine:
             answered={FinishReason.STOP: self.answered},
             cancelled=self.cancelled,
         )
+
+    def take_deltas(self) -> Sequence[EchoDelta]:
+        taken, self.deltas = self.deltas, []
+        return taken
 
     def _result(self, request: GenerationRequest) -> GenerationResult:
         text = f"{self.cancelled} cancelled" if request.prompt == "count" else _echo(request)

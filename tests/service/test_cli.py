@@ -84,3 +84,11 @@ def test_sampling_flags_reach_the_engine_and_log_probabilities_are_printed(
     refused = _generate(*asked, "--min-p", "2")
     assert refused.returncode == 1
     assert "error: min_p 2.0 is not above 0 and at most 1" in refused.stderr
+
+
+def test_a_streamed_answer_is_printed_as_the_whole_one(server: ServerProcess) -> None:
+    asked = ("--prompt", "Hi", "--max-tokens", "12", "--address", server.address)
+    whole, streamed = _generate(*asked), _generate(*asked, "--stream")
+    assert streamed.returncode == 0, streamed.stderr
+    assert streamed.stdout == whole.stdout
+    assert "model calls" in streamed.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -94,6 +95,8 @@ requests = st.builds(
     sampling=samplings,
     forcing=st.sampled_from(Forcing),
     top_logprobs=st.none() | st.integers(0, 20),
+    priority=st.integers(-100, 100),
+    deadline=st.none() | st.integers(1, 86_400_000_000).map(lambda micros: micros / 1e6),
 ) | st.builds(
     GenerationRequest, prompt=conversations, constraint=constraints, show_schema=st.just(True)
 )
@@ -164,7 +167,8 @@ def test_the_server_reads_the_request_that_the_client_wrote(request: GenerationR
 
 @given(requests | stopping)
 def test_the_engine_reads_the_request_that_the_server_wrote(request: GenerationRequest) -> None:
-    assert read_to_engine(write(Submit("1", request))) == Submit("1", request)
+    asked = Submit("1", request, received=0.5, stream=True)
+    assert read_to_engine(write(asked)) == asked
 
 
 @given(results)
@@ -308,6 +312,16 @@ def newer_request() -> pb.GenerateRequest:
             ),
             RequestError,
             "logit_bias names token 1 twice",
+        ),
+        (
+            pb.GenerateRequest(text="x", priority=101),
+            RequestError,
+            "priority 101 is not between -100 and 100",
+        ),
+        (
+            pb.GenerateRequest(text="x", deadline=Duration()),
+            RequestError,
+            "deadline 0.0 is not above 0 and at most 86400",
         ),
         (pb.GenerateRequest(text="x", stop=[""]), RequestError, "a stop string is empty"),
         (

@@ -185,3 +185,33 @@ def test_neighbouring_positions_draw_independently() -> None:
         ]
         cells[pair[0], pair[1]] += 1
     assert sum((count - 500) ** 2 / 500 for count in cells.values()) < 16.3
+
+
+def test_a_greedy_choice_reads_the_mask_only_where_it_takes_the_likeliest_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So a request without a constraint has no work with its mask."""
+    logits = row(t9=3.0, t40=3.0, t7=2.0)
+    unpacked: list[int] = []
+
+    def counted(mask: NDArray[np.int32], size: int) -> NDArray[np.int64]:
+        unpacked.append(size)
+        return allowed_tokens(mask, size)
+
+    monkeypatch.setattr("guided.decoding.sampling.allowed_tokens", counted)
+    everything = packed(list(range(VOCABULARY)))
+    assert choose_token(logits, everything, Sampling(), seed=0, position=0) == 9
+    assert unpacked == []
+    assert choose_token(logits, packed([7, 40]), Sampling(), seed=0, position=0) == 40
+    assert choose_token(logits, packed([7, 8]), Sampling(), seed=0, position=0) == 7
+    assert len(unpacked) == 2
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_is_refused_where_it_is_allowed_and_passed_over_else(
+    value: float,
+) -> None:
+    logits = row(t9=value, t7=2.0)
+    assert choose_token(logits, packed([7, 8]), Sampling(), seed=0, position=0) == 7
+    with pytest.raises(ModelError, match="are not numbers"):
+        choose_token(logits, packed([7, 9]), Sampling(), seed=0, position=0)

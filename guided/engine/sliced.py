@@ -1,0 +1,74 @@
+"""Long work in slices, so that running requests have their steps between them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from guided.automata.fuel import resting
+
+__all__ = ["Sliced"]
+
+T = TypeVar("T")
+
+_SLICE = 5_000
+"""Units of work, each about a microsecond."""
+
+
+class _GivenUpError(BaseException):
+    """Ends the work; no handler of errors takes it for one."""
+
+
+class Sliced(Generic[T]):
+    """Work that rests wherever enough of it is counted (``guided.automata.fuel``).
+
+    It has a thread of its own for its stack alone: either the caller runs or the work does, never
+    both, so nothing is ever changed beside a step, and no Python runs beside a model call.
+    """
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._go = threading.Semaphore(0)
+        self._rested = threading.Semaphore(0)
+        self._outcome: Future[T] = Future()
+        self._is_given_up = False
+        self._thread = threading.Thread(target=self._run, name="sliced work", daemon=True)
+        self._thread.start()
+
+    def go_on(self) -> bool:
+        """Do one more slice, and say whether the work is done."""
+        if not self._outcome.done():
+            self._go.release()
+            self._rested.acquire()
+        return self._outcome.done()
+
+    def result(self) -> T:
+        """What came of it, once it is done; raises what the work raised."""
+        return self._outcome.result(timeout=0)
+
+    def give_up(self) -> None:
+        """End the work where it rests."""
+        self._is_given_up = True
+        self.go_on()
+        self._thread.join()
+
+    def _run(self) -> None:
+        self._go.acquire()
+        try:
+            with resting(self._rest, _SLICE):
+                self._check_wanted()
+                self._outcome.set_result(self._work())
+        except BaseException as error:
+            self._outcome.set_exception(error)
+        self._rested.release()
+
+    def _rest(self) -> None:
+        self._rested.release()
+        self._go.acquire()
+        self._check_wanted()
+
+    def _check_wanted(self) -> None:
+        if self._is_given_up:
+            raise _GivenUpError

@@ -1,0 +1,32 @@
+"""How long a step takes, so that a deadline is met by the step before it."""
+
+from __future__ import annotations
+
+__all__ = ["StepTimes"]
+
+_FADING = 0.9
+"""What is left of the longest time with each step of the same size."""
+
+
+class StepTimes:
+    """The longest times lately, by the size of steps: powers of two of tokens that are certain."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, float] = {}
+
+    def note(self, tokens: int, seconds: float) -> None:
+        """Take note of a step of so many tokens."""
+        size = tokens.bit_length()
+        self._seconds[size] = max(seconds, _FADING * self._seconds.get(size, 0.0))
+
+    def expected(self, tokens: int) -> float:
+        """Seconds that a step of so many tokens will hardly exceed; 0 as long as none is known.
+
+        Of a size that is not known it is the next greater one, or the greatest, doubled for each
+        size between.
+        """
+        if not self._seconds:
+            return 0.0
+        size = tokens.bit_length()
+        known = min((one for one in self._seconds if one >= size), default=max(self._seconds))
+        return self._seconds[known] * 2.0 ** max(0, size - known)

@@ -1,0 +1,73 @@
+"""The text of an answer that is sent while it grows."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Sequence
+
+from guided.decoding.held_back import Beginnings
+from guided.spec import TokenId
+
+__all__ = ["TextStream"]
+
+
+class TextStream:
+    """Turns tokens into text as far as it is certain: whole characters, and no part of a stop.
+
+    ::
+
+        stop "end"     tokens  th | e e | n | d   →   "th", "e ", "", ""
+                       tokens  th | e e | n | t   →   "th", "e ", "", "ent"
+
+    What is handed out is never taken back, and all of it together is the text of the answer. Each
+    token is read once.
+    """
+
+    def __init__(
+        self,
+        token_bytes: Sequence[bytes | None],
+        *,
+        start: int,
+        held: Iterable[bytes],
+        errors: str,
+    ) -> None:
+        """The answer begins at token ``start``, and no part of a ``held`` string may be sent.
+
+        ``errors`` says how bytes are decoded that are no text, as for ``bytes.decode``.
+        """
+        self._token_bytes = token_bytes
+        self._read = start
+        """Tokens read, those of the prompt included."""
+        self._beginnings = Beginnings(held)
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors)
+        self._decoded = 0
+        """Bytes of the answer that went to the decoder."""
+        self._kept = bytearray()
+        """Those behind them."""
+
+    def grow(self, tokens: Sequence[TokenId]) -> str:
+        """The text that is certain now that prompt and answer have these tokens."""
+        held = self._beginnings.read(self._take(tokens))
+        return self._decode(len(self._kept) - held, final=False)
+
+    def end(self, tokens: Sequence[TokenId], length: int | None) -> str:
+        """The rest, when these are all tokens; ``length`` is that of the whole text in bytes.
+
+        ``None`` as length leaves nothing out.
+        """
+        self._take(tokens)
+        rest = len(self._kept) if length is None else length - self._decoded
+        assert 0 <= rest <= len(self._kept), f"{-rest} bytes too many were sent"
+        return self._decode(rest, final=True)
+
+    def _take(self, tokens: Sequence[TokenId]) -> bytes:
+        piece = b"".join([self._token_bytes[token] or b"" for token in tokens[self._read :]])
+        self._read = len(tokens)
+        self._kept += piece
+        return piece
+
+    def _decode(self, count: int, *, final: bool) -> str:
+        text = self._decoder.decode(bytes(self._kept[:count]), final)
+        self._decoded += count
+        del self._kept[:count]
+        return text

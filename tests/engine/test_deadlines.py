@@ -1,0 +1,155 @@
+"""An answer that would be late is closed by the step before, and one not begun is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from guided.engine.engine import Engine
+from guided.engine.step_times import StepTimes
+from guided.errors import DeadlineExceededError
+from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResult
+from tests.engine.tiny_models import drain, make_engine, make_model, words
+
+MODEL = make_model()
+LISTS = words(*(json.dumps(["ab"] * count) for count in range(1, 9)))
+TOO_LATE = (
+    "the deadline came before the model had chosen anything of the answer; "
+    "allow more time, or send less at once"
+)
+
+
+class Clock:
+    """Moves by a second when a forward pass is made, and stands still else."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def timed_engine(**options: Any) -> tuple[Engine, Clock]:
+    clock = Clock()
+    engine = make_engine(MODEL, clock=clock, **options)
+    forward = engine._runner.forward
+
+    def slow_forward(batch: Any) -> Any:
+        clock.now += 1.0
+        return forward(batch)
+
+    engine._runner.forward = slow_forward  # type: ignore[method-assign]
+    return engine, clock
+
+
+def outcome_of(engine: Engine, request: GenerationRequest) -> GenerationResult:
+    engine.submit("r", request)
+    outcome = drain(engine)["r"].outcome
+    assert isinstance(outcome, GenerationResult)
+    return outcome
+
+
+def ask(deadline: float | None, **options: Any) -> GenerationRequest:
+    return GenerationRequest(
+        prompt="hello", deadline=deadline, max_tokens=80, forcing=Forcing.OFF, **options
+    )
+
+
+@pytest.mark.parametrize("deadline", [1.5, 3.0, 5.5])
+def test_an_answer_is_closed_by_its_deadline(deadline: float) -> None:
+    """The first step tells how long one takes; no later one ends behind the deadline."""
+    engine, clock = timed_engine()
+    result = outcome_of(engine, ask(deadline, constraint=LISTS))
+    assert clock.now - 100.0 == int(deadline)
+    assert result.finish_reason is FinishReason.DEADLINE_CLOSED
+    assert json.loads(result.text)
+    assert result.usage.sampled_tokens == result.usage.model_calls == int(deadline)
+
+
+def test_a_free_text_just_ends() -> None:
+    engine, _ = timed_engine()
+    result = outcome_of(engine, ask(3.5))
+    assert result.finish_reason is FinishReason.DEADLINE
+    assert len(result.tokens) == 3
+
+
+def test_an_answer_in_time_is_as_without_a_deadline() -> None:
+    engine, _ = timed_engine()
+    dated = outcome_of(engine, ask(60.0, constraint=LISTS))
+    plain = outcome_of(engine, ask(None, constraint=LISTS))
+    assert (dated.tokens, dated.finish_reason) == (plain.tokens, plain.finish_reason)
+
+
+def test_one_that_expires_while_it_waits_costs_no_model_call() -> None:
+    engine, clock = timed_engine(max_batch=1)
+    engine.submit("first", ask(None))
+    engine.step()
+    engine.submit("second", ask(2.5))
+    ended = drain(engine)
+    error = ended["second"].outcome
+    assert isinstance(error, DeadlineExceededError)
+    assert str(error) == TOO_LATE
+    first = ended["first"].outcome
+    assert isinstance(first, GenerationResult)
+    # The clock counts model calls.
+    assert clock.now - 100.0 == first.usage.model_calls
+
+
+def test_a_prompt_that_takes_too_long_is_not_answered_by_its_way_out() -> None:
+    engine, clock = timed_engine(step_tokens=16)
+    engine.submit("r", GenerationRequest("x" * 200, LISTS, max_tokens=80, deadline=4.5))
+    assert isinstance(drain(engine)["r"].outcome, DeadlineExceededError)
+    assert clock.now - 100.0 == 4
+
+
+def test_a_deadline_counts_from_when_the_request_was_received() -> None:
+    engine, clock = timed_engine()
+    with pytest.raises(DeadlineExceededError, match="allow more time"):
+        engine.submit("late", ask(2.0), received=clock.now - 3.0)
+    assert not engine.has_work
+    engine.submit("r", ask(5.0), received=clock.now - 2.5)
+    outcome = drain(engine)["r"].outcome
+    assert isinstance(outcome, GenerationResult)
+    assert outcome.usage.model_calls == 2
+
+
+def test_a_neighbour_without_a_deadline_is_left_alone() -> None:
+    engine, _ = timed_engine()
+    alone = outcome_of(engine, ask(None))
+    engine.submit("dated", ask(4.0, constraint=LISTS))
+    engine.submit("plain", ask(None))
+    ended = drain(engine)
+    dated, plain = ended["dated"].outcome, ended["plain"].outcome
+    assert isinstance(dated, GenerationResult)
+    assert isinstance(plain, GenerationResult)
+    assert dated.finish_reason is FinishReason.DEADLINE_CLOSED
+    assert plain.tokens == alone.tokens
+
+
+def test_the_text_of_a_closed_answer_is_streamed_to_its_end() -> None:
+    engine, _ = timed_engine()
+    engine.submit("r", ask(3.5, constraint=LISTS), stream=True)
+    text, ended = "", []
+    while engine.has_work:
+        ended += engine.step()
+        text += "".join(delta.text for delta in engine.take_deltas())
+    (finished,) = ended
+    assert isinstance(finished.outcome, GenerationResult)
+    assert text == finished.outcome.text
+
+
+def test_steps_are_expected_to_take_what_like_ones_took() -> None:
+    times = StepTimes()
+    assert times.expected(5) == 0.0
+    times.note(5, 1.0)
+    times.note(300, 8.0)
+    assert [times.expected(tokens) for tokens in (1, 4, 7, 8, 511, 512, 1024)] == (
+        [1.0, 1.0, 1.0, 8.0, 8.0, 16.0, 32.0]
+    )
+    for _ in range(3):
+        times.note(6, 0.5)
+    assert times.expected(5) == pytest.approx(0.729)
+    times.note(6, 3.0)
+    assert times.expected(5) == 3.0

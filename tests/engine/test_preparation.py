@@ -1,0 +1,129 @@
+"""A constraint that takes long to compile holds nobody else up."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from guided.automata.fuel import limited_work, spend
+from guided.engine.sliced import Sliced
+from guided.errors import DeadlineExceededError, GuidedError, LimitExceededError, RequestError
+from guided.spec import Constraint, GenerationRequest, GenerationResult
+from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
+
+MODEL = make_model()
+SLOW = words("slow")
+PLAIN = GenerationRequest(prompt="hello", max_tokens=12)
+
+
+def start_slowly(constraint: Constraint) -> Any:
+    """A hundred units at a time, fifty thousand in all."""
+    if constraint == SLOW:
+        with limited_work(100_000):
+            for _ in range(500):
+                spend(100)
+    return start(constraint)
+
+
+def ask(**options: Any) -> GenerationRequest:
+    return GenerationRequest(prompt="x", constraint=SLOW, **options)
+
+
+def test_the_others_have_their_steps_meanwhile() -> None:
+    engine = make_engine(MODEL, start=start_slowly)
+    engine.submit("plain", PLAIN)
+    engine.submit("slow", ask())
+    steps = 0
+    while not (ended := engine.step()):
+        steps += 1
+    assert [finished.request_id for finished in ended] == ["slow"]
+    assert 5 <= steps < 12
+    result = drain(engine)["plain"].outcome
+    assert isinstance(result, GenerationResult)
+    assert result.tokens == answers(make_engine(MODEL), {"r": PLAIN})["r"].tokens
+
+
+def test_what_is_compiled_in_one_slice_is_refused_at_once() -> None:
+    engine = make_engine(MODEL, start=start_slowly)
+    with pytest.raises(LimitExceededError, match="the shortest answer known has 5 tokens"):
+        engine.submit("r", GenerationRequest("x", words("hello"), max_tokens=2))
+    assert not engine.has_work
+
+
+def test_what_goes_wrong_later_is_the_outcome(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(constraint: Constraint) -> Any:
+        matcher = start_slowly(constraint)
+        if constraint == SLOW:
+            raise KeyError("a bug")
+        return matcher
+
+    engine = make_engine(MODEL, start=fail)
+    engine.submit("slow", ask())
+    outcome = drain(engine)["slow"].outcome
+    assert type(outcome) is GuidedError
+    assert "the engine failed on request 'slow': KeyError: 'a bug'" in str(outcome)
+    assert len(caplog.records) == 1
+
+    engine = make_engine(MODEL, start=start_slowly)
+    engine.submit("slow", ask(max_tokens=1))
+    outcome = drain(engine)["slow"].outcome
+    assert isinstance(outcome, LimitExceededError)
+    assert "the shortest answer known has" in str(outcome)
+
+
+def test_an_id_is_in_use_and_a_request_can_be_cancelled_while_it_is_compiled() -> None:
+    threads = threading.active_count()
+    engine = make_engine(MODEL, start=start_slowly)
+    engine.submit("slow", ask())
+    with pytest.raises(RequestError, match="request id 'slow' is in use"):
+        engine.submit("slow", ask())
+    assert engine.has_work
+    assert engine.step() == []
+    engine.cancel("slow")
+    assert not engine.has_work
+    assert threading.active_count() == threads
+
+
+def test_a_deadline_ends_compiling() -> None:
+    now = [0.0]
+    engine = make_engine(MODEL, start=start_slowly, clock=lambda: now[0])
+    engine.submit("slow", ask(deadline=1.0))
+    assert engine.step() == []
+    now[0] = 2.0
+    (finished,) = engine.step()
+    assert isinstance(finished.outcome, DeadlineExceededError)
+    assert not engine.has_work
+
+
+def test_work_in_slices_does_what_it_does_in_one_and_stands_still_between() -> None:
+    done: list[int] = []
+
+    def work() -> int:
+        with limited_work(1_000_000):
+            for number in range(10):
+                done.append(number)
+                spend(4_000)
+        return sum(done)
+
+    sliced = Sliced(work)
+    seen = []
+    while not sliced.go_on():
+        seen.append(len(done))
+    assert seen == [2, 4, 6, 8, 10]
+    assert sliced.result() == 45
+    assert sliced.go_on()
+
+
+def test_work_that_meets_its_limit_says_so_in_slices_too() -> None:
+    def work() -> None:
+        with limited_work(20_000):
+            while True:
+                spend(100)
+
+    sliced = Sliced(work)
+    while not sliced.go_on():
+        pass
+    with pytest.raises(LimitExceededError, match="more than 20000 units of work"):
+        sliced.result()

@@ -1,0 +1,80 @@
+"""Who waits is served by priority and arrival, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.engine.urgency import PATIENCE_SECONDS, Urgency
+from guided.errors import RequestError
+from guided.spec import GenerationRequest, GenerationResult
+from tests.engine.tiny_models import answers, drain, make_engine, make_model
+
+MODEL = make_model()
+
+
+def ask(priority: int, prompt: str = "hello", max_tokens: int = 6) -> GenerationRequest:
+    return GenerationRequest(prompt, max_tokens=max_tokens, priority=priority)
+
+
+def test_the_smaller_priority_goes_first_and_among_equals_who_came_first() -> None:
+    engine = make_engine(MODEL, max_batch=1)
+    for moment, (key, priority) in enumerate(
+        {"a": 0, "b": 1, "c": 0, "d": -3, "e": -3, "f": 1}.items()
+    ):
+        engine.submit(key, ask(priority), received=0.1 * moment)
+    assert "".join(drain(engine)) == "deacbf"
+
+
+def test_waiting_counts_as_priority() -> None:
+    """Five levels against what five levels are worth in waiting, and a little more."""
+    engine = make_engine(MODEL, max_batch=1)
+    engine.submit("patient", ask(5), received=0.0)
+    engine.submit("just later", ask(0), received=5 * PATIENCE_SECONDS - 1)
+    engine.submit("much later", ask(0), received=5 * PATIENCE_SECONDS + 1)
+    assert list(drain(engine)) == ["just later", "patient", "much later"]
+
+
+@given(st.lists(st.tuples(st.integers(-100, 100), st.floats(0, 1000)), min_size=1, max_size=20))
+def test_nobody_is_overtaken_by_who_comes_much_later(asked: list[tuple[int, float]]) -> None:
+    """The longest that a priority can make anybody wait is 200 levels."""
+    turns = [
+        Urgency.of(ask(priority), moment).turn + 201 * PATIENCE_SECONDS
+        for priority, moment in asked
+    ]
+    latest = max(moment for _, moment in asked) + 402 * PATIENCE_SECONDS
+    assert all(turn < Urgency.of(ask(-100), latest).turn for turn in turns)
+
+
+def test_an_old_request_of_low_priority_is_served_among_a_stream_of_better_ones() -> None:
+    """One of priority 0 comes each second; the other, two levels below, is the 21st served."""
+    engine = make_engine(MODEL, max_batch=1)
+    engine.submit("low", ask(2, max_tokens=1), received=-0.5)
+    served: list[str] = []
+    for moment in range(40):
+        engine.submit(str(moment), ask(0, max_tokens=1), received=float(moment))
+        served += [finished.request_id for finished in engine.step()]
+    assert served.index("low") == 20
+
+
+@pytest.mark.parametrize(("first_priority", "order"), [(0, "ab"), (1, "ba")])
+def test_who_is_last_in_turn_gives_way(first_priority: int, order: str) -> None:
+    """Two of 32 tokens each in a cache of 48: one starts over, and so ends later."""
+    plain = answers(make_engine(MODEL), {"r": ask(0, "x" * 8, 24)})["r"].tokens
+    engine = make_engine(MODEL, cache_tokens=48, reuse_prefixes=False)
+    engine.submit("a", ask(first_priority, "x" * 8, 24), received=0.0)
+    ended = {finished.request_id: finished for finished in engine.step()}
+    engine.submit("b", ask(0, "x" * 8, 24), received=1.0)
+    ended |= drain(engine)
+    assert engine.num_preempted > 0
+    assert "".join(ended) == order
+    for finished in ended.values():
+        assert isinstance(finished.outcome, GenerationResult)
+        assert finished.outcome.tokens == plain
+
+
+@pytest.mark.parametrize("priority", [-101, 101])
+def test_a_priority_out_of_range_is_refused(priority: int) -> None:
+    with pytest.raises(RequestError, match=f"priority {priority} is not between -100 and 100"):
+        ask(priority)

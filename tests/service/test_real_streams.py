@@ -1,0 +1,69 @@
+"""Streams and deadlines as a user has them: a server process, the default model, the SDK."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from guided.client import Client, RawPrompt
+from guided.errors import DeadlineExceededError
+from guided.spec import FinishReason
+from tests.service.test_real_server import PERSON, Person
+
+STORY = "Tell me about a café in Zürich, with an emoji in every sentence."
+
+
+def test_a_streamed_answer_is_the_plain_one_in_pieces(client: Client) -> None:
+    plain = client.generate(PERSON, Person, max_tokens=64)
+    with client.stream(PERSON, Person, max_tokens=64) as stream:
+        pieces = list(stream)
+    assert len(pieces) > 3
+    assert "".join(pieces) == stream.answer.text == plain.text
+    assert stream.answer.value == plain.value
+    assert stream.answer.usage.output_tokens == plain.usage.output_tokens
+
+
+@pytest.mark.parametrize("stop", [(), ("the",), (". ", "no such string")])
+def test_a_streamed_free_text_never_takes_anything_back(
+    client: Client, stop: tuple[str, ...]
+) -> None:
+    with client.stream(STORY, stop=stop, max_tokens=40, temperature=1.0, seed=5) as stream:
+        text = "".join(stream)
+    assert text == stream.answer.text
+    assert not any(string in text for string in stop)
+
+
+def test_text_comes_while_the_answer_is_being_made(client: Client) -> None:
+    started = time.monotonic()
+    with client.stream(RawPrompt("Once upon a time"), max_tokens=60) as stream:
+        next(stream)
+        first = time.monotonic() - started
+        list(stream)
+    assert first < 0.7 * (time.monotonic() - started)
+
+
+@pytest.mark.parametrize(("deadline", "timeout"), [(3.0, None), (None, 3.1)])
+def test_a_deadline_closes_the_answer_in_time(
+    client: Client, deadline: float | None, timeout: float | None
+) -> None:
+    answer = client.generate(
+        "Count to a thousand, one number after the other.",
+        schema={
+            "type": "array",
+            "items": {"type": "integer"},
+            "minItems": 400,
+            "maxItems": 400,
+        },
+        max_tokens=2000,
+        deadline=deadline,
+        timeout=timeout,
+    )
+    assert answer.finish_reason is FinishReason.DEADLINE_CLOSED
+    assert len(answer.value) == 400
+    assert answer.seconds < 3.0
+
+
+def test_a_deadline_too_near_to_begin_is_an_error(client: Client) -> None:
+    with pytest.raises(DeadlineExceededError, match="allow more time"):
+        client.generate("Count. " * 150, max_tokens=5, deadline=0.001)

@@ -1,0 +1,162 @@
+"""Streams over the wire: text as it grows, the answer last, errors at any time, slow readers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from pathlib import Path
+
+import grpc
+import pytest
+
+from guided.client import AsyncClient, Client, RawPrompt
+from guided.client.channel import CHANNEL_OPTIONS
+from guided.errors import (
+    DeadlineExceededError,
+    InvalidConstraintError,
+    RequestCancelledError,
+    RequestError,
+    ServiceUnavailableError,
+)
+from guided.spec import FinishReason
+from guided.v1 import generation_pb2 as pb
+from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided_service.outbox import Outbox
+from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
+from tests.service.test_supervision import cancelled_requests, eventually
+
+
+def test_the_text_comes_in_pieces_and_the_answer_last(echo: Client) -> None:
+    with echo.stream(RawPrompt("語 and more"), max_tokens=5) as stream:
+        with pytest.raises(RequestError, match="the stream has not come to its end; read it first"):
+            _ = stream.answer
+        pieces = list(stream)
+        assert next(stream, None) is None
+    assert "".join(pieces) == stream.answer.text == "語 and more"
+    assert all(pieces)
+    assert stream.answer.finish_reason is FinishReason.STOP
+    assert stream.answer.usage.forced_tokens == 4
+
+
+def test_the_answer_of_a_stream_is_read_by_its_type(echo: Client) -> None:
+    with echo.stream(RawPrompt("[1, 2]"), list[int], max_tokens=9) as stream:
+        assert "".join(stream) == "[1, 2]"
+    assert stream.answer.value == [1, 2]
+
+
+def test_an_error_before_the_first_text_is_that_of_a_plain_call(echo: Client) -> None:
+    with pytest.raises(InvalidConstraintError) as caught, echo.stream(RawPrompt("refuse")) as s:
+        next(s)
+    assert str(caught.value) == "at /type: the type is odd; even it out"
+
+
+def test_an_error_behind_some_text_keeps_its_kind_and_its_place(echo: Client) -> None:
+    heard: list[str] = []
+    with (
+        pytest.raises(InvalidConstraintError) as caught,
+        echo.stream(RawPrompt("fail later"), max_tokens=9) as stream,
+    ):
+        heard.extend(stream)
+    assert "".join(heard) == "fai"
+    assert caught.value.pointer == "/rest"
+
+
+def test_an_engine_that_dies_fails_its_streams(echo: Client) -> None:
+    with pytest.raises(ServiceUnavailableError, match="killed by signal 9"):
+        list(echo.stream(RawPrompt("die")))
+
+
+def test_leaving_a_stream_cancels_its_request(echo: Client) -> None:
+    with echo.stream(RawPrompt("wait")) as stream:
+        assert next(stream)
+    eventually(lambda: cancelled_requests(echo) == 1)
+    with pytest.raises(RequestCancelledError):
+        list(stream)
+
+
+def test_a_deadline_frees_what_a_stream_held(echo: Client) -> None:
+    with pytest.raises(DeadlineExceededError):
+        list(echo.stream(RawPrompt("wait"), timeout=0.3))
+    eventually(lambda: cancelled_requests(echo) == 1)
+
+
+def test_a_client_that_goes_away_frees_what_its_streams_held(
+    echo: Client, echo_server: ServerProcess
+) -> None:
+    with Client(echo_server.address) as leaving:
+        next(leaving.stream(RawPrompt("wait")))
+    eventually(lambda: cancelled_requests(echo) == 1)
+
+
+def test_the_asyncio_client_streams_alike(echo_server: ServerProcess) -> None:
+    async def read() -> None:
+        async with AsyncClient(echo_server.address) as client:
+            async with client.stream(RawPrompt("[1, 2]"), list[int], max_tokens=4) as stream:
+                pieces = [text async for text in stream]
+            assert "".join(pieces) == "[1, 2]"
+            assert stream.answer.value == [1, 2]
+            with pytest.raises(InvalidConstraintError):
+                async with client.stream(RawPrompt("refuse")) as refused:
+                    await anext(refused)
+            async with client.stream(RawPrompt("wait")) as waiting:
+                await anext(waiting)
+            async with asyncio.timeout(10):
+                while (await client.generate(RawPrompt("count"), max_tokens=1)).text[0] != "1":
+                    await asyncio.sleep(0.02)
+
+    asyncio.run(read())
+
+
+@pytest.mark.parametrize("seconds", [0.5])
+def test_a_reader_who_stalls_is_cut_off_and_holds_nobody_up(tmp_path: Path, seconds: float) -> None:
+    """Sixteen megabytes do not fit into the transport's window."""
+    settings = {
+        "stall_seconds": f"{seconds}",
+        "max_message_bytes": str(2**25),
+        "max_requests_in_flight": "1",
+        "max_batch_size": "1",
+        "retry_after_seconds": "0.05",
+    }
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        grpc.insecure_channel(server.address, options=CHANNEL_OPTIONS) as channel,
+        Client(server.address) as other,
+    ):
+        long = pb.GenerateRequest(text="x" * 2**24, max_tokens=3)
+        stream = GenerationServiceStub(channel).GenerateStream(long)
+        time.sleep(2 * seconds)
+        eventually(partial(_is_served, other))
+        with pytest.raises(grpc.RpcError) as caught:
+            list(stream)
+        assert isinstance(caught.value, grpc.Call)
+        assert caught.value.code() is grpc.StatusCode.CANCELLED
+        assert caught.value.details() == (
+            f"the caller took nothing of the stream for {seconds:g} s; "
+            "read faster, or ask for the whole answer"
+        )
+
+
+def _is_served(client: Client) -> bool:
+    try:
+        return client.generate(RawPrompt("hello"), max_tokens=1).text == "hello"
+    except ServiceUnavailableError:
+        return False
+
+
+def test_text_that_nobody_takes_is_kept_as_one_piece() -> None:
+    async def use() -> None:
+        outbox = Outbox()
+        for _ in range(1000):
+            outbox.put("ab")
+        assert await outbox.take() == "ab" * 1000
+        taking = asyncio.create_task(outbox.take())
+        await asyncio.sleep(0)
+        assert not taking.done()
+        outbox.put("c")
+        assert await taking == "c"
+        outbox.put("d")
+        outbox.close()
+        assert [await outbox.take(), await outbox.take()] == ["d", ""]
+
+    asyncio.run(use())
