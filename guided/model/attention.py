@@ -52,6 +52,7 @@ class AttentionStep(Protocol):
         scaling: float | None,
         window: int | None,
         softcap: float | None,
+        sinks: torch.Tensor | None,
     ) -> torch.Tensor:
         """Attention of one layer: ``[1, heads, tokens, dim]`` → ``[1, tokens, heads, dim]``."""
         ...
@@ -73,6 +74,7 @@ def _attention(
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
     **extras: object,
 ) -> tuple[torch.Tensor, None]:
     """What a layer calls; an argument that would change the result and is not known is refused."""
@@ -93,6 +95,13 @@ def _attention(
             hint="use a model without it",
         )
     output = guided_step.attend(
-        layer, query, key, value, scaling=scaling, window=sliding_window, softcap=softcap
+        layer,
+        query,
+        key,
+        value,
+        scaling=scaling,
+        window=sliding_window,
+        softcap=softcap,
+        sinks=s_aux,
     )
     return output, None

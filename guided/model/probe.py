@@ -53,6 +53,7 @@ class _TrialAttention:
         scaling: float | None,
         window: int | None,
         softcap: float | None,
+        sinks: torch.Tensor | None,
     ) -> torch.Tensor:
         self.calls += 1
         self.windows[layer] = window
@@ -62,7 +63,9 @@ class _TrialAttention:
         sees = (gaps >= 0) if window is None else (gaps >= 0) & (gaps < window)
         mask = torch.zeros(sees.shape, dtype=query.dtype, device=query.device)
         mask.masked_fill_(~sees, float("-inf"))
-        output = attention(query, key, value, mask=mask, scaling=scaling, softcap=softcap)
+        output = attention(
+            query, key, value, mask=mask, scaling=scaling, softcap=softcap, sinks=sinks
+        )
         return output.transpose(1, 2)
 
 

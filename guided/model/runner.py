@@ -12,10 +12,10 @@ from guided.kv.layer_shape import LayerShape
 from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
 from guided.model.batch import StepBatch
-from guided.model.cpu import LayerCache, SeenRows, WeightFormat, take_decoder
+from guided.model.cpu import LayerCache, WeightFormat, take_decoder
 from guided.model.packed_attention import PackedAttention
 from guided.model.probe import probe_model
-from guided.model.sight import sight
+from guided.model.sight import seen_rows
 
 __all__ = ["ModelRunner"]
 
@@ -74,11 +74,7 @@ class ModelRunner:
         if self._decoder is None:
             return self._fit(self._forward_of_transformers(batch))
         seen = {
-            window: [
-                SeenRows(segment.rows[group].seen, sight(segment, group, window))
-                for segment in batch.segments
-            ]
-            for group, window in enumerate(self.windows)
+            window: seen_rows(batch, group, window) for group, window in enumerate(self.windows)
         }
         tokens, positions = np.array(batch.tokens), np.array(batch.positions)
         return self._fit(

@@ -9,7 +9,6 @@ import torch
 from transformers import (
     BloomConfig,
     GPT2Config,
-    GptOssConfig,
     LlamaConfig,
     MambaConfig,
     PretrainedConfig,
@@ -39,11 +38,6 @@ REFUSED: dict[str, tuple[PretrainedConfig, str]] = {
             **SMALL, rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
         ),
         "LlamaForCausalLM uses 'dynamic' rotary positions, which depend on the longest sequence",
-    ),
-    "attention sinks": (
-        GptOssConfig(**SMALL, head_dim=8, sliding_window=4, num_local_experts=4),
-        "GptOssAttention needs s_aux in its attention, which is not supported; use a model "
-        "without it",
     ),
     "attention of its own": (
         BloomConfig(vocab_size=288, hidden_size=32, n_layer=2, n_head=4),
