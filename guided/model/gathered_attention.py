@@ -18,13 +18,13 @@ from guided.model.lots import Lot, lots_of_like_size
 from guided.model.seen_rows import SeenRows
 from guided.model.softmax_attention import attention
 
-__all__ = ["GatheredAttention", "LayerRows"]
+__all__ = ["GatherableRows", "GatheredAttention"]
 
 _MOST_FOLDED = 64
 """So many new tokens at most are folded: of more, a larger mask costs more than it saves."""
 
 
-class LayerRows(Protocol):
+class GatherableRows(Protocol):
     """The keys and values of one layer."""
 
     def take(self, slots: torch.Tensor | slice) -> tuple[torch.Tensor, torch.Tensor]:
@@ -43,7 +43,7 @@ class GatheredAttention:
     def attend(
         self,
         query: torch.Tensor,
-        rows: LayerRows,
+        rows: GatherableRows,
         *,
         scaling: float | None,
         softcap: float | None = None,
@@ -77,7 +77,7 @@ class _LotAttention:
     def attend(
         self,
         query: torch.Tensor,
-        rows: LayerRows,
+        rows: GatherableRows,
         scaling: float | None,
         softcap: float | None,
         sinks: torch.Tensor | None,

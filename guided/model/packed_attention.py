@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from guided.kv.paged_storage import PagedStorage
+from guided.kv.slot_rows import StoredNumbers
+from guided.model.attention_kernel import AttentionKernel, CacheAttention, open_attention
 from guided.model.batch import StepBatch
-from guided.model.gathered_attention import GatheredAttention
 from guided.model.sight import seen_rows
 
 __all__ = ["PackedAttention"]
@@ -21,7 +22,7 @@ class _Group:
 
     storage: PagedStorage
     new_slots: torch.Tensor
-    attention: GatheredAttention
+    attention: CacheAttention
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +37,9 @@ class _StoredRows:
             return self.storage.view(self.layer, slots.start, slots.stop)
         return self.storage.read(self.layer, slots)
 
+    def stored(self) -> tuple[StoredNumbers, StoredNumbers]:
+        return self.storage.stored(self.layer)
+
 
 class PackedAttention:
     """Attention of one model call; ``storages`` by window, in the order of a segment's rows."""
@@ -45,6 +49,7 @@ class PackedAttention:
         batch: StepBatch,
         storages: Mapping[int | None, PagedStorage],
         *,
+        kernel: AttentionKernel,
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
@@ -52,7 +57,9 @@ class PackedAttention:
             window: _Group(
                 storage,
                 storage.locate(batch.new_slots(number)),
-                GatheredAttention(seen_rows(batch, number, window), dtype=dtype, device=device),
+                open_attention(
+                    kernel, seen_rows(batch, number, window), dtype=dtype, device=device
+                ),
             )
             for number, (window, storage) in enumerate(storages.items())
         }
