@@ -13,7 +13,7 @@ from guided.model.attention_kernel import AttentionKernel, CacheAttention, open_
 from guided.model.batch import StepBatch
 from guided.model.sight import seen_rows
 
-__all__ = ["PackedAttention"]
+__all__ = ["PackedAttention", "StoredRows"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,7 +26,7 @@ class _Group:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _StoredRows:
+class StoredRows:
     """The rows of one layer in a storage."""
 
     storage: PagedStorage
@@ -83,7 +83,7 @@ class PackedAttention:
         )
         output = group.attention.attend(
             query[0].transpose(0, 1),
-            _StoredRows(group.storage, layer),
+            StoredRows(group.storage, layer),
             scaling=scaling,
             softcap=softcap,
             sinks=sinks,

@@ -184,7 +184,7 @@ OTHER_CONFIGS: dict[str, PretrainedConfig] = {
     ),
     "phimoe": PhimoeConfig(**SHAPE, num_local_experts=4),
     "qwen2_moe": Qwen2MoeConfig(**SHAPE, **_EXPERTS, shared_expert_intermediate_size=24),
-    "qwen3_moe": Qwen3MoeConfig(**SHAPE, **_EXPERTS, head_dim=16),
+    "qwen3_moe": Qwen3MoeConfig(**SHAPE, **_EXPERTS),
     "smollm3": SmolLM3Config(**SHAPE, no_rope_layers=[1, 0]),
     "stablelm": StableLmConfig(**SHAPE),
     "starcoder2": Starcoder2Config(**SHAPE, sliding_window=7),

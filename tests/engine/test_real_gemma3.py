@@ -67,7 +67,7 @@ def test_alone_in_a_batch_and_with_a_beginning_that_is_known(
         }
         if "names" in names:
             assert results["names"].usage.accepted_tokens > 0
-    assert results["the same beginning"].usage.cached_tokens > 512
+    assert results["the same beginning"].usage.reused_tokens > 512
 
 
 def test_small_steps_without_drafts(expected: dict[str, tuple[int, ...]]) -> None:

@@ -1,6 +1,6 @@
 """Gemma 3 270M, fetched and unpacked where the long tests are asked for, and kept in the cache.
 
-The weights are under Google's Gemma terms of use. They are fetched for the user and never passed on.
+Its weights are under Google's Gemma terms of use: they are fetched for the user, never passed on.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ Without a CUDA device the Triton kernel runs in Triton's interpreter, where Trit
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -25,9 +24,6 @@ from guided.model.attention_kernel import AttentionKernel, best_kernel, open_att
 from guided.model.seen_rows import SeenRows
 
 HAS_CUDA = torch.cuda.is_available()
-if not HAS_CUDA:
-    # Read by Triton when the kernel is first imported.
-    os.environ["TRITON_INTERPRET"] = "1"
 DEVICE = torch.device("cuda" if HAS_CUDA else "cpu")
 NEEDS_TRITON = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 KERNELS = [
