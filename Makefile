@@ -15,10 +15,11 @@ demo: $(STAMP)
 test: check
 	$(BIN)/python -m pytest
 
-# Many more random schemas and walks, every sampler by itself; about half an hour.
+# Many more random schemas and walks, every sampler by itself, and Gemma 3 270M, whose weights are
+# fetched (240 MB, under the Gemma terms of use); about half an hour.
 test-long: $(STAMP)
 	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
-		tests/engine/test_sampling_law.py --timeout 3600
+		tests/engine/test_sampling_law.py tests/engine/test_real_gemma3.py --timeout 3600
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

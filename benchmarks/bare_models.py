@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from guided.model.cpu import CpuDecoder, LayerCache, SeenRows, WeightFormat, take_decoder
+from guided.model.cpu import CpuDecoder, LayerCache, WeightFormat, take_decoder
 from guided.model.load import load_model
+from guided.model.seen_rows import SeenRows
 
 __all__ = ["Ours", "OursText", "Text", "Theirs", "TheirsText", "chain", "open_ours", "open_theirs"]
 

@@ -88,7 +88,7 @@ class Engine:
             )
         self.model_name = model_name
         """The model's name, as a caller would give it."""
-        self.context_window = context_window
+        self.context_window = runner.context_window(context_window)
         """Most tokens of prompt and answer together."""
         self._runner = runner
         self._vocabulary = vocabulary

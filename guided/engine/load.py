@@ -82,11 +82,18 @@ def load_engine(
         vocabulary_size=len(loaded.vocabulary),
         weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded),
     )
+    context_window = runner.context_window(loaded.context_window)
+    if context_window < loaded.context_window:
+        _log.warning(
+            "texts of %s end at %d tokens, not %d: beyond, its rotary positions depend on their "
+            "length",
+            *(loaded.name, context_window, loaded.context_window),
+        )
     engine = Engine(
         model_name=loaded.name,
         runner=runner,
         vocabulary=loaded.vocabulary,
-        context_window=loaded.context_window,
+        context_window=context_window,
         render=partial(render_prompt, loaded),
         start=compiler.start,
         max_batch=max_batch,
@@ -95,7 +102,7 @@ def load_engine(
         reuse_prefixes=reuse_prefixes,
         open_drafter=lookup_drafters(loaded.vocabulary) if drafts else no_drafter,
         widest_draft=WIDEST_DRAFT if drafts else 0,
-        costs=measure_costs(runner, loaded.context_window) if drafts else None,
+        costs=measure_costs(runner, context_window) if drafts else None,
     )
     _warm_up(engine)
     return engine

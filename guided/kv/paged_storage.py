@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from guided.kv.layer_shape import LayerShape
 from guided.kv.reservation import SlotCopies
-from guided.kv.slot_rows import DenseRows, Int8Rows, SlotRows
+from guided.kv.slot_rows import DenseRows, Int8Rows, SlotRows, StoredNumbers
 
 __all__ = ["PagedStorage", "bytes_per_slot"]
 
@@ -88,6 +88,10 @@ class PagedStorage:
     def whole(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """All keys and values of a layer, padding slot included; see ``view``."""
         return self.view(layer, 0, self.padding_slot + 1)
+
+    def stored(self, layer: int) -> tuple[StoredNumbers, StoredNumbers]:
+        """All keys and values of a layer as they lie in memory; do not write to them."""
+        return self._keys[layer].stored, self._values[layer].stored
 
     def copy(self, copies: SlotCopies) -> None:
         """Make the copies of a reservation or a commit, in every layer; overlaps are safe."""

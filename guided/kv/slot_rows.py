@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
-__all__ = ["DenseRows", "Int8Rows", "SlotRows"]
+__all__ = ["DenseRows", "Int8Rows", "SlotRows", "StoredNumbers"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StoredNumbers:
+    """Rows as they lie in memory, for kernels that read them there."""
+
+    numbers: torch.Tensor
+    """``[slots, heads, size]``."""
+    scales: torch.Tensor | None
+    """What to multiply them by, ``[slots, heads, 1]``; ``None`` is nothing."""
 
 
 class SlotRows(Protocol):
@@ -33,6 +44,11 @@ class SlotRows(Protocol):
         """Copy rows between slots; all are read before any is written."""
         ...
 
+    @property
+    def stored(self) -> StoredNumbers:
+        """The memory itself."""
+        ...
+
 
 class DenseRows:
     """Rows in the type they are computed in."""
@@ -48,6 +64,10 @@ class DenseRows:
     @property
     def nbytes(self) -> int:
         return self._rows.nbytes
+
+    @property
+    def stored(self) -> StoredNumbers:
+        return StoredNumbers(self._rows, None)
 
     def write(self, slots: torch.Tensor, rows: torch.Tensor) -> None:
         self._rows.index_copy_(0, slots, rows.to(self._rows.dtype))
@@ -81,6 +101,10 @@ class Int8Rows:
     @property
     def nbytes(self) -> int:
         return self._bytes.nbytes + self._scales.nbytes
+
+    @property
+    def stored(self) -> StoredNumbers:
+        return StoredNumbers(self._bytes, self._scales)
 
     def write(self, slots: torch.Tensor, rows: torch.Tensor) -> None:
         exact = rows.float()

@@ -1,13 +1,17 @@
 """Our attention, plugged into transformers' attention interface.
 
-A model of transformers calls one function for the attention of each layer and passes unknown
-keyword arguments down to it. Ours is registered as ``guided`` and finds the running step under the
-keyword ``guided_step``. Because no mask function carries that name, transformers builds no mask;
-who sees whom is decided here, per sequence.
+A model of transformers calls one function for the attention of each layer. Ours is registered as
+``guided`` and finds the step that runs in a context variable, since some models pass no keyword
+arguments down to their layers; so engines may run beside each other, each in its own thread.
+Because no mask function carries that name, transformers builds no mask; who sees whom is decided
+here, per sequence.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Protocol
 
 import torch
@@ -15,7 +19,7 @@ from transformers import AttentionInterface
 
 from guided.errors import ModelError
 
-__all__ = ["ATTENTION_NAME", "AttentionStep", "register_attention"]
+__all__ = ["ATTENTION_NAME", "AttentionStep", "register_attention", "running"]
 
 ATTENTION_NAME = "guided"
 """The name under which transformers finds the attention function."""
@@ -52,9 +56,23 @@ class AttentionStep(Protocol):
         scaling: float | None,
         window: int | None,
         softcap: float | None,
+        sinks: torch.Tensor | None,
     ) -> torch.Tensor:
         """Attention of one layer: ``[1, heads, tokens, dim]`` → ``[1, tokens, heads, dim]``."""
         ...
+
+
+_running: ContextVar[AttentionStep] = ContextVar("guided_step")
+
+
+@contextmanager
+def running(step: AttentionStep) -> Iterator[None]:
+    """Let the attention of a model that is called in here be that of ``step``."""
+    token = _running.set(step)
+    try:
+        yield
+    finally:
+        _running.reset(token)
 
 
 def register_attention() -> None:
@@ -69,17 +87,15 @@ def _attention(
     value: torch.Tensor,
     attention_mask: torch.Tensor | None,
     *,
-    guided_step: AttentionStep | None = None,
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
     **extras: object,
 ) -> tuple[torch.Tensor, None]:
     """What a layer calls; an argument that would change the result and is not known is refused."""
     layer = getattr(module, "layer_idx", None)
     kind = type(module).__name__
-    if guided_step is None:
-        raise ModelError(f"{kind} does not pass keyword arguments down to its attention")
     if not isinstance(layer, int):
         raise ModelError(f"{kind} does not say which layer it is (it has no layer_idx)")
     unknown = sorted(k for k, v in extras.items() if v is not None and k not in _IGNORED)
@@ -92,7 +108,14 @@ def _attention(
             f"{kind} needs {', '.join(unknown)} in its attention, which is not supported",
             hint="use a model without it",
         )
-    output = guided_step.attend(
-        layer, query, key, value, scaling=scaling, window=sliding_window, softcap=softcap
+    output = _running.get().attend(
+        layer,
+        query,
+        key,
+        value,
+        scaling=scaling,
+        window=sliding_window,
+        softcap=softcap,
+        sinks=s_aux,
     )
     return output, None

@@ -14,13 +14,12 @@ from transformers import PreTrainedModel
 
 from guided.errors import ModelError
 from guided.kv.layer_shape import LayerShape
-from guided.model.attention import ATTENTION_NAME, register_attention
+from guided.model.attention import ATTENTION_NAME, register_attention, running
 from guided.model.softmax_attention import attention
 
 __all__ = ["ModelShape", "probe_model"]
 
 _TRIAL_TOKENS = 6
-_STEP_DEPENDENT_ROPE = ("dynamic", "longrope")
 _KNOWN_LAYER_TYPES = ("full_attention", "sliding_attention")
 
 
@@ -53,6 +52,7 @@ class _TrialAttention:
         scaling: float | None,
         window: int | None,
         softcap: float | None,
+        sinks: torch.Tensor | None,
     ) -> torch.Tensor:
         self.calls += 1
         self.windows[layer] = window
@@ -62,7 +62,9 @@ class _TrialAttention:
         sees = (gaps >= 0) if window is None else (gaps >= 0) & (gaps < window)
         mask = torch.zeros(sees.shape, dtype=query.dtype, device=query.device)
         mask.masked_fill_(~sees, float("-inf"))
-        output = attention(query, key, value, mask=mask, scaling=scaling, softcap=softcap)
+        output = attention(
+            query, key, value, mask=mask, scaling=scaling, softcap=softcap, sinks=sinks
+        )
         return output.transpose(1, 2)
 
 
@@ -74,19 +76,13 @@ def probe_model(module: PreTrainedModel) -> ModelShape:
     register_attention()
     size = int(config.vocab_size)
     tokens = torch.arange(_TRIAL_TOKENS, device=module.device) * 7919 % size
-    positions = torch.arange(_TRIAL_TOKENS, device=module.device)
     trial = _TrialAttention()
-    with torch.inference_mode():
-        # The reference is the model's own code, not another kernel behind the same interface.
-        module.set_attn_implementation("eager")
-        own = module(input_ids=tokens[None], position_ids=positions[None], use_cache=False).logits
-        module.set_attn_implementation(ATTENTION_NAME)
-        ours = module(
-            input_ids=tokens[None],
-            position_ids=positions[None],
-            use_cache=False,
-            guided_step=trial,
-        ).logits
+    # The reference is the model's own code, not another kernel behind the same interface.
+    own = _logits(module, "eager", tokens)
+    # As in use, where few of the logits are asked for.
+    backwards = torch.arange(_TRIAL_TOKENS, device=module.device).flip(0)
+    with running(trial):
+        ours = _logits(module, ATTENTION_NAME, tokens, logits_to_keep=backwards)
     layers = int(config.num_hidden_layers)
     if trial.calls != layers or set(trial.layers) != set(range(layers)):
         raise ModelError(
@@ -95,7 +91,7 @@ def probe_model(module: PreTrainedModel) -> ModelShape:
             hint="use a decoder all of whose layers do",
         )
     _refuse_hidden_windows(kind, config, trial.windows)
-    _refuse_other_answers(kind, own, ours)
+    _refuse_other_answers(kind, own.flip(0), ours)
     return ModelShape(
         layers=tuple(trial.layers[layer] for layer in range(layers)),
         windows=tuple(trial.windows[layer] for layer in range(layers)),
@@ -104,19 +100,29 @@ def probe_model(module: PreTrainedModel) -> ModelShape:
     )
 
 
+def _logits(
+    module: PreTrainedModel, attention_name: str, tokens: torch.Tensor, **options: torch.Tensor
+) -> torch.Tensor:
+    module.set_attn_implementation(attention_name)
+    positions = torch.arange(len(tokens), device=module.device)
+    try:
+        with torch.inference_mode():
+            logits: torch.Tensor = module(
+                input_ids=tokens[None], position_ids=positions[None], use_cache=False, **options
+            ).logits[0]
+    except ModelError:
+        raise
+    # A model is foreign code, and what it was not written for it fails at in any way.
+    except Exception as error:
+        raise ModelError(
+            f"{type(module).__name__} fails in a trial call in {module.dtype} with the attention "
+            f"{attention_name!r}: {error}",
+            hint="choose another dtype, or another model",
+        ) from error
+    return logits
+
+
 def _refuse_by_config(kind: str, config: object) -> None:
-    rope = getattr(config, "rope_parameters", None) or {}
-    # One set of parameters, or one for each type of layer.
-    kinds = [rope.get("rope_type")] + [
-        inner.get("rope_type") for inner in rope.values() if isinstance(inner, dict)
-    ]
-    for name in _STEP_DEPENDENT_ROPE:
-        if name in kinds:
-            raise ModelError(
-                f"{kind} uses {name!r} rotary positions, which depend on the longest sequence of "
-                "a call",
-                hint="set rope_parameters in its config.json to a type that does not",
-            )
     for layer_type in getattr(config, "layer_types", None) or ():
         if layer_type not in _KNOWN_LAYER_TYPES:
             raise ModelError(f"{kind} has layers of type {layer_type!r}, which is not supported")
@@ -137,6 +143,10 @@ def _refuse_hidden_windows(kind: str, config: object, windows: dict[int, int | N
 
 def _refuse_other_answers(kind: str, own: torch.Tensor, ours: torch.Tensor) -> None:
     """Positions added to the attention scores, say, show in the answer and nowhere else."""
+    if own.shape != ours.shape:
+        raise ModelError(
+            f"{kind} does not give the logits of chosen tokens alone", hint="use another model"
+        )
     own, ours = own.double(), ours.double()
     difference = float((own - ours).norm() / own.norm())
     # Half-precision weights differ by up to 0.01 with the kernel; another attention by far more.

@@ -11,11 +11,14 @@ from transformers import PreTrainedModel
 from guided.kv.layer_shape import LayerShape
 from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
+from guided.model.attention import running
+from guided.model.attention_kernel import AttentionKernel, best_kernel
 from guided.model.batch import StepBatch
-from guided.model.cpu import LayerCache, SeenRows, WeightFormat, take_decoder
+from guided.model.cpu import LayerCache, WeightFormat, take_decoder
 from guided.model.packed_attention import PackedAttention
 from guided.model.probe import probe_model
-from guided.model.sight import sight
+from guided.model.rope import longest_text
+from guided.model.sight import seen_rows
 
 __all__ = ["ModelRunner"]
 
@@ -25,7 +28,8 @@ class ModelRunner:
 
     Its layers are in groups by the window of their attention, the widest first. With ``weights``
     the forward pass is our own (``guided.model.cpu``), which takes the weights out of ``module``;
-    raises ``ModelError`` where it cannot. Otherwise it is that of transformers.
+    raises ``ModelError`` where it cannot. Otherwise it is that of transformers, and ``kernel``
+    computes its attention (``None``: the fastest that can run here).
     """
 
     def __init__(
@@ -34,11 +38,14 @@ class ModelRunner:
         *,
         vocabulary_size: int,
         weights: WeightFormat | None = None,
+        kernel: AttentionKernel | None = None,
     ) -> None:
         module.train(mode=False)
         self._module = module
         self._vocabulary_size = vocabulary_size
         self._shape = probe_model(module)
+        self._longest_text = longest_text(module.config.get_text_config())
+        self._kernel = kernel or best_kernel(self._shape.dtype, self._shape.device)
         self._decoder = None if weights is None else take_decoder(module, weights)
         self._storages: dict[int | None, PagedStorage] = {}
         self._layer_caches: list[LayerCache] = []
@@ -49,6 +56,10 @@ class ModelRunner:
         found = set(self._shape.windows)
         every: list[int | None] = [None] if None in found else []
         return (*every, *sorted((w for w in found if w is not None), reverse=True))
+
+    def context_window(self, wanted: int) -> int:
+        """So many of the wanted tokens may a text have; see ``guided.model.rope``."""
+        return wanted if self._longest_text is None else min(wanted, self._longest_text)
 
     def open_storages(self, num_slots: Sequence[int]) -> None:
         """Take the memory for so many slots of each group; what was stored before is lost."""
@@ -71,14 +82,12 @@ class ModelRunner:
 
     def forward(self, batch: StepBatch) -> torch.Tensor:
         """The logits of ``batch.logits_rows``, ``[rows, vocabulary]``, in float32 on the CPU."""
+        longest = max(batch.positions) + 1
+        assert self.context_window(longest) == longest, f"a text of {longest} tokens"
         if self._decoder is None:
             return self._fit(self._forward_of_transformers(batch))
         seen = {
-            window: [
-                SeenRows(segment.rows[group].seen, sight(segment, group, window))
-                for segment in batch.segments
-            ]
-            for group, window in enumerate(self.windows)
+            window: seen_rows(batch, group, window) for group, window in enumerate(self.windows)
         }
         tokens, positions = np.array(batch.tokens), np.array(batch.positions)
         return self._fit(
@@ -88,14 +97,17 @@ class ModelRunner:
     @torch.inference_mode()
     def _forward_of_transformers(self, batch: StepBatch) -> torch.Tensor:
         shape = self._shape
-        step = PackedAttention(batch, self._storages, dtype=shape.dtype, device=shape.device)
-        output = self._module(
-            input_ids=torch.tensor([batch.tokens], device=shape.device),  # [1, tokens]
-            position_ids=torch.tensor([batch.positions], device=shape.device),  # [1, tokens]
-            logits_to_keep=torch.tensor(batch.logits_rows, dtype=torch.long, device=shape.device),
-            use_cache=False,
-            guided_step=step,
+        step = PackedAttention(
+            batch, self._storages, kernel=self._kernel, dtype=shape.dtype, device=shape.device
         )
+        rows = torch.tensor(batch.logits_rows, dtype=torch.long, device=shape.device)
+        with running(step):
+            output = self._module(
+                input_ids=torch.tensor([batch.tokens], device=shape.device),  # [1, tokens]
+                position_ids=torch.tensor([batch.positions], device=shape.device),  # [1, tokens]
+                logits_to_keep=rows,
+                use_cache=False,
+            )
         logits: torch.Tensor = output.logits[0].float().cpu()
         return logits
 

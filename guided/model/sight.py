@@ -5,9 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.model.batch import Segment
+from guided.model.batch import Segment, StepBatch
+from guided.model.seen_rows import SeenRows
 
-__all__ = ["sees_all", "sight"]
+__all__ = ["seen_rows", "sight"]
+
+
+def seen_rows(batch: StepBatch, group: int, window: int | None) -> list[SeenRows]:
+    """What the new tokens see in one group of layers, by segment."""
+    return [
+        SeenRows(segment.rows[group].seen, sight(segment, group, window))
+        for segment in batch.segments
+    ]
 
 
 def sight(segment: Segment, group: int, window: int | None) -> NDArray[np.bool_]:
@@ -32,10 +41,3 @@ def sight(segment: Segment, group: int, window: int | None) -> NDArray[np.bool_]
     if window is not None:
         sees &= positions[-new:, None] - positions[None, :] < window
     return sees
-
-
-def sees_all(segment: Segment, group: int, window: int | None) -> bool:
-    """Whether a lone new token sees every row of its reservation."""
-    if len(segment.tokens) > 1:
-        return False
-    return window is None or segment.committed - segment.rows[group].start < window

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from guided.spec import Forcing, GenerationRequest, JsonSchema, TokenId
+from tests.engine.architectures import CONFIGS, OTHER_CONFIGS
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher
 from tests.engine.tiny_models import (
-    CONFIGS,
     answers,
     make_engine,
     make_model,
@@ -86,6 +86,18 @@ def test_a_mixed_batch_equals_generate_whatever_the_size_of_its_chunks(
         engine, {prompt: GenerationRequest(prompt=prompt, max_tokens=24) for prompt in PROMPTS}
     )
     assert {prompt: result.tokens for prompt, result in results.items()} == expected
+
+
+@pytest.mark.parametrize("architecture", OTHER_CONFIGS)
+def test_other_architectures_equal_generate_alone_and_in_a_mixed_batch(architecture: str) -> None:
+    expected = {prompt: generated(architecture, prompt, 12) for prompt in PROMPTS}
+    assert len({expected[prompt] for prompt in PROMPTS}) == len(PROMPTS)
+    engine = make_engine(make_model(architecture), step_tokens=20, max_batch=3)
+    requests = {prompt: GenerationRequest(prompt=prompt, max_tokens=12) for prompt in PROMPTS}
+    mixed = answers(engine, requests)
+    alone = answers(engine, {"x": requests["x"]})
+    assert {prompt: result.tokens for prompt, result in mixed.items()} == expected
+    assert alone["x"].tokens == expected["x"]
 
 
 @pytest.mark.parametrize("forcing", Forcing)

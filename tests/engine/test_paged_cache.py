@@ -10,7 +10,8 @@ import pytest
 from guided.decoding.drafting import NoDrafter, TreeGrowth
 from guided.engine.engine import Engine
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
-from tests.engine.tiny_models import CONFIGS, answers, make_engine, make_model, words
+from tests.engine.architectures import CONFIGS
+from tests.engine.tiny_models import answers, make_engine, make_model, words
 
 PREAMBLE = "the quick brown fox jumps over the lazy dog "
 REQUESTS = {

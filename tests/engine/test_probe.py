@@ -8,10 +8,16 @@ import pytest
 import torch
 from transformers import (
     BloomConfig,
+    DiffLlamaConfig,
+    DogeConfig,
+    Gemma3nTextConfig,
     GPT2Config,
-    GptOssConfig,
-    LlamaConfig,
+    JambaConfig,
+    Lfm2Config,
+    Llama4TextConfig,
     MambaConfig,
+    MixtralConfig,
+    MptConfig,
     PretrainedConfig,
     Qwen2Config,
 )
@@ -34,16 +40,45 @@ SMALL: dict[str, Any] = {
 }
 
 REFUSED: dict[str, tuple[PretrainedConfig, str]] = {
-    "positions that depend on the call": (
-        LlamaConfig(
-            **SMALL, rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
+    "layers that share their keys": (
+        Gemma3nTextConfig(
+            **SMALL | {"num_hidden_layers": 4},
+            head_dim=8,
+            num_kv_shared_layers=2,
+            layer_types=["sliding_attention", "full_attention"] * 2,
+            sliding_window=6,
+            vocab_size_per_layer_input=288,
+            hidden_size_per_layer_input=8,
+            laurel_rank=4,
         ),
-        "LlamaForCausalLM uses 'dynamic' rotary positions, which depend on the longest sequence",
+        "Gemma3nForCausalLM sets num_kv_shared_layers in its config, which is not supported",
     ),
-    "attention sinks": (
-        GptOssConfig(**SMALL, head_dim=8, sliding_window=4, num_local_experts=4),
-        "GptOssAttention needs s_aux in its attention, which is not supported; use a model "
+    "chunks": (
+        Llama4TextConfig(**SMALL, head_dim=8, num_local_experts=2, intermediate_size_mlp=48),
+        "Llama4ForCausalLM has layers of type 'chunked_attention', which is not supported",
+    ),
+    "a mask of its own": (
+        DogeConfig(**SMALL),
+        "DogeAttention needs attention_mask in its attention, which is not supported; use a model "
         "without it",
+    ),
+    "two attentions a layer": (
+        DiffLlamaConfig(**SMALL),
+        "DiffLlamaForCausalLM has 2 layers, but 4 of them went through transformers' attention",
+    ),
+    "slopes instead of positions": (
+        MptConfig(vocab_size=288, d_model=32, n_layers=2, n_heads=4),
+        "MptForCausalLM has 2 layers, but 0 of them went through transformers' attention",
+    ),
+    "attention and state": (
+        JambaConfig(
+            **SMALL, attn_layer_period=2, attn_layer_offset=1, num_experts=2, mamba_d_state=4
+        ),
+        "JambaForCausalLM has layers of type 'linear_attention', which is not supported",
+    ),
+    "convolutions": (
+        Lfm2Config(**SMALL, layer_types=["conv", "full_attention"]),
+        "Lfm2ForCausalLM has layers of type 'conv', which is not supported",
     ),
     "attention of its own": (
         BloomConfig(vocab_size=288, hidden_size=32, n_layer=2, n_head=4),
@@ -80,6 +115,26 @@ def test_a_model_that_answers_otherwise_than_with_its_own_attention_is_refused()
             else output.last_hidden_state,
         )
     )
+    with pytest.raises(ModelError, match="between its own attention and packed attention"):
+        probe_model(model)
+
+
+def test_what_a_model_fails_at_is_told() -> None:
+    model = from_config(MixtralConfig(**SMALL, num_local_experts=4))
+    torch.nn.Module.to(model, dtype=torch.float64)
+    with pytest.raises(ModelError, match="MixtralForCausalLM fails in a trial call"):
+        probe_model(model)
+
+
+def test_a_model_that_gives_other_logits_than_those_asked_for_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = make_model()
+
+    def forward(**options: Any) -> Any:
+        return type(model).forward(model, **(options | {"logits_to_keep": 0}))
+
+    monkeypatch.setattr(model, "forward", forward)
     with pytest.raises(ModelError, match="between its own attention and packed attention"):
         probe_model(model)
 

@@ -10,8 +10,9 @@ import pytest
 
 from guided.decoding import CostCurve, NoDrafter, TreeGrowth, lookup_drafters
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
+from tests.engine.architectures import CONFIGS
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
-from tests.engine.tiny_models import CONFIGS, answers, make_engine, make_model, render, words
+from tests.engine.tiny_models import answers, make_engine, make_model, render, words
 
 CONSTRAINT = words(
     '{"name":"abcd","me":12}',

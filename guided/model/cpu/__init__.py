@@ -7,14 +7,12 @@ as long between the matrices as in them. See docs/decisions/0007-own-forward-on-
 from guided.model.cpu.decoder import CpuDecoder
 from guided.model.cpu.layer_cache import LayerCache
 from guided.model.cpu.refusal import why_not
-from guided.model.cpu.seen_rows import SeenRows
 from guided.model.cpu.take import take_decoder
 from guided.model.cpu.weight_format import WeightFormat, multiplies
 
 __all__ = [
     "CpuDecoder",
     "LayerCache",
-    "SeenRows",
     "WeightFormat",
     "multiplies",
     "take_decoder",

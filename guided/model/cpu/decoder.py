@@ -14,7 +14,7 @@ from guided.model.cpu.layer_cache import LayerCache
 from guided.model.cpu.linear import Numbers
 from guided.model.cpu.norm import add_and_normalise, normalise, normalise_heads
 from guided.model.cpu.rotary import rotate_and_store
-from guided.model.cpu.seen_rows import SeenRows
+from guided.model.seen_rows import SeenRows
 
 __all__ = ["CpuDecoder"]
 
@@ -63,7 +63,6 @@ class CpuDecoder:
             window: Attention(
                 rows,
                 heads=weights.heads,
-                kv_heads=weights.kv_heads,
                 size=weights.size,
                 dtype=cache[0].keys.dtype,
             )

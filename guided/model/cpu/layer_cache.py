@@ -26,6 +26,12 @@ class LayerCache:
         """Views of contiguous tensors of float32 or bf16, which share their memory."""
         return cls(keys, values, _numbers(keys), _numbers(values))
 
+    def take(self, slots: torch.Tensor | slice) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys and values in some slots, ``[rows, kv heads, size]``; of a slice, views."""
+        if isinstance(slots, slice):
+            return self.keys[slots], self.values[slots]
+        return self.keys.index_select(0, slots), self.values.index_select(0, slots)
+
 
 def _numbers(rows: torch.Tensor) -> NDArray[Any]:
     assert rows.is_contiguous(), "rows of the cache do not lie one behind the other"

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.model.cpu import CpuDecoder, LayerCache, SeenRows
+from guided.model.cpu import CpuDecoder, LayerCache
+from guided.model.seen_rows import SeenRows
 
 NUM_SLOTS = 400
 
