@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from guided.decoding.choice import Chooser, Closing
 from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
+from guided.decoding.drafting import Drafter
 from guided.decoding.history import NO_HISTORY, History, TokenLog
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
 from guided.decoding.stopping import StopSearch
@@ -49,6 +50,8 @@ class Sequence:
         self.matcher = matcher
         self.chooser = chooser
         self.forcing = forcing
+        self.drafter: Drafter | None = None
+        """What guesses for it, from its first start on."""
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
