@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-__all__ = ["LayerCache"]
+__all__ = ["LayerCache", "numbers_of"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +24,13 @@ class LayerCache:
     @classmethod
     def of(cls, keys: torch.Tensor, values: torch.Tensor) -> LayerCache:
         """Views of contiguous tensors of float32 or bf16, which share their memory."""
-        return cls(keys, values, _numbers(keys), _numbers(values))
+        return cls(keys, values, numbers_of(keys), numbers_of(values))
 
 
-def _numbers(rows: torch.Tensor) -> NDArray[Any]:
-    assert rows.is_contiguous(), "rows of the cache do not lie one behind the other"
-    assert rows.dtype in (torch.float32, torch.bfloat16), f"a cache of {rows.dtype}"
+def numbers_of(rows: torch.Tensor) -> NDArray[Any]:
+    """A contiguous tensor as float32, or as the bits of bf16; a view."""
+    assert rows.is_contiguous(), "rows do not lie one behind the other"
+    assert rows.dtype in (torch.float32, torch.bfloat16), f"rows of {rows.dtype}"
     numbers: NDArray[Any] = (
         rows.numpy() if rows.dtype == torch.float32 else rows.view(torch.uint16).numpy()
     )

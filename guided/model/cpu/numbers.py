@@ -10,7 +10,7 @@ from numba import types
 
 from guided.model.cpu.kernel import inlined, instruction
 
-__all__ = ["exponential", "farthest", "narrowed"]
+__all__ = ["exponential", "farthest", "narrowed", "widened"]
 
 _INT32 = ir.IntType(32)
 _FLOAT = ir.FloatType()
@@ -30,6 +30,19 @@ def narrowed(_: Any, number: Any, like: Any) -> Any:
 
     known = number == types.float32 and like in (types.float32, types.uint16)
     return (like(number, like), emit) if known else None
+
+
+@instruction
+def widened(_: Any, number: Any) -> Any:
+    """A number as the cache keeps it, as float32."""
+
+    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        if number == types.float32:
+            return args[0]
+        bits = builder.zext(args[0], _INT32)
+        return builder.bitcast(builder.shl(bits, _INT32(16)), _FLOAT)
+
+    return (types.float32(number), emit) if number in (types.float32, types.uint16) else None
 
 
 @instruction
