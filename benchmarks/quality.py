@@ -1,9 +1,12 @@
-"""What a weight format costs in quality: `python benchmarks/quality.py [MODEL]`.
+"""What a weight format costs in quality: `python benchmarks/quality.py [MODEL] [--workload FILE]`.
 
 Perplexity on a fixed text of 2,168 tokens (of SmolLM2), how often the likeliest next token there is
 that of fp32, how far logits are from those of fp32, and the greedy answers to the demo's requests
 under their schemas: how many are the same as in fp32, and how many of all tokens come before the
 first that differs.
+
+FILE is as for `model_calls.py`. Its requests are answered in fp32, and each format is led along
+those answers: told is how often it chooses as fp32 does where several tokens are legal.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +26,14 @@ from rich.table import Table
 from torch.nn.functional import cross_entropy
 
 from benchmarks.bare_models import Ours, Theirs, open_ours, open_theirs
+from benchmarks.model_calls import read_requests
 from examples.demo_requests import REQUESTS
 from guided.constraint import ConstraintCompiler
+from guided.engine import load_engine
 from guided.model.cpu import WeightFormat
 from guided.model.load import load_model
 from guided.model.prompt import render_prompt
-from guided.spec import GenerationRequest
+from guided.spec import Constraint, GenerationRequest, GenerationResult, TokenId
 from guided.tokens.mask import tokens_of
 
 _TEXT = Path(__file__).parent / "perplexity_text.txt"
@@ -39,12 +44,26 @@ class Found:
     logits: torch.Tensor
     """Of the text, ``[tokens, vocabulary]``."""
     answers: list[list[int]]
+    choices: list[int]
+    """Along the answers to the workload, of legal tokens where there are several."""
+
+
+@dataclass(frozen=True)
+class Led:
+    """An answer to be followed."""
+
+    prompt: tuple[TokenId, ...]
+    answer: tuple[TokenId, ...]
+    constraint: Constraint
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", nargs="?")
-    name: str | None = parser.parse_args().model
+    parser.add_argument("--workload", type=Path)
+    options = parser.parse_args()
+    name: str | None = options.model
+    led = [] if options.workload is None else answered(name, read_requests(options.workload))
     loaded = load_model(name)
     compiler = ConstraintCompiler(loaded.vocabulary)
     text = loaded.tokenizer.encode(_TEXT.read_text())
@@ -55,22 +74,53 @@ def main() -> None:
             greedy(model, list(prompt), compiler, request.specification, loaded.vocabulary.end_ids)
             for prompt, request in zip(prompts, REQUESTS, strict=True)
         ]
-        return Found(model.open().extend(text), answers)
+        choices = [choice for each in led for choice in chosen(model, each, compiler)]
+        return Found(model.open().extend(text), answers, choices)
 
-    slots = len(text) + 1
+    slots = max(len(text), 0, *(len(each.prompt) + len(each.answer) for each in led)) + 1
     models: dict[str, Callable[[], Ours | Theirs]] = {
         "own fp32": lambda: open_ours(name, WeightFormat.FP32, slots=slots),
         "transformers bf16": lambda: open_theirs(name, torch.bfloat16),
         "own bf16": lambda: open_ours(name, WeightFormat.BF16, slots=slots),
         "own int8": lambda: open_ours(name, WeightFormat.INT8, slots=slots),
     }
-    table = Table("weights", "perplexity", "same top token", "logits off by", "answers", "tokens")
+    table = Table(
+        *("weights", "perplexity", "same top token", "logits off by", "answers", "tokens"),
+        f"choices, of {sum(len(each.answer) for each in led)} tokens",
+    )
     exact: Found | None = None
     for label, opened in models.items():
         found = measure(opened())
         exact = exact or found
         table.add_row(label, *compared(found, exact, text))
     Console(width=120).print(table)
+
+
+def answered(name: str | None, requests: Mapping[str, GenerationRequest]) -> list[Led]:
+    """The greedy answers in fp32, one at a time."""
+    engine = load_engine(name, dtype="float32")
+    loaded = load_model(name)
+    led = []
+    for number, request in requests.items():
+        engine.submit(number, request)
+        while engine.has_work:
+            for ended in engine.step():
+                if not isinstance(ended.outcome, GenerationResult):
+                    raise ended.outcome
+                prompt = render_prompt(loaded, request.prompt)
+                led.append(Led(prompt, ended.outcome.tokens, request.constraint))
+    return led
+
+
+def chosen(model: Ours | Theirs, led: Led, compiler: ConstraintCompiler) -> Iterator[int]:
+    """What greedy decoding takes where there is a choice, on the way along an answer."""
+    matcher = compiler.start(led.constraint)
+    logits = model.open().extend([*led.prompt, *led.answer])[len(led.prompt) - 1 :]
+    for row, token in zip(logits, led.answer, strict=False):
+        legal = torch.from_numpy(tokens_of(matcher.mask()).astype("int64"))
+        if len(legal) > 1:
+            yield int(legal[row[legal].argmax()])
+        matcher = matcher.advance(token)
 
 
 def greedy(
@@ -107,7 +157,14 @@ def compared(found: Found, exact: Found, text: list[int]) -> list[str]:
         f"{off:.2%}",
         f"{equal} of {len(exact.answers)}",
         f"{shared / sum(map(len, exact.answers)):.1%}",
+        agreed(found.choices, exact.choices),
     ]
+
+
+def agreed(choices: Sequence[int], exact: Sequence[int]) -> str:
+    """How many are the same, where there are any."""
+    same = sum(a == b for a, b in zip(choices, exact, strict=True))
+    return f"{same} of {len(exact)} ({same / len(exact):.1%})" if exact else ""
 
 
 def shared_start(one: list[int], other: list[int]) -> int:

@@ -18,14 +18,19 @@ _COMMITTED = 128
 """Rows in the cache before the tokens of a call, as in the middle of an answer."""
 _BLOCK_SIZE = 8
 _ROUNDS = 3
+"""Rounds at least, where they take no more than our patience."""
+_NEWS = 0.98
+"""A time below this share of the least so far says that the least is not known yet."""
 _PATIENCE = 2.0
 """Seconds after which no further round begins."""
 
 
 def measure_costs(runner: ModelRunner, context_window: int) -> CostCurve:
-    """Time model calls of several sizes; takes two dozen calls, fewer where they are slow.
+    """Time model calls of several sizes; takes some dozen calls, fewer where they are slow.
 
-    The least of several times counts: whatever else runs on the machine only adds to it.
+    The least time of each size counts, as whatever else runs on the machine only adds to it. A
+    round calls all sizes, so a busy spell meets them alike, and rounds go on until one of them
+    brings nothing new.
     """
     committed = min(_COMMITTED, context_window // 2)
     sizes = [size for size in _SIZES if size <= context_window - committed]
@@ -38,16 +43,24 @@ def measure_costs(runner: ModelRunner, context_window: int) -> CostCurve:
     sequence.commit(range(committed), [TokenId(0)] * committed)
     seconds = dict.fromkeys(sizes, float("inf"))
     begun = time.perf_counter()
-    for _ in range(_ROUNDS):
-        if time.perf_counter() - begun > _PATIENCE:
-            break
+    rounds, is_news = 0, True
+    while (is_news or rounds < _ROUNDS) and time.perf_counter() - begun <= _PATIENCE:
+        rounds, is_news = rounds + 1, False
         for size in sizes:
-            batch = StepBatch((_chain(sequence, size),))
-            started = time.perf_counter()
-            runner.forward(batch)
-            seconds[size] = min(seconds[size], time.perf_counter() - started)
-            sequence.commit((), ())
+            took = _time(runner, sequence, size)
+            is_news = is_news or took < _NEWS * seconds[size]
+            seconds[size] = min(seconds[size], took)
     return CostCurve.through(seconds)
+
+
+def _time(runner: ModelRunner, sequence: SequenceBlocks, size: int) -> float:
+    """Seconds of one call over so many tokens, which are not kept."""
+    batch = StepBatch((_chain(sequence, size),))
+    started = time.perf_counter()
+    runner.forward(batch)
+    took = time.perf_counter() - started
+    sequence.commit((), ())
+    return took
 
 
 def _chain(sequence: SequenceBlocks, size: int) -> Segment:

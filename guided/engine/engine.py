@@ -268,8 +268,9 @@ class Engine:
                 return
             self._waiting.leave(sequence.request_id)
             sequence.admitted(blocks.committed)
-            drafter = self._open_drafter(sequence.forcing)
-            self._running.append(RunningSequence(sequence, blocks, drafter))
+            # Who starts over keeps what its drafter has learnt.
+            sequence.drafter = sequence.drafter or self._open_drafter(sequence.forcing)
+            self._running.append(RunningSequence(sequence, blocks, sequence.drafter))
 
     def _demand(self, sequence: Sequence, blocks: SequenceBlocks) -> tuple[int, ...]:
         # A block more than is pending, so that nobody has to give way at once.

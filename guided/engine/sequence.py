@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from guided.decoding.choice import Chooser, Closing
 from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
+from guided.decoding.drafting import Drafter
 from guided.decoding.history import NO_HISTORY, History, TokenLog
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
 from guided.decoding.stopping import StopSearch
@@ -62,6 +63,8 @@ class Sequence:
         self.forcing = forcing
         self.clock = clock
         self.urgency = urgency
+        self.drafter: Drafter | None = None
+        """What guesses for it, from its first start on."""
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False

@@ -21,6 +21,10 @@ class TokenCover:
             for token, text in reversed(list(enumerate(token_bytes)))
             if text is not None and len(text) <= _LONGEST_TOKEN
         }
+        self._longest: dict[bytes, int] = {}
+        """By the first two bytes, or the only one, the length of the longest token."""
+        for text in self._tokens:
+            self._longest[text[:2]] = max(len(text), self._longest.get(text[:2], 0))
 
     def cover(self, text: bytes) -> tuple[TokenId, ...]:
         """The fewest tokens whose bytes make up ``text``; every byte of it has to be a token.
@@ -31,11 +35,12 @@ class TokenCover:
         fewest = [0] * (size + 1)  # tokens needed from each position to the end
         step = [0] * size
         for start in reversed(range(size)):
-            choices = (
+            longest = self._longest.get(text[start : start + 2], 1)
+            choices = [
                 (fewest[end] + 1, -end)
-                for end in range(start + 1, min(start + _LONGEST_TOKEN, size) + 1)
+                for end in range(start + 1, min(start + longest, size) + 1)
                 if text[start:end] in self._tokens
-            )
+            ]
             fewest[start], end = min(choices)
             step[start] = -end
         tokens, position = [], 0

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
+import torch
+
 from guided.engine.calibration import measure_costs
+from guided.model.batch import StepBatch
 from guided.model.runner import ModelRunner
 from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.tiny_models import make_model
@@ -15,3 +20,20 @@ def test_a_rising_curve_is_measured_inside_the_context_window() -> None:
     assert [tokens for tokens, _ in narrow.points] == [1, 2, 4, 8, 16, 32]
     for curve in (wide, narrow):
         assert 0 < curve.seconds(1) <= curve.seconds(32) < 60
+
+
+class BusyAtFirst(ModelRunner):
+    """A runner on a machine that has less and less else to do for three rounds."""
+
+    calls = 0
+
+    def forward(self, batch: StepBatch) -> torch.Tensor:
+        rounds = self.calls // 6
+        self.calls += 1
+        time.sleep(max(0, 3 - rounds) * 0.02)
+        return super().forward(batch)
+
+
+def test_a_busy_spell_does_not_count() -> None:
+    runner = BusyAtFirst(make_model(), vocabulary_size=len(TOKEN_BYTES))
+    assert measure_costs(runner, 100).seconds(1) < 0.02

@@ -62,6 +62,19 @@ def test_a_cache_too_small_for_all_makes_some_start_over(
         assert engine.num_preempted > 0
 
 
+def test_who_starts_over_keeps_what_its_drafter_has_learnt() -> None:
+    opened: list[Forcing] = []
+
+    def open_drafter(forcing: Forcing) -> NoDrafter:
+        opened.append(forcing)
+        return NoDrafter()
+
+    options = {"cache_tokens": 112, "block_size": 4, "reuse_prefixes": False}
+    engine, _ = run("llama", open_drafter=open_drafter, **options)
+    assert engine.num_preempted > 0
+    assert opened == [request.forcing for request in REQUESTS.values()]
+
+
 @pytest.mark.parametrize("architecture", ["llama", "gemma3_sliding"])
 def test_a_prefix_computed_once_is_not_computed_again(architecture: str) -> None:
     """The preamble has 44 tokens: 11 blocks, or 10 where its last token is left to compute."""

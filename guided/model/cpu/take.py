@@ -42,7 +42,11 @@ def take_decoder(module: PreTrainedModel, weight_format: WeightFormat) -> CpuDec
         )
     require_format(weight_format)
     with torch.no_grad():
-        return CpuDecoder(_weights(module, _KINDS[weight_format]))
+        decoder = CpuDecoder(_weights(module, _KINDS[weight_format]))
+        for parameter in module.parameters():
+            # What is left is small; as a copy it does not keep a whole mapped file in memory.
+            parameter.data = parameter.data.clone()
+    return decoder
 
 
 def _weights(module: Any, kind: _Kind) -> DecoderWeights:
