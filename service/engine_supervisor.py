@@ -82,6 +82,8 @@ class EngineSupervisor:
             config.dtype,
             config.threads,
             config.cache_tokens,
+            config.kv_memory,
+            config.kv_dtype,
             config.reuse_prefixes,
         )
         self._connection = await EngineConnection.start(self._command, choice)

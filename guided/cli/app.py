@@ -12,6 +12,7 @@ from rich.text import Text
 
 from guided.cli.check import check
 from guided.cli.generate import generate
+from guided.cli.inspect_model import inspect_model
 from guided.errors import GuidedError
 
 __all__ = ["main"]
@@ -28,6 +29,10 @@ def main() -> None:
     app.callback()(_options)
     app.command()(check)
     app.command()(generate)
+    inspect = typer.Typer(no_args_is_help=True)
+    inspect.callback()(_group)
+    inspect.command("model")(inspect_model)
+    app.add_typer(inspect, name="inspect")
     for command in entry_points(group="guided.commands"):
         _add(app, command)
     try:
@@ -51,6 +56,10 @@ def _options(
     ] = False,
 ) -> None:
     """Structured generation: answers that fit a JSON Schema exactly."""
+
+
+def _group() -> None:
+    """Tell about things before they are used."""
 
 
 def _add(app: typer.Typer, command: EntryPoint) -> None:

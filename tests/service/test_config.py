@@ -34,9 +34,22 @@ def test_a_batch_that_could_never_run_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "nbytes"), [("2GiB", 2**31), ("500MB", 500_000_000), ("1024", 1024)]
+)
+def test_memory_is_given_with_a_unit(given: str, nbytes: int) -> None:
+    assert ServerConfig.model_validate({"kv_memory": given}).kv_memory == nbytes
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--port", "70000"], "port: Input should be less than or equal to 65535"),
+        (["--kv-memory", "2 bananas"], "kv_memory: could not interpret byte unit: bananas"),
+        (["--kv-memory", "0"], "kv_memory: Input should be greater than 0"),
+        (
+            ["--kv-memory", "1GiB", "--cache-tokens", "5"],
+            "settings: Value error, cache_tokens and kv_memory both say how large the cache is",
+        ),
         (["--threads", "0"], "threads: Input should be greater than or equal to 1"),
     ],
 )

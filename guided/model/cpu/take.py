@@ -42,7 +42,16 @@ def take_decoder(module: PreTrainedModel, weight_format: WeightFormat) -> CpuDec
         )
     require_format(weight_format)
     with torch.no_grad():
-        return CpuDecoder(_weights(module, _KINDS[weight_format]))
+        decoder = CpuDecoder(_weights(module, _KINDS[weight_format]))
+        if weight_format is not WeightFormat.FP32:
+            _let_go_of_files(module)
+    return decoder
+
+
+def _let_go_of_files(module: PreTrainedModel) -> None:
+    """What is left, the embedding above all, may lie in a file that is mapped whole."""
+    for parameter in module.parameters():
+        parameter.data = parameter.data.clone()
 
 
 def _weights(module: Any, kind: _Kind) -> DecoderWeights:
