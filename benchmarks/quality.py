@@ -1,4 +1,4 @@
-"""What a weight format costs in quality: `python benchmarks/quality.py [MODEL]`.
+"""What formats of weights and cache cost in quality: `python benchmarks/quality.py [MODEL]`.
 
 Perplexity on a fixed text of 2,168 tokens (of SmolLM2), how often the likeliest next token there is
 that of fp32, how far logits are from those of fp32, and the greedy answers to the demo's requests
@@ -22,7 +22,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
 
-from benchmarks.bare_models import Ours, Theirs, open_ours, open_theirs
+from benchmarks.bare_models import Ours, Paged, Theirs, open_ours, open_paged, open_theirs
 from examples.demo_requests import REQUESTS
 from guided.constraint import ConstraintCompiler
 from guided.model.cpu import WeightFormat
@@ -50,7 +50,7 @@ def main() -> None:
     text = loaded.tokenizer.encode(_TEXT.read_text())
     prompts = [render_prompt(loaded, request.specification.prompt) for request in REQUESTS]
 
-    def measure(model: Ours | Theirs) -> Found:
+    def measure(model: Ours | Paged | Theirs) -> Found:
         answers = [
             greedy(model, list(prompt), compiler, request.specification, loaded.vocabulary.end_ids)
             for prompt, request in zip(prompts, REQUESTS, strict=True)
@@ -58,9 +58,10 @@ def main() -> None:
         return Found(model.open().extend(text), answers)
 
     slots = len(text) + 1
-    models: dict[str, Callable[[], Ours | Theirs]] = {
+    models: dict[str, Callable[[], Ours | Paged | Theirs]] = {
         "own fp32": lambda: open_ours(name, WeightFormat.FP32, slots=slots),
         "transformers bf16": lambda: open_theirs(name, torch.bfloat16),
+        "transformers bf16, cache int8": lambda: open_paged(name, torch.bfloat16, slots=slots),
         "own bf16": lambda: open_ours(name, WeightFormat.BF16, slots=slots),
         "own int8": lambda: open_ours(name, WeightFormat.INT8, slots=slots),
     }
@@ -74,7 +75,7 @@ def main() -> None:
 
 
 def greedy(
-    model: Ours | Theirs,
+    model: Ours | Paged | Theirs,
     prompt: list[int],
     compiler: ConstraintCompiler,
     request: GenerationRequest,

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import ByteSize
-
 from guided.engine.cache_size import CacheRequest, CacheSize
 from guided.engine.footprint import Footprint, measure_footprint
 from guided.errors import ModelError, RequestError
+from guided.model.free_memory import size_text
 from guided.model.model_files import ModelFiles
 
 __all__ = ["MemoryPlan", "plan_memory", "plan_model"]
@@ -48,15 +47,15 @@ class MemoryPlan:
     def lines(self) -> list[tuple[str, str, str]]:
         """What, how much, and why so much."""
         return [
-            ("weights", _size(self.weights), self.weight_format),
+            ("weights", size_text(self.weights), self.weight_format),
             (
                 "cache",
-                _size(self.cache),
-                f"{self.cache_tokens:,} tokens, {_size(self.bytes_per_token)} each",
+                size_text(self.cache),
+                f"{self.cache_tokens:,} tokens, {size_text(self.bytes_per_token)} each",
             ),
-            ("working memory", _size(self.working), "tables, and the rows of one model call"),
-            ("needed", _size(self.needed), ""),
-            ("free", _size(self.free), ""),
+            ("working memory", size_text(self.working), "tables, and the rows of one model call"),
+            ("needed", size_text(self.needed), ""),
+            ("free", size_text(self.free), ""),
         ]
 
     def __str__(self) -> str:
@@ -77,10 +76,10 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
         cache_tokens = cache.tokens_within(kv_memory, cache.max_batch * footprint.context_window)
         if cache_tokens < 1:
             raise RequestError(
-                f"kv_memory of {_size(kv_memory)} holds no token: one takes "
-                f"{_size(cache.bytes_per_token)}, and they come in blocks",
+                f"kv_memory of {size_text(kv_memory)} holds no token: one takes "
+                f"{size_text(cache.bytes_per_token)}, and they come in blocks",
                 field="kv_memory",
-                hint=f"give it at least {_size(cache.nbytes(_FEWEST_TOKENS))}",
+                hint=f"give it at least {size_text(cache.nbytes(_FEWEST_TOKENS))}",
             )
     elif cache_tokens is None:
         left = footprint.free - footprint.weights - footprint.working
@@ -111,18 +110,13 @@ def plan_model(
 
 def _shortage(plan: MemoryPlan) -> str:
     return (
-        f"the model needs {_size(plan.needed)} of memory, and {_size(plan.free)} are free: weights "
-        f"{_size(plan.weights)} ({plan.weight_format}), cache {_size(plan.cache)} "
-        f"({plan.cache_tokens:,} tokens), working memory {_size(plan.working)}"
+        f"the model needs {size_text(plan.needed)} of memory, and {size_text(plan.free)} are free: "
+        f"weights {size_text(plan.weights)} ({plan.weight_format}), cache {size_text(plan.cache)} "
+        f"({plan.cache_tokens:,} tokens), working memory {size_text(plan.working)}"
     )
 
 
 def _way_out(plan: MemoryPlan) -> str:
     if plan.needed - plan.cache < plan.free:
-        return f"set kv_memory below {_size(plan.free - plan.weights - plan.working)}"
+        return f"set kv_memory below {size_text(plan.free - plan.weights - plan.working)}"
     return "choose a smaller dtype, such as int8, a smaller model, or a machine with more memory"
-
-
-def _size(nbytes: int) -> str:
-    """Bytes for people: ``1.5 GiB``."""
-    return ByteSize(nbytes).human_readable(separator=" ")

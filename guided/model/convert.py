@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from guided.errors import ModelError
 from guided.model.cache import require_space
+from guided.model.free_memory import free_memory, size_text
 from guided.model.gguf_config import end_ids, read_gguf_config, refuse_gguf
 from guided.model.gguf_header import GgufHeader, read_gguf_header
 from guided.model.progress import Progress
@@ -27,6 +28,8 @@ _LONE_DIGITS = ("codeshell", "command-r", "refact", "smollm", "starcoder")
 "  12" becomes Ġ Ġ 1 2 where SmolLM2 has learnt ĠĠ 1 2."""
 _PLAIN = ("gpt-2", "mpt", "olmo", "phi-2")
 """Those that cut text as GPT-2 does."""
+_COPIES = 2.5
+"""Memory that converting takes, in sizes of what comes of it; measured."""
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 """The tokenizer of a folder; the first of them makes it one."""
 
@@ -45,6 +48,7 @@ def convert_gguf(file: Path, folder: Path, progress: Progress) -> None:
     refuse_gguf(file, header)
     unpacked = header.numbers * unpacked_dtype(header).itemsize
     require_space(folder.parent, unpacked)
+    _require_memory(file, int(_COPIES * unpacked))
     title = f"converting {file.name} to {_name(unpacked_dtype(header))}, once"
     with (
         progress.step(title, total_bytes=unpacked) as report,
@@ -94,6 +98,18 @@ def save_model(module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, fold
         if os.strerror(errno.ENOSPC) in str(error):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder)) from error
         raise
+
+
+def _require_memory(file: Path, needed: int) -> None:
+    import torch
+
+    free = free_memory(torch.device("cpu"))
+    if needed > free:
+        raise ModelError(
+            f"converting {file} takes {size_text(needed)} of memory, and {size_text(free)} are "
+            "free",
+            hint="convert it on a larger machine, or use the model's folder of transformers",
+        )
 
 
 def _tokenizer(file: Path, header: GgufHeader) -> Any:

@@ -1,4 +1,4 @@
-"""How much memory there is to take."""
+"""How much memory there is to take, and amounts of it for people."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from pydantic import ByteSize
 
-__all__ = ["free_memory"]
+__all__ = ["free_memory", "size_text"]
 
 _KIB = 1024
 _ROOT = Path("/")
@@ -23,6 +24,11 @@ def free_memory(device: torch.device, root: Path = _ROOT) -> int:
         free, _ = torch.cuda.mem_get_info(device)
         return int(free)
     return min([_available(root), *_left_in_groups(root)])
+
+
+def size_text(nbytes: int) -> str:
+    """Such as ``1.5 GiB``."""
+    return ByteSize(nbytes).human_readable(separator=" ")
 
 
 def _available(root: Path) -> int:

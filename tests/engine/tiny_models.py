@@ -138,10 +138,18 @@ def render(prompt: str | tuple[Message, ...], shown: str | None) -> tuple[TokenI
 
 
 def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
-    """With ``weights``, a format, the forward pass is our own, else that of transformers."""
+    """With ``weights``, a format, the forward pass is our own, else that of transformers.
+
+    ``quantise_cache`` keeps the cache as int8.
+    """
     vocabulary = make_vocabulary()
     weights: WeightFormat | None = options.pop("weights", None)
-    runner = ModelRunner(model or make_model(), vocabulary_size=len(TOKEN_BYTES), weights=weights)
+    runner = ModelRunner(
+        model or make_model(),
+        vocabulary_size=len(TOKEN_BYTES),
+        weights=weights,
+        quantise_cache=options.pop("quantise_cache", False),
+    )
     settings: dict[str, Any] = {
         "context_window": 512,
         "start": start,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -295,3 +296,16 @@ def test_a_file_that_is_cut_off(length: int, tmp_path: Path) -> None:
     content = file.read_bytes()
     file.write_bytes(content[:length])
     assert message(file).startswith(f"the GGUF file {file} is cut off or broken: ")
+
+
+def test_converting_takes_memory_that_has_to_be_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "model.gguf"
+    write_gguf(file, make(LLAMA), "llama")
+    monkeypatch.setattr("guided.model.convert.free_memory", lambda _device: 1024)
+    assert re.fullmatch(
+        rf"converting {file} takes [\d.]+ KiB of memory, and 1.0 KiB are free; convert it on a "
+        "larger machine, or use the model's folder of transformers",
+        message(file),
+    )
