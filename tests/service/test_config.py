@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 import typer
 from pydantic import ValidationError
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from guided_service.cli import serve
 from guided_service.config import ServerConfig
+from guided_service.engine_supervisor import choice_of
+from guided_service.messages import EngineSettings, ModelChoice, read_settings
 
 app = typer.Typer()
 app.command()(serve)
@@ -38,6 +41,16 @@ def test_a_batch_that_could_never_run_is_refused() -> None:
 )
 def test_memory_is_given_with_a_unit(given: str, nbytes: int) -> None:
     assert ServerConfig.model_validate({"kv_memory": given}).kv_memory == nbytes
+
+
+def test_what_the_engine_is_told_of_settings() -> None:
+    config = ServerConfig.model_validate(
+        {"model": "x.gguf", "kv_memory": "1GiB", "kv_dtype": "int8", "threads": 2}
+    )
+    settings = EngineSettings(choice_of(config), "ipc:///x", 7)
+    told = read_settings(msgspec.json.encode(settings).decode())
+    assert told == settings
+    assert told.choice == ModelChoice("x.gguf", None, 2, None, 2**30, "int8", True)
 
 
 @pytest.mark.parametrize(
