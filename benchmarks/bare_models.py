@@ -9,11 +9,28 @@ import numpy as np
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
+from guided.kv.block_cache import BlockCache, LayerGroup
+from guided.kv.sequence_blocks import SequenceBlocks
+from guided.model.batch import Segment, StepBatch
 from guided.model.cpu import CpuDecoder, LayerCache, WeightFormat, take_decoder
 from guided.model.load import load_model
+from guided.model.runner import ModelRunner
 from guided.model.seen_rows import SeenRows
+from guided.spec import TokenId
 
-__all__ = ["Ours", "OursText", "Text", "Theirs", "TheirsText", "chain", "open_ours", "open_theirs"]
+__all__ = [
+    "Ours",
+    "OursText",
+    "Paged",
+    "PagedText",
+    "Text",
+    "Theirs",
+    "TheirsText",
+    "chain",
+    "open_ours",
+    "open_paged",
+    "open_theirs",
+]
 
 
 class Text(Protocol):
@@ -82,6 +99,41 @@ class OursText:
         )
 
 
+class Paged:
+    """A module of transformers over our paged cache, kept as int8, of so many slots."""
+
+    def __init__(self, module: PreTrainedModel, *, slots: int) -> None:
+        vocabulary = int(module.config.get_text_config().vocab_size)
+        self.runner = ModelRunner(module, vocabulary_size=vocabulary, quantise_cache=True)
+        self._groups = [LayerGroup(slots, window) for window in self.runner.windows]
+        self.runner.open_storages([slots for _ in self._groups])
+
+    def open(self) -> PagedText:
+        return PagedText(self.runner, BlockCache(self._groups, 1, reuse_prefixes=False).open())
+
+
+class PagedText:
+    """The only text in its cache."""
+
+    def __init__(self, runner: ModelRunner, blocks: SequenceBlocks) -> None:
+        self._runner = runner
+        self._blocks = blocks
+
+    def extend(self, tokens: Sequence[int]) -> torch.Tensor:
+        new = range(len(tokens))
+        segment = Segment(
+            committed=self._blocks.committed,
+            rows=self._blocks.reserve(len(new)),
+            tokens=tuple(map(TokenId, tokens)),
+            depths=tuple(new),
+            ancestors=None,
+            deciding=tuple(new),
+        )
+        logits = self._runner.forward(StepBatch((segment,)))
+        self._blocks.commit(new, segment.tokens)
+        return logits
+
+
 def chain(committed: int, new: int, *, window: int | None = None, first_slot: int = 0) -> SeenRows:
     """New tokens one behind the other, in slots that count up."""
     rows = committed + new
@@ -93,6 +145,10 @@ def chain(committed: int, new: int, *, window: int | None = None, first_slot: in
 
 def open_theirs(name: str | None, dtype: torch.dtype) -> Theirs:
     return Theirs(load_model(name, dtype=dtype).module.requires_grad_(False))
+
+
+def open_paged(name: str | None, dtype: torch.dtype, *, slots: int) -> Paged:
+    return Paged(load_model(name, dtype=dtype).module.requires_grad_(False), slots=slots)
 
 
 def open_ours(name: str | None, weight_format: WeightFormat, *, slots: int) -> Ours:

@@ -1,4 +1,4 @@
-"""What a weight format costs in quality: `python benchmarks/quality.py [MODEL] [--workload FILE]`.
+"""What formats of weights and cache cost: `python benchmarks/quality.py [MODEL] [--workload FILE]`.
 
 Perplexity on a fixed text of 2,168 tokens (of SmolLM2), how often the likeliest next token there is
 that of fp32, how far logits are from those of fp32, and the greedy answers to the demo's requests
@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 from torch.nn.functional import cross_entropy
 
-from benchmarks.bare_models import Ours, Theirs, open_ours, open_theirs
+from benchmarks.bare_models import Ours, Paged, Theirs, open_ours, open_paged, open_theirs
 from benchmarks.model_calls import read_requests
 from examples.demo_requests import REQUESTS
 from guided.constraint import ConstraintCompiler
@@ -69,7 +69,7 @@ def main() -> None:
     text = loaded.tokenizer.encode(_TEXT.read_text())
     prompts = [render_prompt(loaded, request.specification.prompt) for request in REQUESTS]
 
-    def measure(model: Ours | Theirs) -> Found:
+    def measure(model: Ours | Paged | Theirs) -> Found:
         answers = [
             greedy(model, list(prompt), compiler, request.specification, loaded.vocabulary.end_ids)
             for prompt, request in zip(prompts, REQUESTS, strict=True)
@@ -78,9 +78,10 @@ def main() -> None:
         return Found(model.open().extend(text), answers, choices)
 
     slots = max(len(text), 0, *(len(each.prompt) + len(each.answer) for each in led)) + 1
-    models: dict[str, Callable[[], Ours | Theirs]] = {
+    models: dict[str, Callable[[], Ours | Paged | Theirs]] = {
         "own fp32": lambda: open_ours(name, WeightFormat.FP32, slots=slots),
         "transformers bf16": lambda: open_theirs(name, torch.bfloat16),
+        "transformers bf16, cache int8": lambda: open_paged(name, torch.bfloat16, slots=slots),
         "own bf16": lambda: open_ours(name, WeightFormat.BF16, slots=slots),
         "own int8": lambda: open_ours(name, WeightFormat.INT8, slots=slots),
     }
@@ -112,7 +113,7 @@ def answered(name: str | None, requests: Mapping[str, GenerationRequest]) -> lis
     return led
 
 
-def chosen(model: Ours | Theirs, led: Led, compiler: ConstraintCompiler) -> Iterator[int]:
+def chosen(model: Ours | Paged | Theirs, led: Led, compiler: ConstraintCompiler) -> Iterator[int]:
     """What greedy decoding takes where there is a choice, on the way along an answer."""
     matcher = compiler.start(led.constraint)
     logits = model.open().extend([*led.prompt, *led.answer])[len(led.prompt) - 1 :]
@@ -124,7 +125,7 @@ def chosen(model: Ours | Theirs, led: Led, compiler: ConstraintCompiler) -> Iter
 
 
 def greedy(
-    model: Ours | Theirs,
+    model: Ours | Paged | Theirs,
     prompt: list[int],
     compiler: ConstraintCompiler,
     request: GenerationRequest,

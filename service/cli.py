@@ -15,7 +15,7 @@ __all__ = ["serve"]
 
 def serve(
     model: Annotated[
-        str | None, typer.Option(help="Name or folder of the model; else the default model.")
+        str | None, typer.Option(help="Hub id, folder or GGUF file; else the default model.")
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     port: Annotated[int | None, typer.Option(help="Port to listen on; 0 takes a free one.")] = None,
@@ -29,6 +29,10 @@ def serve(
     metrics_port: Annotated[
         int | None, typer.Option(help="Port for Prometheus metrics; none by default.")
     ] = None,
+    kv_memory: Annotated[
+        str | None, typer.Option(help="Memory for keys and values instead, e.g. 2GiB.")
+    ] = None,
+    kv_dtype: Annotated[str | None, typer.Option(help="Format of keys and values: int8.")] = None,
     drain_seconds: Annotated[
         float | None, typer.Option(help="Time for running requests after SIGTERM.")
     ] = None,
@@ -42,6 +46,8 @@ def serve(
         "threads": threads,
         "cache_tokens": cache_tokens,
         "metrics_port": metrics_port,
+        "kv_memory": kv_memory,
+        "kv_dtype": kv_dtype,
         "drain_seconds": drain_seconds,
     }
     raise typer.Exit(serve_config(_config(given)))

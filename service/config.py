@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import ByteSize, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 __all__ = ["ServerConfig"]
@@ -18,14 +18,19 @@ class ServerConfig(BaseSettings):
     )
 
     model: str | None = None
-    """Name or folder of the model; ``None`` is the default model."""
+    """Hub id, folder or GGUF file of the model; ``None`` is the default model."""
     dtype: str | None = None
     """Format of the weights, e.g. ``float32`` or ``int8``; ``None`` is the model's own, or float32
     where the processor computes faster with it."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of a model call; ``None`` is one per core."""
-    cache_tokens: int = Field(default=16384, ge=1)
-    """Tokens whose keys and values all running requests may hold together."""
+    cache_tokens: int | None = Field(default=None, ge=1)
+    """Tokens whose keys and values all running requests may hold together; ``None`` is 16,384, or
+    fewer where they would take more than half of the memory that is left."""
+    kv_memory: ByteSize | None = Field(default=None, gt=0)
+    """Memory for keys and values instead, e.g. ``2GiB``."""
+    kv_dtype: str | None = None
+    """Format of keys and values: ``int8``; ``None`` is as they are computed."""
     reuse_prefixes: bool = True
     """Keep what was computed of prompts for requests that begin alike, as long as there is room."""
     host: str = "127.0.0.1"
@@ -51,6 +56,12 @@ class ServerConfig(BaseSettings):
     """Wait before a lost engine is started again, in seconds; doubles with each failure."""
     max_restart_backoff_seconds: float = Field(default=30.0, ge=0)
     """Longest such wait, in seconds."""
+
+    @model_validator(mode="after")
+    def _cache_has_one_size(self) -> Self:
+        if self.cache_tokens is not None and self.kv_memory is not None:
+            raise ValueError("cache_tokens and kv_memory both say how large the cache is")
+        return self
 
     @model_validator(mode="after")
     def _batch_fits(self) -> Self:

@@ -43,6 +43,8 @@ def load_real_engine(choice: ModelChoice) -> Engine:
         dtype=choice.dtype,
         threads=choice.threads,
         cache_tokens=choice.cache_tokens,
+        kv_memory=choice.kv_memory,
+        kv_dtype=choice.kv_dtype,
         reuse_prefixes=choice.reuse_prefixes,
     )
 

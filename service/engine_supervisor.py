@@ -14,7 +14,7 @@ from guided_service.config import ServerConfig
 from guided_service.engine_connection import CutOffError, EngineConnection
 from guided_service.messages import ModelChoice
 
-__all__ = ["EngineSupervisor", "HealthListener"]
+__all__ = ["EngineSupervisor", "HealthListener", "choice_of"]
 
 HealthListener = Callable[[bool], Awaitable[None]]
 """Called with whether requests are taken, each time that changes."""
@@ -23,6 +23,20 @@ _STOP_SECONDS = 5.0
 """How long an engine may take to finish its step and end."""
 
 _log = structlog.get_logger()
+
+
+def choice_of(config: ServerConfig) -> ModelChoice:
+    """What the engine is told of a server's settings."""
+    return ModelChoice(
+        config.model,
+        config.dtype,
+        config.threads,
+        config.cache_tokens,
+        # It crosses to another process, which knows plain numbers.
+        None if config.kv_memory is None else int(config.kv_memory),
+        config.kv_dtype,
+        config.reuse_prefixes,
+    )
 
 
 class EngineSupervisor:
@@ -95,15 +109,7 @@ class EngineSupervisor:
             await connection.stop(_STOP_SECONDS if was_ready else 0.0)
 
     async def _start(self) -> None:
-        config = self._config
-        choice = ModelChoice(
-            config.model,
-            config.dtype,
-            config.threads,
-            config.cache_tokens,
-            config.reuse_prefixes,
-        )
-        self._connection = await EngineConnection.start(self._command, choice)
+        self._connection = await EngineConnection.start(self._command, choice_of(self._config))
         self._model = (await self._connection.ready()).model
         self._is_ready = True
         _log.info("engine ready", model=self._model.name, process=self._connection.process_id)

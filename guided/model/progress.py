@@ -18,6 +18,9 @@ class Progress(Protocol):
     ) -> AbstractContextManager[Callable[[int], None]]:
         """Open a step; what it yields takes the number of bytes done so far."""
 
+    def note(self, text: str) -> None:
+        """Say something that takes no time."""
+
 
 class RichProgress:
     """A bar for each step, or a spinner where its size is not known, on standard error."""
@@ -50,6 +53,11 @@ class RichProgress:
             if total_bytes is None:
                 bars.update(task, total=1, completed=1)
 
+    def note(self, text: str) -> None:
+        from rich.console import Console
+
+        Console(file=sys.stderr, soft_wrap=True).print(text, highlight=False, markup=False)
+
 
 class SilentProgress:
     """Says nothing."""
@@ -62,3 +70,6 @@ class SilentProgress:
         total_bytes: int | None = None,  # noqa: ARG002 - part of the protocol
     ) -> Iterator[Callable[[int], None]]:
         yield lambda _done: None
+
+    def note(self, text: str) -> None:
+        pass

@@ -24,7 +24,9 @@ def reading(part: str, source: Path | str) -> Iterator[None]:
         *(OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError),
         *(SafetensorError, HfHubHTTPError, HFValidationError, StrictDataclassError),
     ) as error:
-        if isinstance(source, Path):
+        if isinstance(source, Path) and source.is_file():
+            hint = "check that the file is complete"
+        elif isinstance(source, Path):
             hint = "check that the folder is complete and was saved by transformers"
         else:
             hint = "check the id and the network, or name a model folder instead"

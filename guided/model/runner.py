@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from guided.errors import ModelError
+from guided.kv.layer_groups import window_groups
 from guided.kv.layer_shape import LayerShape
 from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
@@ -16,7 +18,7 @@ from guided.model.attention_kernel import AttentionKernel, best_kernel
 from guided.model.batch import StepBatch
 from guided.model.cpu import LayerCache, WeightFormat, take_decoder
 from guided.model.packed_attention import PackedAttention
-from guided.model.probe import probe_model
+from guided.model.probe import ModelShape, probe_model
 from guided.model.rope import longest_text
 from guided.model.sight import seen_rows
 
@@ -28,8 +30,9 @@ class ModelRunner:
 
     Its layers are in groups by the window of their attention, the widest first. With ``weights``
     the forward pass is our own (``guided.model.cpu``), which takes the weights out of ``module``;
-    raises ``ModelError`` where it cannot. Otherwise it is that of transformers, and ``kernel``
-    computes its attention (``None``: the fastest that can run here).
+    raises ``ModelError`` where it cannot. Otherwise it is that of transformers, ``kernel`` computes
+    its attention (``None``: the fastest that can run here), and the cache may be kept as int8
+    (``quantise_cache``).
     """
 
     def __init__(
@@ -39,13 +42,21 @@ class ModelRunner:
         vocabulary_size: int,
         weights: WeightFormat | None = None,
         kernel: AttentionKernel | None = None,
+        quantise_cache: bool = False,
     ) -> None:
+        if quantise_cache and weights is not None:
+            raise ModelError(
+                "our own forward pass on the CPU keeps keys and values as it computes them, not as "
+                "int8",
+                hint="leave the cache as it is, or let transformers compute the forward pass",
+            )
         module.train(mode=False)
         self._module = module
         self._vocabulary_size = vocabulary_size
         self._shape = probe_model(module)
         self._longest_text = longest_text(module.config.get_text_config())
         self._kernel = kernel or best_kernel(self._shape.dtype, self._shape.device)
+        self._is_cache_quantised = quantise_cache
         self._decoder = None if weights is None else take_decoder(module, weights)
         self._storages: dict[int | None, PagedStorage] = {}
         self._layer_caches: list[LayerCache] = []
@@ -53,9 +64,17 @@ class ModelRunner:
     @property
     def windows(self) -> tuple[int | None, ...]:
         """By group, how many positions a token sees, its own among them; ``None`` is all."""
-        found = set(self._shape.windows)
-        every: list[int | None] = [None] if None in found else []
-        return (*every, *sorted((w for w in found if w is not None), reverse=True))
+        return window_groups(self._shape.windows)
+
+    @property
+    def shape(self) -> ModelShape:
+        """What the layers keep of a token, and how far they see."""
+        return self._shape
+
+    @property
+    def cache_nbytes(self) -> int:
+        """Memory that keys and values take."""
+        return sum(storage.nbytes for storage in self._storages.values())
 
     def context_window(self, wanted: int) -> int:
         """So many of the wanted tokens may a text have; see ``guided.model.rope``."""
@@ -65,7 +84,11 @@ class ModelRunner:
         """Take the memory for so many slots of each group; what was stored before is lost."""
         self._storages = {
             window: PagedStorage(
-                self._layers(window), slots, dtype=self._shape.dtype, device=self._shape.device
+                self._layers(window),
+                slots,
+                dtype=self._shape.dtype,
+                device=self._shape.device,
+                is_quantised=self._is_cache_quantised,
             )
             for window, slots in zip(self.windows, num_slots, strict=True)
         }

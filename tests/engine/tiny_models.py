@@ -66,7 +66,7 @@ def render(prompt: str | tuple[Message, ...], shown: str | None) -> tuple[TokenI
 def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
     """With ``weights``, a format, the forward pass is our own, else that of transformers.
 
-    ``kernel`` then says what computes its attention.
+    ``kernel`` then says what computes its attention; ``quantise_cache`` keeps the cache as int8.
     """
     vocabulary = make_vocabulary()
     weights: WeightFormat | None = options.pop("weights", None)
@@ -75,6 +75,7 @@ def make_engine(model: PreTrainedModel | None = None, **options: Any) -> Engine:
         vocabulary_size=len(TOKEN_BYTES),
         weights=weights,
         kernel=options.pop("kernel", None),
+        quantise_cache=options.pop("quantise_cache", False),
     )
     settings: dict[str, Any] = {
         "context_window": 512,

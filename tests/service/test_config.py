@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 import typer
 from pydantic import ValidationError
@@ -11,6 +12,8 @@ from typer.testing import CliRunner
 
 from guided_service.cli import serve
 from guided_service.config import ServerConfig
+from guided_service.engine_supervisor import choice_of
+from guided_service.messages import EngineSettings, ModelChoice, read_settings
 
 app = typer.Typer()
 app.command()(serve)
@@ -34,9 +37,32 @@ def test_a_batch_that_could_never_run_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "nbytes"), [("2GiB", 2**31), ("500MB", 500_000_000), ("1024", 1024)]
+)
+def test_memory_is_given_with_a_unit(given: str, nbytes: int) -> None:
+    assert ServerConfig.model_validate({"kv_memory": given}).kv_memory == nbytes
+
+
+def test_what_the_engine_is_told_of_settings() -> None:
+    config = ServerConfig.model_validate(
+        {"model": "x.gguf", "kv_memory": "1GiB", "kv_dtype": "int8", "threads": 2}
+    )
+    settings = EngineSettings(choice_of(config), "ipc:///x", 7)
+    told = read_settings(msgspec.json.encode(settings).decode())
+    assert told == settings
+    assert told.choice == ModelChoice("x.gguf", None, 2, None, 2**30, "int8", True)
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["--port", "70000"], "port: Input should be less than or equal to 65535"),
+        (["--kv-memory", "2 bananas"], "kv_memory: could not interpret byte unit: bananas"),
+        (["--kv-memory", "0"], "kv_memory: Input should be greater than 0"),
+        (
+            ["--kv-memory", "1GiB", "--cache-tokens", "5"],
+            "settings: Value error, cache_tokens and kv_memory both say how large the cache is",
+        ),
         (["--threads", "0"], "threads: Input should be greater than or equal to 1"),
     ],
 )

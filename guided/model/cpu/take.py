@@ -43,10 +43,15 @@ def take_decoder(module: PreTrainedModel, weight_format: WeightFormat) -> CpuDec
     require_format(weight_format)
     with torch.no_grad():
         decoder = CpuDecoder(_weights(module, _KINDS[weight_format]))
-        for parameter in module.parameters():
-            # What is left is small; as a copy it does not keep a whole mapped file in memory.
-            parameter.data = parameter.data.clone()
+        if weight_format is not WeightFormat.FP32:
+            _let_go_of_files(module)
     return decoder
+
+
+def _let_go_of_files(module: PreTrainedModel) -> None:
+    """What is left, the embedding above all, may lie in a file that is mapped whole."""
+    for parameter in module.parameters():
+        parameter.data = parameter.data.clone()
 
 
 def _weights(module: Any, kind: _Kind) -> DecoderWeights:

@@ -16,23 +16,29 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import (
     BertConfig,
-    BertForMaskedLM,
     BloomConfig,
-    BloomForCausalLM,
     GenerationConfig,
+    JambaConfig,
+    Lfm2Config,
+    Llama4TextConfig,
     LlamaConfig,
     LlamaForCausalLM,
+    MambaConfig,
+    MptConfig,
+    MptForCausalLM,
+    PretrainedConfig,
+    RwkvConfig,
     T5Config,
-    T5ForConditionalGeneration,
 )
 
 from guided.errors import ModelError
 from guided.model.load import load_model, native_dtype
+from guided.model.model_files import find_model
 from guided.model.name import resolve_model
 from guided.model.progress import RichProgress, SilentProgress
 from tests.kit.tokenizers import real_tokenizer, real_vocabulary
 
-CALL_IT = "name a model folder of transformers, an id on its hub, or 'default'"
+CALL_IT = "name a model folder of transformers, a GGUF file, an id on the hub, or 'default'"
 CHECK = "check that the folder is complete and was saved by transformers"
 
 
@@ -106,21 +112,16 @@ def message(name: Path | str) -> str:
 
 def test_no_such_folder(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    assert message(missing) == f"there is no model folder {str(missing)!r}; {CALL_IT}"
-    assert message("./missing") == f"there is no model folder './missing'; {CALL_IT}"
-    assert message("a/b/c") == f"there is no model folder 'a/b/c'; {CALL_IT}"
-
-
-def test_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "model.gguf"
-    file.touch()
-    assert message(file) == f"{file} is a file, not a model folder; {CALL_IT}"
+    for name in (str(missing), "./missing", "a/b/c"):
+        assert message(name) == f"there is no model folder or file {name!r}; {CALL_IT}"
 
 
 def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    assert (
-        message(tmp_path) == f"{tmp_path} is not a model folder: it has no config.json; {CALL_IT}"
-    )
+    no_config = f"{tmp_path} is not a model folder: it has no config.json"
+    assert message(tmp_path) == f"{no_config}; {CALL_IT}"
+    (tmp_path / "b.gguf").touch()
+    (tmp_path / "a.gguf").touch()
+    assert message(tmp_path) == f"{no_config}; name the file: {tmp_path / 'a.gguf'}"
 
 
 def test_an_unreadable_config(folder: Path) -> None:
@@ -159,8 +160,33 @@ def test_a_truncated_file_of_weights(folder: Path) -> None:
 
 
 def test_no_file_of_weights(folder: Path) -> None:
+    """Pickled weights are none: reading them may run code."""
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    assert message(folder) == (
+        f"cannot read the weights of {folder}: there is no model.safetensors; save the model "
+        "again, as safetensors"
+    )
+
+
+def test_weights_in_several_files(folder: Path) -> None:
+    weights = load_file(folder / "model.safetensors")
     (folder / "model.safetensors").unlink()
-    assert message(folder).startswith(f"cannot read the weights of {folder}: ")
+    half = len(weights) // 2
+    places: dict[str, str] = {}
+    for number, names in enumerate((sorted(weights)[:half], sorted(weights)[half:])):
+        file = f"model-{number}.safetensors"
+        save_file({n: weights[n] for n in names}, folder / file, metadata={"format": "pt"})
+        places |= dict.fromkeys(names, file)
+    index = json.dumps({"metadata": {}, "weight_map": places})
+    (folder / "model.safetensors.index.json").write_text(index)
+    files = find_model(str(folder), SilentProgress())
+    assert files.checkpoint.types == {"F32": sum(w.numel() for w in weights.values())}
+    assert load(folder).context_window == 77
+    (folder / "model-1.safetensors").unlink()
+    assert message(folder) == (
+        f"cannot read the weights of {folder}: there is no model-1.safetensors; fetch the rest of "
+        "it"
+    )
 
 
 def test_an_unreadable_tokenizer(folder: Path) -> None:
@@ -180,40 +206,105 @@ def test_a_wrong_value_in_a_config(folder: Path) -> None:
 
 
 def test_no_context_window(folder: Path) -> None:
-    """Bloom knows no positions, so its config gives no end to them."""
-    BloomForCausalLM(BloomConfig(hidden_size=8, n_layer=1, n_head=1)).save_pretrained(folder)
+    """MPT without its positions has no end of them either."""
+    config = MptConfig(d_model=8, n_layers=1, n_heads=1, attn_config={"alibi": False})
+    MptForCausalLM(config).save_pretrained(folder)
     assert message(folder) == (
         f"the config of {folder} does not say how long a text may be; set max_position_embeddings "
         "in its config.json"
     )
 
 
-def test_an_encoder(folder: Path) -> None:
-    config = BertConfig(
-        hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
-    )
-    BertForMaskedLM(config).save_pretrained(folder)
-    assert message(folder) == (
-        f"{folder} is not a decoder but a BertForMaskedLM; choose a model that continues a text (a "
-        "causal language model)"
-    )
+NOT_A_DECODER = "choose a model that continues a text (a causal language model)"
+NOT_ATTENTION = "choose a decoder all of whose layers are attention"
+NO_ALIBI = "choose a model with rotary or learned positions"
+REFUSED = [
+    (BertConfig(), "BertForMaskedLM", "is not a decoder but a BertForMaskedLM", NOT_A_DECODER),
+    (
+        T5Config(),
+        "T5ForConditionalGeneration",
+        "is not a decoder but a T5ForConditionalGeneration",
+        NOT_A_DECODER,
+    ),
+    (
+        MambaConfig(),
+        "MambaForCausalLM",
+        "is a MambaForCausalLM, whose layers keep a state from token to token (conv_kernel in its "
+        "config), which cannot be shared or taken back",
+        NOT_ATTENTION,
+    ),
+    (
+        JambaConfig(),
+        "JambaForCausalLM",
+        "is a JambaForCausalLM, whose layers keep a state from token to token (mamba_d_state in "
+        "its config), which cannot be shared or taken back",
+        NOT_ATTENTION,
+    ),
+    (
+        Lfm2Config(),
+        "Lfm2ForCausalLM",
+        "is a Lfm2ForCausalLM, whose layers keep a state from token to token (conv_L_cache in its "
+        "config), which cannot be shared or taken back",
+        NOT_ATTENTION,
+    ),
+    (
+        RwkvConfig(),
+        "RwkvForCausalLM",
+        "is a RwkvForCausalLM, whose layers keep a state from token to token (attention_hidden_"
+        "size in its config), which cannot be shared or taken back",
+        NOT_ATTENTION,
+    ),
+    (
+        Llama4TextConfig(num_hidden_layers=2),
+        "Llama4ForCausalLM",
+        "is a Llama4ForCausalLM with layers of type 'chunked_attention', which are not supported",
+        NOT_ATTENTION,
+    ),
+    (
+        BloomConfig(),
+        "BloomForCausalLM",
+        "is a BloomForCausalLM, which adds positions to its attention scores (ALiBi); that is not "
+        "supported",
+        NO_ALIBI,
+    ),
+    (
+        MptConfig(),
+        "MptForCausalLM",
+        "is a MptForCausalLM, which adds positions to its attention scores (ALiBi); that is not "
+        "supported",
+        NO_ALIBI,
+    ),
+]
 
 
-def test_an_encoder_decoder(folder: Path) -> None:
-    config = T5Config(d_model=8, d_ff=8, d_kv=4, num_layers=1, num_heads=2, vocab_size=99)
-    T5ForConditionalGeneration(config).save_pretrained(folder)
-    assert message(folder).startswith(
-        f"{folder} is not a decoder but a T5ForConditionalGeneration; "
-    )
-
-
-def test_a_name_of_no_folder_is_said_to_be_asked_of_the_hub(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("config", "kind", "reason", "hint"), REFUSED, ids=[kind for _, kind, *_ in REFUSED]
+)
+def test_a_model_is_refused_by_its_config_alone(
+    config: PretrainedConfig, kind: str, reason: str, hint: str, tmp_path: Path
 ) -> None:
-    assert resolve_model("models/mine", RichProgress()) == "models/mine"
-    said = capsys.readouterr()
-    assert "there is no folder 'models/mine' here; asking the hub for that id" in said.err
-    assert not said.out
+    """There are no weights in the folder."""
+    config.architectures = [kind]
+    config.save_pretrained(tmp_path)
+    assert message(tmp_path) == f"{tmp_path} {reason}; {hint}"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("models/mine", "there is no folder 'models/mine' here; asking the hub for that id"),
+        ("a/b/c.gguf", "there is no file a/b/c.gguf here; asking the hub for it"),
+    ],
+)
+def test_a_name_of_no_folder_is_said_to_be_asked_of_the_hub(
+    name: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(ModelError, match=r"^cannot read the "):
+        resolve_model(name, RichProgress())
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert not captured.out
 
 
 def test_an_unknown_hub_id_or_no_network() -> None:

@@ -1,0 +1,61 @@
+"""The command ``guided inspect model``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from pydantic import ByteSize, TypeAdapter, ValidationError
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["inspect_model"]
+
+
+def inspect_model(
+    model: Annotated[
+        str, typer.Argument(help="Hub id, folder or GGUF file; 'default' is the default model.")
+    ] = "default",
+    dtype: Annotated[
+        str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
+    ] = None,
+    cache_tokens: Annotated[
+        int | None, typer.Option(help="Tokens that all running requests may hold together.")
+    ] = None,
+    kv_memory: Annotated[
+        str | None, typer.Option(help="Memory for keys and values instead, e.g. 2GiB.")
+    ] = None,
+    kv_dtype: Annotated[str | None, typer.Option(help="Format of keys and values: int8.")] = None,
+) -> None:
+    """Tell whether a model would run here, and the memory it would take; status 1 if it cannot.
+
+    Reads no weights, but fetches and converts what has to be.
+    """
+    # Loaded here, so that the other commands need not wait for it.
+    from guided.engine.inspection import inspect_memory
+
+    found, plan = inspect_memory(
+        model,
+        dtype=dtype,
+        cache_tokens=cache_tokens,
+        kv_memory=_nbytes(kv_memory),
+        kv_dtype=kv_dtype,
+    )
+    console = Console(soft_wrap=True)
+    console.print(
+        f"{found.name}: {', '.join(found.config.architectures or [found.config.model_type])}, "
+        f"{len(found.layers)} layers, context of {found.context_window:,} tokens",
+        highlight=False,
+        markup=False,
+    )
+    table = Table("memory", "", "")
+    for line in plan.lines():
+        table.add_row(*line)
+    console.print(table)
+
+
+def _nbytes(given: str | None) -> int | None:
+    try:
+        return None if given is None else TypeAdapter(ByteSize).validate_python(given)
+    except ValidationError as error:
+        raise typer.BadParameter(f"kv_memory: {error.errors()[0]['msg']}") from error

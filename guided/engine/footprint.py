@@ -1,0 +1,64 @@
+"""What a model takes besides its cache, by its config and the headers of its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from guided.model.free_memory import free_memory
+from guided.model.load import native_dtype
+from guided.model.model_files import ModelFiles
+
+__all__ = ["Footprint", "measure_footprint"]
+
+_TABLES = 300 * 2**20
+"""Of vocabulary, masks and machine code, and buffers of the libraries: about what the default model
+came to."""
+_LOGITS_ROWS = 128
+"""Choices in the widest call that is usual."""
+_ACTIVATIONS = 8
+"""Rows of hidden size that a layer has at once, besides two of its inner size."""
+_FLOAT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes, and what they are made of."""
+
+    weights: int
+    weight_format: str
+    cache_dtype: torch.dtype
+    """In which keys and values are computed."""
+    working: int
+    free: int
+    context_window: int
+
+
+def measure_footprint(files: ModelFiles, dtype: str | None, step_tokens: int) -> Footprint:
+    """What ``files`` would take with weights of a format; ``None`` is the engine's own choice."""
+    loaded = native_dtype() if dtype in (None, "int8") else getattr(torch, str(dtype))
+    chosen = "int8" if dtype == "int8" else str(loaded).removeprefix("torch.")
+    config = files.config.get_text_config()
+    hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
+    numbers = files.checkpoint.numbers
+    if config.tie_word_embeddings:
+        # Rows are looked up in one copy, the other is packed for products.
+        numbers += vocabulary * hidden
+    if dtype == "int8":
+        embedding = vocabulary * hidden
+        weights = numbers - embedding + embedding * loaded.itemsize
+    else:
+        weights = numbers * loaded.itemsize
+    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
+    rows = step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
+    logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT
+    return Footprint(
+        weights=weights,
+        weight_format=f"{files.checkpoint.numbers:,} numbers in {chosen}, "
+        f"{'/'.join(sorted(files.checkpoint.types))} in the files",
+        cache_dtype=loaded,
+        working=_TABLES + rows + logits,
+        free=free_memory(torch.device("cpu")),
+        context_window=files.context_window,
+    )

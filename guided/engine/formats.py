@@ -1,0 +1,41 @@
+"""The formats of weights, and of keys and values, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import torch
+
+from guided.errors import RequestError
+
+__all__ = ["WEIGHT_DTYPES", "check_formats"]
+
+WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "int8": None,
+}
+"""How the weights are loaded; ``None`` is for the loader to choose."""
+
+
+def check_formats(dtype: str | None, kv_dtype: str | None) -> None:
+    """Raise ``RequestError`` for names that nobody knows, and for two that do not go together."""
+    if dtype is not None and dtype not in WEIGHT_DTYPES:
+        raise RequestError(
+            f"dtype {dtype!r} is none of {', '.join(map(repr, WEIGHT_DTYPES))}", field="dtype"
+        )
+    if kv_dtype not in (None, "int8"):
+        raise RequestError(
+            f"kv_dtype {kv_dtype!r} is not 'int8'",
+            field="kv_dtype",
+            hint="leave it out to keep keys and values as they are computed",
+        )
+    if dtype == kv_dtype == "int8":
+        raise RequestError(
+            "weights in int8 are computed by our own forward pass, whose cache is not in int8",
+            field="kv_dtype",
+            hint="choose one of the two",
+        )

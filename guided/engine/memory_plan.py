@@ -1,0 +1,122 @@
+"""The memory a model will take, told before any of it is taken, and refused where it is too much.
+
+free ─┬─ weights   numbers in the files, in the format they are computed in
+      ├─ working   the engine's own tables, and the rows of one model call
+      └─ cache     keys and values: what was asked for, else at most half of the rest
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from guided.engine.cache_size import CacheRequest, CacheSize
+from guided.engine.footprint import Footprint, measure_footprint
+from guided.errors import ModelError, RequestError
+from guided.model.free_memory import size_text
+from guided.model.model_files import ModelFiles
+
+__all__ = ["MemoryPlan", "plan_memory", "plan_model"]
+
+_MOST_TOKENS = 16384
+"""The cache of an engine that nobody told how large it may be, at most."""
+_FEWEST_TOKENS = 1024
+"""And at least, unless the context window is smaller."""
+_SHARE = 0.5
+"""Of what weights and working memory leave free."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlan:
+    """Bytes, by what they are for."""
+
+    weights: int
+    weight_format: str
+    working: int
+    cache: int
+    cache_tokens: int
+    """Tokens that all running requests may hold."""
+    bytes_per_token: int
+    free: int
+    """Before any of it is taken."""
+
+    @property
+    def needed(self) -> int:
+        """In all."""
+        return self.weights + self.working + self.cache
+
+    def lines(self) -> list[tuple[str, str, str]]:
+        """What, how much, and why so much."""
+        return [
+            ("weights", size_text(self.weights), self.weight_format),
+            (
+                "cache",
+                size_text(self.cache),
+                f"{self.cache_tokens:,} tokens, {size_text(self.bytes_per_token)} each",
+            ),
+            ("working memory", size_text(self.working), "tables, and the rows of one model call"),
+            ("needed", size_text(self.needed), ""),
+            ("free", size_text(self.free), ""),
+        ]
+
+    def __str__(self) -> str:
+        parts = [
+            f"{what} {much}" + (f" ({why})" if why else "") for what, much, why in self.lines()
+        ]
+        return "memory: " + ", ".join(parts)
+
+
+def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> MemoryPlan:
+    """Size the cache, by tokens or bytes if they are given, and check that all of it is free.
+
+    Raises ``RequestError`` for a ``kv_memory`` that holds no token, ``ModelError`` where memory is
+    short.
+    """
+    cache_tokens, kv_memory = asked.cache_tokens, asked.kv_memory
+    if kv_memory is not None:
+        cache_tokens = cache.tokens_within(kv_memory, cache.max_batch * footprint.context_window)
+        if cache_tokens < 1:
+            raise RequestError(
+                f"kv_memory of {size_text(kv_memory)} holds no token: one takes "
+                f"{size_text(cache.bytes_per_token)}, and they come in blocks",
+                field="kv_memory",
+                hint=f"give it at least {size_text(cache.nbytes(_FEWEST_TOKENS))}",
+            )
+    elif cache_tokens is None:
+        left = footprint.free - footprint.weights - footprint.working
+        fewest = min(_FEWEST_TOKENS, footprint.context_window)
+        cache_tokens = max(fewest, cache.tokens_within(int(_SHARE * left), _MOST_TOKENS))
+    plan = MemoryPlan(
+        weights=footprint.weights,
+        weight_format=footprint.weight_format,
+        working=footprint.working,
+        cache=cache.nbytes(cache_tokens),
+        cache_tokens=cache_tokens,
+        bytes_per_token=cache.bytes_per_token,
+        free=footprint.free,
+    )
+    if plan.needed > plan.free:
+        raise ModelError(_shortage(plan), hint=_way_out(plan))
+    return plan
+
+
+def plan_model(
+    files: ModelFiles, dtype: str | None, asked: CacheRequest
+) -> tuple[Footprint, MemoryPlan]:
+    """Plan for a model that is not loaded, by what its config tells of its layers."""
+    footprint = measure_footprint(files, dtype, asked.step_tokens)
+    cache = asked.size(files.layers, files.windows, footprint.cache_dtype)
+    return footprint, plan_memory(footprint, cache, asked)
+
+
+def _shortage(plan: MemoryPlan) -> str:
+    return (
+        f"the model needs {size_text(plan.needed)} of memory, and {size_text(plan.free)} are free: "
+        f"weights {size_text(plan.weights)} ({plan.weight_format}), cache {size_text(plan.cache)} "
+        f"({plan.cache_tokens:,} tokens), working memory {size_text(plan.working)}"
+    )
+
+
+def _way_out(plan: MemoryPlan) -> str:
+    if plan.needed - plan.cache < plan.free:
+        return f"set kv_memory below {size_text(plan.free - plan.weights - plan.working)}"
+    return "choose a smaller dtype, such as int8, a smaller model, or a machine with more memory"

@@ -1,0 +1,72 @@
+"""What the weights of a model folder are, by the headers of its files."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+from guided.errors import ModelError
+from guided.model.reading import reading
+
+__all__ = ["SINGLE", "Checkpoint", "index_of", "read_checkpoint"]
+
+SINGLE = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Weights that nobody has read yet."""
+
+    types: Mapping[str, int]
+    """How many numbers there are of each type of safetensors: ``{"BF16": 123}``."""
+    nbytes: int
+    """Size of the files."""
+
+    @property
+    def numbers(self) -> int:
+        """Weights in all; matrices that are used twice count once."""
+        return sum(self.types.values())
+
+
+def index_of(folder: Path) -> Path | None:
+    """The file that says where each weight is, if there is more than one file of weights."""
+    index = folder / _INDEX
+    return index if index.is_file() and not (folder / SINGLE).is_file() else None
+
+
+def read_checkpoint(folder: Path) -> Checkpoint:
+    """The headers of a folder's weights; raises ``ModelError`` for files missing or broken."""
+    from safetensors import safe_open
+
+    types: Counter[str] = Counter()
+    files = _files(folder)
+    with reading("weights", folder):
+        for file in files:
+            with safe_open(file, framework="pt") as weights:
+                for name in weights.keys():  # noqa: SIM118 - it is no dict
+                    found = weights.get_slice(name)
+                    types[str(found.get_dtype())] += prod(found.get_shape())
+        return Checkpoint(types, sum(file.stat().st_size for file in files))
+
+
+def _files(folder: Path) -> list[Path]:
+    index = index_of(folder)
+    if index is None:
+        names = {SINGLE}
+    else:
+        with reading("weights", folder):
+            names = set(json.loads(index.read_text())["weight_map"].values())
+    for name in sorted(names):
+        if not (folder / name).is_file():
+            raise ModelError(
+                f"cannot read the weights of {folder}: there is no {name}",
+                hint="fetch the rest of it"
+                if index is not None
+                else "save the model again, as safetensors",
+            )
+    return [folder / name for name in sorted(names)]

@@ -1,0 +1,70 @@
+"""How much memory there is to take, and amounts of it for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from pydantic import ByteSize
+
+__all__ = ["free_memory", "size_text"]
+
+_KIB = 1024
+_ROOT = Path("/")
+
+
+def free_memory(device: torch.device, root: Path = _ROOT) -> int:
+    """Bytes that can still be taken on a device; ``root`` is where ``proc`` and ``sys`` lie.
+
+    On the CPU what the system calls available, or less where a control group has a limit; files
+    that are only cached count as free. On CUDA what the driver says.
+    """
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free)
+    return min([_available(root), *_left_in_groups(root)])
+
+
+def size_text(nbytes: int) -> str:
+    """Such as ``1.5 GiB``."""
+    return ByteSize(nbytes).human_readable(separator=" ")
+
+
+def _available(root: Path) -> int:
+    return _KIB * _fields(root / "proc/meminfo")["MemAvailable:"]
+
+
+def _left_in_groups(root: Path) -> Iterator[int]:
+    """What is left below the limit of each control group that this process is in."""
+    groups = root / "proc/self/cgroup"
+    if not groups.exists():
+        return
+    for line in groups.read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            yield from _left(root / "sys/fs/cgroup", path, "memory.max", "memory.current")
+        elif "memory" in controllers.split(","):
+            yield from _left(
+                root / "sys/fs/cgroup/memory",
+                path,
+                "memory.limit_in_bytes",
+                "memory.usage_in_bytes",
+            )
+
+
+def _left(mount: Path, path: str, limit: str, usage: str) -> Iterator[int]:
+    """From the group up to the root; in a container only the mount itself may be there."""
+    group = mount / path.lstrip("/")
+    for folder in (group, *group.parents):
+        if folder.is_relative_to(mount) and (folder / limit).is_file():
+            allowed = (folder / limit).read_text().strip()
+            if allowed != "max":
+                cached = _fields(folder / "memory.stat")
+                evictable = cached.get("total_inactive_file", cached.get("inactive_file", 0))
+                yield max(0, int(allowed) - int((folder / usage).read_text()) + evictable)
+
+
+def _fields(file: Path) -> dict[str, int]:
+    lines = (line.split() for line in file.read_text().splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1}

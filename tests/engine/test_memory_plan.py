@@ -1,0 +1,186 @@
+"""The memory that is told before loading is what is taken, and too much of it is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from guided.engine.cache_size import CacheRequest, CacheSize
+from guided.engine.footprint import Footprint, measure_footprint
+from guided.engine.formats import check_formats
+from guided.engine.memory_plan import plan_memory, plan_model
+from guided.errors import ModelError, RequestError
+from guided.kv.block_cache import BlockCache
+from guided.model.model_files import find_model
+from guided.model.progress import SilentProgress
+from guided.model.runner import ModelRunner
+from tests.engine.architectures import CONFIGS
+from tests.engine.tiny_models import make_model
+
+MIB = 2**20
+SIZE = CacheSize((None,), (1024,), block_size=8, max_batch=16, step_tokens=512, widest_draft=0)
+SOME = Footprint(
+    weights=100 * MIB,
+    weight_format="bfloat16",
+    cache_dtype=torch.bfloat16,
+    working=50 * MIB,
+    free=1000 * MIB,
+    context_window=4096,
+)
+
+
+@pytest.mark.parametrize("is_quantised", [False, True])
+@pytest.mark.parametrize("architecture", CONFIGS)
+def test_a_cache_takes_what_was_told(architecture: str, is_quantised: bool, tmp_path: Path) -> None:
+    """By the config of a folder as by the loaded model."""
+    model = make_model(architecture, dtype=torch.float32)
+    model.save_pretrained(tmp_path)
+    files = find_model(str(tmp_path), SilentProgress())
+    asked = CacheRequest(is_quantised=is_quantised, block_size=4)
+    by_config = asked.size(files.layers, files.windows, torch.float32)
+    runner = ModelRunner(model, vocabulary_size=288, quantise_cache=is_quantised)
+    shape = runner.shape
+    assert by_config == asked.size(shape.layers, shape.windows, shape.dtype)
+    cache = BlockCache(by_config.groups(100), 4)
+    runner.open_storages([pool.num_slots for pool in cache.pools])
+    assert runner.cache_nbytes == by_config.nbytes(100)
+    numbers = sum(p.numel() for p in model.parameters())
+    assert files.checkpoint.types == {"F32": numbers}
+
+
+@pytest.mark.parametrize("windows", [(None,), (None, 64), (64,)])
+@pytest.mark.parametrize("nbytes", [0, 100, 8200, 10_000, 1_000_000])
+def test_as_many_tokens_as_fit(windows: tuple[int | None, ...], nbytes: int) -> None:
+    size = replace(SIZE, windows=windows, slot_bytes=(1024,) * len(windows))
+    tokens = size.tokens_within(nbytes, 5000)
+    assert tokens == 0 or size.nbytes(tokens) <= nbytes
+    assert tokens == 5000 or size.nbytes(tokens + 1) > nbytes
+
+
+@pytest.mark.parametrize(
+    ("free", "asked", "tokens"),
+    [
+        (1000, {}, 16_384),
+        # Half of what is left: 5 MiB of blocks of 8 KiB, less the slot for padding.
+        (160, {}, 5112),
+        # No less than this, as long as it fits.
+        (151, {}, 1016),
+        (1000, {"cache_tokens": 77}, 77),
+        (1000, {"kv_memory": 2 * MIB}, 2040),
+        # More than a full batch can hold is of no use.
+        (1000, {"kv_memory": 500 * MIB}, 16 * 4096),
+    ],
+)
+def test_the_cache_is_sized(free: int, asked: dict[str, Any], tokens: int) -> None:
+    footprint = replace(SOME, free=free * MIB)
+    if tokens == 1016:
+        footprint = replace(footprint, context_window=1016)
+    plan = plan_memory(footprint, SIZE, CacheRequest(**asked))
+    assert plan.cache_tokens == tokens
+    assert plan.cache == SIZE.nbytes(tokens)
+    assert plan.needed == plan.weights + plan.working + plan.cache <= plan.free
+
+
+NEEDED = [
+    (
+        {"weights": 2000 * MIB},
+        {},
+        "the model needs 2.0 GiB of memory, and 1000.0 MiB are free: weights 2.0 GiB (bfloat16), "
+        "cache 1.0 MiB (1,024 tokens), working memory 50.0 MiB; choose a smaller dtype, such as "
+        "int8, a smaller model, or a machine with more memory",
+    ),
+    (
+        {"free": 200 * MIB},
+        {"kv_memory": 60 * MIB},
+        "the model needs 210.0 MiB of memory, and 200.0 MiB are free: weights 100.0 MiB "
+        "(bfloat16), cache 60.0 MiB (61,432 tokens), working memory 50.0 MiB; set kv_memory below "
+        "50.0 MiB",
+    ),
+]
+
+
+@pytest.mark.parametrize(("footprint", "asked", "expected"), NEEDED)
+def test_too_much_is_refused(
+    footprint: dict[str, Any], asked: dict[str, Any], expected: str
+) -> None:
+    some = replace(SOME, **footprint)
+    with pytest.raises(ModelError) as caught:
+        plan_memory(some, SIZE, CacheRequest(**asked))
+    assert str(caught.value) == expected
+
+
+def test_a_cache_that_holds_nothing_is_refused() -> None:
+    with pytest.raises(RequestError) as caught:
+        plan_memory(SOME, SIZE, CacheRequest(kv_memory=100))
+    assert str(caught.value) == (
+        "kv_memory of 100 B holds no token: one takes 1.0 KiB, and they come in blocks; give it at "
+        "least 1.0 MiB"
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (
+            {"cache_tokens": 5, "kv_memory": 5},
+            "cache_tokens and kv_memory both say how large the cache is; give one of them",
+        ),
+        ({"cache_tokens": 0}, "cache_tokens 0 leave no room for a request"),
+    ],
+)
+def test_a_cache_has_one_size(asked: dict[str, Any], expected: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        CacheRequest(**asked)
+    assert str(caught.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kv_dtype", "expected"),
+    [
+        (
+            "int4",
+            None,
+            "dtype 'int4' is none of 'bfloat16', 'float16', 'float32', 'float64', 'int8'",
+        ),
+        (
+            None,
+            "fp8",
+            "kv_dtype 'fp8' is not 'int8'; leave it out to keep keys and values as they are "
+            "computed",
+        ),
+        (
+            "int8",
+            "int8",
+            "weights in int8 are computed by our own forward pass, whose cache is not in int8; "
+            "choose one of the two",
+        ),
+    ],
+)
+def test_formats_are_checked(dtype: str | None, kv_dtype: str | None, expected: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        check_formats(dtype, kv_dtype)
+    assert str(caught.value) == expected
+
+
+def test_a_model_too_large_is_refused_before_its_weights_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_model("llama", dtype=torch.float32).save_pretrained(tmp_path)
+    monkeypatch.setattr("guided.engine.footprint.free_memory", lambda _device: MIB)
+    files = find_model(str(tmp_path), SilentProgress())
+    with pytest.raises(ModelError, match=r"^the model needs .* of memory, and 1.0 MiB are free: "):
+        plan_model(files, None, CacheRequest())
+
+
+def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
+    """Of tied matrices there are two copies; in int8 the one that is looked up stays as it was."""
+    make_model("gemma3_sliding", dtype=torch.float32).save_pretrained(tmp_path)
+    files = find_model(str(tmp_path), SilentProgress())
+    embedding, numbers = 288 * 32, files.checkpoint.numbers
+    weights = {d: measure_footprint(files, d, 512).weights for d in ("float32", "bfloat16")}
+    assert weights == {"float32": 4 * (numbers + embedding), "bfloat16": 2 * (numbers + embedding)}
+    assert measure_footprint(files, "int8", 512).weights < weights["bfloat16"]

@@ -1,0 +1,60 @@
+"""With a cache of int8 an answer is a little off, but it is one answer, however it is computed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+
+from guided.decoding import lookup_drafters
+from guided.errors import ModelError
+from guided.model.cpu import WeightFormat
+from guided.model.runner import ModelRunner
+from guided.spec import Forcing, GenerationRequest
+from tests.engine.finite_language import make_vocabulary
+from tests.engine.tiny_models import answers, make_engine, make_model, words
+
+ARCHITECTURES = ("llama", "gemma3_sliding", "gpt2")
+CITIES = words('{"name":"abc"}', '{"name":"abcd"}', '{"me":12}', '{"me":[1,2,3]}')
+REQUESTS = {
+    "free": GenerationRequest(prompt="hello name", max_tokens=20),
+    "longer": GenerationRequest(prompt="abcabc, the quick brown fox, abcabcabc", max_tokens=12),
+    "constrained": GenerationRequest(prompt="x", constraint=CITIES, max_tokens=30),
+    "strict": GenerationRequest(
+        prompt="x", constraint=CITIES, max_tokens=30, forcing=Forcing.STRICT
+    ),
+}
+
+
+def texts(architecture: str, **options: Any) -> dict[str, str]:
+    engine = make_engine(make_model(architecture), quantise_cache=True, **options)
+    return {name: result.text for name, result in answers(engine, REQUESTS).items()}
+
+
+@cache
+def usual(architecture: str) -> dict[str, str]:
+    return texts(architecture)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"max_batch": 1},
+        {"step_tokens": 16},
+        {"cache_tokens": 64, "reuse_prefixes": False},
+        {"open_drafter": lookup_drafters(make_vocabulary()), "widest_draft": 8},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_how_it_is_computed_changes_nothing(architecture: str, options: dict[str, Any]) -> None:
+    """A token sees what was kept, also of tokens of the same call."""
+    assert texts(architecture, **options) == usual(architecture)
+
+
+def test_our_own_forward_pass_refuses_it() -> None:
+    model = make_model("llama", dtype=torch.float32)
+    with pytest.raises(ModelError, match="keeps keys and values as it computes them, not as int8"):
+        ModelRunner(model, vocabulary_size=288, weights=WeightFormat.FP32, quantise_cache=True)
