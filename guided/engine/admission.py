@@ -1,4 +1,4 @@
-"""Turning a request into a sequence, or refusing it before its first token."""
+"""Turning a request into what the engine runs, or refusing it before its first token."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 from guided.decoding.choice import Chooser
 from guided.decoding.stopping import StopSearch
+from guided.engine.beams import BeamGroup
+from guided.engine.group import DrawnGroup
 from guided.engine.sequence import Sequence
+from guided.engine.work import Group
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import GenerationRequest, TokenId
 from guided.tokens.vocabulary import Vocabulary
@@ -27,10 +30,13 @@ def admit(
     vocabulary: Vocabulary,
     context_window: int,
     largest_request: int,
-) -> Sequence:
-    """Check a request against its budget, the context window and the cache."""
+    max_batch: int,
+    block_size: int,
+) -> Group:
+    """Check a request against its budget, the context window, the batch and the cache."""
     if not prompt:
         raise RequestError("the prompt has no tokens", field="prompt")
+    _check_places(request, max_batch)
     tokens = len(prompt) + request.max_tokens
     if tokens > context_window:
         raise RequestError(
@@ -39,14 +45,7 @@ def admit(
             field="max_tokens",
             hint=_way_out(context_window - len(prompt)),
         )
-    if tokens > largest_request:
-        raise LimitExceededError(
-            f"the prompt has {len(prompt)} tokens, and max_tokens is {request.max_tokens}: "
-            f"{tokens} in all, but the key/value cache takes {largest_request}",
-            limit=largest_request,
-            field="max_tokens",
-            hint=_way_out(largest_request - len(prompt)) + ", or give the engine a larger cache",
-        )
+    _check_room(request, len(prompt), largest_request, block_size)
     if not matcher.fits(request.max_tokens):
         shortest = len(matcher.shortest_end())
         raise LimitExceededError(
@@ -57,23 +56,82 @@ def admit(
             hint=f"allow at least {shortest}",
         )
     _check_tokens(request, vocabulary)
-    seed = request.sampling.seed
-    chooser = Chooser(
+    if request.beams is not None:
+        return BeamGroup(request_id, request, request.beams, prompt, matcher, vocabulary.end_ids)
+    return DrawnGroup(
+        request_id,
+        request,
+        [
+            Sequence(
+                request_id,
+                prompt,
+                matcher,
+                _chooser(request, seed, vocabulary),
+                request.forcing,
+                is_constrained=request.constraint is not None,
+                stops=_stops(request, vocabulary),
+            )
+            for seed in _seeds(request)
+        ],
+    )
+
+
+def _seeds(request: GenerationRequest) -> list[int]:
+    """A seed for each answer: the request's own, and those that follow it."""
+    given = request.sampling.seed
+    first = secrets.randbits(63) if given is None else given
+    return [(first + index) % 2**63 for index in range(request.drawn)]
+
+
+def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> Chooser:
+    # Candidates are compared by the log-probabilities of their tokens.
+    unasked = 0 if request.has_candidates else None
+    return Chooser(
         sampling=request.sampling,
-        seed=secrets.randbits(63) if seed is None else seed,
+        seed=seed,
         max_tokens=request.max_tokens,
         end_ids=vocabulary.end_ids,
-        top_logprobs=request.top_logprobs,
+        top_logprobs=unasked if request.top_logprobs is None else request.top_logprobs,
     )
-    return Sequence(
-        request_id,
-        prompt,
-        matcher,
-        chooser,
-        request.forcing,
-        is_constrained=request.constraint is not None,
-        stops=_stops(request, vocabulary),
-    )
+
+
+def _check_places(request: GenerationRequest, max_batch: int) -> None:
+    """Refuse more answers, or wider beams, than one step can serve."""
+    width = request.drawn if request.beams is None else request.beams.width
+    if width > max_batch:
+        field = "beams.width" if request.beams else "n" if request.best_of is None else "best_of"
+        raise LimitExceededError(
+            f"{field} is {width}, but the engine runs {max_batch} answers at once",
+            limit=max_batch,
+            field=field,
+            hint="ask for fewer" if request.beams is None else "make the beams narrower",
+        )
+
+
+def _check_room(
+    request: GenerationRequest, prompt: int, largest_request: int, block_size: int
+) -> None:
+    """Refuse what could not run to its end even with nothing else in the cache.
+
+    Drawn answers can wait for one another; beams are all there at once. Each may have a block of
+    the prompt that is not full, one that it grows into, and one that is still to be copied.
+    """
+    needed = prompt + request.max_tokens
+    per_answer = "max_tokens is"
+    if request.beams is not None:
+        needed = prompt + request.beams.width * (request.max_tokens + 3 * block_size)
+        per_answer = f"each of {request.beams.width} beams may have {3 * block_size} and"
+    if needed > largest_request:
+        room = largest_request - prompt
+        if request.beams is not None:
+            room = room // request.beams.width - 3 * block_size
+        raise LimitExceededError(
+            f"the prompt has {prompt} tokens, and {per_answer} {request.max_tokens}: "
+            f"{needed} in all, but the key/value cache takes {largest_request}",
+            limit=largest_request,
+            field="max_tokens",
+            hint=_way_out(room) + ", or give the engine a larger cache",
+        )
 
 
 def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:

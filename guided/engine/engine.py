@@ -8,20 +8,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
 from guided.engine.result import Finished
-from guided.engine.room import cache_groups, demand, has_room
-from guided.engine.running import Draft, RunningSequence
+from guided.engine.room import cache_groups, has_room
 from guided.engine.scheduler import plan_step
-from guided.engine.sequence import Sequence
+from guided.engine.work import Group, Running, StepWork, Waiting
 from guided.errors import GuidedError, RequestError
 from guided.kv.block_cache import BlockCache
-from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId
@@ -100,8 +100,9 @@ class Engine:
         )
         self._cache = BlockCache(groups, block_size, reuse_prefixes=reuse_prefixes)
         runner.open_storages([pool.num_slots for pool in self._cache.pools])
-        self._waiting: deque[Sequence] = deque()
-        self._running: list[RunningSequence] = []
+        self._groups: dict[str, Group] = {}
+        self._waiting: deque[Waiting] = deque()
+        self._running: list[Running] = []
         self._ended: list[Finished] = []
 
     @property
@@ -116,11 +117,11 @@ class Engine:
 
     def submit(self, request_id: str, request: GenerationRequest) -> None:
         """Take a request, or refuse it with the error that says why."""
-        if any(sequence.request_id == request_id for sequence in self._sequences()):
+        if request_id in self._groups:
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
         schema = request.constraint if request.show_schema else None
         shown = schema.text if isinstance(schema, JsonSchema) else None
-        sequence = admit(
+        group = admit(
             request_id,
             request,
             self._render(request.prompt, shown),
@@ -128,18 +129,22 @@ class Engine:
             vocabulary=self._vocabulary,
             context_window=self.context_window,
             largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
+            max_batch=self._max_batch,
+            block_size=self._cache.block_size,
         )
-        if sequence.finish_reason is None:
-            self._waiting.append(sequence)
+        if group.is_finished:
+            self._emit(group)
         else:
-            self._emit(sequence)
+            self._groups[request_id] = group
+            self._waiting.append(group.first)
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
+        self._groups.pop(request_id, None)
         self._waiting = deque(s for s in self._waiting if s.request_id != request_id)
         self._ended = [ended for ended in self._ended if ended.request_id != request_id]
         for running in tuple(self._running):
-            if running.sequence.request_id == request_id:
+            if running.request_id == request_id:
                 self._leave(running)
 
     def step(self) -> list[Finished]:
@@ -150,10 +155,10 @@ class Engine:
         segments = [self._reserve(draft) for draft in drafts]
         if segments:
             logits = self._forward(segments)
+            for request_id in {draft.running.request_id for draft in drafts}:
+                self._groups[request_id].model_calls += 1
             for draft, rows in zip(drafts, logits, strict=True):
-                with self._isolated(draft.running):
-                    self._runner.copy(draft.settle(rows.numpy()))
-                    self._emit_if_finished(draft.running)
+                self._settle(draft, rows)
         ended, self._ended = self._ended, []
         return ended
 
@@ -161,37 +166,29 @@ class Engine:
         """Raise unless the cache adds up and every running sequence has something to compute."""
         self._cache.check()
         for running in self._running:
-            assert running.pending > 0, f"{running.sequence.request_id!r} has nothing pending"
-            assert running.blocks.reserved == 0, f"{running.sequence.request_id!r} holds rows"
-
-    def _sequences(self) -> Iterator[Sequence]:
-        yield from self._waiting
-        for running in self._running:
-            yield running.sequence
+            running.check()
 
     def _admit_waiting(self) -> None:
         """Start the waiting in their order; nobody overtakes, or a large one would wait for ever.
 
-        A sequence alone always has room, as it would not have been admitted otherwise.
+        Whoever is alone always has room, as it would not have been admitted otherwise.
         """
-        while self._waiting and len(self._running) < self._max_batch:
-            sequence = self._waiting[0]
-            blocks = self._cache.open(sequence.tokens)
-            demands = [self._demand(each.sequence, each.blocks) for each in self._running]
-            if demands and not has_room(self._cache, [*demands, self._demand(sequence, blocks)]):
+        size, step_tokens = self._cache.block_size, self._step_tokens
+        while self._waiting:
+            waiting = self._waiting[0]
+            places = waiting.num_places + sum(each.num_places for each in self._running)
+            if places > self._max_batch:
+                return
+            blocks = self._cache.open(waiting.tokens)
+            needs = [each.needs(size, step_tokens) for each in self._running]
+            mine = waiting.needs(blocks, size, step_tokens)
+            if needs and not has_room(self._cache, [*needs, mine]):
                 blocks.release()
                 return
             self._waiting.popleft()
-            sequence.admitted(blocks.committed)
-            drafter = self._open_drafter(sequence.forcing)
-            self._running.append(RunningSequence(sequence, blocks, drafter))
+            self._running.append(waiting.run(blocks, self._open_drafter))
 
-    def _demand(self, sequence: Sequence, blocks: SequenceBlocks) -> tuple[int, ...]:
-        # A block more than is pending, so that nobody has to give way at once.
-        count = len(sequence.tokens) - blocks.committed + self._cache.block_size
-        return demand(blocks, count, self._step_tokens)
-
-    def _draft(self, counts: tuple[int, ...]) -> list[Draft]:
+    def _draft(self, counts: tuple[int, ...]) -> list[StepWork]:
         planned = tuple(zip(self._running, counts, strict=True))
         guessing = sum(count == running.pending for running, count in planned)
         drafts = []
@@ -201,12 +198,12 @@ class Engine:
             )
             with self._isolated(running):
                 drafts.append(running.draft(count, budget))
-        return drafts
+        return [draft for draft in drafts if draft.running in self._running]
 
-    def _with_room(self, drafts: list[Draft]) -> list[Draft]:
+    def _with_room(self, drafts: list[StepWork]) -> list[StepWork]:
         """The drafts that the cache has blocks for, all at once.
 
-        Guesses are given up first, then the sequences that started last, which wait again.
+        Guesses are given up first, then who started last, which waits again.
         """
         if not self._fit(drafts):
             drafts = [draft.without_guesses() for draft in drafts]
@@ -214,50 +211,65 @@ class Engine:
             self._preempt(drafts.pop().running)
         return drafts
 
-    def _fit(self, drafts: list[Draft]) -> bool:
-        return has_room(
-            self._cache,
-            [demand(each.running.blocks, len(each.tree), len(each.tree)) for each in drafts],
-        )
+    def _fit(self, drafts: list[StepWork]) -> bool:
+        return has_room(self._cache, [draft.demand() for draft in drafts])
 
-    def _preempt(self, running: RunningSequence) -> None:
-        self._leave(running)
-        self._waiting.appendleft(running.sequence)
+    def _preempt(self, running: Running) -> None:
+        self._running.remove(running)
+        self._waiting.appendleft(running.stop())
         self.num_preempted += 1
 
-    def _reserve(self, draft: Draft) -> Segment:
-        segment = draft.reserve()
-        self._runner.copy([rows.copies for rows in segment.rows])
-        return segment
+    def _reserve(self, draft: StepWork) -> list[Segment]:
+        segments = []
+        for segment in draft.reserve():
+            self._runner.copy([rows.copies for rows in segment.rows])
+            segments.append(segment)
+        return segments
 
-    def _forward(self, segments: list[Segment]) -> tuple[torch.Tensor, ...]:
-        logits = self._runner.forward(StepBatch(tuple(segments)))  # [rows, vocabulary]
-        return torch.split(logits, [len(segment.deciding) for segment in segments])
+    def _forward(self, segments: list[list[Segment]]) -> list[list[NDArray[np.float32]]]:
+        """The logits of each segment, ``[deciding, vocabulary]``, in the same lists."""
+        every = [segment for some in segments for segment in some]
+        logits = self._runner.forward(StepBatch(tuple(every)))  # [rows, vocabulary]
+        split = iter(torch.split(logits, [len(segment.deciding) for segment in every]))
+        return [[next(split).numpy() for _ in some] for some in segments]
 
-    def _emit_if_finished(self, running: RunningSequence) -> None:
-        if running.sequence.finish_reason is not None:
-            self._emit(running.sequence)
-            self._leave(running)
+    def _settle(self, draft: StepWork, logits: list[NDArray[np.float32]]) -> None:
+        running = draft.running
+        if running not in self._running:
+            return  # another answer to its request failed in this step
+        with self._isolated(running):
+            settled = draft.settle(logits)
+            if settled.copies is not None:
+                self._runner.copy(settled.copies)
+            behind = self._running.index(running) + 1
+            self._running[behind:behind] = settled.forks
+            for each in (running, *settled.forks):
+                if each.is_finished:
+                    self._leave(each)
+            group = self._groups[running.request_id]
+            if group.is_finished:
+                self._emit(group)
 
-    def _emit(self, sequence: Sequence) -> None:
-        self._ended.append(Finished(sequence.request_id, sequence.result(self._vocabulary)))
+    def _emit(self, group: Group) -> None:
+        self._ended.append(Finished(group.request_id, group.result(self._vocabulary)))
+        self._groups.pop(group.request_id, None)
 
-    def _leave(self, running: RunningSequence) -> None:
+    def _leave(self, running: Running) -> None:
         self._running.remove(running)
-        running.blocks.release()
+        running.stop()
 
     @contextmanager
-    def _isolated(self, running: RunningSequence) -> Iterator[None]:
+    def _isolated(self, running: Running) -> Iterator[None]:
         """What goes wrong with one request ends that request and no other.
 
         A fault of our own is caught as well, and logged: the neighbours in the batch have no part
         in it, and the request hears that its engine failed.
         """
-        request_id = running.sequence.request_id
+        request_id = running.request_id
         try:
             yield
         except GuidedError as error:
-            self._fail(running, error)
+            self._fail(request_id, error)
         except Exception as fault:
             _log.exception("request %r failed inside the engine", request_id)
             failure = GuidedError(
@@ -265,8 +277,8 @@ class Engine:
                 hint="this is a fault of the engine; its log holds the details",
             )
             failure.__cause__ = fault
-            self._fail(running, failure)
+            self._fail(request_id, failure)
 
-    def _fail(self, running: RunningSequence, error: GuidedError) -> None:
-        self._ended.append(Finished(running.sequence.request_id, error))
-        self._leave(running)
+    def _fail(self, request_id: str, error: GuidedError) -> None:
+        self.cancel(request_id)
+        self._ended.append(Finished(request_id, error))

@@ -13,7 +13,7 @@ from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
 from guided.decoding.stopping import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
-from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, TokenLogprobs, Usage
+from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
 from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -52,23 +52,42 @@ class Sequence:
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
+        self.twins: tuple[Sequence, ...] = ()
+        """Others that are at the same place, and wait for this one to compute the prompt."""
         self._stops = stops
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
         """Of each token of the answer, ``None`` where forced; empty where nobody asked."""
+        self._end: ChoiceLogprobs | None = None
         self._sampled = 0
         self._forced = 0
         self._reused: int | None = None
-        self._model_calls = 0
+        self._shared = 0
+        self._copied = 0
         self._drafts = DraftCounts()
         self._started = time.monotonic()
         self._seconds = 0.0
         self._settle()
 
     @property
+    def seconds(self) -> float:
+        """From the moment the engine took the request to the last token."""
+        return self._seconds
+
+    @property
+    def choices(self) -> list[ChoiceLogprobs]:
+        """What is known of the tokens that the model chose, the end among them."""
+        return [choice for choice in (*self._logprobs, self._end) if choice is not None]
+
+    @property
     def answer_length(self) -> int:
         """Tokens of the answer so far."""
         return len(self.tokens) - self.prompt_length
+
+    @property
+    def answer(self) -> tuple[TokenId, ...]:
+        """The tokens of the answer so far."""
+        return tuple(self.tokens[self.prompt_length :])
 
     def history(self) -> History:
         """The tokens so far for the sampling, or none where it does not read them."""
@@ -87,9 +106,17 @@ class Sequence:
         if self._reused is None:
             self._reused = reused
 
+    def forked(self, shared: int) -> None:
+        """Note how many tokens in the cache are those of another sequence."""
+        self._reused = 0
+        self._shared = shared
+
+    def copied(self, count: int) -> None:
+        """Note that so many tokens in the cache were copied to be on their own."""
+        self._copied += count
+
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Take over what a model call confirmed and chose, and the run that follows from it."""
-        self._model_calls += 1
         self._drafts.add(tree, acceptance)
         logprobs = iter(acceptance.logprobs)
         for node in acceptance.path[tree.trunk :]:
@@ -109,47 +136,41 @@ class Sequence:
         elif isinstance(choice, Closing):
             self._close(choice.tokens)
         elif choice.matcher is None:
+            self._end = choice.logprobs
             self._finish(FinishReason.STOP)
         else:
             self._append(choice.token, choice.matcher, choice.logprobs, is_forced=False)
             if self.finish_reason is None:
                 self._settle()
 
-    def result(self, vocabulary: Vocabulary) -> GenerationResult:
-        """The answer, once there is a finish reason."""
-        assert self.finish_reason is not None, f"request {self.request_id!r} is still running"
-        answer = tuple(self.tokens[self.prompt_length :])
+    def text(self, vocabulary: Vocabulary) -> str:
+        """The answer as text, once there is a finish reason."""
         is_stopped = self.finish_reason is FinishReason.STOP_SEQUENCE
-        text = vocabulary.decode(answer)[: self._stops.length if self._stops else None]
+        text = vocabulary.decode(self.answer)[: self._stops.length if self._stops else None]
         # A free or a stopped text may be cut inside a character; others never are.
         errors = "strict" if self._is_constrained and not is_stopped else "replace"
-        return GenerationResult(
-            text=text.decode("utf-8", errors),
-            tokens=answer,
-            finish_reason=self.finish_reason,
-            usage=Usage(
-                prompt_tokens=self.prompt_length,
-                reused_tokens=self._reused or 0,
-                sampled_tokens=self._sampled,
-                forced_tokens=self._forced,
-                model_calls=self._model_calls,
-                drafted_tokens=self._drafts.tokens,
-                accepted_tokens=self._drafts.accepted,
-                drafted_calls=self._drafts.calls,
-                corrected_calls=self._drafts.corrected,
-            ),
-            seconds=self._seconds,
-            logprobs=self._told_logprobs(answer, vocabulary),
+        return text.decode("utf-8", errors)
+
+    def usage(self) -> Usage:
+        """What the answer cost, but for model calls, which others may have shared."""
+        return Usage(
+            prompt_tokens=self.prompt_length,
+            reused_tokens=self._reused or 0,
+            sampled_tokens=self._sampled,
+            forced_tokens=self._forced,
+            drafted_tokens=self._drafts.tokens,
+            accepted_tokens=self._drafts.accepted,
+            drafted_calls=self._drafts.calls,
+            corrected_calls=self._drafts.corrected,
+            shared_tokens=self._shared,
+            copied_tokens=self._copied,
         )
 
-    def _told_logprobs(
-        self, answer: tuple[TokenId, ...], vocabulary: Vocabulary
-    ) -> tuple[TokenLogprobs, ...]:
-        if self.chooser.top_logprobs is None:
-            return ()
+    def told_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+        """What is known of each token of the answer."""
         return tuple(
             forced_logprobs(token, vocabulary) if known is None else known.of(token, vocabulary)
-            for token, known in zip(answer, self._logprobs, strict=True)
+            for token, known in zip(self.answer, self._logprobs, strict=True)
         )
 
     def _settle(self) -> None:
