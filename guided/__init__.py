@@ -32,6 +32,8 @@ from guided.errors import (
 )
 from guided.spec import (
     Alternative,
+    Beams,
+    CandidateResult,
     FinishReason,
     Forcing,
     FormatMode,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from guided.client import (
         Answer,
         AsyncClient,
+        Candidate,
         Client,
         Completed,
         RawPrompt,
@@ -65,6 +68,9 @@ __all__ = [
     "Answer",
     "AnswerValidationError",
     "AsyncClient",
+    "Beams",
+    "Candidate",
+    "CandidateResult",
     "Client",
     "Completed",
     "ConstraintError",
@@ -108,6 +114,7 @@ _LOADED_WHEN_NAMED = {
         (
             "Answer",
             "AsyncClient",
+            "Candidate",
             "Client",
             "Completed",
             "RawPrompt",

@@ -9,6 +9,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from guided.cli.candidate_flags import (
+    BeamsFlag,
+    BestOfFlag,
+    CountFlag,
+    EarlyStoppingFlag,
+    LengthPenaltyFlag,
+    read_beams,
+)
 from guided.cli.json_flags import (
     DocumentFlag,
     FormatFlag,
@@ -76,6 +84,11 @@ def generate(
     stop_token: StopTokenFlag = None,
     include_stop: IncludeStopFlag = False,
     top_logprobs: TopLogprobsFlag = None,
+    n: CountFlag = 1,
+    best_of: BestOfFlag = None,
+    beams: BeamsFlag = None,
+    length_penalty: LengthPenaltyFlag = None,
+    early_stopping: EarlyStoppingFlag = False,
     forcing: Annotated[
         Forcing, typer.Option(help="Which tokens are taken without asking the model.")
     ] = Forcing.CANONICAL,
@@ -88,7 +101,7 @@ def generate(
     max_number_digits: NumberDigitsFlag = str(_DEFAULT.max_number_digits),
     document: DocumentFlag = None,
 ) -> None:
-    """Make one answer: its text goes to standard output, what it cost to standard error."""
+    """Make answers: their texts go to standard output, what they cost to standard error."""
     from guided.client import Client
 
     with Client(address) as client:
@@ -113,6 +126,9 @@ def generate(
             stop_tokens=stop_token or (),
             include_stop=include_stop,
             top_logprobs=top_logprobs,
+            n=n,
+            best_of=best_of,
+            beams=read_beams(beams, length_penalty, early_stopping=early_stopping),
             forcing=forcing,
             show_schema=show_schema,
             json_options=read_json_options(
@@ -121,9 +137,12 @@ def generate(
             documents=read_documents(document),
         )
         answer = ask() if schema is None else ask(schema=read_schema_file(schema))
-    typer.echo(answer.text)
-    if answer.logprobs:
-        typer.echo("\n".join(logprob_lines(answer.logprobs)), err=True)
+    for candidate in answer.candidates:
+        typer.echo(candidate.text)
+        if candidate.logprobs:
+            typer.echo("\n".join(logprob_lines(candidate.logprobs)), err=True)
+        if candidate.score is not None:
+            typer.echo(f"score {candidate.score:.4f}, {candidate.finish_reason.value}", err=True)
     usage = answer.usage
     Console(stderr=True).print(
         f"{answer.finish_reason.value}: {usage.output_tokens} tokens"

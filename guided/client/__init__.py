@@ -1,6 +1,6 @@
 """The Python SDK: a blocking and an asyncio client of the service."""
 
-from guided.client.answer import Answer, Completed
+from guided.client.answer import Answer, Candidate, Completed
 from guided.client.async_client import AsyncClient
 from guided.client.client import Client
 from guided.client.prompt import RawPrompt
@@ -10,6 +10,7 @@ from guided.client.request import Request
 __all__ = [
     "Answer",
     "AsyncClient",
+    "Candidate",
     "Client",
     "Completed",
     "RawPrompt",

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
+    Beams,
     Forcing,
     FormatMode,
     GenerationRequest,
@@ -63,6 +64,10 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         stop_tokens=[_int32(token, "stop_tokens") for token in request.stop_tokens],
         include_stop=request.include_stop,
         top_logprobs=request.top_logprobs,
+        # Left out where they say nothing, so that a server that does not know them takes the rest.
+        n=None if request.n == 1 else _int32(request.n, "n"),
+        best_of=None if request.best_of is None else _int32(request.best_of, "best_of"),
+        beams=None if request.beams is None else _encode_beams(request.beams),
     )
     if isinstance(request.prompt, str):
         message.text = _utf8(request.prompt, "prompt")
@@ -105,6 +110,14 @@ def _encode_json_options(options: JsonOptions) -> pb.JsonOptions:
 def _bound(value: int | None, name: str) -> pb.Bound:
     """A bound without a number is one that is lifted."""
     return pb.Bound(at_most=None if value is None else _int32(value, f"json_options.{name}"))
+
+
+def _encode_beams(beams: Beams) -> pb.Beams:
+    return pb.Beams(
+        width=_int32(beams.width, "beams.width"),
+        length_penalty=beams.length_penalty,
+        early_stopping=beams.early_stopping,
+    )
 
 
 def _encode_turn(turn: Message) -> pb.Message:
