@@ -97,14 +97,18 @@ def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> C
 
 def _check_places(request: GenerationRequest, max_batch: int) -> None:
     """Refuse more answers, or wider beams, than one step can serve."""
-    width = request.drawn if request.beams is None else request.beams.width
+    if request.beams is not None:
+        field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
+    elif request.best_of is not None:
+        field, width, hint = "best_of", request.best_of, "ask for fewer"
+    else:
+        field, width, hint = "n", request.n, "ask for fewer"
     if width > max_batch:
-        field = "beams.width" if request.beams else "n" if request.best_of is None else "best_of"
         raise LimitExceededError(
             f"{field} is {width}, but the engine runs {max_batch} answers at once",
             limit=max_batch,
             field=field,
-            hint="ask for fewer" if request.beams is None else "make the beams narrower",
+            hint=hint,
         )
 
 
@@ -116,21 +120,21 @@ def _check_room(
     Drawn answers can wait for one another; beams are all there at once. Each may have a block of
     the prompt that is not full, one that it grows into, and one that is still to be copied.
     """
-    needed = prompt + request.max_tokens
-    per_answer = "max_tokens is"
-    if request.beams is not None:
-        needed = prompt + request.beams.width * (request.max_tokens + 3 * block_size)
-        per_answer = f"each of {request.beams.width} beams may have {3 * block_size} and"
-    if needed > largest_request:
-        room = largest_request - prompt
-        if request.beams is not None:
-            room = room // request.beams.width - 3 * block_size
+    room = largest_request - prompt
+    if request.beams is None:
+        needed, fitting = request.max_tokens, room
+        described = f"max_tokens is {request.max_tokens}"
+    else:
+        width, spare = request.beams.width, 3 * block_size
+        needed, fitting = width * (request.max_tokens + spare), room // width - spare
+        described = f"{width} beams of max_tokens ({request.max_tokens}) may take {needed}"
+    if needed > room:
         raise LimitExceededError(
-            f"the prompt has {prompt} tokens, and {per_answer} {request.max_tokens}: "
-            f"{needed} in all, but the key/value cache takes {largest_request}",
+            f"the prompt has {prompt} tokens, and {described}: {prompt + needed} in all, but the "
+            f"key/value cache takes {largest_request}",
             limit=largest_request,
             field="max_tokens",
-            hint=_way_out(room) + ", or give the engine a larger cache",
+            hint=_way_out(fitting) + ", or give the engine a larger cache",
         )
 
 

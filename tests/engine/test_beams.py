@@ -342,6 +342,19 @@ def test_beams_that_start_over_share_what_they_have_in_common() -> None:
     assert texts({"r": results["beams"]}) == texts({"r": expected})
 
 
+@pytest.mark.parametrize("forcing", [Forcing.STRICT, Forcing.CANONICAL])
+def test_what_an_earlier_request_left_is_reused_and_still_scored(forcing: Forcing) -> None:
+    """The run at the start is in the cache then, but not its log-probabilities."""
+    engine = make_engine(block_size=1)
+    request = GenerationRequest(
+        "hello name", PEOPLE, max_tokens=40, forcing=forcing, beams=Beams(3)
+    )
+    first, second = (answers(engine, {key: request})[key] for key in "ab")
+    assert first.usage.reused_tokens == 0
+    assert second.usage.reused_tokens == first.usage.prompt_tokens - 1
+    assert texts({"r": first}) == texts({"r": second})
+
+
 def test_all_beams_of_all_requests_are_in_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = make_engine()
     segments: list[int] = []
@@ -455,7 +468,7 @@ def test_beams_that_could_not_run_together_are_refused() -> None:
     with pytest.raises(LimitExceededError) as caught:
         engine.submit("a", request)
     assert str(caught.value) == (
-        "the prompt has 5 tokens, and each of 4 beams may have 12 and 20: 133 in all, but the "
+        "the prompt has 5 tokens, and 4 beams of max_tokens (20) may take 128: 133 in all, but the "
         "key/value cache takes 100; lower max_tokens to 11, or give the engine a larger cache"
     )
     engine.submit("b", GenerationRequest("hello", max_tokens=11, beams=Beams(4)))
