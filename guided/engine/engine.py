@@ -165,6 +165,7 @@ class Engine:
     def check(self) -> None:
         """Raise unless the cache adds up and every running sequence has something to compute."""
         self._cache.check()
+        assert self._running or not self._cache.num_open, "blocks are held for nobody"
         for running in self._running:
             running.check()
 
