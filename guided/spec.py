@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
 
+from guided.candidates import Beams, check_counts, check_sampling
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 from guided.sampling import Sampling
 
@@ -19,6 +20,8 @@ __all__ = [
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "Alternative",
+    "Beams",
+    "CandidateResult",
     "Constraint",
     "FinishReason",
     "Forcing",
@@ -261,6 +264,23 @@ class GenerationRequest:
 
     ``None`` is no deadline.
     """
+    n: int = 1
+    """Answers to be given. Answer ``i`` of a seed is that of a request with ``seed + i``, modulo
+    2**63."""
+    best_of: int | None = None
+    """Answers to be drawn, of which the ``n`` best by likelihood are given; ``None`` gives all."""
+    beams: Beams | None = None
+    """Search for the likeliest answers instead of drawing them."""
+
+    @property
+    def drawn(self) -> int:
+        """Answers that are made by drawing tokens."""
+        return self.n if self.best_of is None else self.best_of
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether more is asked for than one plain answer."""
+        return self.n > 1 or self.best_of is not None or self.beams is not None
 
     def __post_init__(self) -> None:
         if not self.prompt:
@@ -292,6 +312,22 @@ class GenerationRequest:
                 f"deadline {self.deadline!r} is not above 0 and at most {LONGEST_DEADLINE:g}",
                 field="deadline",
             )
+        check_counts(self.n, self.best_of, self.beams)
+        check_sampling(self.drawn, self.beams, self.sampling)
+        self._check_beams()
+
+    def _check_beams(self) -> None:
+        if self.beams is None:
+            return
+        for name, is_set in (
+            ("stop", self.stop),
+            ("stop_tokens", self.stop_tokens),
+            ("top_logprobs", self.top_logprobs is not None),
+        ):
+            if is_set:
+                raise RequestError(
+                    f"{name} is not known to beams", field=name, hint="leave it or the beams out"
+                )
 
     def _check_stops(self) -> None:
         for name, stops in (("stop", self.stop), ("stop_tokens", self.stop_tokens)):
@@ -312,7 +348,7 @@ class GenerationRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What an answer cost, in tokens and model calls."""
+    """What an answer, or all candidates of a request, cost in tokens and model calls."""
 
     prompt_tokens: int = 0
     reused_tokens: int = 0
@@ -331,6 +367,10 @@ class Usage:
     """Model calls that had guesses to judge."""
     corrected_calls: int = 0
     """Those of them that ended at a place where every guess was wrong."""
+    shared_tokens: int = 0
+    """Tokens that candidates or beams took over from another one, and did not compute again."""
+    copied_tokens: int = 0
+    """Those of them that had to be copied, as they shared a block of memory with later ones."""
 
     @property
     def output_tokens(self) -> int:
@@ -415,8 +455,23 @@ class TokenLogprobs:
 
 
 @dataclass(frozen=True, slots=True)
+class CandidateResult:
+    """One of the answers to a request that asked for several."""
+
+    index: int
+    """Which of the drawn answers it is, or which of the beams by their score; from 0."""
+    text: str
+    tokens: tuple[TokenId, ...]
+    finish_reason: FinishReason
+    score: float
+    """By which the best are found, higher is better; see docs/candidates.md."""
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    """For each of ``tokens``, where the request asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationResult:
-    """One answer."""
+    """One answer; of a request that asked for several, the first of them."""
 
     text: str
     tokens: tuple[TokenId, ...]
@@ -428,3 +483,6 @@ class GenerationResult:
     logprobs: tuple[TokenLogprobs, ...] = ()
     """For each of ``tokens``, where the request asked for it."""
     timing: Timing = field(default_factory=Timing)
+    candidates: tuple[CandidateResult, ...] = ()
+    """All answers where ``n``, ``best_of`` or ``beams`` was set: as drawn, or the best first where
+    they were ranked. Fewer than ``n`` where beams found no more."""

@@ -11,6 +11,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
+    Beams,
     Constraint,
     Forcing,
     GenerationRequest,
@@ -51,6 +52,9 @@ def decode_request(message: pb.GenerateRequest) -> GenerationRequest:
         top_logprobs=message.top_logprobs if message.HasField("top_logprobs") else None,
         priority=message.priority,
         deadline=_seconds(message.deadline) if message.HasField("deadline") else None,
+        n=message.n if message.HasField("n") else 1,
+        best_of=message.best_of if message.HasField("best_of") else None,
+        beams=_decode_beams(message.beams) if message.HasField("beams") else None,
     )
 
 
@@ -88,6 +92,11 @@ def _decode_sampling(message: pb.Sampling) -> Sampling:
     }
     bias = tuple((one.token, one.bias) for one in message.logit_bias)
     return Sampling(**given, logit_bias=bias)
+
+
+def _decode_beams(message: pb.Beams) -> Beams:
+    penalty = message.length_penalty if message.HasField("length_penalty") else 1.0
+    return Beams(message.width, penalty, message.early_stopping)
 
 
 def _decode_forcing(value: pb.Forcing.ValueType) -> Forcing:

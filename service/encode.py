@@ -7,7 +7,14 @@ from datetime import timedelta
 
 from google.protobuf.duration_pb2 import Duration
 
-from guided.spec import FinishReason, GenerationResult, Timing, TokenLogprobs, Usage
+from guided.spec import (
+    CandidateResult,
+    FinishReason,
+    GenerationResult,
+    Timing,
+    TokenLogprobs,
+    Usage,
+)
 from guided.v1 import generation_pb2 as pb
 
 __all__ = [
@@ -45,6 +52,18 @@ def encode_result(result: GenerationResult) -> pb.GenerateResponse:
         duration=encode_duration(result.seconds),
         logprobs=[_encode_logprobs(one) for one in result.logprobs],
         timing=_encode_timing(result.timing),
+        candidates=[_encode_candidate(one) for one in result.candidates],
+    )
+
+
+def _encode_candidate(one: CandidateResult) -> pb.Candidate:
+    return pb.Candidate(
+        index=one.index,
+        text=one.text,
+        finish_reason=FINISH_REASONS[one.finish_reason],
+        num_tokens=len(one.tokens),
+        score=one.score,
+        logprobs=[_encode_logprobs(each) for each in one.logprobs],
     )
 
 
@@ -60,6 +79,8 @@ def encode_usage(usage: Usage) -> pb.Usage:
         drafted_calls=usage.drafted_calls,
         corrected_calls=usage.corrected_calls,
         reused_tokens=usage.reused_tokens,
+        shared_tokens=usage.shared_tokens,
+        copied_tokens=usage.copied_tokens,
     )
 
 

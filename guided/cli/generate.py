@@ -9,6 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from guided.cli.candidate_flags import (
+    BeamsFlag,
+    BestOfFlag,
+    CountFlag,
+    EarlyStoppingFlag,
+    LengthPenaltyFlag,
+    read_beams,
+)
 from guided.cli.json_flags import (
     DocumentFlag,
     FormatFlag,
@@ -79,6 +87,11 @@ def generate(
     stop_token: StopTokenFlag = None,
     include_stop: IncludeStopFlag = False,
     top_logprobs: TopLogprobsFlag = None,
+    n: CountFlag = 1,
+    best_of: BestOfFlag = None,
+    beams: BeamsFlag = None,
+    length_penalty: LengthPenaltyFlag = None,
+    early_stopping: EarlyStoppingFlag = False,
     forcing: Annotated[
         Forcing, typer.Option(help="Which tokens are taken without asking the model.")
     ] = Forcing.CANONICAL,
@@ -99,7 +112,7 @@ def generate(
     ] = None,
     stream: Annotated[bool, typer.Option(help="Print the text as it grows.")] = False,
 ) -> None:
-    """Make one answer: its text goes to standard output, what it cost to standard error."""
+    """Make answers: their texts go to standard output, what they cost to standard error."""
     from guided.client import Client
 
     with Client(address) as client:
@@ -126,6 +139,9 @@ def generate(
             stop_tokens=stop_token or (),
             include_stop=include_stop,
             top_logprobs=top_logprobs,
+            n=n,
+            best_of=best_of,
+            beams=read_beams(beams, length_penalty, early_stopping=early_stopping),
             forcing=forcing,
             show_schema=show_schema,
             json_options=read_json_options(
@@ -136,8 +152,13 @@ def generate(
             deadline=deadline,
         )
         answer = ask() if schema is None else ask(schema=read_schema_file(schema))
-    if answer.logprobs:
-        typer.echo("\n".join(logprob_lines(answer.logprobs)), err=True)
+    for candidate in answer.candidates:
+        if not stream:
+            typer.echo(candidate.text)
+        if candidate.logprobs:
+            typer.echo("\n".join(logprob_lines(candidate.logprobs)), err=True)
+        if candidate.score is not None:
+            typer.echo(f"score {candidate.score:.4f}, {candidate.finish_reason.value}", err=True)
     usage = answer.usage
     Console(stderr=True).print(
         f"{answer.finish_reason.value}: {usage.output_tokens} tokens"
@@ -149,11 +170,9 @@ def generate(
 
 
 def _ask(client: Client, prompt: str, *, stream: bool, **options: Any) -> Answer[Any]:
-    """Print the text of an answer, at once or as it grows, and return the answer."""
+    """The answer; its text is printed as it grows where it is streamed."""
     if not stream:
-        answer = client.generate(prompt, **options)
-        typer.echo(answer.text)
-        return answer
+        return client.generate(prompt, **options)
     with client.stream(prompt, **options) as pieces:
         for text in pieces:
             typer.echo(text, nl=False)

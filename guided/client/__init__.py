@@ -1,6 +1,6 @@
 """The Python SDK: a blocking and an asyncio client of the service."""
 
-from guided.client.answer import Answer, Completed
+from guided.client.answer import Answer, Candidate, Completed
 from guided.client.async_client import AsyncClient
 from guided.client.async_stream import AsyncStream
 from guided.client.client import Client
@@ -13,6 +13,7 @@ __all__ = [
     "Answer",
     "AsyncClient",
     "AsyncStream",
+    "Candidate",
     "Client",
     "Completed",
     "RawPrompt",

@@ -5,17 +5,39 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from guided.errors import GuidedError
+from guided.errors import AnswerValidationError, GuidedError
 from guided.spec import FinishReason, Timing, TokenLogprobs, Usage
 
-__all__ = ["Answer", "Completed"]
+__all__ = ["Answer", "Candidate", "Completed"]
 
 T = TypeVar("T", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate(Generic[T]):
+    """One of the answers to a request that asked for several."""
+
+    index: int
+    """Which of the drawn answers it is, or which of the beams by their score; from 0."""
+    value: T | None
+    """As of an ``Answer``; ``None`` too where ``error`` says why there is none."""
+    text: str
+    finish_reason: FinishReason
+    num_tokens: int
+    """Tokens of the text, forced ones included."""
+    score: float | None
+    """By which the best are found, higher is better; ``None`` where only one was asked for."""
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    error: AnswerValidationError | None = None
+    """Why its type refuses the text."""
+
+
+@dataclass(frozen=True, slots=True)
 class Answer(Generic[T]):
-    """One answer: its value and the text it was read from."""
+    """One answer: its value and the text it was read from.
+
+    Where several were asked for it is the first of them that its type takes.
+    """
 
     value: T
     """An instance of the response model; else the parsed JSON of a schema; else the text."""
@@ -27,6 +49,9 @@ class Answer(Generic[T]):
     logprobs: tuple[TokenLogprobs, ...] = ()
     """For each token of the answer, those of a stop sequence included; only where asked for."""
     timing: Timing = field(default_factory=Timing)
+    candidates: tuple[Candidate[T], ...] = ()
+    """All answers, this one among them: as drawn, or the best first with ``best_of`` or ``beams``.
+    Fewer than ``n`` where beams found no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from google.protobuf.duration_pb2 import Duration
 
-from guided.client.answer import Answer
+from guided.client.answer import Answer, Candidate
 from guided.errors import InternalServiceError
 from guided.spec import Alternative, FinishReason, Timing, TokenId, TokenLogprobs, Usage
 from guided.v1 import generation_pb2 as pb
@@ -34,6 +34,7 @@ def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
         seconds=seconds_of(response.duration),
         logprobs=tuple(_decode_logprobs(one) for one in response.logprobs),
         timing=_decode_timing(response.timing),
+        candidates=tuple(_decode_candidate(one) for one in response.candidates),
     )
 
 
@@ -60,6 +61,8 @@ def decode_usage(usage: pb.Usage) -> Usage:
         drafted_calls=usage.drafted_calls,
         corrected_calls=usage.corrected_calls,
         reused_tokens=usage.reused_tokens,
+        shared_tokens=usage.shared_tokens,
+        copied_tokens=usage.copied_tokens,
     )
 
 
@@ -82,6 +85,28 @@ def _decode_timing(timing: pb.Timing) -> Timing:
             seconds_of(timing.max_inter_token) if timing.HasField("max_inter_token") else None
         ),
     )
+
+
+def _decode_candidate(one: pb.Candidate) -> Candidate[str]:
+    return Candidate(
+        index=one.index,
+        value=one.text,
+        text=one.text,
+        finish_reason=decode_finish_reason(one.finish_reason),
+        num_tokens=one.num_tokens,
+        score=one.score,
+        logprobs=tuple(_decode_logprobs(each) for each in one.logprobs),
+    )
+
+
+def _decode_reason(number: pb.FinishReason.ValueType) -> FinishReason:
+    reason = FINISH_REASONS.get(number)
+    if reason is None:
+        raise InternalServiceError(
+            f"the server sent finish reason {number}, unknown to this client",
+            hint="update the client to the server's version",
+        )
+    return reason
 
 
 def _decode_logprobs(one: pb.TokenLogprobs) -> TokenLogprobs:

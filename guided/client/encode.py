@@ -9,6 +9,7 @@ from google.protobuf.duration_pb2 import Duration
 
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
+    Beams,
     Forcing,
     FormatMode,
     GenerationRequest,
@@ -67,6 +68,10 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         top_logprobs=request.top_logprobs,
         priority=request.priority,
         deadline=None if request.deadline is None else _duration(request.deadline),
+        # Left out where they say nothing, so that a server that does not know them takes the rest.
+        n=None if request.n == 1 else _int32(request.n, "n"),
+        best_of=None if request.best_of is None else _int32(request.best_of, "best_of"),
+        beams=None if request.beams is None else _encode_beams(request.beams),
     )
     if isinstance(request.prompt, str):
         message.text = _utf8(request.prompt, "prompt")
@@ -109,6 +114,14 @@ def _encode_json_options(options: JsonOptions) -> pb.JsonOptions:
 def _bound(value: int | None, name: str) -> pb.Bound:
     """A bound without a number is one that is lifted."""
     return pb.Bound(at_most=None if value is None else _int32(value, f"json_options.{name}"))
+
+
+def _encode_beams(beams: Beams) -> pb.Beams:
+    return pb.Beams(
+        width=_int32(beams.width, "beams.width"),
+        length_penalty=beams.length_penalty,
+        early_stopping=beams.early_stopping,
+    )
 
 
 def _encode_turn(turn: Message) -> pb.Message:

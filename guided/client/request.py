@@ -11,13 +11,21 @@ from typing import Any, Generic, TypedDict, cast
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeVar
 
-from guided.client.answer import Answer
+from guided.client.answer import Answer, Candidate
 from guided.client.prompt import Prompt, spoken_prompt
 from guided.client.token_options import bias_pairs, stop_strings, stop_tokens
 from guided.errors import AnswerValidationError, RequestError
 from guided.response_types.adapter import adapter_of, schema_of_adapter
 from guided.response_types.given_schema import document_texts, schema_text
-from guided.spec import Forcing, GenerationRequest, JsonOptions, JsonSchema, Sampling
+from guided.spec import (
+    Beams,
+    Forcing,
+    GenerationRequest,
+    JsonOptions,
+    JsonSchema,
+    Sampling,
+    Usage,
+)
 
 __all__ = ["Options", "Request"]
 
@@ -70,6 +78,12 @@ class Options(TypedDict, total=False):
     deadline: float | None
     """Seconds after which the answer is closed if it is not complete; ``None`` leaves that to the
     timeout of the call."""
+    n: int
+    """Answers to be given, ``Answer.candidates``; above 1 only with a temperature or beams; 1."""
+    best_of: int | None
+    """Answers to be drawn, of which the ``n`` likeliest are given; ``None`` gives all."""
+    beams: Beams | None
+    """Search for the likeliest answers instead of drawing them."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
     show_schema: bool
@@ -116,6 +130,9 @@ class Request(Generic[T]):
     top_logprobs: int | None = field(default=None, kw_only=True)
     priority: int = field(default=0, kw_only=True)
     deadline: float | None = field(default=None, kw_only=True)
+    n: int = field(default=1, kw_only=True)
+    best_of: int | None = field(default=None, kw_only=True)
+    beams: Beams | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
@@ -149,6 +166,9 @@ class Request(Generic[T]):
             top_logprobs=self.top_logprobs,
             priority=self.priority,
             deadline=self.deadline,
+            n=self.n,
+            best_of=self.best_of,
+            beams=self.beams,
         )
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "_adapter", adapter)
@@ -197,16 +217,41 @@ class Request(Generic[T]):
                 )
 
     def read(self, plain: Answer[str]) -> Answer[T]:
-        """The answer whose value is read from its text, or ``AnswerValidationError``."""
+        """The answer whose value is read from its text, or ``AnswerValidationError``.
+
+        Of several, the first whose value can be read.
+        """
+        candidates = tuple(
+            self._read(one, plain.usage) for one in plain.candidates or (_only_candidate(plain),)
+        )
+        for candidate in candidates:
+            if candidate.error is None:
+                return Answer(
+                    value=cast("T", candidate.value),
+                    text=candidate.text,
+                    finish_reason=candidate.finish_reason,
+                    usage=plain.usage,
+                    seconds=plain.seconds,
+                    logprobs=candidate.logprobs,
+                    timing=plain.timing,
+                    candidates=candidates,
+                )
+        refused = candidates[0].error
+        assert refused is not None, "a candidate without a value and without an error"
+        raise refused
+
+    def _read(self, plain: Candidate[str], usage: Usage) -> Candidate[T]:
         try:
-            return replace(cast("Answer[Any]", plain), value=self._value(plain.text))
+            return replace(cast("Candidate[Any]", plain), value=self._value(plain.text))
         except ValueError as error:
-            raise AnswerValidationError(
+            refusal = AnswerValidationError(
                 f"the answer {plain.text!r} is refused by its type: {_reasons(error)}",
                 text=plain.text,
                 finish_reason=plain.finish_reason,
-                usage=plain.usage,
-            ) from error
+                usage=usage,
+            )
+            refusal.__cause__ = error
+            return replace(cast("Candidate[Any]", plain), value=None, error=refusal)
 
     def _value(self, text: str) -> T:
         if self._adapter is not None:
@@ -235,6 +280,9 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
     "top_logprobs": (Integral, "an integer", True),
     "priority": (Integral, "an integer", False),
     "deadline": (Real, "a number", True),
+    "n": (Integral, "an integer", False),
+    "best_of": (Integral, "an integer", True),
+    "beams": (Beams, "a guided.Beams", True),
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
     "documents": (Mapping, "a mapping of URIs to schemas", False),
@@ -242,6 +290,19 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
 """Of each option the type, its name in messages, and whether ``None`` is a value."""
 
 _SAMPLING = frozenset(option.name for option in fields(Sampling))
+
+
+def _only_candidate(plain: Answer[str]) -> Candidate[str]:
+    """The one answer of a request that did not ask for several."""
+    return Candidate(
+        index=0,
+        value=plain.text,
+        text=plain.text,
+        finish_reason=plain.finish_reason,
+        num_tokens=plain.usage.output_tokens,
+        score=None,
+        logprobs=plain.logprobs,
+    )
 
 
 def _reasons(error: ValueError) -> str:

@@ -1,4 +1,4 @@
-"""Turning a request into a sequence, or refusing it before its first token."""
+"""Turning a request into what the engine runs, or refusing it before its first token."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from guided.decoding.choice import Chooser
 from guided.decoding.stopping import StopSearch
-from guided.engine.request_clock import RequestClock
+from guided.engine.beams import BeamGroup
+from guided.engine.group import DrawnGroup
+from guided.engine.preparation import Preparation
 from guided.engine.sequence import Sequence
 from guided.engine.text_stream import TextStream
-from guided.engine.urgency import Urgency
+from guided.engine.work import Group
 from guided.errors import LimitExceededError, RequestError
-from guided.spec import GenerationRequest, TokenId
+from guided.spec import GenerationRequest
 from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -22,21 +24,20 @@ __all__ = ["admit"]
 
 
 def admit(
-    request_id: str,
-    request: GenerationRequest,
-    prompt: tuple[TokenId, ...],
+    asked: Preparation,
     matcher: Matcher,
     *,
-    urgency: Urgency,
-    stream: bool,
     vocabulary: Vocabulary,
     context_window: int,
     largest_request: int,
-    clock: RequestClock,
-) -> Sequence:
-    """Check a request against its budget, the context window and the cache."""
+    max_batch: int,
+    block_size: int,
+) -> Group:
+    """Check a request against its budget, the context window, the batch and the cache."""
+    request, prompt = asked.request, asked.prompt
     if not prompt:
         raise RequestError("the prompt has no tokens", field="prompt")
+    _check_places(request, max_batch)
     tokens = len(prompt) + request.max_tokens
     if tokens > context_window:
         raise RequestError(
@@ -45,14 +46,7 @@ def admit(
             field="max_tokens",
             hint=_way_out(context_window - len(prompt)),
         )
-    if tokens > largest_request:
-        raise LimitExceededError(
-            f"the prompt has {len(prompt)} tokens, and max_tokens is {request.max_tokens}: "
-            f"{tokens} in all, but the key/value cache takes {largest_request}",
-            limit=largest_request,
-            field="max_tokens",
-            hint=_way_out(largest_request - len(prompt)) + ", or give the engine a larger cache",
-        )
+    _check_room(request, len(prompt), largest_request, block_size)
     if not matcher.fits(request.max_tokens):
         shortest = len(matcher.shortest_end())
         raise LimitExceededError(
@@ -63,26 +57,88 @@ def admit(
             hint=f"allow at least {shortest}",
         )
     _check_tokens(request, vocabulary)
-    seed = request.sampling.seed
-    chooser = Chooser(
+    if request.beams is not None:
+        return BeamGroup(asked, request.beams, matcher, vocabulary.end_ids)
+    return DrawnGroup(
+        asked,
+        [
+            Sequence(
+                asked.request_id,
+                prompt,
+                matcher,
+                _chooser(request, seed, vocabulary),
+                request.forcing,
+                is_constrained=request.constraint is not None,
+                stops=_stops(request, vocabulary),
+                text_stream=(
+                    _text_stream(request, vocabulary, len(prompt)) if asked.is_streamed else None
+                ),
+            )
+            for seed in _seeds(request)
+        ],
+    )
+
+
+def _seeds(request: GenerationRequest) -> list[int]:
+    """A seed for each answer: the request's own, and those that follow it."""
+    given = request.sampling.seed
+    first = secrets.randbits(63) if given is None else given
+    return [(first + index) % 2**63 for index in range(request.drawn)]
+
+
+def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> Chooser:
+    # Candidates are compared by the log-probabilities of their tokens.
+    unasked = 0 if request.has_candidates else None
+    return Chooser(
         sampling=request.sampling,
-        seed=secrets.randbits(63) if seed is None else seed,
+        seed=seed,
         max_tokens=request.max_tokens,
         end_ids=vocabulary.end_ids,
-        top_logprobs=request.top_logprobs,
+        top_logprobs=unasked if request.top_logprobs is None else request.top_logprobs,
     )
-    return Sequence(
-        request_id,
-        prompt,
-        matcher,
-        chooser,
-        request.forcing,
-        is_constrained=request.constraint is not None,
-        clock=clock,
-        stops=_stops(request, vocabulary),
-        urgency=urgency,
-        text_stream=_text_stream(request, vocabulary, len(prompt)) if stream else None,
-    )
+
+
+def _check_places(request: GenerationRequest, max_batch: int) -> None:
+    """Refuse more answers, or wider beams, than one step can serve."""
+    if request.beams is not None:
+        field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
+    elif request.best_of is not None:
+        field, width, hint = "best_of", request.best_of, "ask for fewer"
+    else:
+        field, width, hint = "n", request.n, "ask for fewer"
+    if width > max_batch:
+        raise LimitExceededError(
+            f"{field} is {width}, but the engine runs {max_batch} answers at once",
+            limit=max_batch,
+            field=field,
+            hint=hint,
+        )
+
+
+def _check_room(
+    request: GenerationRequest, prompt: int, largest_request: int, block_size: int
+) -> None:
+    """Refuse what could not run to its end even with nothing else in the cache.
+
+    Drawn answers can wait for one another; beams are all there at once. Each may have a block of
+    the prompt that is not full, one that it grows into, and one that is still to be copied.
+    """
+    room = largest_request - prompt
+    if request.beams is None:
+        needed, fitting = request.max_tokens, room
+        described = f"max_tokens is {request.max_tokens}"
+    else:
+        width, spare = request.beams.width, 3 * block_size
+        needed, fitting = width * (request.max_tokens + spare), room // width - spare
+        described = f"{width} beams of max_tokens ({request.max_tokens}) may take {needed}"
+    if needed > room:
+        raise LimitExceededError(
+            f"the prompt has {prompt} tokens, and {described}: {prompt + needed} in all, but the "
+            f"key/value cache takes {largest_request}",
+            limit=largest_request,
+            field="max_tokens",
+            hint=_way_out(fitting) + ", or give the engine a larger cache",
+        )
 
 
 def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:

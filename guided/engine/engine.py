@@ -9,7 +9,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
@@ -19,17 +21,15 @@ from guided.engine.meter import Meter
 from guided.engine.preparation import Preparation
 from guided.engine.request_clock import RequestClock
 from guided.engine.result import Delta, Finished
-from guided.engine.room import cache_groups, demand, has_room
-from guided.engine.running import Draft, RunningSequence
+from guided.engine.room import cache_groups, has_room
 from guided.engine.scheduler import plan_step
-from guided.engine.sequence import Sequence
 from guided.engine.sliced import Sliced
 from guided.engine.step_times import StepTimes
 from guided.engine.urgency import Urgency
 from guided.engine.waiting_line import WaitingLine
-from guided.errors import DeadlineExceededError, GuidedError, RequestError
+from guided.engine.work import Group, Running, StepWork
+from guided.errors import GuidedError, RequestError
 from guided.kv.block_cache import BlockCache
-from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId, Usage
@@ -110,11 +110,12 @@ class Engine:
         )
         self._cache = BlockCache(groups, block_size, reuse_prefixes=reuse_prefixes)
         runner.open_storages([pool.num_slots for pool in self._cache.pools])
-        self._clock = clock
+        self._now = clock
         self._step_times = StepTimes()
         self._preparing: list[Preparation] = []
+        self._groups: dict[str, Group] = {}
         self._waiting = WaitingLine()
-        self._running: list[RunningSequence] = []
+        self._running: list[Running] = []
         self._deltas: list[Delta] = []
         self._ended: list[Finished] = []
 
@@ -131,7 +132,7 @@ class Engine:
     @property
     def has_work(self) -> bool:
         """Whether a step would do anything."""
-        return bool(self._preparing or self._waiting or self._running or self._ended)
+        return bool(self._preparing or self._groups or self._ended)
 
     def submit(
         self,
@@ -149,23 +150,21 @@ class Engine:
         Its deadline and its turn count from the moment it was ``received``; ``None`` is now.
         ``stream`` asks for its text as it grows, from ``take_deltas``.
         """
-        now = self._clock()
+        now = self._now()
         urgency = Urgency.of(request, now if received is None else received)
-        if urgency.is_late(now):
-            raise _too_late()
-        if request_id in self._request_ids():
+        urgency.check(now)
+        if request_id in self._groups or any(a.request_id == request_id for a in self._preparing):
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
         with self._meter.taking():
-            schema = request.constraint if request.show_schema else None
-            shown = schema.text if isinstance(schema, JsonSchema) else None
-            clock = RequestClock()
-            prompt = self._render(request.prompt, shown)
-            matcher = Sliced(partial(self._start, request.constraint))
-            asked = Preparation(request_id, request, prompt, urgency, stream, clock, matcher)
-            is_ready = matcher.go_on()
-            if is_ready:
+            if stream and request.has_candidates:
+                raise RequestError(
+                    "several answers cannot be streamed", field="n", hint="ask for one, or for all"
+                )
+            asked = self._asked(request_id, request, urgency, stream=stream)
+            is_compiled = asked.matcher.go_on()
+            if is_compiled:
                 self._take(asked)
-        if not is_ready:
+        if not is_compiled:
             self._preparing.append(asked)
 
     def cancel(self, request_id: str) -> None:
@@ -178,7 +177,7 @@ class Engine:
 
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return those that ended."""
-        phase, started = self._meter.phase, self._clock()
+        phase, began = self._meter.phase, self._now()
         with phase(Phase.TAKE):
             self._prepare()
         with phase(Phase.ADMIT):
@@ -194,7 +193,7 @@ class Engine:
                 logits = self._forward(segments)
             with phase(Phase.SETTLE):
                 self._settle(drafts, logits)
-            self._step_times.note(sum(plan.counts), self._clock() - started)
+            self._step_times.note(sum(plan.counts), self._now() - began)
         ended, self._ended = self._ended, []
         return ended
 
@@ -205,28 +204,36 @@ class Engine:
 
     def stats(self) -> EngineStats:
         """What the engine has done so far, and what it holds now."""
-        running = [running.sequence for running in self._running]
-        return self._meter.stats(running, tuple(self._waiting), self._cache)
+        running = {running.request_id for running in self._running}
+        return self._meter.stats(
+            [group.usage() for group in self._groups.values()],
+            running=len(running),
+            waiting=len(self._preparing) + len(self._groups) - len(running),
+            cache=self._cache,
+        )
 
     def count_anew(self) -> None:
         """Forget what was counted so far, as behind a warm-up."""
         self._meter = Meter()
 
     def check(self) -> None:
-        """Raise unless the cache adds up and every running sequence has something to compute."""
+        """Raise unless the cache adds up and every running answer has something to compute."""
         self._cache.check()
+        assert self._running or not self._cache.num_open, "blocks are held for nobody"
         for running in self._running:
-            assert running.pending > 0, f"{running.sequence.request_id!r} has nothing pending"
-            assert running.blocks.reserved == 0, f"{running.sequence.request_id!r} holds rows"
+            running.check()
 
-    def _request_ids(self) -> set[str]:
-        known = {asked.request_id for asked in self._preparing}
-        return known | {sequence.request_id for sequence in self._sequences()}
+    # --- on the way in --------------------------------------------------------------------
 
-    def _sequences(self) -> Iterator[Sequence]:
-        yield from self._waiting
-        for running in self._running:
-            yield running.sequence
+    def _asked(
+        self, request_id: str, request: GenerationRequest, urgency: Urgency, *, stream: bool
+    ) -> Preparation:
+        clock = RequestClock()
+        schema = request.constraint if request.show_schema else None
+        shown = schema.text if isinstance(schema, JsonSchema) else None
+        prompt = self._render(request.prompt, shown)
+        matcher = Sliced(partial(self._start, request.constraint))
+        return Preparation(request_id, request, prompt, urgency, stream, clock, matcher)
 
     def _prepare(self) -> None:
         """Do a slice of compiling, for who came first."""
@@ -237,47 +244,46 @@ class Engine:
                     self._take(asked)
 
     def _take(self, asked: Preparation) -> None:
-        sequence = admit(
-            asked.request_id,
-            asked.request,
-            asked.prompt,
+        group = admit(
+            asked,
             asked.matcher.result(),
-            urgency=asked.urgency,
-            stream=asked.stream,
-            clock=asked.clock,
             vocabulary=self._vocabulary,
             context_window=self.context_window,
             largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
+            max_batch=self._max_batch,
+            block_size=self._cache.block_size,
         )
-        if sequence.finish_reason is None:
-            self._waiting.join(sequence)
+        group.clock.queue()
+        if group.is_finished:
+            self._emit(group)
         else:
-            self._emit(sequence)
+            self._groups[group.request_id] = group
+            self._waiting.join(group.first, group.urgency.turn)
 
     def _admit_waiting(self) -> None:
         """Start the waiting in turn; nobody overtakes, or a large one would wait for ever.
 
-        A sequence alone always has room, as it would not have been admitted otherwise.
+        Whoever is alone always has room, as it would not have been admitted otherwise.
         """
-        while self._waiting and len(self._running) < self._max_batch:
-            sequence = self._waiting.first
-            blocks = self._cache.open(sequence.tokens)
-            demands = [self._demand(each.sequence, each.blocks) for each in self._running]
-            if demands and not has_room(self._cache, [*demands, self._demand(sequence, blocks)]):
+        size, step_tokens = self._cache.block_size, self._step_tokens
+        while self._waiting:
+            waiting = self._waiting.first
+            places = waiting.num_places + sum(each.num_places for each in self._running)
+            if places > self._max_batch:
+                return
+            blocks = self._cache.open(waiting.tokens)
+            needs = [each.needs(size, step_tokens) for each in self._running]
+            mine = waiting.needs(blocks, size, step_tokens)
+            if needs and not has_room(self._cache, [*needs, mine]):
                 blocks.release()
                 return
-            self._waiting.leave(sequence.request_id)
-            sequence.admitted(blocks.committed)
-            # Who starts over keeps what its drafter has learnt.
-            sequence.drafter = sequence.drafter or self._open_drafter(sequence.forcing)
-            self._running.append(RunningSequence(sequence, blocks, sequence.drafter))
+            self._waiting.leave_first()
+            self._groups[waiting.request_id].clock.start()
+            self._running.append(waiting.run(blocks, self._open_drafter))
 
-    def _demand(self, sequence: Sequence, blocks: SequenceBlocks) -> tuple[int, ...]:
-        # A block more than is pending, so that nobody has to give way at once.
-        count = len(sequence.tokens) - blocks.committed + self._cache.block_size
-        return demand(blocks, count, self._step_tokens)
+    # --- one step -------------------------------------------------------------------------
 
-    def _draft(self, counts: tuple[int, ...]) -> list[Draft]:
+    def _draft(self, counts: tuple[int, ...]) -> list[StepWork]:
         planned = tuple(zip(self._running, counts, strict=True))
         guessing = sum(count == running.pending for running, count in planned)
         drafts = []
@@ -285,102 +291,132 @@ class Engine:
             budget = DraftBudget(
                 self._widest_draft, self._costs, certain=sum(counts), sequences=guessing
             )
-            with self._isolated(running.sequence.request_id):
+            with self._isolated(running.request_id):
                 drafts.append(running.draft(count, budget))
-        return drafts
+        return [draft for draft in drafts if draft.running in self._running]
 
-    def _with_room(self, drafts: list[Draft]) -> list[Draft]:
+    def _with_room(self, drafts: list[StepWork]) -> list[StepWork]:
         """The drafts that the cache has blocks for, all at once.
 
-        Guesses are given up first, then the sequences whose turn is last, which wait again.
+        Guesses are given up first, then whose turn is last, which waits again.
         """
         if not self._fit(drafts):
             drafts = [draft.without_guesses() for draft in drafts]
         while not self._fit(drafts):
-            last = max(drafts, key=lambda draft: draft.running.sequence.urgency.turn)
+            last = max(drafts, key=lambda draft: self._turn(draft.running))
             drafts.remove(last)
             self._preempt(last.running)
         return drafts
 
-    def _fit(self, drafts: list[Draft]) -> bool:
-        return has_room(
-            self._cache,
-            [demand(each.running.blocks, len(each.tree), len(each.tree)) for each in drafts],
-        )
+    def _fit(self, drafts: list[StepWork]) -> bool:
+        return has_room(self._cache, [draft.demand() for draft in drafts])
 
-    def _preempt(self, running: RunningSequence) -> None:
-        self._leave(running)
-        self._waiting.join(running.sequence)
+    def _preempt(self, running: Running) -> None:
+        self._running.remove(running)
+        self._waiting.join(running.stop(), self._turn(running))
         self._meter.preempted += 1
 
-    def _reserve(self, draft: Draft) -> Segment:
-        segment = draft.reserve()
-        self._runner.copy([rows.copies for rows in segment.rows])
-        self._meter.reserved(draft.running.blocks.tables, segment.rows)
-        return segment
+    def _turn(self, running: Running) -> float:
+        return self._groups[running.request_id].urgency.turn
 
-    def _forward(self, segments: list[Segment]) -> tuple[torch.Tensor, ...]:
+    def _reserve(self, draft: StepWork) -> list[Segment]:
+        segments = []
+        for segment in draft.reserve():
+            self._runner.copy([rows.copies for rows in segment.rows])
+            self._meter.reserved(segment.rows)
+            segments.append(segment)
+        self._meter.held(draft.running.tables)
+        return segments
+
+    def _forward(self, segments: list[list[Segment]]) -> list[list[NDArray[np.float32]]]:
+        """The logits of each segment, ``[deciding, vocabulary]``, in the same lists."""
         self._meter.model_calls += 1
-        logits = self._runner.forward(StepBatch(tuple(segments)))  # [rows, vocabulary]
-        return torch.split(logits, [len(segment.deciding) for segment in segments])
+        every = [segment for some in segments for segment in some]
+        logits = self._runner.forward(StepBatch(tuple(every)))  # [rows, vocabulary]
+        split = iter(torch.split(logits, [len(segment.deciding) for segment in every]))
+        return [[next(split).numpy() for _ in some] for some in segments]
 
-    def _settle(self, drafts: list[Draft], logits: tuple[torch.Tensor, ...]) -> None:
+    def _settle(self, drafts: list[StepWork], logits: list[list[NDArray[np.float32]]]) -> None:
+        """Go on with every answer, and hand out what became certain of each request."""
+        groups = {d.running.request_id: self._groups[d.running.request_id] for d in drafts}
+        chosen = {request_id: group.num_chosen for request_id, group in groups.items()}
+        for group in groups.values():
+            group.model_calls += 1
         for draft, rows in zip(drafts, logits, strict=True):
-            with self._isolated(draft.running.sequence.request_id):
-                self._runner.copy(draft.settle(rows.numpy()))
-                self._emit_what_is_certain(draft.running)
+            if draft.running in self._running:  # unless another answer to its request failed
+                with self._isolated(draft.running.request_id):
+                    self._go_on(draft, rows)
+        for request_id, group in groups.items():
+            with self._isolated(request_id):
+                if group.num_chosen > chosen[request_id]:
+                    group.clock.tokens_came()
+                if request_id in self._groups:
+                    self._hand_out(group)
+
+    def _go_on(self, draft: StepWork, logits: list[NDArray[np.float32]]) -> None:
+        running, settled = draft.running, draft.settle(logits)
+        if settled.copies is not None:
+            self._runner.copy(settled.copies)
+        behind = self._running.index(running) + 1
+        self._running[behind:behind] = settled.forks
+        for each in (running, *settled.forks):
+            if each.is_finished:
+                self._leave(each)
+
+    # --- on the way out -------------------------------------------------------------------
 
     def _end_late(self) -> None:
         """End what would be late after one more step: closed if it has begun, else refused."""
         tokens = min(self._step_tokens, sum(running.pending for running in self._running))
-        soon = self._clock() + self._step_times.expected(tokens)
-        for asked in [one for one in self._preparing if one.urgency.is_late(soon)]:
-            self._fail(asked.request_id, _too_late())
-        for sequence in [one for one in self._sequences() if one.urgency.is_late(soon)]:
-            with self._isolated(sequence.request_id):
-                if not sequence.has_begun:
-                    raise _too_late()
-                self._drop(sequence.request_id)
-                sequence.close_for_deadline()
-                self._emit(sequence)
+        soon = self._now() + self._step_times.expected(tokens)
+        for asked in tuple(self._preparing):
+            with self._isolated(asked.request_id):
+                asked.urgency.check(soon)
+        for group in tuple(self._groups.values()):
+            with self._isolated(group.request_id):
+                if not group.num_chosen:
+                    group.urgency.check(soon)
+                elif group.urgency.is_late(soon):
+                    self._drop(group.request_id)
+                    group.close_for_deadline()
+                    self._emit(group)
 
-    def _emit_what_is_certain(self, running: RunningSequence) -> None:
-        if running.sequence.finish_reason is None:
-            self._stream(running.sequence)
+    def _hand_out(self, group: Group) -> None:
+        if group.is_finished:
+            self._emit(group)
         else:
-            self._emit(running.sequence)
-            self._leave(running)
+            self._stream(group)
 
-    def _stream(self, sequence: Sequence) -> None:
-        if text := sequence.new_text():
-            self._deltas.append(Delta(sequence.request_id, text))
+    def _stream(self, group: Group) -> None:
+        if text := group.new_text():
+            self._deltas.append(Delta(group.request_id, text))
 
-    def _emit(self, sequence: Sequence) -> None:
-        self._stream(sequence)
-        result = sequence.result(self._vocabulary)
-        self._meter.answered(sequence, result)
-        self._ended.append(Finished(sequence.request_id, result))
+    def _emit(self, group: Group) -> None:
+        group.clock.end()
+        self._stream(group)
+        result = group.result(self._vocabulary)
+        self._groups.pop(group.request_id, None)
+        self._meter.answered(group.clock, result)
+        self._ended.append(Finished(group.request_id, result))
 
     def _drop(self, request_id: str) -> Usage | None:
-        """Let a request be prepared, wait or run no more; returns what it used, if it is known."""
-        used = None
-        for asked in self._preparing:
+        """Let a request be prepared, wait or run no more; what it used, if it is known."""
+        group = self._groups.pop(request_id, None)
+        used = None if group is None else group.usage()
+        for asked in tuple(self._preparing):
             if asked.request_id == request_id:
                 asked.matcher.give_up()
+                self._preparing.remove(asked)
                 used = Usage()
-        for sequence in tuple(self._sequences()):
-            if sequence.request_id == request_id:
-                used = sequence.usage()
-        self._preparing = [one for one in self._preparing if one.request_id != request_id]
         self._waiting.leave(request_id)
         for running in tuple(self._running):
-            if running.sequence.request_id == request_id:
+            if running.request_id == request_id:
                 self._leave(running)
         return used
 
-    def _leave(self, running: RunningSequence) -> None:
+    def _leave(self, running: Running) -> None:
         self._running.remove(running)
-        running.blocks.release()
+        running.stop()
 
     @contextmanager
     def _isolated(self, request_id: str) -> Iterator[None]:
@@ -405,10 +441,3 @@ class Engine:
     def _fail(self, request_id: str, error: GuidedError) -> None:
         self._meter.failed(self._drop(request_id) or Usage())
         self._ended.append(Finished(request_id, error))
-
-
-def _too_late() -> DeadlineExceededError:
-    return DeadlineExceededError(
-        "the deadline came before the model had chosen anything of the answer",
-        hint="allow more time, or send less at once",
-    )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from guided.engine.durations import Durations
-from guided.engine.sequence import Sequence as EngineSequence
+from guided.engine.request_clock import RequestClock
 from guided.errors import GuidedError
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
@@ -61,20 +61,24 @@ class Meter:
                 self._refused += 1
                 raise
 
-    def reserved(self, tables: Iterable[BlockTable], rows: Iterable[Reservation]) -> None:
-        """Count what one sequence holds while a model call is made."""
-        for table, its_rows in zip(tables, rows, strict=True):
+    def reserved(self, rows: Iterable[Reservation]) -> None:
+        """Count rows that were set aside for a model call."""
+        for reservation in rows:
+            self._reservations += 1
+            self._contiguous += reservation.is_contiguous
+
+    def held(self, tables: Iterable[BlockTable]) -> None:
+        """Count what an answer holds while a model call is made."""
+        for table in tables:
             self._held_slots += table.held_slots
             self._spare_slots += table.spare
-            self._reservations += 1
-            self._contiguous += its_rows.is_contiguous
 
-    def answered(self, sequence: EngineSequence, result: GenerationResult) -> None:
+    def answered(self, clock: RequestClock, result: GenerationResult) -> None:
         """Count a request that has its answer."""
         self._answered[result.finish_reason] += 1
         self._add(result.usage)
         self._answering.add([result.seconds])
-        self._inter_token.add(sequence.clock.pauses)
+        self._inter_token.add(clock.pauses)
         self._add_times(result.timing)
 
     def failed(self, usage: Usage) -> None:
@@ -88,17 +92,13 @@ class Meter:
         self._add(usage)
 
     def stats(
-        self,
-        running: Sequence[EngineSequence],
-        waiting: Sequence[EngineSequence],
-        cache: BlockCache,
+        self, under_way: Sequence[Usage], *, running: int, waiting: int, cache: BlockCache
     ) -> EngineStats:
         """All of it, with what the requests in the engine have used so far."""
-        under_way = [sequence.usage() for sequence in (*running, *waiting)]
         return EngineStats(
             seconds=time.monotonic() - self._made,
-            running=len(running),
-            waiting=len(waiting),
+            running=running,
+            waiting=waiting,
             usage=Usage.total([self._usage, *under_way]),
             model_calls=self.model_calls,
             cache=self._cache_stats(cache),

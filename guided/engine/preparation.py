@@ -24,6 +24,6 @@ class Preparation:
     request: GenerationRequest
     prompt: tuple[TokenId, ...]
     urgency: Urgency
-    stream: bool
+    is_streamed: bool
     clock: RequestClock
     matcher: Sliced[Matcher]

@@ -65,7 +65,7 @@ class RequestClock:
         first, mean = None, None
         if self._first is not None and self._arrived is not None:
             first = self._first - self._taken
-            if self.pauses:
+            if self.pauses and output_tokens > 1:
                 mean = (self._arrived - self._first) / (output_tokens - 1)
         return Timing(
             compiling_seconds=self._queued - self._taken,

@@ -12,11 +12,9 @@ from guided.decoding.history import NO_HISTORY, History, TokenLog
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
 from guided.decoding.stopping import StopSearch
 from guided.decoding.verify import Acceptance
-from guided.engine.request_clock import RequestClock
 from guided.engine.text_stream import TextStream
-from guided.engine.urgency import Urgency
 from guided.errors import LimitExceededError
-from guided.spec import FinishReason, Forcing, GenerationResult, TokenId, TokenLogprobs, Usage
+from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
 from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -49,8 +47,6 @@ class Sequence:
         forcing: Forcing,
         *,
         is_constrained: bool,
-        clock: RequestClock,
-        urgency: Urgency,
         stops: StopSearch | None = None,
         text_stream: TextStream | None = None,
     ) -> None:
@@ -61,25 +57,31 @@ class Sequence:
         self.matcher = matcher
         self.chooser = chooser
         self.forcing = forcing
-        self.clock = clock
-        self.urgency = urgency
         self.drafter: Drafter | None = None
         """What guesses for it, from its first start on."""
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
+        self.twins: tuple[Sequence, ...] = ()
+        """Others that are at the same place, and wait for this one to compute the prompt."""
         self._stops = stops
         self._text_stream = text_stream
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
         """Of each token of the answer, ``None`` where forced; empty where nobody asked."""
+        self._end: ChoiceLogprobs | None = None
         self._sampled = 0
         self._forced = 0
         self._reused: int | None = None
-        self._model_calls = 0
+        self._shared = 0
+        self._copied = 0
         self._drafts = DraftCounts()
-        clock.queue()
         self._settle()
+
+    @property
+    def choices(self) -> list[ChoiceLogprobs]:
+        """What is known of the tokens that the model chose, the end among them."""
+        return [choice for choice in (*self._logprobs, self._end) if choice is not None]
 
     @property
     def answer_length(self) -> int:
@@ -87,9 +89,14 @@ class Sequence:
         return len(self.tokens) - self.prompt_length
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the model chose anything of the answer."""
-        return self._sampled > 0
+    def num_chosen(self) -> int:
+        """Tokens of the answer that the model chose."""
+        return self._sampled
+
+    @property
+    def answer(self) -> tuple[TokenId, ...]:
+        """The tokens of the answer so far."""
+        return tuple(self.tokens[self.prompt_length :])
 
     def history(self) -> History:
         """The tokens so far for the sampling, or none where it does not read them."""
@@ -107,18 +114,19 @@ class Sequence:
         """Note how many tokens were found in the cache; counts once, not after a pre-emption."""
         if self._reused is None:
             self._reused = reused
-        self.clock.start()
+
+    def forked(self, shared: int) -> None:
+        """Note how many tokens in the cache are those of another sequence."""
+        self._reused = 0
+        self._shared = shared
+
+    def copied(self, count: int) -> None:
+        """Note that so many tokens in the cache were copied to be on their own."""
+        self._copied += count
 
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Take over what a model call confirmed and chose, and the run that follows from it."""
-        self._model_calls += 1
         self._drafts.add(tree, acceptance)
-        before = self._sampled
-        self._take(tree, acceptance)
-        if self._sampled > before:
-            self.clock.tokens_came()
-
-    def _take(self, tree: DraftTree, acceptance: Acceptance) -> None:
         logprobs = iter(acceptance.logprobs)
         for node in acceptance.path[tree.trunk :]:
             matcher = tree.matchers[node]
@@ -137,25 +145,12 @@ class Sequence:
         elif isinstance(choice, Closing):
             self._close(choice.tokens)
         elif choice.matcher is None:
+            self._end = choice.logprobs
             self._finish(FinishReason.STOP)
         else:
             self._append(choice.token, choice.matcher, choice.logprobs, is_forced=False)
             if self.finish_reason is None:
                 self._settle()
-
-    def usage(self) -> Usage:
-        """What the answer has cost so far."""
-        return Usage(
-            prompt_tokens=self.prompt_length,
-            reused_tokens=self._reused or 0,
-            sampled_tokens=self._sampled,
-            forced_tokens=self._forced,
-            model_calls=self._model_calls,
-            drafted_tokens=self._drafts.tokens,
-            accepted_tokens=self._drafts.accepted,
-            drafted_calls=self._drafts.calls,
-            corrected_calls=self._drafts.corrected,
-        )
 
     def close_for_deadline(self) -> None:
         """End the answer along its way out; that takes no model call."""
@@ -172,32 +167,34 @@ class Sequence:
             return self._text_stream.grow(self.tokens)
         return self._text_stream.end(self.tokens, self._stops.length if self._stops else None)
 
-    def result(self, vocabulary: Vocabulary) -> GenerationResult:
-        """The answer, once there is a finish reason."""
-        assert self.finish_reason is not None, f"request {self.request_id!r} is still running"
-        answer = tuple(self.tokens[self.prompt_length :])
+    def text(self, vocabulary: Vocabulary) -> str:
+        """The answer as text, once there is a finish reason."""
         is_stopped = self.finish_reason is FinishReason.STOP_SEQUENCE
-        text = vocabulary.decode(answer)[: self._stops.length if self._stops else None]
+        text = vocabulary.decode(self.answer)[: self._stops.length if self._stops else None]
         # A free or a stopped text may be cut inside a character; others never are.
         errors = "strict" if self._is_constrained and not is_stopped else "replace"
-        return GenerationResult(
-            text=text.decode("utf-8", errors),
-            tokens=answer,
-            finish_reason=self.finish_reason,
-            usage=self.usage(),
-            seconds=self.clock.seconds,
-            timing=self.clock.timing(len(answer)),
-            logprobs=self._told_logprobs(answer, vocabulary),
+        return text.decode("utf-8", errors)
+
+    def usage(self) -> Usage:
+        """What the answer cost, but for model calls, which others may have shared."""
+        return Usage(
+            prompt_tokens=self.prompt_length,
+            reused_tokens=self._reused or 0,
+            sampled_tokens=self._sampled,
+            forced_tokens=self._forced,
+            drafted_tokens=self._drafts.tokens,
+            accepted_tokens=self._drafts.accepted,
+            drafted_calls=self._drafts.calls,
+            corrected_calls=self._drafts.corrected,
+            shared_tokens=self._shared,
+            copied_tokens=self._copied,
         )
 
-    def _told_logprobs(
-        self, answer: tuple[TokenId, ...], vocabulary: Vocabulary
-    ) -> tuple[TokenLogprobs, ...]:
-        if self.chooser.top_logprobs is None:
-            return ()
+    def told_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+        """What is known of each token of the answer."""
         return tuple(
             forced_logprobs(token, vocabulary) if known is None else known.of(token, vocabulary)
-            for token, known in zip(answer, self._logprobs, strict=True)
+            for token, known in zip(self.answer, self._logprobs, strict=True)
         )
 
     def _settle(self) -> None:
@@ -262,7 +259,6 @@ class Sequence:
         if is_closed and reason not in _ENDED_FROM_OUTSIDE:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
-        self.clock.end()
 
 
 def _advance(matcher: Matcher, tokens: tuple[TokenId, ...]) -> Matcher:

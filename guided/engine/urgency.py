@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from guided.errors import DeadlineExceededError
 from guided.spec import GenerationRequest
 
 __all__ = ["PATIENCE_SECONDS", "Urgency"]
@@ -28,6 +29,14 @@ class Urgency:
             turn=received + PATIENCE_SECONDS * request.priority,
             deadline=None if request.deadline is None else received + request.deadline,
         )
+
+    def check(self, moment: float) -> None:
+        """Raise DeadlineExceededError where a model call would begin the answer too late."""
+        if self.is_late(moment):
+            raise DeadlineExceededError(
+                "the deadline came before the model had chosen anything of the answer",
+                hint="allow more time, or send less at once",
+            )
 
     def is_late(self, moment: float) -> bool:
         """Whether the answer would be too late at this moment."""

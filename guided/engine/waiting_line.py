@@ -1,11 +1,11 @@
-"""The requests that wait for a place, in the order of their turns."""
+"""What waits for a place in the batch, in the order of turns."""
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from operator import itemgetter
 
-from guided.engine.sequence import Sequence
+from guided.engine.work import Waiting
 
 __all__ = ["WaitingLine"]
 
@@ -14,27 +14,24 @@ class WaitingLine:
     """Of equal turns the one that joined first comes first."""
 
     def __init__(self) -> None:
-        self._sequences: list[Sequence] = []
+        self._line: list[tuple[float, Waiting]] = []
 
     def __len__(self) -> int:
-        return len(self._sequences)
-
-    def __iter__(self) -> Iterator[Sequence]:
-        return iter(self._sequences)
+        return len(self._line)
 
     @property
-    def first(self) -> Sequence:
+    def first(self) -> Waiting:
         """Whose turn it is."""
-        return self._sequences[0]
+        return self._line[0][1]
 
-    def join(self, sequence: Sequence) -> None:
+    def join(self, waiting: Waiting, turn: float) -> None:
         """Wait at the place of one's turn."""
-        bisect.insort(self._sequences, sequence, key=_turn)
+        bisect.insort(self._line, (turn, waiting), key=itemgetter(0))
+
+    def leave_first(self) -> None:
+        """Let the first one go."""
+        del self._line[0]
 
     def leave(self, request_id: str) -> None:
-        """Wait no more; who does not wait may leave as well."""
-        self._sequences = [s for s in self._sequences if s.request_id != request_id]
-
-
-def _turn(sequence: Sequence) -> float:
-    return sequence.urgency.turn
+        """Let all of a request wait no more, if any of it does."""
+        self._line = [entry for entry in self._line if entry[1].request_id != request_id]

@@ -75,6 +75,11 @@ class BlockCache:
                 table.adopt(blocks, first=cursor.depth - len(blocks))
         return SequenceBlocks(tables, cursor, self._opened)
 
+    @property
+    def num_open(self) -> int:
+        """Sequences that were opened or forked and not released."""
+        return len(self._opened)
+
     def most_tokens(self, step_tokens: int) -> int | None:
         """Tokens that a sequence alone can get to in steps of so many; ``None``: any number."""
         limits = [

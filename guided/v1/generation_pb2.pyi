@@ -184,6 +184,9 @@ class GenerateRequest(_message.Message):
     TOP_LOGPROBS_FIELD_NUMBER: _builtins.int
     PRIORITY_FIELD_NUMBER: _builtins.int
     DEADLINE_FIELD_NUMBER: _builtins.int
+    N_FIELD_NUMBER: _builtins.int
+    BEST_OF_FIELD_NUMBER: _builtins.int
+    BEAMS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -201,6 +204,14 @@ class GenerateRequest(_message.Message):
     priority: _builtins.int
     """Where requests have to wait, those with a smaller priority are served earlier; from -100 to
     100. A level counts as ten seconds of waiting, so nobody waits for ever.
+    """
+    n: _builtins.int
+    """Answers to be given; at least 1, and above 1 only with a temperature or beams. Absent: 1.
+    Answer i of a seed is that of a request with seed + i, modulo 2**63.
+    """
+    best_of: _builtins.int
+    """Answers to be drawn, of which the n best by likelihood are given; at least n. Absent: n, in
+    the order of their seeds.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -234,6 +245,12 @@ class GenerateRequest(_message.Message):
         earlier of the two counts.
         """
 
+    @_builtins.property
+    def beams(self) -> Global___Beams:
+        """Search for the likeliest answers instead of drawing them. Not together with best_of,
+        sampling, stop, stop_tokens or top_logprobs. Absent: no search.
+        """
+
     def __init__(
         self,
         *,
@@ -250,19 +267,30 @@ class GenerateRequest(_message.Message):
         top_logprobs: _builtins.int | None = ...,
         priority: _builtins.int = ...,
         deadline: _duration_pb2.Duration | None = ...,
+        n: _builtins.int | None = ...,
+        best_of: _builtins.int | None = ...,
+        beams: Global___Beams | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "_top_logprobs", b"_top_logprobs", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens", "_top_logprobs", b"_top_logprobs", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "priority", b"priority", "prompt", b"prompt", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "priority", b"priority", "prompt", b"prompt", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
+    _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__n: _TypeAlias = _typing.Literal["n"]  # noqa: Y015
+    _WhichOneofArgType__n: _TypeAlias = _typing.Literal["_n", b"_n"]  # noqa: Y015
     _WhichOneofReturnType__top_logprobs: _TypeAlias = _typing.Literal["top_logprobs"]  # noqa: Y015
     _WhichOneofArgType__top_logprobs: _TypeAlias = _typing.Literal["_top_logprobs", b"_top_logprobs"]  # noqa: Y015
     _WhichOneofReturnType_prompt: _TypeAlias = _typing.Literal["text", "messages"]  # noqa: Y015
     _WhichOneofArgType_prompt: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__best_of) -> _WhichOneofReturnType__best_of | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__n) -> _WhichOneofReturnType__n | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__top_logprobs) -> _WhichOneofReturnType__top_logprobs | None: ...
     @_typing.overload
@@ -271,8 +299,45 @@ class GenerateRequest(_message.Message):
 Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
 
 @_typing.final
+class Beams(_message.Message):
+    """Beam search: at each place the likeliest beginnings are kept. An answer's score is the sum of
+    the log-probabilities of its tokens by the model alone, forced ones and the token that ends it
+    among them, over (number of those tokens) ** length_penalty.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WIDTH_FIELD_NUMBER: _builtins.int
+    LENGTH_PENALTY_FIELD_NUMBER: _builtins.int
+    EARLY_STOPPING_FIELD_NUMBER: _builtins.int
+    width: _builtins.int
+    """Beginnings that are kept; at least n."""
+    length_penalty: _builtins.float
+    """From -10 to 10; 0 compares sums, 1 means, and more favours longer answers. Absent: 1."""
+    early_stopping: _builtins.bool
+    """Stop at the first answers that are as many as the beams are wide, not only where no better
+    one is in sight.
+    """
+    def __init__(
+        self,
+        *,
+        width: _builtins.int = ...,
+        length_penalty: _builtins.float | None = ...,
+        early_stopping: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_length_penalty", b"_length_penalty", "length_penalty", b"length_penalty"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_length_penalty", b"_length_penalty", "early_stopping", b"early_stopping", "length_penalty", b"length_penalty", "width", b"width"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__length_penalty: _TypeAlias = _typing.Literal["length_penalty"]  # noqa: Y015
+    _WhichOneofArgType__length_penalty: _TypeAlias = _typing.Literal["_length_penalty", b"_length_penalty"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__length_penalty) -> _WhichOneofReturnType__length_penalty | None: ...
+
+Global___Beams: _TypeAlias = Beams  # noqa: Y015
+
+@_typing.final
 class GenerateResponse(_message.Message):
-    """One answer."""
+    """One answer; to a request that asked for several, the first of them."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -282,6 +347,7 @@ class GenerateResponse(_message.Message):
     DURATION_FIELD_NUMBER: _builtins.int
     LOGPROBS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The answer; complete and valid under the constraint whatever the finish reason, but for
     FINISH_REASON_STOP_SEQUENCE.
@@ -304,6 +370,12 @@ class GenerateResponse(_message.Message):
     def timing(self) -> Global___Timing:
         """When what the answer waited for came."""
 
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
+        """All answers, the first one among them, where n, best_of or beams was set: as drawn, or the
+        best first where they were ranked. Fewer than n where beams found no more.
+        """
+
     def __init__(
         self,
         *,
@@ -313,14 +385,61 @@ class GenerateResponse(_message.Message):
         duration: _duration_pb2.Duration | None = ...,
         logprobs: _abc.Iterable[Global___TokenLogprobs] | None = ...,
         timing: Global___Timing | None = ...,
+        candidates: _abc.Iterable[Global___Candidate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "text", b"text", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "text", b"text", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GenerateResponse: _TypeAlias = GenerateResponse  # noqa: Y015
+
+@_typing.final
+class Candidate(_message.Message):
+    """One of the answers to a request that asked for several."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    FINISH_REASON_FIELD_NUMBER: _builtins.int
+    NUM_TOKENS_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    LOGPROBS_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """Which of the drawn answers it is, or which of the beams by their score; from 0."""
+    text: _builtins.str
+    """The answer."""
+    finish_reason: Global___FinishReason.ValueType
+    """Why the answer ended."""
+    num_tokens: _builtins.int
+    """Tokens of the answer, forced ones included."""
+    score: _builtins.float
+    """By which the best are found, higher is better. Of drawn answers the mean log-probability, by
+    the model alone, of the tokens that the model chose; of beams as Beams says.
+    """
+    @_builtins.property
+    def logprobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___TokenLogprobs]:
+        """For each token of the answer in order; only where asked for."""
+
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+        text: _builtins.str = ...,
+        finish_reason: Global___FinishReason.ValueType = ...,
+        num_tokens: _builtins.int = ...,
+        score: _builtins.float = ...,
+        logprobs: _abc.Iterable[Global___TokenLogprobs] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["finish_reason", b"finish_reason", "index", b"index", "logprobs", b"logprobs", "num_tokens", b"num_tokens", "score", b"score", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Candidate: _TypeAlias = Candidate  # noqa: Y015
 
 @_typing.final
 class Timing(_message.Message):
@@ -906,7 +1025,7 @@ Global___LogitBias: _TypeAlias = LogitBias  # noqa: Y015
 
 @_typing.final
 class Usage(_message.Message):
-    """What an answer cost."""
+    """What an answer, or all candidates of a request, cost."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -919,6 +1038,8 @@ class Usage(_message.Message):
     DRAFTED_CALLS_FIELD_NUMBER: _builtins.int
     CORRECTED_CALLS_FIELD_NUMBER: _builtins.int
     REUSED_TOKENS_FIELD_NUMBER: _builtins.int
+    SHARED_TOKENS_FIELD_NUMBER: _builtins.int
+    COPIED_TOKENS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt as the model saw it."""
     sampled_tokens: _builtins.int
@@ -937,6 +1058,10 @@ class Usage(_message.Message):
     """Those of them that ended at a place where every guess was wrong."""
     reused_tokens: _builtins.int
     """Tokens of the prompt that need not be computed, as an earlier request had left them."""
+    shared_tokens: _builtins.int
+    """Tokens that candidates or beams took over from another one, and did not compute again."""
+    copied_tokens: _builtins.int
+    """Those of them that had to be copied, as they shared a block of memory with later ones."""
     def __init__(
         self,
         *,
@@ -949,10 +1074,12 @@ class Usage(_message.Message):
         drafted_calls: _builtins.int = ...,
         corrected_calls: _builtins.int = ...,
         reused_tokens: _builtins.int = ...,
+        shared_tokens: _builtins.int = ...,
+        copied_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

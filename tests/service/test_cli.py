@@ -92,3 +92,18 @@ def test_a_streamed_answer_is_printed_as_the_whole_one(server: ServerProcess) ->
     assert streamed.returncode == 0, streamed.stderr
     assert streamed.stdout == whole.stdout
     assert "model calls" in streamed.stderr
+
+
+def test_several_answers_are_lines_and_their_scores_go_to_standard_error(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"enum": ["red", "blue", "green"]}')
+    asked = ("--prompt", "A colour?", "--schema", str(schema), "--address", server.address)
+    done = _generate(*asked, "-n", "2", "--beams", "3", "--length-penalty", "0")
+    assert done.returncode == 0, done.stderr
+    assert len({json.loads(line) for line in done.stdout.splitlines()}) == 2
+    assert done.stderr.count("score -") == 2
+    refused = _generate(*asked, "-n", "2")
+    assert refused.returncode == 1
+    assert "error: 2 answers of temperature 0 are all the same" in refused.stderr

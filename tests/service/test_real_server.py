@@ -26,7 +26,7 @@ from guided.errors import (
     ServiceUnavailableError,
     UnsupportedFeatureError,
 )
-from guided.spec import FinishReason, Forcing
+from guided.spec import Beams, FinishReason, Forcing
 from tests.service.conftest import LOADING_SECONDS
 from tests.service.server_process import REAL_SERVER, ServerProcess, listening, serving
 
@@ -101,6 +101,31 @@ def test_sampling_stops_and_log_probabilities_come_through(client: Client) -> No
         RawPrompt("Count: 1, 2, 3, 4,"), stop=[" 6", "no such"], max_tokens=20
     )
     assert (stopped.text, stopped.finish_reason) == (" 5,", FinishReason.STOP_SEQUENCE)
+
+
+def test_several_answers_come_through_with_their_scores(client: Client) -> None:
+    drawn = client.generate(PERSON, Person, max_tokens=64, n=3, temperature=0.8, seed=5)
+    assert [candidate.index for candidate in drawn.candidates] == [0, 1, 2]
+    assert drawn.usage.shared_tokens >= 2 * drawn.usage.prompt_tokens
+    best = client.generate(
+        PERSON, Person, max_tokens=64, n=2, best_of=3, temperature=0.8, seed=5, top_logprobs=0
+    )
+    searched = client.generate(
+        PERSON, Person, max_tokens=64, n=2, beams=Beams(3), forcing=Forcing.STRICT
+    )
+    for answer in (drawn, best, searched):
+        assert (answer.value, answer.text) == (
+            answer.candidates[0].value,
+            answer.candidates[0].text,
+        )
+        for candidate in answer.candidates:
+            assert Person.model_validate_json(candidate.text) == candidate.value
+    for answer in (best, searched):
+        first, second = (candidate.score for candidate in answer.candidates)
+        assert first is not None
+        assert second is not None
+        assert first >= second
+    assert len(best.candidates[1].logprobs) == best.candidates[1].num_tokens
 
 
 def test_strict_forcing_gives_the_answer_of_none(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from guided.client.encode import encode_request
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
     Alternative,
+    Beams,
+    CandidateResult,
     FinishReason,
     Forcing,
     FormatMode,
@@ -100,6 +102,16 @@ requests = st.builds(
 ) | st.builds(
     GenerationRequest, prompt=conversations, constraint=constraints, show_schema=st.just(True)
 )
+beams = st.builds(
+    Beams, st.integers(7, 2**31 - 1), st.floats(-10, 10), early_stopping=st.booleans()
+)
+several = st.builds(
+    GenerationRequest,
+    prompt=text.filter(bool),
+    sampling=samplings.filter(lambda sampling: sampling.temperature > 0),
+    n=st.integers(1, 7),
+    best_of=st.none() | st.integers(7, 2**31 - 1),
+) | st.builds(GenerationRequest, prompt=text.filter(bool), n=st.integers(1, 7), beams=beams)
 stopping = st.builds(lambda options: GenerationRequest("x", **options), stops)
 logarithms = st.floats(max_value=0)
 alternatives = st.builds(
@@ -122,7 +134,16 @@ timings = st.builds(
     mean_inter_token_seconds=st.none() | times,
     max_inter_token_seconds=st.none() | times,
 )
-usages = st.builds(Usage, *[counts] * 9)
+usages = st.builds(Usage, *[counts] * 11)
+candidates = st.builds(
+    CandidateResult,
+    index=counts,
+    text=text,
+    tokens=st.lists(token_ids, max_size=3).map(tuple),
+    finish_reason=st.sampled_from(FinishReason),
+    score=st.floats(max_value=0),
+    logprobs=st.lists(logprobs, max_size=2).map(tuple),
+)
 results = st.builds(
     GenerationResult,
     text=text,
@@ -132,6 +153,7 @@ results = st.builds(
     seconds=times,
     logprobs=st.lists(logprobs, max_size=3).map(tuple),
     timing=timings,
+    candidates=st.lists(candidates, max_size=3).map(tuple),
 )
 totals = st.integers(0, 2**62)
 histograms = st.lists(totals, min_size=3, max_size=3).map(
@@ -142,7 +164,7 @@ all_stats = st.builds(
     seconds=times,
     running=totals,
     waiting=totals,
-    usage=st.builds(Usage, *[totals] * 9),
+    usage=st.builds(Usage, *[totals] * 11),
     model_calls=totals,
     cache=st.builds(CacheStats, counts, *[totals] * 7),
     phases=st.fixed_dictionaries(dict.fromkeys(Phase, times)),
@@ -159,13 +181,13 @@ all_stats = st.builds(
 )
 
 
-@given(requests | stopping)
+@given(requests | stopping | several)
 def test_the_server_reads_the_request_that_the_client_wrote(request: GenerationRequest) -> None:
     payload = encode_request(request).SerializeToString()
     assert decode_request(pb.GenerateRequest.FromString(payload)) == request
 
 
-@given(requests | stopping)
+@given(requests | stopping | several)
 def test_the_engine_reads_the_request_that_the_server_wrote(request: GenerationRequest) -> None:
     asked = Submit("1", request, received=0.5, stream=True)
     assert read_to_engine(write(asked)) == asked
@@ -183,6 +205,13 @@ def test_the_client_reads_the_answer_that_the_engine_wrote(result: GenerationRes
         result.logprobs,
     )
     assert answer.seconds == pytest.approx(result.seconds, abs=1e-6)
+    assert [
+        (one.index, one.text, one.num_tokens, one.finish_reason, one.score, one.logprobs)
+        for one in answer.candidates
+    ] == [
+        (one.index, one.text, len(one.tokens), one.finish_reason, one.score, one.logprobs)
+        for one in result.candidates
+    ]
     assert times_of(answer.timing) == pytest.approx(times_of(result.timing), abs=1e-6)
 
 
@@ -239,6 +268,16 @@ def test_default_sampling_is_not_sent_and_a_zero_is() -> None:
     assert message.sampling == pb.Sampling(seed=0)
     assert message.HasField("top_logprobs")
     assert not encode_request(GenerationRequest("x")).HasField("top_logprobs")
+
+
+def test_one_plain_answer_asks_for_no_candidates_so_that_older_servers_take_the_request() -> None:
+    message = encode_request(GenerationRequest("x"))
+    assert not any(message.HasField(name) for name in ("n", "best_of", "beams"))
+
+
+def test_beams_of_a_client_that_says_nothing_else_have_the_defaults() -> None:
+    message = pb.GenerateRequest(text="x", beams=pb.Beams(width=3))
+    assert decode_request(message).beams == Beams(3)
 
 
 def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
@@ -323,6 +362,8 @@ def newer_request() -> pb.GenerateRequest:
             RequestError,
             "deadline 0.0 is not above 0 and at most 86400",
         ),
+        (pb.GenerateRequest(text="x", n=0), RequestError, "n 0 is below 1"),
+        (pb.GenerateRequest(text="x", beams=pb.Beams()), RequestError, "width 0 is below 1"),
         (pb.GenerateRequest(text="x", stop=[""]), RequestError, "a stop string is empty"),
         (
             newer_request(),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NewType, cast
 
 import pytest
 from pydantic import BaseModel, TypeAdapter, field_validator
 
-from guided.client import Answer, RawPrompt, Request
+from guided.client import Answer, Candidate, RawPrompt, Request
 from guided.client.encode import encode_request
 from guided.errors import (
     AnswerValidationError,
@@ -18,7 +19,16 @@ from guided.errors import (
     LimitExceededError,
     RequestError,
 )
-from guided.spec import FinishReason, Forcing, JsonOptions, JsonSchema, Message, Sampling, Usage
+from guided.spec import (
+    Beams,
+    FinishReason,
+    Forcing,
+    JsonOptions,
+    JsonSchema,
+    Message,
+    Sampling,
+    Usage,
+)
 
 
 class Person(BaseModel):
@@ -418,6 +428,62 @@ def test_an_answer_that_its_type_refuses_carries_text_usage_and_reason() -> None
     assert caught.value.finish_reason is FinishReason.LENGTH_CLOSED
 
 
+def drawn(*texts: str) -> Answer[str]:
+    candidates = tuple(
+        Candidate(index, text, text, FinishReason.COMPLETE, len(text), -float(index))
+        for index, text in enumerate(texts)
+    )
+    return replace(plain(texts[0]), candidates=candidates)
+
+
+def test_each_candidate_is_an_instance_of_the_response_model() -> None:
+    answer = Request("x", list[int], n=2, temperature=1.0).read(drawn("[1]", "[2,3]"))
+    assert [candidate.value for candidate in answer.candidates] == [[1], [2, 3]]
+    assert [candidate.score for candidate in answer.candidates] == [0.0, -1.0]
+    assert (answer.value, answer.text) == ([1], "[1]")
+
+
+def test_the_answer_is_the_first_candidate_that_its_type_takes() -> None:
+    even, odd = '{"name": "Ada", "age": 36}', '{"name": "Ada", "age": 37}'
+    answer = Request("x", Person, n=2, temperature=1.0).read(drawn(even, odd))
+    assert (answer.value, answer.text) == (Person(name="Ada", age=37), odd)
+    assert answer.finish_reason is FinishReason.COMPLETE
+    refused, taken = answer.candidates
+    assert refused.value is None
+    assert refused.error is not None
+    assert "age is even" in str(refused.error)
+    assert taken.error is None
+
+
+def test_only_where_all_candidates_are_refused_is_there_no_answer() -> None:
+    even = '{"name": "Ada", "age": 36}'
+    with pytest.raises(AnswerValidationError, match="age is even"):
+        Request("x", Person, n=2, temperature=1.0).read(drawn(even, even))
+
+
+def test_a_single_answer_is_its_own_only_candidate() -> None:
+    answer = Request("x", list[int]).read(plain("[1]"))
+    (only,) = answer.candidates
+    assert (only.index, only.value, only.text, only.score) == (0, [1], "[1]", None)
+    assert only.num_tokens == answer.usage.output_tokens
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"n": 1.5}, "n 1.5 is not an integer; pass an integer"),
+        ({"best_of": "2"}, "best_of '2' is not an integer; pass an integer or None"),
+        ({"beams": 3}, "beams 3 is not a guided.Beams; pass a guided.Beams or None"),
+    ],
+)
+def test_counts_and_beams_of_another_kind_are_refused(
+    options: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        Request("x", temperature=1.0, **options)
+    assert str(caught.value) == complaint
+
+
 def test_a_schema_answer_that_python_cannot_read_is_refused_the_same_way() -> None:
     with pytest.raises(AnswerValidationError, match="digits"):
         Request("x", schema={"type": "integer"}).read(plain("9" * 5000))
@@ -430,6 +496,8 @@ def test_a_schema_answer_that_python_cannot_read_is_refused_the_same_way() -> No
         (Request("x", top_k=2**40), LimitExceededError, "sampling.top_k"),
         (Request("x", stop_tokens=[2**31]), LimitExceededError, "stop_tokens"),
         (Request("x", logit_bias={2**31: 1}), LimitExceededError, "sampling.logit_bias"),
+        (Request("x", n=2**31, temperature=1), LimitExceededError, "n"),
+        (Request("x", beams=Beams(2**31)), LimitExceededError, "beams.width"),
         (Request("x", stop="a\ud800"), RequestError, "stop"),
         (Request("a\ud800"), RequestError, "messages.content"),
         (Request(RawPrompt("a\ud800")), RequestError, "prompt"),
