@@ -26,7 +26,7 @@ from guided.grammar.json_grammar import JsonGrammar
 from guided.recognizer.contexts import ROOT, ArrayFrame, ObjectFrame, Pending
 from guided.recognizer.depth import bounded_depth
 from guided.recognizer.evaluation import Evaluation
-from guided.recognizer.joints import EMPTY_SLOT, EXACT, JointTable
+from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.recognizer.labels import (
     CLOSE,
     DONE,
@@ -48,10 +48,10 @@ from guided.recognizer.table import (
     IN_RARE_KEY,
     INSIDE,
     KEY_CLOSED,
-    NO_GATE,
     START,
     STOP,
     TICK,
+    UNCOUNTED,
 )
 from guided.recognizer.values import MAX_SHORTEST_BYTES
 from guided.spec import JsonOptions
@@ -149,7 +149,7 @@ class JsonMachine:
         if texts:
             texts = tuple(text + bytes((byte,)) for text in texts)
         role = table.role[target]
-        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.contexts.depths[context]:
+        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.contexts.depth(context):
             texts = (*texts, b"")
         key = written[-1] if role == KEY_CLOSED else None
         if key is not None and key in self.free_keys_of(context):
@@ -167,13 +167,12 @@ class JsonMachine:
     def _counted(self, target: int, count: int) -> int | None:
         """The count behind a byte that leads to a row, ``None`` past its bounds."""
         table = self.table
-        gate = int(table.gate[target])
-        if gate == NO_GATE:
+        high = int(table.high[target])
+        if high == UNCOUNTED:
             return 0
-        low, high = table.gates[gate].tolist()
         beat = table.beat[target]
         if beat == CLOSE_STRING:
-            return 0 if count >= low else None
+            return 0 if count >= table.low[target] else None
         if beat == START:
             count = 0
         elif beat == TICK:
@@ -341,12 +340,12 @@ class JsonMachine:
         ended = self.ends_value_of(context, label)
         item = None
         if ended is not None and self._remembers(ended):
-            item = texts[self.contexts.depths[ended] - 1]
+            item = texts[self.contexts.depth(ended) - 1]
         resolved = self.resolve(context, label, item=item, key=key)
         if resolved is None:
             return None
         behind, row = resolved
-        depth = int(self.contexts.depths[behind])
+        depth = self.contexts.depth(behind)
         texts = texts[:depth]
         return behind, row, texts + (b"",) * (depth - len(texts))
 
@@ -388,8 +387,7 @@ class JsonMachine:
 
     def _owed(self, state: State) -> int:
         """Code points that a string still needs."""
-        gate = int(self.table.gate[state.row])
-        return 0 if gate == NO_GATE else max(0, int(self.table.gates[gate, 0]) - state.count)
+        return max(0, int(self.table.low[state.row]) - state.count)
 
     @bounded_depth
     def shortest_end(self, state: State) -> bytes:
@@ -498,7 +496,7 @@ class JsonMachine:
         raise AssertionError(f"no name is left at {state}")
 
     def _can_close_key(self, context: int, row: int, begun: bytes) -> bool:
-        if self.table.ends[row] > self.contexts.taken[context]:
+        if self.table.ends[row] > self.contexts.taken(context):
             return True
         at = (context, row, begun)
         found = self._closable.get(at)
@@ -538,10 +536,11 @@ class JsonMachine:
         self.table.check()
         for number, parent in enumerate(self.contexts.parents[1:], start=1):
             assert 0 <= parent < number, (number, parent)
-        used = self.joints.keys != EMPTY_SLOT
-        assert used.sum() == len(self.joints), (used.sum(), len(self.joints))
-        assert (self.joints.contexts[used] < len(self.contexts)).all()
-        assert (self.joints.rows[used] < self.table.num_rows).all()
+        slots = self.joints.slots
+        used = slots[slots[:, KEY] != EMPTY_SLOT]
+        assert len(used) == len(self.joints), (len(used), len(self.joints))
+        assert (used[:, TARGET] < len(self.contexts)).all()
+        assert (used[:, ROW] < self.table.num_rows).all()
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
         """Why there is no document."""

@@ -16,11 +16,11 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from guided.recognizer.table import DEAD, NO_BEAT, TICK
-from guided.tokens.kernel import inlined, kernel
+from guided.automata.kernel import inlined, kernel
+from guided.recognizer.table import BASE, BEAT, DEAD, KIND, NEED, NO_BEAT, TICK
 from guided.tokens.mask import Mask
 from guided.tokens.outline import Outline, is_closing, moves_of
-from guided.tokens.packed import BASE, BEAT, KIND, NEED, Arrays
+from guided.tokens.packed import Arrays
 from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN, TokenTrie
 
 __all__ = ["InnerMask", "InnerMasks"]

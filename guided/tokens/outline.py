@@ -14,17 +14,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.kernel import inlined, kernel
 from guided.recognizer.table import (
+    BASE,
+    BEAT,
     CLOSE_STRING,
     DEAD,
+    ENDS,
+    EXITS,
     IN_RARE_KEY,
     KEY_CLOSED,
+    KIND,
+    LABEL,
+    NEED,
     NO_BEAT,
     NO_BOUND,
+    ROLE,
     START,
 )
-from guided.tokens.kernel import inlined, kernel
-from guided.tokens.packed import BASE, BEAT, ENDS, EXITS, KIND, LABEL, NEED, ROLE, Arrays
+from guided.tokens.packed import Arrays
 
 __all__ = ["Outline", "is_closing", "moves_of", "outline_of"]
 

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from guided.recognizer.table import DEAD, IN_KEY, IN_RARE_KEY
+from guided.automata.kernel import kernel
+from guided.recognizer.table import (
+    BASE,
+    DEAD,
+    HIGH,
+    IN_KEY,
+    IN_RARE_KEY,
+    KIND,
+    LABEL,
+    LIKE,
+    LOW,
+    ROLE,
+)
 from guided.tokens.blank import BLANKS
-from guided.tokens.kernel import kernel
 from guided.tokens.outline import Outline, outline_of
-from guided.tokens.packed import BASE, HIGH, KIND, LABEL, LIKE, LOW, ROLE, Arrays
+from guided.tokens.packed import Arrays
 
-__all__ = ["UNCOUNTED", "RowTraits", "row_traits"]
+__all__ = ["COUNTS_NOTHING", "RowTraits", "row_traits"]
 
-UNCOUNTED = 2**32
+COUNTS_NOTHING = 2**32
 _FEW_BYTES = 32
 """A row that fewer bytes lead on from is quicker to walk than to remember."""
 _BLANKS = tuple(BLANKS)
@@ -25,7 +36,7 @@ class RowTraits(NamedTuple):
     """Whether it is inside of a free key."""
     low: int
     high: int
-    """The bounds that it counts against; ``high`` is ``UNCOUNTED`` where it counts nothing."""
+    """The bounds that it counts against; ``high`` is ``COUNTS_NOTHING`` where it counts nothing."""
     like: int
     """The row whose mask it corrects, DEAD for none."""
     is_blank: bool
@@ -44,7 +55,7 @@ def row_traits(arrays: Arrays, row: int) -> RowTraits:
     high = packed[HIGH]
     is_blank = num_loops == len(BLANKS) and high < 0 and packed[LABEL] == DEAD
     is_key = packed[ROLE] in (IN_KEY, IN_RARE_KEY)
-    high = UNCOUNTED if high < 0 else high
+    high = COUNTS_NOTHING if high < 0 else high
     like = packed[LIKE]
     few = num_bytes < _FEW_BYTES
     outline = None if few or like != DEAD else outline_of(arrays, row)
