@@ -117,6 +117,8 @@ class JsonMachine:
         self.table = self.rows.table
         self.labels = self.rows.labels
         self.joints = JointTable()
+        self._behind_values: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self._behind_unknown_names: dict[tuple[int, int], tuple[int, int] | None] = {}
         self._rests: dict[tuple[int, int], int] = {}
         self._ends: dict[State, _End] = {}
         self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
@@ -188,14 +190,21 @@ class JsonMachine:
             current = self.step(current, byte)
         return current
 
+    def beneath(self, state: State, row: int) -> State:
+        """The state in ``row``, which that of ``state`` lies over, in a context where as much may
+        follow from it: one for all members of an object.
+        """
+        context = self.evaluation.behind_names(state.context)
+        return State(context, row, state.count, state.texts)
+
     def is_complete(self, state: State) -> bool:
         """Whether the document is complete and nothing may follow."""
         return state.row == END_ROW
 
     def is_accepting(self, state: State) -> bool:
         """Whether the document may end here."""
-        return state.row == END_ROW or (
-            state.context == ROOT and int(self.table.label[state.row]) == DONE
+        return state.context == ROOT and (
+            state.row == END_ROW or int(self.table.label[state.row]) == DONE
         )
 
     def only_byte(self, state: State) -> int | None:
@@ -272,10 +281,32 @@ class JsonMachine:
             named = evaluation.name_written(context, meaning.name)
         else:
             assert isinstance(meaning, KeyClass), meaning
+            if key is None:
+                return self._unknown_name(evaluation.behind_names(context), meaning.number)
             named = evaluation.class_written(context, meaning.number, key)
         return None if named is None else (named, rows.colon_and_value(named))
 
+    def _unknown_name(self, context: int, number: int) -> tuple[int, int] | None:
+        """What is behind a free name of a class, whichever it is."""
+        at = context, number
+        if at not in self._behind_unknown_names:
+            named = self.evaluation.class_written(context, number, None)
+            found = None if named is None else (named, self.rows.colon_and_value(named))
+            self._behind_unknown_names[at] = found
+        return self._behind_unknown_names[at]
+
     def _value_done(self, context: int, verdict: int, item: bytes | None) -> tuple[int, int] | None:
+        if item is not None:
+            return self._behind_value(context, verdict, item)
+        # Strings, numbers and every closing bracket of a value meet here.
+        key = context, verdict
+        if key not in self._behind_values:
+            self._behind_values[key] = self._behind_value(context, verdict, None)
+        return self._behind_values[key]
+
+    def _behind_value(
+        self, context: int, verdict: int, item: bytes | None
+    ) -> tuple[int, int] | None:
         if not self.evaluation.accepts(context, verdict):
             return None
         if context == ROOT:
