@@ -49,7 +49,7 @@ class JointTable:
         slots = self.slots
         mask = len(slots) - 1
         slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
-        while slots[slot, KEY] != EMPTY_SLOT:
+        while slots.item(slot, KEY) != EMPTY_SLOT:
             slot = (slot + 1) & mask
         slots[slot] = key, target, row
 

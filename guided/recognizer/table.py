@@ -42,6 +42,7 @@ __all__ = [
     "NEED",
     "NO_BEAT",
     "NO_BOUND",
+    "ONLY",
     "PLAIN",
     "ROLE",
     "START",
@@ -217,9 +218,10 @@ class TransitionTable:
         below = np.array(under)
         kind = int(self.kind[below[0]])
         width = self._width(kind)
-        sizes = np.array([width + len(leading) for leading in edges])
-        starts = self.num_cells + np.cumsum(sizes) - sizes
-        first = self._new_rows(len(sizes), int(sizes.sum()))
+        more = np.array([len(leading) for leading in edges])
+        behind = np.cumsum(more)
+        starts = self.num_cells + np.arange(len(more)) * width + behind - more
+        first = self._new_rows(len(more), len(more) * width + int(behind[-1]))
         rows = slice(first, self.num_rows)
         columns = self.rows[rows]
         columns[:] = self.rows[below]
@@ -228,8 +230,9 @@ class TransitionTable:
         columns[:, KIND] = [self._overlay_kind(kind, tuple(leading)) for leading in edges]
         inside = np.arange(width)
         self.cells[starts[:, None] + inside] = self.cells[self.base[below][:, None] + inside]
-        for start, leading in zip((starts + width).tolist(), edges, strict=True):
-            self.cells[start : start + len(leading)] = [*leading.values()]
+        targets = [target for leading in edges for target in leading.values()]
+        at = np.repeat(starts + width - behind + more, more) + np.arange(len(targets))
+        self.cells[at] = targets
         return first
 
     def lead_on(self, rows: range) -> None:

@@ -15,6 +15,8 @@ from guided.recognizer.table import (
     LABEL,
     LIKE,
     LOW,
+    ONLY,
+    PLAIN,
     ROLE,
 )
 from guided.tokens.blank import BLANKS
@@ -47,11 +49,17 @@ class RowTraits(NamedTuple):
     """The greatest count of its inner mask."""
 
 
+_IN_CHAIN = RowTraits(False, 0, COUNTS_NOTHING, DEAD, False)
+"""The traits of a row that one byte alone leads on from."""
+
+
 def row_traits(arrays: Arrays, row: int) -> RowTraits:
     """The traits of a row, all but ``most``."""
     rows, cells, byte_maps = arrays[:3]
-    num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
     packed = rows[row].tolist()
+    if packed[ONLY] != DEAD and packed[ROLE] == PLAIN and packed[HIGH] < 0:
+        return _IN_CHAIN
+    num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
     high = packed[HIGH]
     is_blank = num_loops == len(BLANKS) and high < 0 and packed[LABEL] == DEAD
     is_key = packed[ROLE] in (IN_KEY, IN_RARE_KEY)
