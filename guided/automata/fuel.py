@@ -7,9 +7,10 @@ everywhere, it is also where long work can be made to rest.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 
 from guided.errors import LimitExceededError
@@ -64,26 +65,34 @@ def resting(rest: Callable[[], None], every: int) -> Iterator[None]:
         _rests.reset(token)
 
 
-def limited_work(limit: int, purpose: str = "compiling") -> AbstractContextManager[None]:
+def limited_work(
+    limit: int, purpose: str = "compiling", lock: threading.RLock | None = None
+) -> AbstractContextManager[None]:
     """Let the block spend at most ``limit`` units, each about a microsecond.
 
-    The block raises LimitExceededError, which names its ``purpose``, when it would spend more.
+    The block raises LimitExceededError, which names its ``purpose``, when it would spend more. With
+    a ``lock``, which is held in the block, it may be entered again and again, by several threads.
     """
-    return _LimitedWork(_Tank(limit, purpose))
+    return _LimitedWork(limit, purpose, lock)
 
 
 class _LimitedWork:
     # Entered for every token: a class takes a third of the time of a generator.
-    __slots__ = ("_tank", "_token")
+    __slots__ = ("_limit", "_lock", "_outer", "_purpose")
 
-    def __init__(self, tank: _Tank) -> None:
-        self._tank = tank
+    def __init__(self, limit: int, purpose: str, lock: threading.RLock | None) -> None:
+        self._limit, self._purpose, self._lock = limit, purpose, lock
+        self._outer: list[Token[_Tank | None]] = []
 
     def __enter__(self) -> None:
-        self._token = _tank.set(self._tank)
+        if self._lock is not None:
+            self._lock.acquire()
+        self._outer.append(_tank.set(_Tank(self._limit, self._purpose)))
 
     def __exit__(self, *_: object) -> None:
-        _tank.reset(self._token)
+        _tank.reset(self._outer.pop())
+        if self._lock is not None:
+            self._lock.release()
 
 
 def spend(units: int) -> None:

@@ -44,6 +44,7 @@ class CompiledConstraint:
         self.binding = binding
         self.lock = threading.RLock()
         """Held while the machine may grow."""
+        self._working = limited_work(limits.step_work, "going on from one position", self.lock)
         self.walker = Walker(
             machine, binding.texts, binding.trie, binding.inner, binding.blank, binding.scratch
         )
@@ -63,10 +64,6 @@ class CompiledConstraint:
         """Places where the search for an end ran out of fuel, so that documents may be missing."""
         return self.machine.incomplete
 
-    def _working(self) -> _Working:
-        """What may make the machine grow: by one caller at a time, and by limited work."""
-        return _Working(self.lock, self._limits.step_work, "going on from one position")
-
     # --- positions ------------------------------------------------------------------------
 
     def position(self, state: State) -> Position:
@@ -85,7 +82,7 @@ class CompiledConstraint:
 
     def behind(self, position: Position, token: TokenId) -> Position:
         """The position behind ``token``; raises TokenRejectedError where it is not allowed."""
-        with self._working():
+        with self._working:
             reached = self.walker.advance(position.state, token)
         if reached is None:
             text = self.binding.vocabulary.token_bytes[token]
@@ -102,7 +99,7 @@ class CompiledConstraint:
         if held is not None and (mask := held.mask) is not None:
             held.used = True
             return mask
-        with self._working():
+        with self._working:
             held, mask = self._held_mask(position.state)
         position.held = held
         return mask
@@ -132,7 +129,7 @@ class CompiledConstraint:
         self.machine.check_room()
         base, like = None, self.walker.like(state.row)
         if like != DEAD:
-            held, mask = self._walked(state._replace(row=like))
+            held, mask = self._walked(self.machine.beneath(state, like))
             base = Walk(mask, held.fingerprint, held.uncertain)
         walk = self.walker.walk(state, base)
         if self.machine.is_accepting(state):
@@ -159,7 +156,7 @@ class CompiledConstraint:
     def mask_within(self, position: Position, budget: int) -> Mask:
         """``mask`` without the tokens after which more than ``budget - 1`` are needed to end."""
         state, mask = position.state, self.mask(position)
-        with self._working():
+        with self._working:
             groups = self.walker.by_place(state, tokens_of(mask))
             kept = [self._fitting(state, tokens, budget - 1) for tokens in groups]
             # The way out stays open even where the bound for a place was too careful about it.
@@ -189,7 +186,8 @@ class CompiledConstraint:
         """Whether at most ``budget`` tokens end the document."""
         # The first end is part of compiling, put off until somebody asks how long an answer is.
         is_first = state == self.machine.start
-        with _Working(self.lock, self._limits.compile_work) if is_first else self._working():
+        first = limited_work(self._limits.compile_work, lock=self.lock)
+        with first if is_first else self._working:
             return self._fits(state, budget)
 
     def _fits(self, state: State, budget: int) -> bool:
@@ -234,7 +232,7 @@ class CompiledConstraint:
             return ()
         run = position.runs.get(recent)
         if run is None:
-            with self._working():
+            with self._working:
                 run = self.binding.speller.run(self.walker, position.state, recent)
             if len(position.runs) >= _MAX_RUNS:
                 position.runs.clear()
@@ -245,25 +243,8 @@ class CompiledConstraint:
         """The tokenizer's spelling of the bytes that must follow, to their end."""
         if not position.forces:
             return ()
-        with self.lock, limited_work(self._limits.step_work):
+        with self._working:
             return self.binding.speller.spelling(self.machine, position.state, recent)
-
-
-class _Working:
-    # Entered for every token: a class takes a third of the time of a generator.
-    __slots__ = ("_limited", "_lock")
-
-    def __init__(self, lock: threading.RLock, work: int, purpose: str = "compiling") -> None:
-        self._lock = lock
-        self._limited = limited_work(work, purpose)
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-        self._limited.__enter__()
-
-    def __exit__(self, *about: object) -> None:
-        self._limited.__exit__(None, None, None)
-        self._lock.release()
 
 
 class ConstraintMatcher(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any as Json
 
 from guided.automata.fuel import spend
 from guided.grammar.assertions import (
+    Assertion,
     Booleans,
     Contains,
     Has,
@@ -62,6 +63,11 @@ class Arrays:
 
     def _item_begun(self, frame: ArrayFrame) -> Pending | None:
         goals = frame.goals
+        if frame.must and isinstance(goals[0], Leaf) and _says_one_thing(goals[0].assertion):
+            item = self._child(goals[0])
+            inner = ArrayFrame(goals, must=True, begun=True)
+            pending = Pending(inner, (item,), must=True, hazy=frame.hazy, sure=True)
+            return None if item is FALSE else pending
         leaves = sorted_leaves(goals)
         by: dict[Leaf, Formula] = {}
         for leaf in leaves:
@@ -323,6 +329,11 @@ class _Completion:
             self.unique = [self.arrays._with(about, value) for about in self.unique]
             self.repeated = [self.arrays._with(about, value) for about in self.repeated]
         return True
+
+
+def _says_one_thing(about: Assertion) -> bool:
+    """Whether an assertion says the same of every item, and nothing of the array."""
+    return isinstance(about, Items) and not about.prefix
 
 
 def at_the_end(leaf: Leaf) -> bool:

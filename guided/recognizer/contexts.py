@@ -12,10 +12,14 @@ from guided.errors import LimitExceededError
 from guided.grammar.formula import Formula, Leaf
 
 __all__ = [
+    "HARMLESS",
+    "KNOWLEDGE",
     "KNOWN",
     "NONE",
     "NO_KEYS",
     "ROOT",
+    "TAKEN",
+    "TEXTS",
     "UNKNOWN",
     "UNKNOWN_KEYS",
     "ArrayFrame",
@@ -32,8 +36,11 @@ UNKNOWN_KEYS = -1
 """Some free keys were written, and a walk over many tokens at once does not know which."""
 
 MANY_NAMES = 2**30
-NONE, KNOWN, UNKNOWN = 0, 1, 2
-"""What a context knows of the free keys that its object already has."""
+NONE, KNOWN, UNKNOWN, HARMLESS = range(4)
+"""What a context knows of the free keys that its object already has. They are harmless where none
+of them is one that a token can begin and close, which is for those to say who know the tokens."""
+KNOWLEDGE, TEXTS, TAKEN = range(3)
+"""Columns of the facts: one of the above, and see ``Contexts.depth`` and ``Contexts.taken``."""
 
 
 class ObjectFrame(NamedTuple):
@@ -93,14 +100,12 @@ class Contexts:
         self.max_contexts = max_contexts
         self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
-        self.knowledge: NDArray[np.int8] = np.zeros(256, dtype=np.int8)
-        self.taken: NDArray[np.int32] = np.zeros(256, dtype=np.int32)
-        """How many names an object has at most that another member must not have; those that the
-        schema spells out count in any case."""
+        self.facts: NDArray[np.int32] = np.zeros((256, 3), dtype=np.int32)
+        """What compiled code knows of each context; see the columns."""
+        self.with_keys: list[int] = []
+        """The contexts of which KNOWN is said."""
         self.order_sizes: list[int] = []
         """The number of names in each order of an object; kept by who knows them."""
-        self.depths: NDArray[np.int32] = np.zeros(256, dtype=np.int32)
-        """How many of the values being written have to be remembered."""
         self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
         self._key_sets: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
         self._key_counts: list[int] = [0]
@@ -123,17 +128,29 @@ class Contexts:
             self._numbers[frame, parent] = number
             self.frames.append(frame)
             self.parents.append(parent)
-            if number >= len(self.knowledge):
-                self.knowledge = np.append(self.knowledge, np.zeros_like(self.knowledge))
-                self.depths = np.append(self.depths, np.zeros_like(self.depths))
-                self.taken = np.append(self.taken, np.zeros_like(self.taken))
-            self.depths[number] = self.depths[parent]
-            if isinstance(frame, Pending):
-                self.depths[number] += frame.remembers
-            elif isinstance(frame, ObjectFrame):
-                self.knowledge[number] = _knowledge(frame)
-                self.taken[number] = self._taken(frame)
+            if number >= len(self.facts):
+                self.facts = np.append(self.facts, np.zeros_like(self.facts), axis=0)
+            depth = self.depth(parent)
+            if isinstance(frame, ObjectFrame):
+                knowledge = _knowledge(frame)
+                if knowledge == KNOWN:
+                    self.with_keys.append(number)
+                self.facts[number] = knowledge, depth, self._taken(frame)
+            elif isinstance(frame, Pending):
+                depth += frame.remembers
+            if depth:
+                self.facts[number, TEXTS] = depth
         return number
+
+    def depth(self, number: int) -> int:
+        """How many of the values being written have to be remembered."""
+        return self.facts.item(number, TEXTS)
+
+    def taken(self, number: int) -> int:
+        """How many names an object has at most that another member must not have; those that the
+        schema spells out count in any case.
+        """
+        return self.facts.item(number, TAKEN)
 
     def with_key(self, keys: int, key: bytes) -> int:
         """The set ``keys`` with one more key."""

@@ -77,7 +77,6 @@ class Evaluation:
             MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
         )
         self._named: dict[tuple[tuple[Leaf, ...], int], list[str | None]] = {}
-        self._plain_candidates: dict[ObjectFrame, tuple[tuple[str, ...], frozenset[int]]] = {}
 
     # --- moves ----------------------------------------------------------------------------
 
@@ -103,6 +102,18 @@ class Evaluation:
         """The context of the value of another name, of one class."""
         frame = self._object(context)
         return self._awaited(context, self.objects.class_written(frame, number, key))
+
+    def behind_names(self, context: int) -> int:
+        """The context in which no spelled-out name is left, and free names go on as in this one."""
+        frame = self.contexts.frames[context]
+        if not isinstance(frame, ObjectFrame) or self.objects.any_order:
+            return context
+        plain = self.objects.plain(frame)
+        if plain is None or self.objects.owed(frame, plain) is not None:
+            return context
+        written = len(self.objects.orders[frame.order].names)
+        behind = frame._replace(written=written, begun=True)
+        return self.contexts.enter(behind, self.contexts.parents[context])
 
     def item_begun(self, context: int) -> int | None:
         """The context of the next item."""
@@ -157,10 +168,7 @@ class Evaluation:
         plain = self.objects.plain(frame)
         if plain is None:
             return self._candidates(context, frame)
-        found = self._plain_candidates.get(frame)
-        if found is None:
-            found = self._plain_candidates[frame] = self._candidates_of_plain(frame, plain)
-        return found
+        return self._candidates_of_plain(frame, plain)
 
     def _candidates(
         self, context: int, frame: ObjectFrame

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EMPTY_SLOT", "EXACT", "LABEL_BITS", "JointTable", "joint_key"]
+__all__ = ["EMPTY_SLOT", "EXACT", "KEY", "LABEL_BITS", "ROW", "TARGET", "JointTable", "joint_key"]
+
+KEY, TARGET, ROW = range(3)
+"""Columns of the slots."""
 
 EMPTY_SLOT = -1
 """Key of a slot that holds no joint."""
@@ -23,8 +26,8 @@ def joint_key(context: int, label: int) -> int:
 class JointTable:
     """An open-addressing hash table from (context, label) to (context, row).
 
-    Three arrays of the same length, a power of two: ``keys`` int64 (``joint_key``), ``contexts``
-    and ``rows`` int32. A row of DEAD stands for a label that must not be taken.
+    ``slots`` is int64 ``[slots, 3]``, their number a power of two: key (``joint_key``), context and
+    row. A row of DEAD stands for a label that must not be taken.
     """
 
     def __init__(self) -> None:
@@ -36,29 +39,25 @@ class JointTable:
 
     def put(self, context: int, label: int, target: int, row: int) -> None:
         """Add a joint that is not there yet."""
-        if 2 * (self.used + 1) > len(self.keys):
+        if 2 * (self.used + 1) > len(self.slots):
             self._rehash()
         self._insert(joint_key(context, label), target, row)
         self.used += 1
 
     def _insert(self, key: int, target: int, row: int) -> None:
         # The contexts, which follow one another, are spread by the multiplication.
-        mask = len(self.keys) - 1
+        slots = self.slots
+        mask = len(slots) - 1
         slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
-        while self.keys[slot] != EMPTY_SLOT:
+        while slots.item(slot, KEY) != EMPTY_SLOT:
             slot = (slot + 1) & mask
-        self.keys[slot] = key
-        self.contexts[slot] = target
-        self.rows[slot] = row
+        slots[slot] = key, target, row
 
     def _allocate(self, size: int) -> None:
-        self.keys: NDArray[np.int64] = np.full(size, EMPTY_SLOT, dtype=np.int64)
-        self.contexts: NDArray[np.int32] = np.empty(size, dtype=np.int32)
-        self.rows: NDArray[np.int32] = np.empty(size, dtype=np.int32)
+        self.slots: NDArray[np.int64] = np.full((size, 3), EMPTY_SLOT, dtype=np.int64)
 
     def _rehash(self) -> None:
-        old = (self.keys, self.contexts, self.rows)
-        self._allocate(4 * len(self.keys))
-        used = old[0] != EMPTY_SLOT
-        for joint in zip(*(array[used].tolist() for array in old), strict=True):
+        old = self.slots
+        self._allocate(4 * len(old))
+        for joint in old[old[:, KEY] != EMPTY_SLOT].tolist():
             self._insert(*joint)

@@ -26,7 +26,7 @@ from guided.grammar.json_grammar import JsonGrammar
 from guided.recognizer.contexts import ROOT, ArrayFrame, ObjectFrame, Pending
 from guided.recognizer.depth import bounded_depth
 from guided.recognizer.evaluation import Evaluation
-from guided.recognizer.joints import EMPTY_SLOT, EXACT, JointTable
+from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.recognizer.labels import (
     CLOSE,
     DONE,
@@ -48,10 +48,10 @@ from guided.recognizer.table import (
     IN_RARE_KEY,
     INSIDE,
     KEY_CLOSED,
-    NO_GATE,
     START,
     STOP,
     TICK,
+    UNCOUNTED,
 )
 from guided.recognizer.values import MAX_SHORTEST_BYTES
 from guided.spec import JsonOptions
@@ -117,6 +117,8 @@ class JsonMachine:
         self.table = self.rows.table
         self.labels = self.rows.labels
         self.joints = JointTable()
+        self._behind_values: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self._behind_unknown_names: dict[tuple[int, int], tuple[int, int] | None] = {}
         self._rests: dict[tuple[int, int], int] = {}
         self._ends: dict[State, _End] = {}
         self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
@@ -149,7 +151,7 @@ class JsonMachine:
         if texts:
             texts = tuple(text + bytes((byte,)) for text in texts)
         role = table.role[target]
-        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.contexts.depths[context]:
+        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.contexts.depth(context):
             texts = (*texts, b"")
         key = written[-1] if role == KEY_CLOSED else None
         if key is not None and key in self.free_keys_of(context):
@@ -167,13 +169,12 @@ class JsonMachine:
     def _counted(self, target: int, count: int) -> int | None:
         """The count behind a byte that leads to a row, ``None`` past its bounds."""
         table = self.table
-        gate = int(table.gate[target])
-        if gate == NO_GATE:
+        high = int(table.high[target])
+        if high == UNCOUNTED:
             return 0
-        low, high = table.gates[gate].tolist()
         beat = table.beat[target]
         if beat == CLOSE_STRING:
-            return 0 if count >= low else None
+            return 0 if count >= table.low[target] else None
         if beat == START:
             count = 0
         elif beat == TICK:
@@ -189,14 +190,21 @@ class JsonMachine:
             current = self.step(current, byte)
         return current
 
+    def beneath(self, state: State, row: int) -> State:
+        """The state in ``row``, which that of ``state`` lies over, in a context where as much may
+        follow from it: one for all members of an object.
+        """
+        context = self.evaluation.behind_names(state.context)
+        return State(context, row, state.count, state.texts)
+
     def is_complete(self, state: State) -> bool:
         """Whether the document is complete and nothing may follow."""
         return state.row == END_ROW
 
     def is_accepting(self, state: State) -> bool:
         """Whether the document may end here."""
-        return state.row == END_ROW or (
-            state.context == ROOT and int(self.table.label[state.row]) == DONE
+        return state.context == ROOT and (
+            state.row == END_ROW or int(self.table.label[state.row]) == DONE
         )
 
     def only_byte(self, state: State) -> int | None:
@@ -273,10 +281,32 @@ class JsonMachine:
             named = evaluation.name_written(context, meaning.name)
         else:
             assert isinstance(meaning, KeyClass), meaning
+            if key is None:
+                return self._unknown_name(evaluation.behind_names(context), meaning.number)
             named = evaluation.class_written(context, meaning.number, key)
         return None if named is None else (named, rows.colon_and_value(named))
 
+    def _unknown_name(self, context: int, number: int) -> tuple[int, int] | None:
+        """What is behind a free name of a class, whichever it is."""
+        at = context, number
+        if at not in self._behind_unknown_names:
+            named = self.evaluation.class_written(context, number, None)
+            found = None if named is None else (named, self.rows.colon_and_value(named))
+            self._behind_unknown_names[at] = found
+        return self._behind_unknown_names[at]
+
     def _value_done(self, context: int, verdict: int, item: bytes | None) -> tuple[int, int] | None:
+        if item is not None:
+            return self._behind_value(context, verdict, item)
+        # Strings, numbers and every closing bracket of a value meet here.
+        key = context, verdict
+        if key not in self._behind_values:
+            self._behind_values[key] = self._behind_value(context, verdict, None)
+        return self._behind_values[key]
+
+    def _behind_value(
+        self, context: int, verdict: int, item: bytes | None
+    ) -> tuple[int, int] | None:
         if not self.evaluation.accepts(context, verdict):
             return None
         if context == ROOT:
@@ -341,12 +371,12 @@ class JsonMachine:
         ended = self.ends_value_of(context, label)
         item = None
         if ended is not None and self._remembers(ended):
-            item = texts[self.contexts.depths[ended] - 1]
+            item = texts[self.contexts.depth(ended) - 1]
         resolved = self.resolve(context, label, item=item, key=key)
         if resolved is None:
             return None
         behind, row = resolved
-        depth = int(self.contexts.depths[behind])
+        depth = self.contexts.depth(behind)
         texts = texts[:depth]
         return behind, row, texts + (b"",) * (depth - len(texts))
 
@@ -388,8 +418,7 @@ class JsonMachine:
 
     def _owed(self, state: State) -> int:
         """Code points that a string still needs."""
-        gate = int(self.table.gate[state.row])
-        return 0 if gate == NO_GATE else max(0, int(self.table.gates[gate, 0]) - state.count)
+        return max(0, int(self.table.low[state.row]) - state.count)
 
     @bounded_depth
     def shortest_end(self, state: State) -> bytes:
@@ -498,7 +527,7 @@ class JsonMachine:
         raise AssertionError(f"no name is left at {state}")
 
     def _can_close_key(self, context: int, row: int, begun: bytes) -> bool:
-        if self.table.ends[row] > self.contexts.taken[context]:
+        if self.table.ends[row] > self.contexts.taken(context):
             return True
         at = (context, row, begun)
         found = self._closable.get(at)
@@ -538,10 +567,11 @@ class JsonMachine:
         self.table.check()
         for number, parent in enumerate(self.contexts.parents[1:], start=1):
             assert 0 <= parent < number, (number, parent)
-        used = self.joints.keys != EMPTY_SLOT
-        assert used.sum() == len(self.joints), (used.sum(), len(self.joints))
-        assert (self.joints.contexts[used] < len(self.contexts)).all()
-        assert (self.joints.rows[used] < self.table.num_rows).all()
+        slots = self.joints.slots
+        used = slots[slots[:, KEY] != EMPTY_SLOT]
+        assert len(used) == len(self.joints), (len(used), len(self.joints))
+        assert (used[:, TARGET] < len(self.contexts)).all()
+        assert (used[:, ROW] < self.table.num_rows).all()
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
         """Why there is no document."""

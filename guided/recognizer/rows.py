@@ -58,6 +58,7 @@ class Rows:
         self._colons: dict[int, int] = {}
         self._commas: dict[int, int] = {}
         self._members: dict[object, int] = {}
+        self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
         end_row = self.table.add_row({})
         assert end_row == END_ROW, end_row
@@ -205,10 +206,18 @@ class Rows:
         frame = self.evaluation.contexts.frames[context]
         assert isinstance(frame, ObjectFrame), frame
         closable = self.evaluation.may_close(context)
+        # Nothing but its frame tells which names a plain object may be given.
+        plain = self.evaluation.objects.plain(frame) is not None
+        place: object = (frame, closable) if plain else context
+        if place not in self._members:
+            self._members[place] = self._new_members(context, frame, closable)
+        return self._members[place]
+
+    def _new_members(self, context: int, frame: ObjectFrame, closable: bool) -> int:
         names, classes = self.evaluation.candidates(context)
         behind_quote = self._name(frame, names, classes) if names or classes else None
         key = (frame.begun, closable, behind_quote)
-        if key not in self._members:
+        if key not in self._member_rows:
             edges = {ord("}"): self.exit_row(CLOSE)} if closable else {}
             if behind_quote is not None:
                 quote = {ord('"'): behind_quote}
@@ -217,8 +226,8 @@ class Rows:
                 else:
                     edges |= quote
             way = ord("}") if closable else None
-            self._members[key] = self._structural(edges, way=way, between=True)
-        return self._members[key]
+            self._member_rows[key] = self._structural(edges, way=way, between=True)
+        return self._member_rows[key]
 
     def _behind_comma(self, quote: dict[int, int]) -> int:
         behind_quote = quote[ord('"')]

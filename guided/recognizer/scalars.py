@@ -156,11 +156,9 @@ class Scalars:
             if high is not None and longest >= high:
                 # Counted beside the automaton, a text could grow into one that is banned.
                 asks, low, high = whole, 0, None
-            if low > _MOST_COUNTED_BY_STATES and asks != (TRUE,):
+            if low and asks != (TRUE,):
+                # Least lengths are counted beside the automaton where nothing else is asked.
                 asks, low = (self.formulas.all_of([*asks, self._leaf(Length(low, None))]),), 0
-            if low and low <= _MOST_COUNTED_BY_STATES:
-                asks = (self.formulas.all_of([*asks, self._leaf(Length(low, None))]),)
-                low = 0
         else:
             low, high = 0, None
         dfa, found = self._judged(asks, verdicts)
@@ -454,10 +452,6 @@ class Scalars:
                 return text
         block = self.number_block((ask,), frozenset((MUST,)))
         return None if block is None else block.shortest()
-
-
-_MOST_COUNTED_BY_STATES = 40
-"""Greater least lengths of strings under no other condition are counted beside the automaton."""
 
 
 _MOST_ENDINGS = 700

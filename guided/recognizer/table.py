@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.dfa import DEAD
+from guided.automata.kernel import kernel
 from guided.errors import LimitExceededError
 from guided.recognizer.block import (
     CLOSE_STRING,
@@ -22,61 +23,63 @@ from guided.recognizer.block import (
 )
 
 __all__ = [
+    "AIM",
+    "BASE",
+    "BEAT",
     "CLOSE_STRING",
     "DEAD",
+    "ENDS",
+    "EXITS",
+    "HIGH",
     "INSIDE",
     "IN_KEY",
     "IN_RARE_KEY",
     "KEY_CLOSED",
+    "KIND",
+    "LABEL",
+    "LIKE",
+    "LOW",
+    "NEED",
     "NO_BEAT",
     "NO_BOUND",
-    "NO_GATE",
+    "ONLY",
     "PLAIN",
+    "ROLE",
     "START",
     "STOP",
     "TICK",
+    "UNCOUNTED",
     "TransitionTable",
 ]
 
 PLAIN, IN_KEY, KEY_CLOSED, IN_RARE_KEY = 0, 1, 2, 3
 """Roles of a row: inside the text of a free key, behind its closing quote, or neither. A rare key
 can go on in a limited number of ways only, all of which may be taken."""
-NO_GATE = -1
+UNCOUNTED = -1
+"""In place of the greatest count, in a row that counts nothing."""
 NO_BOUND = 2**31 - 1
 
-_UNSET = {
-    "base": 0,
-    "kind": 0,
-    "label": DEAD,
-    "left": 0,
-    "way": STOP,
-    "aim": DEAD,
-    "only": DEAD,
-    "role": PLAIN,
-    "exits": False,
-    "gate": NO_GATE,
-    "beat": NO_BEAT,
-    "need": 0,
-    "like": DEAD,
-    "ends": NO_BOUND,
-}
-"""The arrays of the rows, and what they hold where a new row does not say otherwise."""
+BASE, KIND, LABEL, EXITS, ROLE, BEAT, NEED, LOW, HIGH, ENDS, LIKE, LEFT, WAY, AIM, ONLY = range(15)
+"""Columns of the rows."""
+_UNSET = (0, 0, DEAD, False, PLAIN, NO_BEAT, 0, 0, UNCOUNTED, NO_BOUND, DEAD, 0, STOP, DEAD, DEAD)
+"""What a row holds where nothing else is said."""
 
 
 class TransitionTable:
     """Rows of all blocks of one recogniser; only ever grows.
 
-    Row ``r`` leads on byte ``b`` to row ``cells[base[r] + byte_maps[kind[r], b]]``, or nowhere if
-    that is DEAD. A row with a ``label`` other than DEAD may leave its block: the recogniser then
-    resolves the label in the context it is in. ``left`` is the number of bytes to the nearest label
-    along ``way`` (STOP where it stands), and ``aim`` is that label. ``only`` is the one byte that a
-    row goes on with, DEAD where there is none or a choice, and ``exits`` marks rows with a label
-    and no byte to go on with.
+    ``rows`` is int32 ``[rows, 15]``, with room for more: the columns of a row lie side by side, so
+    that a step of compiled code reads one line of the cache. Row ``r`` leads on byte ``b`` to row
+    ``cells[BASE + byte_maps[KIND, b]]``, or nowhere if that is DEAD. A row with a LABEL other than
+    DEAD may leave its block: the recogniser then resolves the label in the context it is in. LEFT
+    is the number of bytes to the nearest label along WAY (STOP where it stands), and AIM is that
+    label. ONLY is the one byte that a row goes on with, DEAD where there is none or a choice, and
+    EXITS marks rows with a label and no byte to go on with.
 
-    Some rows count code points, or characters of white space, against the bounds
-    ``gates[gate[r]]``: ``beat`` says what entering the row means to the count, and ``need`` how
-    many are still to come at least. ``like`` is the row that a row was laid over, DEAD for none.
-    Inside of a rare key ``ends`` is the number of names that it can still become.
+    Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
+    says what entering the row means to the count, and NEED how many are still to come at least.
+    LIKE is the row that a row was laid over, DEAD for none. Inside of a rare key ENDS is the number
+    of names that it can still become.
     """
 
     def __init__(self, max_cells: int) -> None:
@@ -84,27 +87,22 @@ class TransitionTable:
         self.num_rows = 0
         self.num_cells = 0
         self.cells = np.empty(1024, dtype=np.int32)
-        self.base = np.empty(0, dtype=np.int32)
-        self.kind = np.empty(0, dtype=np.int32)
-        self.label = np.empty(0, dtype=np.int32)
-        self.left = np.empty(0, dtype=np.int64)
-        self.way = np.empty(0, dtype=np.int16)
-        self.aim = np.empty(0, dtype=np.int32)
-        self.only = np.empty(0, dtype=np.int16)
-        self.role = np.empty(0, dtype=np.int8)
-        self.exits = np.empty(0, dtype=np.bool_)
-        self.gate = np.empty(0, dtype=np.int32)
-        self.beat = np.empty(0, dtype=np.int8)
-        self.need = np.empty(0, dtype=np.int32)
-        self.like = np.empty(0, dtype=np.int32)
-        self.ends = np.empty(0, dtype=np.int32)
-        self.byte_maps = self._maps = _SINGLE_BYTES
-        self.gates = np.empty((0, 2), dtype=np.int32)
+        self._hold(_FIRST_ROWS.copy())
+        self.byte_maps = _SINGLE_BYTES
+        self._num_maps = len(_SINGLE_BYTES)
         self._map_numbers: dict[bytes, int] = {}
         self._widths: dict[int, int] = {}
         self._edge_maps: dict[tuple[int, ...], int] = {}
         self._overlay_kinds: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._gate_numbers: dict[tuple[int, int | None], int] = {}
+
+    def _hold(self, rows: NDArray[np.int32]) -> None:
+        self.rows = rows
+        self.base, self.kind, self.label = rows[:, BASE], rows[:, KIND], rows[:, LABEL]
+        self.exits, self.role, self.like = rows[:, EXITS], rows[:, ROLE], rows[:, LIKE]
+        self.beat, self.need, self.ends = rows[:, BEAT], rows[:, NEED], rows[:, ENDS]
+        self.low, self.high = rows[:, LOW], rows[:, HIGH]
+        self.left, self.way = rows[:, LEFT], rows[:, WAY]
+        self.aim, self.only = rows[:, AIM], rows[:, ONLY]
 
     def add_block(
         self,
@@ -120,21 +118,26 @@ class TransitionTable:
         """
         dfa = block.dfa
         states, classes = dfa.next.shape
-        start = self.num_rows
-        rows = self._new_rows(states, states * classes)
-        cells = np.where(dfa.next == DEAD, DEAD, dfa.next + start)
-        self.cells[self.num_cells : self.num_cells + cells.size] = cells.reshape(-1)
-        self.base[rows] = self.num_cells + np.arange(states, dtype=np.int32) * classes
-        self.kind[rows] = self._map_number(dfa.byte_class)
+        start = self._new_rows(states, states * classes)
         renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
         for old, new in labels.items():
             renamed[old] = new
-        self.label[rows] = renamed[dfa.label]  # the last entry serves DEAD
-        self.aim[rows] = renamed[block.aim]
-        self.left[rows] = block.left
-        self.way[rows] = block.way
-        self.only[rows] = block.only
-        self.exits[rows] = block.exits
+        _lay_block(
+            self.rows[start : self.num_rows],
+            self.cells[self.num_cells - states * classes : self.num_cells],
+            start,
+            self.num_cells - states * classes,
+            self._map_number(dfa.byte_class),
+            dfa.next,
+            dfa.label,
+            block.aim,
+            renamed,
+            block.left,
+            block.way,
+            block.only,
+            block.exits,
+        )
+        rows = slice(start, self.num_rows)
         if role is not None:
             self.role[rows] = role
             # Where a name may end depends on those that stand already.
@@ -142,29 +145,27 @@ class TransitionTable:
         if ends is not None:
             self.ends[rows] = ends
         if block.beat is not None and block.need is not None and block.bounds is not None:
-            self.gate[rows] = self.gate_number(*block.bounds)
+            self.low[rows], self.high[rows] = _gate(*block.bounds)
             self.beat[rows] = block.beat
             self.need[rows] = block.need
-        self.num_cells += cells.size
         return start
 
     def add_chain(self, text: bytes, end: int, aim: int) -> int:
         """Rows that spell ``text`` and lead to row ``end``, whose label is ``aim``."""
         size = len(text)
-        first = self.num_rows
-        rows = self._new_rows(size, 2 * size)
-        cells = self.cells[self.num_cells : self.num_cells + 2 * size].reshape(size, 2)
-        cells[:, 0] = DEAD
-        cells[:, 1] = np.arange(first + 1, first + size + 1)
-        cells[-1, 1] = end
-        self.base[rows] = np.arange(self.num_cells, self.num_cells + 2 * size, 2, dtype=np.int32)
+        first = self._new_rows(size, 2 * size)
+        at = self.num_cells - 2 * size
         spelled = np.frombuffer(text, dtype=np.uint8)
-        self.kind[rows] = spelled
-        self.way[rows] = spelled
-        self.only[rows] = spelled
-        self.aim[rows] = aim
-        self.left[rows] = np.arange(size, 0, -1) + self.left[end]
-        self.num_cells += 2 * size
+        _lay_chain(
+            self.rows[first : first + size],
+            self.cells[at : self.num_cells],
+            first,
+            at,
+            spelled,
+            end,
+            aim,
+            self.left[end],
+        )
         return first
 
     def add_row(
@@ -182,29 +183,31 @@ class TransitionTable:
         The shortest way goes to the nearest label, or by ``way`` where that is given. With
         ``bounds`` entering the row counts as one more.
         """
-        row, at = self.num_rows, self.num_cells
         bytes_ = (*edges, *itself)
-        self._new_rows(1, len(bytes_) + 1)
-        self.num_cells += len(bytes_) + 1
+        row, at = self._new_rows(1, len(bytes_) + 1), self.num_cells - len(bytes_) - 1
         self.cells[at : self.num_cells] = [DEAD, *edges.values(), *[row] * len(itself)]
-        self.base[row] = at
-        self.kind[row] = bytes_[0] if len(bytes_) == 1 else self._edge_map(bytes_)
-        if label != DEAD:
-            self.label[row] = self.aim[row] = label
-            self.exits[row] = not bytes_
-        elif edges:
-            left = self.left
+        kind = bytes_[0] if len(bytes_) == 1 else self._edge_map(bytes_)
+        left, ahead_way, aim = 0, STOP, label
+        if label == DEAD and edges:
             if way is None:
-                way = min(edges, key=lambda byte: left[edges[byte]])
+                way = self._nearest(edges)
             ahead = edges[way]
-            self.left[row], self.way[row], self.aim[row] = left[ahead] + 1, way, self.aim[ahead]
-            if len(bytes_) == 1:
-                self.only[row] = way
-        if role != PLAIN:
-            self.role[row] = role
-        if bounds is not None:
-            self.gate[row], self.beat[row] = self.gate_number(*bounds), TICK
+            left, ahead_way, aim = self.left[ahead] + 1, way, self.aim[ahead]
+        only = ahead_way if len(bytes_) == 1 else DEAD
+        exits = label != DEAD and not bytes_
+        beat, (low, high) = (NO_BEAT, (0, UNCOUNTED)) if bounds is None else (TICK, _gate(*bounds))
+        self.rows[row] = (
+            *(at, kind, label, exits, role, beat, 0, low, high, NO_BOUND, DEAD),
+            *(left, ahead_way, aim, only),
+        )
         return row
+
+    def _nearest(self, edges: Mapping[int, int]) -> int:
+        """The byte with the shortest way to a label."""
+        if len(edges) == 1:
+            return next(iter(edges))
+        left = self.left
+        return min(edges, key=lambda byte: left[edges[byte]])
 
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
         """Rows that lead where ``edges`` says, and on all other bytes where ``under`` leads.
@@ -214,20 +217,22 @@ class TransitionTable:
         """
         below = np.array(under)
         kind = int(self.kind[below[0]])
-        width, first = self._width(kind), self.num_rows
-        sizes = np.array([width + len(leading) for leading in edges])
-        starts = self.num_cells + np.cumsum(sizes) - sizes
-        rows = self._new_rows(len(sizes), int(sizes.sum()))
-        self.num_cells += int(sizes.sum())
-        self.base[rows] = starts
-        self.kind[rows] = [self._overlay_kind(kind, tuple(leading)) for leading in edges]
+        width = self._width(kind)
+        more = np.array([len(leading) for leading in edges])
+        behind = np.cumsum(more)
+        starts = self.num_cells + np.arange(len(more)) * width + behind - more
+        first = self._new_rows(len(more), len(more) * width + int(behind[-1]))
+        rows = slice(first, self.num_rows)
+        columns = self.rows[rows]
+        columns[:] = self.rows[below]
+        columns[:, [LABEL, EXITS, AIM, ONLY]] = _UNSET[LABEL], False, DEAD, DEAD
+        columns[:, BASE], columns[:, LIKE] = starts, below
+        columns[:, KIND] = [self._overlay_kind(kind, tuple(leading)) for leading in edges]
         inside = np.arange(width)
         self.cells[starts[:, None] + inside] = self.cells[self.base[below][:, None] + inside]
-        for start, leading in zip((starts + width).tolist(), edges, strict=True):
-            self.cells[start : start + len(leading)] = [*leading.values()]
-        self.like[rows] = below
-        for array in (self.left, self.way, self.role, self.ends, self.gate, self.beat, self.need):
-            array[rows] = array[below]
+        targets = [target for leading in edges for target in leading.values()]
+        at = np.repeat(starts + width - behind + more, more) + np.arange(len(targets))
+        self.cells[at] = targets
         return first
 
     def lead_on(self, rows: range) -> None:
@@ -235,8 +240,7 @@ class TransitionTable:
         for row in reversed(rows):
             way = int(self.way[row])
             if way != STOP and self.step(row, way) == DEAD:
-                way = min(edges := self.edges(row), key=lambda byte: self.left[edges[byte]])
-                self.way[row] = way
+                self.way[row] = way = self._nearest(self.edges(row))
             if way != STOP:
                 self.left[row] = self.left[self.step(row, way)] + 1
 
@@ -267,14 +271,6 @@ class TransitionTable:
         live = np.nonzero(targets != DEAD)[0]
         return dict(zip(live.tolist(), targets[live].tolist(), strict=True))
 
-    def gate_number(self, low: int, high: int | None) -> int:
-        """The gate with these bounds."""
-        number = self._gate_numbers.setdefault((low, high), len(self.gates))
-        if number == len(self.gates):
-            bounds = [[min(low, NO_BOUND), NO_BOUND if high is None else min(high, NO_BOUND)]]
-            self.gates = np.concatenate([self.gates, np.array(bounds, dtype=np.int32)])
-        return number
-
     def check(self) -> None:
         """Raise AssertionError unless every row is well formed and leads only to rows there are."""
         for row in range(self.num_rows):
@@ -291,21 +287,23 @@ class TransitionTable:
                 assert self.aim[row] in (self.aim[ahead], DEAD), row
             assert self.exits[row] == (self.label[row] != DEAD and not edges), row
 
-    def _new_rows(self, rows: int, cells: int) -> slice:
+    def _new_rows(self, rows: int, cells: int) -> int:
+        """Room for some rows, which hold nothing yet, and for their cells; the first of them."""
         self._reserve(rows, cells)
-        new = slice(self.num_rows, self.num_rows + rows)
+        first = self.num_rows
         self.num_rows += rows
-        return new
+        self.num_cells += cells
+        return first
 
     def _map_number(self, byte_class: NDArray[np.uint8]) -> int:
         key = byte_class.tobytes()
         number = self._map_numbers.get(key)
         if number is None:
-            number = self._map_numbers[key] = len(self.byte_maps)
-            if number == len(self._maps):
-                self._maps = _grown(self._maps, number + 1)
-            self._maps[number] = byte_class
-            self.byte_maps = self._maps[: number + 1]
+            number = self._map_numbers[key] = self._num_maps
+            self._num_maps += 1
+            if number == len(self.byte_maps):
+                self.byte_maps = _grown(self.byte_maps, number + 1)
+            self.byte_maps[number] = byte_class
         return number
 
     def _edge_map(self, bytes_: tuple[int, ...]) -> int:
@@ -324,11 +322,47 @@ class TransitionTable:
             )
         if self.num_cells + cells > len(self.cells):
             self.cells = _grown(self.cells, self.num_cells + cells)
-        if self.num_rows + rows > len(self.base):
-            for name, unset in _UNSET.items():
-                grown = _grown(getattr(self, name), max(self.num_rows + rows, _LEAST_ROWS))
-                grown[self.num_rows :] = unset
-                setattr(self, name, grown)
+        if self.num_rows + rows > len(self.rows):
+            grown = _grown(self.rows, self.num_rows + rows)
+            grown[self.num_rows :] = _UNSET
+            self._hold(grown)
+
+
+@kernel
+def _lay_block(  # type: ignore[no-untyped-def]
+    rows, cells, start, at, kind, moves, label, aim, renamed, left, way, only, exits
+):
+    """Write the rows and cells of a block that begins with row ``start`` and cell ``at``.
+
+    The last of the ``renamed`` labels serves DEAD.
+    """
+    states, classes = moves.shape
+    for state in range(states):
+        row = rows[state]
+        row[BASE], row[KIND] = at + state * classes, kind
+        row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
+        row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
+        row[EXITS] = exits[state]
+        for index in range(classes):
+            target = moves[state, index]
+            cells[state * classes + index] = DEAD if target == DEAD else start + target
+
+
+@kernel
+def _lay_chain(rows, cells, first, at, text, end, aim, left):  # type: ignore[no-untyped-def]
+    """Write the rows and cells of a chain; see ``add_chain``."""
+    size = len(text)
+    for place in range(size):
+        row = rows[place]
+        row[BASE], row[LEFT], row[AIM] = at + 2 * place, left + size - place, aim
+        row[KIND] = row[WAY] = row[ONLY] = text[place]
+        cells[2 * place], cells[2 * place + 1] = DEAD, first + place + 1
+    cells[2 * size - 1] = end
+
+
+def _gate(low: int, high: int | None) -> tuple[int, int]:
+    """Bounds as rows hold them."""
+    return min(low, NO_BOUND), NO_BOUND if high is None else min(high, NO_BOUND)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -343,7 +377,7 @@ _SINGLE_BYTES = np.eye(256, dtype=np.uint8)
 """Map ``b`` tells the byte ``b`` from all others."""
 _SINGLE_BYTES.flags.writeable = False
 
-_LEAST_ROWS = 1024
+_FIRST_ROWS = np.full((1024, len(_UNSET)), _UNSET, dtype=np.int32)
 
 _Item = TypeVar("_Item", bound=np.generic)
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from cachetools import LRUCache
 
 from guided.recognizer.json_machine import JsonMachine, State
-from guided.recognizer.table import DEAD, NO_GATE
+from guided.recognizer.table import DEAD, UNCOUNTED
 from guided.spec import TokenId
 from guided.tokens.trie import END, TokenTrie
 from guided.tokens.vocabulary import Vocabulary
@@ -131,10 +131,10 @@ def only_byte(machine: JsonMachine, state: State) -> int | None:
     """The one byte that may follow, ``None`` where there is a choice or the text may end."""
     byte = machine.only_byte(state)
     table = machine.table
-    gate = int(table.gate[state.row])
-    if byte is not None or gate == NO_GATE or table.label[state.row] != DEAD:
+    high = int(table.high[state.row])
+    if byte is not None or high == UNCOUNTED or table.label[state.row] != DEAD:
         return byte
-    if state.count < table.gates[gate, 1]:
+    if state.count < high:
         return None
     # The string is as long as it may be: of all bytes that go on, few are left.
     live = [byte for byte in table.edges(state.row) if machine.step(state, byte) is not None]

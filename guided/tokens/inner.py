@@ -16,11 +16,11 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from guided.recognizer.table import DEAD, NO_BEAT, TICK
-from guided.tokens.kernel import inlined, kernel
+from guided.automata.kernel import inlined, kernel
+from guided.recognizer.table import BASE, BEAT, DEAD, KIND, NEED, NO_BEAT, TICK
 from guided.tokens.mask import Mask
 from guided.tokens.outline import Outline, is_closing, moves_of
-from guided.tokens.packed import BASE, BEAT, KIND, NEED, Arrays
+from guided.tokens.packed import Arrays
 from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN, TokenTrie
 
 __all__ = ["InnerMask", "InnerMasks"]
@@ -104,8 +104,6 @@ class InnerMasks:
 
     def _made(self, arrays: Arrays, row: int, outline: Outline) -> tuple[InnerMask, _Model | None]:
         """The inner mask of a row, and a new model for others."""
-        if outline.counts:
-            return _inner_mask(self.trie, arrays, row, outline), None
         moves = moves_of(arrays, row)
         with self._lock:
             models = list(self._models)
@@ -169,10 +167,10 @@ def _is_rich(inner: InnerMask) -> bool:
 
 @kernel
 def _goes_on_as(moves, model, queue, seen):  # type: ignore[no-untyped-def]
-    """Whether all texts that do not end a string go on as in the model; see ``moves_of``.
+    """Whether all texts that do not end a string go on, and count, as in the model.
 
-    The string ends at most where the model does. ``queue`` and ``seen``, which is all false, have
-    an entry for each pair of rows.
+    See ``moves_of``. The string ends at most where the model does. ``queue`` and ``seen``, which is
+    all false, have an entry for each pair of rows.
     """
     width = len(model)
     queue[0], seen[0] = 0, True
@@ -187,6 +185,10 @@ def _goes_on_as(moves, model, queue, seen):  # type: ignore[no-untyped-def]
                     return False
                 continue
             if target <= 0 or expected <= 0:
+                return False
+            if moves[target - 1, 256] != model[expected - 1, 256]:
+                return False
+            if moves[target - 1, 257] != model[expected - 1, 257]:
                 return False
             pair = (target - 1) * width + expected - 1
             if not seen[pair]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.tokens.kernel import kernel
+from guided.automata.kernel import kernel
 
 __all__ = [
     "Mask",

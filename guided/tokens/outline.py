@@ -14,17 +14,24 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.kernel import inlined, kernel
 from guided.recognizer.table import (
+    BASE,
+    BEAT,
     CLOSE_STRING,
     DEAD,
+    ENDS,
+    EXITS,
     IN_RARE_KEY,
     KEY_CLOSED,
-    NO_BEAT,
+    KIND,
+    LABEL,
+    NEED,
     NO_BOUND,
+    ROLE,
     START,
 )
-from guided.tokens.kernel import inlined, kernel
-from guided.tokens.packed import BASE, BEAT, ENDS, EXITS, KIND, LABEL, NEED, ROLE, Arrays
+from guided.tokens.packed import Arrays
 
 __all__ = ["Outline", "is_closing", "moves_of", "outline_of"]
 
@@ -42,8 +49,6 @@ class Outline:
     """The least number of names that the rows of a rare key can still become, NO_BOUND for none."""
     num_rows: int
     """Rows that can be reached, without the closing ones."""
-    counts: bool
-    """Whether some of them count code points."""
 
 
 def outline_of(arrays: Arrays, row: int) -> Outline | None:
@@ -56,17 +61,17 @@ def outline_of(arrays: Arrays, row: int) -> Outline | None:
     if not len(search.found):
         return None
     digest = hashlib.blake2b(search.found.tobytes(), digest_size=16).digest()
-    return Outline(digest, search.closings, search.fewest, search.num_rows, search.counts)
+    return Outline(digest, search.closings, search.fewest, search.num_rows)
 
 
 def moves_of(arrays: Arrays, row: int) -> NDArray[np.int32]:
-    """Where each byte leads from the rows of an outline, int32 ``[rows, 256]``, the first first.
+    """Where each byte leads from the rows of an outline, int32 ``[rows, 258]``, the first first.
 
     That is one more than the number of a row in the order of the search, 0 where a byte may not
-    follow, and ``-1 - i`` for the closing row ``i``.
+    follow, and ``-1 - i`` for the closing row ``i``. In the last columns stands how rows count.
     """
     search = _searched(arrays, row)
-    moves = np.empty((search.num_rows, 256), dtype=np.int32)
+    moves = np.empty((search.num_rows, 258), dtype=np.int32)
     _expand(search.found, moves)
     return moves
 
@@ -76,7 +81,6 @@ class _Search(NamedTuple):
     closings: NDArray[np.int32]
     num_rows: int
     fewest: int
-    counts: bool
 
 
 def _searched(arrays: Arrays, row: int) -> _Search:
@@ -100,22 +104,21 @@ def is_closing(rows, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # type: ignore[no-untyped-def]
-    """Writes down what it finds: its length, the number of closing rows, that of other rows, the
-    fewest ends, and whether any row counts.
+    """Writes down what it finds: its length, the number of closing rows, that of other rows, and
+    the fewest ends.
 
     Of a row that is how it counts, then number and last byte of each run of bytes that lead to the
     same row. ``numbers`` is all zero to begin with: one more than the number of a row, negative for
     a closing one. The length is zero where there is no outline.
     """
     queue[0], numbers[row] = row, 1
-    done, count, size, num_closings, fewest, counts = 0, 1, 0, 0, NO_BOUND, False
+    done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
     while done < count:
         current = queue[done]
         if rows[current, LABEL] != DEAD:
-            return 0, 0, 0, NO_BOUND, False
+            return 0, 0, 0, NO_BOUND
         if rows[current, ROLE] == IN_RARE_KEY:
             fewest = min(fewest, rows[current, ENDS])
-        counts |= rows[current, BEAT] != NO_BEAT
         found[size], found[size + 1] = rows[current, BEAT], rows[current, NEED]
         size += 2
         base, kind = rows[current, BASE], rows[current, KIND]
@@ -129,18 +132,18 @@ def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # ty
                     num_closings += 1
                     numbers[target] = -num_closings
                 elif rows[target, BEAT] == START:
-                    return 0, 0, 0, NO_BOUND, False
+                    return 0, 0, 0, NO_BOUND
                 else:
                     queue[count] = target
                     count += 1
                     numbers[target] = count
                 if count == len(queue) or num_closings == len(closings):
-                    return 0, 0, 0, NO_BOUND, False
+                    return 0, 0, 0, NO_BOUND
             found[size] = 0 if target == DEAD else numbers[target]
             found[size + 1] = byte
             size += 2
         done += 1
-    return size, num_closings, count, fewest, counts
+    return size, num_closings, count, fewest
 
 
 @kernel
@@ -148,6 +151,7 @@ def _expand(found, moves):  # type: ignore[no-untyped-def]
     """Fill in by byte what a search wrote down by runs of bytes."""
     at = 0
     for row in range(len(moves)):
+        moves[row, 256], moves[row, 257] = found[at], found[at + 1]
         at += 2
         first = 0
         while first < 256:

@@ -4,15 +4,28 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from guided.recognizer.table import DEAD, IN_KEY, IN_RARE_KEY
+from guided.automata.kernel import kernel
+from guided.recognizer.table import (
+    BASE,
+    DEAD,
+    HIGH,
+    IN_KEY,
+    IN_RARE_KEY,
+    KIND,
+    LABEL,
+    LIKE,
+    LOW,
+    ONLY,
+    PLAIN,
+    ROLE,
+)
 from guided.tokens.blank import BLANKS
-from guided.tokens.kernel import kernel
 from guided.tokens.outline import Outline, outline_of
-from guided.tokens.packed import BASE, HIGH, KIND, LABEL, LIKE, LOW, ROLE, Arrays
+from guided.tokens.packed import Arrays
 
-__all__ = ["UNCOUNTED", "RowTraits", "row_traits"]
+__all__ = ["COUNTS_NOTHING", "RowTraits", "row_traits"]
 
-UNCOUNTED = 2**32
+COUNTS_NOTHING = 2**32
 _FEW_BYTES = 32
 """A row that fewer bytes lead on from is quicker to walk than to remember."""
 _BLANKS = tuple(BLANKS)
@@ -25,7 +38,7 @@ class RowTraits(NamedTuple):
     """Whether it is inside of a free key."""
     low: int
     high: int
-    """The bounds that it counts against; ``high`` is ``UNCOUNTED`` where it counts nothing."""
+    """The bounds that it counts against; ``high`` is ``COUNTS_NOTHING`` where it counts nothing."""
     like: int
     """The row whose mask it corrects, DEAD for none."""
     is_blank: bool
@@ -36,15 +49,21 @@ class RowTraits(NamedTuple):
     """The greatest count of its inner mask."""
 
 
+_IN_CHAIN = RowTraits(False, 0, COUNTS_NOTHING, DEAD, False)
+"""The traits of a row that one byte alone leads on from."""
+
+
 def row_traits(arrays: Arrays, row: int) -> RowTraits:
     """The traits of a row, all but ``most``."""
     rows, cells, byte_maps = arrays[:3]
-    num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
     packed = rows[row].tolist()
+    if packed[ONLY] != DEAD and packed[ROLE] == PLAIN and packed[HIGH] < 0:
+        return _IN_CHAIN
+    num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
     high = packed[HIGH]
     is_blank = num_loops == len(BLANKS) and high < 0 and packed[LABEL] == DEAD
     is_key = packed[ROLE] in (IN_KEY, IN_RARE_KEY)
-    high = UNCOUNTED if high < 0 else high
+    high = COUNTS_NOTHING if high < 0 else high
     like = packed[LIKE]
     few = num_bytes < _FEW_BYTES
     outline = None if few or like != DEAD else outline_of(arrays, row)

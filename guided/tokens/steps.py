@@ -9,30 +9,28 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.recognizer.contexts import KNOWN, UNKNOWN
-from guided.recognizer.joints import EMPTY_SLOT, EXACT, LABEL_BITS
+from guided.automata.kernel import inlined, kernel
+from guided.recognizer.contexts import KNOWLEDGE, KNOWN, TAKEN, TEXTS, UNKNOWN
+from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, LABEL_BITS, ROW, TARGET
 from guided.recognizer.labels import OPEN_ARRAY
 from guided.recognizer.table import (
-    CLOSE_STRING,
-    DEAD,
-    IN_KEY,
-    IN_RARE_KEY,
-    KEY_CLOSED,
-    START,
-    TICK,
-)
-from guided.tokens.kernel import inlined, kernel
-from guided.tokens.packed import (
     BASE,
     BEAT,
+    CLOSE_STRING,
+    DEAD,
     ENDS,
     EXITS,
     HIGH,
+    IN_KEY,
+    IN_RARE_KEY,
+    KEY_CLOSED,
     KIND,
     LABEL,
     LOW,
     NEED,
     ROLE,
+    START,
+    TICK,
 )
 from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN
 
@@ -75,13 +73,13 @@ OUTSIDE = 1
 
 
 @inlined
-def _find(keys, context, label):  # type: ignore[no-untyped-def]
+def _find(joints, context, label):  # type: ignore[no-untyped-def]
     """The slot of a joint, NOWHERE if it is not there."""
     key = (context << LABEL_BITS) | label
-    mask = len(keys) - 1
+    mask = len(joints) - 1
     slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
-    while keys[slot] != key:
-        if keys[slot] == EMPTY_SLOT:
+    while joints[slot, KEY] != key:
+        if joints[slot, KEY] == EMPTY_SLOT:
             return NOWHERE
         slot = (slot + 1) & mask
     return slot
@@ -90,15 +88,15 @@ def _find(keys, context, label):  # type: ignore[no-untyped-def]
 @inlined
 def _resolved(context, label, machine):  # type: ignore[no-untyped-def]
     """Status, context and row behind a label."""
-    _, _, _, keys, contexts, rows, _, _, _ = machine
-    slot = _find(keys, context, label)
+    _, _, _, joints, _ = machine
+    slot = _find(joints, context, label)
     if slot == NOWHERE:
         return JOINT_MISSING, context, label
-    if contexts[slot] == EXACT:
+    if joints[slot, TARGET] == EXACT:
         return UNSURE, context, label
-    if rows[slot] == DEAD:
+    if joints[slot, ROW] == DEAD:
         return DIES, context, label
-    return ALIVE, contexts[slot], rows[slot]
+    return ALIVE, joints[slot, TARGET], joints[slot, ROW]
 
 
 @inlined
@@ -107,19 +105,19 @@ def _entered(context, row, count, machine, key_context, walking):  # type: ignor
 
     With ``walking`` the closing quote of a key passes where its text matters to no mask.
     """
-    rows, _, _, _, _, _, knowledge, depths, taken = machine
+    rows, _, _, _, facts = machine
     role = rows[row, ROLE]
     if role == KEY_CLOSED:
-        known = knowledge[context]
+        known = facts[context, KNOWLEDGE]
         if not walking:
             return UNSURE, context, row, count
         if known == UNKNOWN or (known == KNOWN and context != key_context):
             return UNSURE, context, row, count
-    elif role == IN_RARE_KEY and rows[row, ENDS] <= taken[context]:
+    elif role == IN_RARE_KEY and rows[row, ENDS] <= facts[context, TAKEN]:
         # It takes the names before it to tell whether any is left.
         return UNSURE, context, row, count
     if rows[row, EXITS]:
-        if walking and rows[row, LABEL] <= _LAST_OPEN_WAY and depths[context] == 0:
+        if walking and rows[row, LABEL] <= _LAST_OPEN_WAY and facts[context, TEXTS] == 0:
             # The way goes on, and how only matters where another byte comes.
             return ALIVE, context, row, 0
         status, context, row = _resolved(context, rows[row, LABEL], machine)
@@ -130,7 +128,7 @@ def _entered(context, row, count, machine, key_context, walking):  # type: ignor
 @inlined
 def _behind(context, row, count, byte, machine, key_context, walking):  # type: ignore[no-untyped-def]
     """Status, context, row and count behind a byte."""
-    rows, cells, byte_maps, _, _, _, _, _, _ = machine
+    rows, cells, byte_maps, _, _ = machine
     target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
     while target == DEAD:
         # The block may end here, and the byte may belong to what follows.
@@ -302,7 +300,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
     to begin with, then by depth the state, and where among the children the walk is.
     """
     nodes, token_ids, child_bytes, child_nodes = trie
-    rows, cells, byte_maps, _, _, _, _, _, _ = machine
+    rows, cells, byte_maps, _, _ = machine
     if not again:
         _begin(context, row, count, base, stack, words)
     key_context = _key_context(stack, rows)
@@ -387,7 +385,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
     is returned; the last column by depth is where the other row leads.
     """
     nodes, token_ids, child_bytes, child_nodes = trie
-    rows, cells, byte_maps, _, _, _, _, _, _ = machine
+    rows, cells, byte_maps, _, _ = machine
     if not again:
         _begin(context, row, count, base, stack, words)
         _put(OUTSIDE + 1, context, row, count, stack)
@@ -454,7 +452,7 @@ def walk_places(  # type: ignore[no-untyped-def]
     taken.
     """
     nodes, token_ids, _, _ = trie
-    rows, _, _, _, _, _, _, _, _ = machine
+    rows, _, _, _, _ = machine
     stack[OUTSIDE, 0], stack[OUTSIDE, 1] = context, row
     key_context = _key_context(stack, rows)
     stack[2, 0], stack[2, 1], stack[2, 2] = context, row, count
@@ -503,13 +501,13 @@ def take_token(  # type: ignore[no-untyped-def]
     ``begun`` is the place of the first byte of the key that is being written, NOWHERE for none.
     UNSURE where it takes the whole text of a key, or of an item, to go on.
     """
-    rows, _, _, _, _, _, _, depths, _ = machine
+    rows, _, _, _, facts = machine
     status, outer = ALIVE, context
     for index in range(first, last):
         status, context, row, count = _behind(
             context, row, count, text[index], machine, NOWHERE, False
         )
-        if status == ALIVE and depths[context]:
+        if status == ALIVE and facts[context, TEXTS]:
             status = UNSURE
         if status != ALIVE:
             break

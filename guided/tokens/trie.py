@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.tokens.kernel import kernel
+from guided.automata.kernel import kernel
 
 __all__ = [
     "BYTE",

@@ -24,7 +24,7 @@ from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import Mask, allowed
 from guided.tokens.outline import Outline
 from guided.tokens.packed import PackedMachine
-from guided.tokens.row_traits import UNCOUNTED, RowTraits, row_traits
+from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
 from guided.tokens.scratch import Scratch
 from guided.tokens.steps import (
     ALIVE,
@@ -105,7 +105,7 @@ class Walker:
         """
         context, row, count, _ = state
         traits = self._row_traits.get(row) or self._traits(row)
-        if traits.high == UNCOUNTED:
+        if traits.high == COUNTS_NOTHING:
             return context, row, 0, 0
         missing, left = traits.low - count, traits.high - count
         if traits.outline is not None:
@@ -125,7 +125,7 @@ class Walker:
         if traits is None:
             arrays = self.packed.current()
             traits = row_traits(arrays, row)
-            if traits.outline is not None and traits.high != UNCOUNTED:
+            if traits.outline is not None and traits.high != COUNTS_NOTHING:
                 inner = self._inner.get(arrays, row, traits.outline)
                 traits = traits._replace(most=inner.most)
             self._row_traits[row] = traits
@@ -154,7 +154,7 @@ class Walker:
         """Whether names are left wherever rows of an outline lead."""
         if outline.fewest == NO_BOUND:
             return True
-        return outline.fewest > int(self.machine.contexts.taken[context])
+        return outline.fewest > self.machine.contexts.taken(context)
 
     def _from_sites(
         self, inner: InnerMask, state: State, closings: NDArray[np.int32], missing: int, left: int
@@ -273,7 +273,7 @@ class Walker:
         if text is None:
             return None
         begun = _IN_KEY_BEFORE if texts else NOWHERE
-        if texts and (self.machine.contexts.depths[context] or not self._traits(row).is_key):
+        if texts and (self.machine.contexts.depth(context) or not self._traits(row).is_key):
             return self.machine.advance(state, text)
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
         while True:

@@ -1,6 +1,6 @@
 """How functions over arrays of floats are compiled.
 
-As in ``guided.tokens.kernel`` no reference is counted, so no kernel makes an array. Sums may be
+As in ``guided.automata.kernel`` no reference is counted, so no kernel makes an array. Sums may be
 taken in any order, which is what lets a loop run sixteen numbers at a time; the order is fixed when
 a kernel is compiled, so a row comes out the same whatever rows stand beside it. What is not a
 number stays so, and is seen in the logits.

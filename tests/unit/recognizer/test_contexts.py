@@ -7,6 +7,7 @@ import pytest
 from guided.errors import LimitExceededError
 from guided.grammar.formula import TRUE
 from guided.recognizer.contexts import (
+    KNOWLEDGE,
     KNOWN,
     MANY_NAMES,
     NO_KEYS,
@@ -61,8 +62,8 @@ def test_a_context_says_what_it_knows_of_its_keys() -> None:
     some = contexts.with_key(NO_KEYS, b"a")
     known = {NO_KEYS: NONE, some: KNOWN, UNKNOWN_KEYS: UNKNOWN}
     for keys, expected in known.items():
-        assert contexts.knowledge[contexts.enter(_object(keys), ROOT)] == expected
-    assert contexts.knowledge[contexts.enter(_ARRAY, ROOT)] == NONE
+        assert contexts.facts[contexts.enter(_object(keys), ROOT), KNOWLEDGE] == expected
+    assert contexts.facts[contexts.enter(_ARRAY, ROOT), KNOWLEDGE] == NONE
 
 
 def test_a_context_counts_the_names_that_are_taken() -> None:
@@ -70,8 +71,8 @@ def test_a_context_counts_the_names_that_are_taken() -> None:
     two = contexts.with_key(contexts.with_key(NO_KEYS, b"a"), b"b")
     taken = {NO_KEYS: 3, two: 5, UNKNOWN_KEYS: MANY_NAMES}
     for keys, expected in taken.items():
-        assert contexts.taken[contexts.enter(_object(keys), ROOT)] == expected
-    assert contexts.taken[contexts.enter(_ARRAY, ROOT)] == 0
+        assert contexts.taken(contexts.enter(_object(keys), ROOT)) == expected
+    assert contexts.taken(contexts.enter(_ARRAY, ROOT)) == 0
 
 
 def test_a_context_counts_the_values_that_are_remembered() -> None:
@@ -80,7 +81,7 @@ def test_a_context_counts_the_values_that_are_remembered() -> None:
     once = contexts.enter(item, ROOT)
     inside = contexts.enter(_object(), once)
     twice = contexts.enter(item, inside)
-    assert [int(contexts.depths[at]) for at in (ROOT, once, inside, twice)] == [0, 1, 1, 2]
+    assert [contexts.depth(at) for at in (ROOT, once, inside, twice)] == [0, 1, 1, 2]
 
 
 def test_contexts_grow_to_their_limit() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.recognizer.joints import EMPTY_SLOT, LABEL_BITS, JointTable, joint_key
+from guided.recognizer.joints import EMPTY_SLOT, KEY, LABEL_BITS, TARGET, JointTable, joint_key
 
 _NUMBERS = st.integers(0, 2**20)
 
@@ -17,14 +17,14 @@ def test_every_joint_is_found_where_a_walk_looks_for_it(joints: dict[tuple[int, 
     for (context, label), row in joints.items():
         table.put(context, label, row + 1, row)
     assert len(table) == len(joints)
-    assert (table.keys != EMPTY_SLOT).sum() == len(joints) <= len(table.keys) // 2
+    assert (table.slots[:, KEY] != EMPTY_SLOT).sum() == len(joints) <= len(table.slots) // 2
     for (context, label), row in joints.items():
-        mask = len(table.keys) - 1
+        mask = len(table.slots) - 1
         slot = (joint_key(context, label) * 0x9E3779B1 >> LABEL_BITS) & mask
-        while table.keys[slot] != joint_key(context, label):
-            assert table.keys[slot] != EMPTY_SLOT
+        while table.slots[slot, KEY] != joint_key(context, label):
+            assert table.slots[slot, KEY] != EMPTY_SLOT
             slot = (slot + 1) & mask
-        assert (table.contexts[slot], table.rows[slot]) == (row + 1, row)
+        assert table.slots[slot, TARGET:].tolist() == [row + 1, row]
 
 
 def test_contexts_that_follow_one_another_are_spread_over_the_table() -> None:
@@ -32,5 +32,5 @@ def test_contexts_that_follow_one_another_are_spread_over_the_table() -> None:
     for context in range(500):
         for label in (0, 1):
             table.put(context, label, context, label)
-    free = np.flatnonzero(table.keys == EMPTY_SLOT)
+    free = np.flatnonzero(table.slots[:, KEY] == EMPTY_SLOT)
     assert np.diff(free, prepend=-1).max() < 100, "no long run of used slots"

@@ -9,7 +9,7 @@ from guided.automata.dfa import DEAD
 from guided.errors import LimitExceededError
 from guided.recognizer.block import STOP, TICK, block_of
 from guided.recognizer.chains import Chains
-from guided.recognizer.table import IN_KEY, NO_BOUND, NO_GATE, PLAIN, TransitionTable
+from guided.recognizer.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
 
 _CELLS = 100_000
 
@@ -77,7 +77,7 @@ def test_a_row_takes_the_nearer_way_unless_it_is_told() -> None:
     assert table.edges(near) == edges
     assert table.only[near] == DEAD
     assert table.only[table.add_row({ord("q"): end})] == ord("q")
-    assert (table.role[near], table.gate[near]) == (PLAIN, NO_GATE)
+    assert (table.role[near], table.high[near]) == (PLAIN, UNCOUNTED)
     table.check()
 
 
@@ -88,10 +88,9 @@ def test_a_row_may_lead_to_itself_and_count() -> None:
     assert _walk(table, row, b" \n \n") == row
     assert _walk(table, row, b"  ]") == end
     assert (table.only[row], table.beat[row]) == (DEAD, TICK)
-    assert table.gates[table.gate[row]].tolist() == [0, 3]
-    assert table.gate_number(0, 3) == table.gate[row]
-    endless = table.gate_number(2, None)
-    assert table.gates[endless].tolist() == [2, NO_BOUND]
+    assert (table.low[row], table.high[row]) == (0, 3)
+    endless = table.add_row({ord("]"): end}, itself=b" ", bounds=(2, None))
+    assert (table.low[endless], table.high[endless]) == (2, NO_BOUND)
     table.check()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.recognizer.joints import joint_key
+from guided.recognizer.joints import KEY, TARGET, joint_key
 from guided.recognizer.json_machine import JsonMachine
 from guided.recognizer.table import IN_KEY, IN_RARE_KEY, PLAIN
 from guided.spec import JsonOptions
@@ -114,8 +114,9 @@ def test_joints_without_a_text_agree_with_steps() -> None:
     assert len(machine.joints) == 1
     resolved = machine.resolve(behind.context, label)
     assert resolved is not None
-    slot = int(np.nonzero(machine.joints.keys == joint_key(behind.context, label))[0][0])
-    assert (machine.joints.contexts[slot], machine.joints.rows[slot]) == resolved
+    slots = machine.joints.slots
+    slot = int(np.nonzero(slots[:, KEY] == joint_key(behind.context, label))[0][0])
+    assert tuple(slots[slot, TARGET:].tolist()) == resolved
     after = machine.step(behind, ord(","))
     assert after is not None
     assert after.context == resolved[0]

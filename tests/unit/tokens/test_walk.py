@@ -181,6 +181,29 @@ def test_strings_that_go_on_alike_share_a_mask(pattern: str, text: bytes, shares
     assert found.sites.tolist() == walked.sites.tolist()
 
 
+@pytest.mark.parametrize(
+    ("schema", "shares"),
+    [
+        ({"maxLength": 5}, True),  # not begun: entered by the quote alone
+        ({"minLength": 3, "maxLength": 40}, True),
+        ({"pattern": "ab", "maxLength": 40}, False),  # owes code points
+        ({}, False),  # does not count
+    ],
+)
+def test_strings_that_count_alike_share_a_mask(schema: dict[str, Any], shares: bool) -> None:
+    vocabulary = tiny_vocabulary([*JSON_PIECES, *_LONG])
+    masks = TokenBinding.of(vocabulary).inner
+    apart = TokenBinding.of(vocabulary).inner
+    counted = _inner_mask({"type": "string", "maxLength": 7}, b'"a', masks)
+    schema = {"type": "string", **schema}
+    found, walked = _inner_mask(schema, b'"', masks), _inner_mask(schema, b'"', apart)
+    assert (found.mask is counted.mask) == shares
+    assert found.mask.tolist() == walked.mask.tolist()
+    assert found.reach.tolist() == walked.reach.tolist()
+    assert found.sites.tolist() == walked.sites.tolist()
+    assert found.most >= walked.most
+
+
 def test_a_number_has_no_outline() -> None:
     assert _digest({"type": "integer"}, b"1") is None
 
