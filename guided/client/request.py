@@ -62,6 +62,9 @@ class Options(TypedDict, total=False):
     """No run of so many tokens comes twice where there is another way on; ``None`` allows it."""
     logit_bias: Mapping[int, float]
     """Token ids and what is added to their logits, from -100 to 100."""
+    penalty_alpha: float | None
+    """Contrastive search among the ``top_k`` likeliest tokens: how much it counts against a token
+    to be like one before it, from 0 to 1; ``None`` does not search."""
     seed: int | None
     """The same seed gives the same tokens; ``None`` draws one."""
     stop: str | Iterable[str]
@@ -123,6 +126,7 @@ class Request(Generic[T]):
     frequency_penalty: float = field(default=0.0, kw_only=True)
     no_repeat_ngram_size: int | None = field(default=None, kw_only=True)
     logit_bias: Mapping[int, float] = field(default_factory=dict, kw_only=True)
+    penalty_alpha: float | None = field(default=None, kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
     stop: str | Iterable[str] = field(default=(), kw_only=True)
     stop_tokens: Iterable[int] = field(default=(), kw_only=True)
@@ -201,6 +205,7 @@ class Request(Generic[T]):
             frequency_penalty=self.frequency_penalty,
             no_repeat_ngram_size=self.no_repeat_ngram_size,
             logit_bias=bias_pairs(self.logit_bias),
+            penalty_alpha=self.penalty_alpha,
         )
 
     def _check_kinds(self) -> None:
@@ -273,6 +278,7 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
     "frequency_penalty": (Real, "a number", False),
     "no_repeat_ngram_size": (Integral, "an integer", True),
     "logit_bias": (Mapping, "a mapping of token ids to numbers", False),
+    "penalty_alpha": (Real, "a number", True),
     "seed": (Integral, "an integer", True),
     "stop": (Iterable, "a string, or several", False),
     "stop_tokens": (Iterable, "a collection of token ids", False),

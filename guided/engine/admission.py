@@ -102,6 +102,8 @@ def _check_places(request: GenerationRequest, max_batch: int) -> None:
     """Refuse more answers, or wider beams, than one step can serve."""
     if request.beams is not None:
         field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
+    elif request.sampling.is_contrastive:
+        field, width, hint = "sampling.top_k", request.sampling.contenders, "choose among fewer"
     elif request.best_of is not None:
         field, width, hint = "best_of", request.best_of, "ask for fewer"
     else:
@@ -125,8 +127,11 @@ def _check_room(
     """
     room = largest_request - prompt
     if request.beams is None:
-        needed, fitting = request.max_tokens, room
+        contenders = request.sampling.contenders
+        needed, fitting = request.max_tokens + contenders, room - contenders
         described = f"max_tokens is {request.max_tokens}"
+        if contenders:
+            described += f", with {contenders} tokens tried at a place"
     else:
         width, spare = request.beams.width, 3 * block_size
         needed, fitting = width * (request.max_tokens + spare), room // width - spare

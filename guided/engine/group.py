@@ -8,9 +8,11 @@ from dataclasses import fields
 from typing import TypeAlias
 
 from guided.decoding.likelihood import mean_logprob
+from guided.engine.contrast import WaitingContrast
 from guided.engine.preparation import Preparation
 from guided.engine.running import WaitingSequence
 from guided.engine.sequence import Sequence
+from guided.engine.work import Waiting
 from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
 from guided.tokens.vocabulary import Vocabulary
 
@@ -48,9 +50,12 @@ class DrawnGroup:
         self._members[0].twins = self._members[1:]
 
     @property
-    def first(self) -> WaitingSequence:
+    def first(self) -> Waiting:
         """The one that computes the prompt."""
-        return WaitingSequence(self._members[0])
+        first = self._members[0]
+        if first.chooser.sampling.is_contrastive:
+            return WaitingContrast(first)
+        return WaitingSequence(first)
 
     @property
     def is_finished(self) -> bool:

@@ -883,6 +883,7 @@ class Sampling(_message.Message):
     FREQUENCY_PENALTY_FIELD_NUMBER: _builtins.int
     NO_REPEAT_NGRAM_SIZE_FIELD_NUMBER: _builtins.int
     LOGIT_BIAS_FIELD_NUMBER: _builtins.int
+    PENALTY_ALPHA_FIELD_NUMBER: _builtins.int
     temperature: _builtins.float
     """From 0 to 100; 0 takes the likeliest token. Absent: 0."""
     top_k: _builtins.int
@@ -921,6 +922,12 @@ class Sampling(_message.Message):
     """No run of so many tokens comes twice in prompt and answer, where there is another way on;
     at least 1. Absent: repeats are allowed.
     """
+    penalty_alpha: _builtins.float
+    """Contrastive search: of the top_k likeliest tokens, which has to be set, take the one of the
+    largest (1 - alpha) * probability - alpha * likeness, where likeness is the largest cosine
+    similarity of its hidden state with that of a token before it. From 0 to 1; not together with a
+    temperature, other filters, several answers or beams. Absent: no contrastive search.
+    """
     @_builtins.property
     def logit_bias(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogitBias]:
         """What is added to the logits of single tokens; each token once, at most 1024."""
@@ -941,10 +948,11 @@ class Sampling(_message.Message):
         frequency_penalty: _builtins.float | None = ...,
         no_repeat_ngram_size: _builtins.int | None = ...,
         logit_bias: _abc.Iterable[Global___LogitBias] | None = ...,
+        penalty_alpha: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_penalty_alpha", b"_penalty_alpha", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "penalty_alpha", b"penalty_alpha", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "logit_bias", b"logit_bias", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_penalty_alpha", b"_penalty_alpha", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "logit_bias", b"logit_bias", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "penalty_alpha", b"penalty_alpha", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__epsilon_cutoff: _TypeAlias = _typing.Literal["epsilon_cutoff"]  # noqa: Y015
     _WhichOneofArgType__epsilon_cutoff: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff"]  # noqa: Y015
@@ -956,6 +964,8 @@ class Sampling(_message.Message):
     _WhichOneofArgType__min_p: _TypeAlias = _typing.Literal["_min_p", b"_min_p"]  # noqa: Y015
     _WhichOneofReturnType__no_repeat_ngram_size: _TypeAlias = _typing.Literal["no_repeat_ngram_size"]  # noqa: Y015
     _WhichOneofArgType__no_repeat_ngram_size: _TypeAlias = _typing.Literal["_no_repeat_ngram_size", b"_no_repeat_ngram_size"]  # noqa: Y015
+    _WhichOneofReturnType__penalty_alpha: _TypeAlias = _typing.Literal["penalty_alpha"]  # noqa: Y015
+    _WhichOneofArgType__penalty_alpha: _TypeAlias = _typing.Literal["_penalty_alpha", b"_penalty_alpha"]  # noqa: Y015
     _WhichOneofReturnType__presence_penalty: _TypeAlias = _typing.Literal["presence_penalty"]  # noqa: Y015
     _WhichOneofArgType__presence_penalty: _TypeAlias = _typing.Literal["_presence_penalty", b"_presence_penalty"]  # noqa: Y015
     _WhichOneofReturnType__repetition_penalty: _TypeAlias = _typing.Literal["repetition_penalty"]  # noqa: Y015
@@ -980,6 +990,8 @@ class Sampling(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_p) -> _WhichOneofReturnType__min_p | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__no_repeat_ngram_size) -> _WhichOneofReturnType__no_repeat_ngram_size | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__penalty_alpha) -> _WhichOneofReturnType__penalty_alpha | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__presence_penalty) -> _WhichOneofReturnType__presence_penalty | None: ...
     @_typing.overload

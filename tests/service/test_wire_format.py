@@ -66,6 +66,11 @@ samplings = st.builds(
     logit_bias=st.dictionaries(counts, st.floats(-100, 100), max_size=3).map(
         lambda biases: tuple(biases.items())
     ),
+) | st.builds(
+    Sampling,
+    top_k=st.integers(1, 2**31 - 1),
+    penalty_alpha=st.floats(0, 1),
+    frequency_penalty=st.floats(-2, 2),
 )
 token_ids = counts.map(TokenId)
 stops = st.fixed_dictionaries(

@@ -31,6 +31,12 @@ WARM = Sampling(temperature=1.0)
             "sampling.temperature",
         ),
         (
+            {"best_of": 3, "sampling": Sampling(top_k=4, penalty_alpha=0.6)},
+            "contrastive search gives one answer, not 3; leave penalty_alpha out, or ask for one "
+            "answer",
+            "sampling.penalty_alpha",
+        ),
+        (
             {"n": 4, "beams": Beams(3)},
             "n 4 is above the width of the beams (3); widen the beams, or ask for fewer",
             "n",

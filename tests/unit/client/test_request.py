@@ -322,6 +322,11 @@ def test_options_reach_the_specification() -> None:
     assert specification.show_schema
 
 
+def test_contrastive_search_reaches_the_specification() -> None:
+    sampling = Request("x", top_k=4, penalty_alpha=0.6).specification.sampling
+    assert sampling == Sampling(top_k=4, penalty_alpha=0.6)
+
+
 def test_one_stop_string_may_stand_for_itself() -> None:
     assert Request("x", stop="end").specification.stop == ("end",)
 
