@@ -10,6 +10,7 @@ from guided.decoding.stopping import StopSearch
 from guided.engine.beams import BeamGroup
 from guided.engine.group import DrawnGroup
 from guided.engine.preparation import Preparation
+from guided.engine.scoring import Judge, scorer_for
 from guided.engine.sequence import Sequence
 from guided.engine.text_stream import TextStream
 from guided.engine.work import Group
@@ -32,6 +33,7 @@ def admit(
     largest_request: int,
     max_batch: int,
     block_size: int,
+    judge: Judge | None = None,
 ) -> Group:
     """Check a request against its budget, the context window, the batch and the cache."""
     request, prompt = asked.request, asked.prompt
@@ -76,6 +78,7 @@ def admit(
             )
             for seed in _seeds(request)
         ],
+        scorer_for(request, judge, vocabulary),
     )
 
 

@@ -19,6 +19,7 @@ from guided.engine.request_clock import RequestClock
 from guided.engine.result import Delta, Finished
 from guided.engine.room import cache_groups, has_room
 from guided.engine.scheduler import plan_step
+from guided.engine.scoring import Judge
 from guided.engine.sliced import Sliced
 from guided.engine.step_times import StepTimes
 from guided.engine.urgency import Urgency
@@ -66,12 +67,13 @@ class Engine:
         open_drafter: OpenDrafter = no_drafter,
         widest_draft: int = 0,
         costs: CostCurve | None = None,
+        judge: Judge | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``widest_draft`` is how many tokens may be guessed for one sequence in one step.
 
-        ``costs`` says which of them pay; without it, all do. ``clock`` tells seconds and never goes
-        back.
+        ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
+        request asks for that. ``clock`` tells seconds and never goes back.
         """
         if not 1 <= max_batch <= step_tokens:
             raise RequestError(
@@ -95,6 +97,7 @@ class Engine:
         self._open_drafter = open_drafter
         self._widest_draft = widest_draft
         self._costs = costs
+        self._judge = judge
         self._meter = Meter()
         groups = cache_groups(
             runner.windows,
@@ -248,6 +251,7 @@ class Engine:
             largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
             max_batch=self._max_batch,
             block_size=self._cache.block_size,
+            judge=self._judge,
         )
         group.clock.queue()
         if group.is_finished:

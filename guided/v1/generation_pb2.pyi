@@ -21,6 +21,30 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Rank:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RankEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Rank.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RANK_UNSPECIFIED: _Rank.ValueType  # 0
+    """That of likelihood."""
+    RANK_LIKELIHOOD: _Rank.ValueType  # 1
+    """How likely the model thinks them."""
+    RANK_REWARD: _Rank.ValueType  # 2
+    """The score of the server's reward model; INVALID_ARGUMENT where it has none."""
+
+class Rank(_Rank, metaclass=_RankEnumTypeWrapper):
+    """What tells which of several drawn answers are best."""
+
+RANK_UNSPECIFIED: Rank.ValueType  # 0
+"""That of likelihood."""
+RANK_LIKELIHOOD: Rank.ValueType  # 1
+"""How likely the model thinks them."""
+RANK_REWARD: Rank.ValueType  # 2
+"""The score of the server's reward model; INVALID_ARGUMENT where it has none."""
+Global___Rank: _TypeAlias = Rank  # noqa: Y015
+
 class _KeyOrder:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -187,6 +211,7 @@ class GenerateRequest(_message.Message):
     N_FIELD_NUMBER: _builtins.int
     BEST_OF_FIELD_NUMBER: _builtins.int
     BEAMS_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -210,9 +235,11 @@ class GenerateRequest(_message.Message):
     Answer i of a seed is that of a request with seed + i, modulo 2**63.
     """
     best_of: _builtins.int
-    """Answers to be drawn, of which the n best by likelihood are given; at least n. Absent: n, in
+    """Answers to be drawn, of which the n best by rank are given; at least n. Absent: n, in
     the order of their seeds.
     """
+    rank: Global___Rank.ValueType
+    """What tells which of the drawn answers are best; only with best_of."""
     @_builtins.property
     def messages(self) -> Global___Messages:
         """A conversation, which the server puts into the model's chat template."""
@@ -270,10 +297,11 @@ class GenerateRequest(_message.Message):
         n: _builtins.int | None = ...,
         best_of: _builtins.int | None = ...,
         beams: Global___Beams | None = ...,
+        rank: Global___Rank.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "priority", b"priority", "prompt", b"prompt", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015

@@ -10,7 +10,7 @@ import pytest
 from guided.decoding.likelihood import mean_logprob
 from guided.decoding.logprobs import ChoiceLogprobs
 from guided.errors import RequestError
-from guided.spec import Beams, GenerationRequest, Sampling, TokenId
+from guided.spec import Beams, GenerationRequest, Rank, Sampling, TokenId
 
 WARM = Sampling(temperature=1.0)
 
@@ -35,6 +35,11 @@ WARM = Sampling(temperature=1.0)
             "contrastive search gives one answer, not 3; leave penalty_alpha out, or ask for one "
             "answer",
             "sampling.penalty_alpha",
+        ),
+        (
+            {"n": 3, "sampling": WARM, "rank": Rank.REWARD},
+            "rank 'reward' needs best_of, which says among how many answers",
+            "rank",
         ),
         (
             {"n": 4, "beams": Beams(3)},
