@@ -129,7 +129,7 @@ class PagedText:
             ancestors=None,
             deciding=tuple(new),
         )
-        logits = self._runner.forward(StepBatch((segment,)))
+        logits = self._runner.forward(StepBatch((segment,))).logits
         self._blocks.commit(new, segment.tokens)
         return logits
 

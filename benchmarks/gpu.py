@@ -31,7 +31,7 @@ from guided.engine import Engine
 from guided.kv.layer_shape import LayerShape
 from guided.kv.paged_storage import PagedStorage
 from guided.model.attention_kernel import AttentionKernel, best_kernel, open_attention
-from guided.model.batch import StepBatch
+from guided.model.batch import StepBatch, StepOutput
 from guided.model.default_model import fetch_default_model
 from guided.model.packed_attention import StoredRows
 from guided.model.progress import SilentProgress
@@ -74,13 +74,13 @@ class TimedRunner:
     def __getattr__(self, name: str) -> object:
         return getattr(self.inner, name)
 
-    def forward(self, batch: StepBatch) -> torch.Tensor:
+    def forward(self, batch: StepBatch) -> StepOutput:
         began = time.perf_counter()
-        logits = self.inner.forward(batch)
+        output = self.inner.forward(batch)
         self.synchronise()
         self.seconds += time.perf_counter() - began
         self.calls += 1
-        return logits
+        return output
 
 
 def make_model(shape: str, width: int, dtype: torch.dtype, device: torch.device) -> PreTrainedModel:

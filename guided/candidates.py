@@ -62,6 +62,12 @@ def check_counts(n: int, best_of: int | None, beams: Beams | None) -> None:
 def check_sampling(drawn: int, beams: Beams | None, sampling: Sampling) -> None:
     """Raise ``RequestError`` where several answers and the sampling are at odds."""
     if beams is None:
+        if drawn > 1 and sampling.is_contrastive:
+            raise RequestError(
+                f"contrastive search gives one answer, not {drawn}",
+                field="sampling.penalty_alpha",
+                hint="leave penalty_alpha out, or ask for one answer",
+            )
         if drawn > 1 and sampling.temperature == 0:
             raise RequestError(
                 f"{drawn} answers of temperature 0 are all the same",

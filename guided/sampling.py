@@ -53,6 +53,9 @@ class Sampling:
     forced runs are not asked. ``None`` allows repeats."""
     logit_bias: tuple[tuple[int, float], ...] = ()
     """Token ids and what is added to their logits, from -100 to 100; ordered by token."""
+    penalty_alpha: float | None = None
+    """Contrastive search (arXiv:2202.06417): of the ``top_k`` likeliest tokens, take the one of the
+    largest (1 - alpha) * probability - alpha * likeness to a token before it; ``None`` does not."""
 
     def __post_init__(self) -> None:
         for name, (is_right, complaint) in _RULES.items():
@@ -60,8 +63,36 @@ class Sampling:
             if value is not None and not is_right(value):
                 raise RequestError(f"{name} {value!r} {complaint}", field=f"sampling.{name}")
         _check_bias(self.logit_bias)
+        if self.is_contrastive:
+            self._check_contrast()
         # The order in which they are given says nothing.
         object.__setattr__(self, "logit_bias", tuple(sorted(self.logit_bias)))
+
+    def _check_contrast(self) -> None:
+        if self.top_k is None:
+            raise RequestError(
+                "penalty_alpha needs top_k, the number of tokens to choose among",
+                field="sampling.top_k",
+                hint="4 to 10 are usual",
+            )
+        for name in _DRAWING:
+            value = getattr(self, name)
+            if value:
+                raise RequestError(
+                    f"{name} {value!r} has no part in contrastive search, which draws nothing",
+                    field=f"sampling.{name}",
+                    hint="leave it or penalty_alpha out",
+                )
+
+    @property
+    def is_contrastive(self) -> bool:
+        """Whether a choice depends on the hidden states of tokens."""
+        return self.penalty_alpha is not None
+
+    @property
+    def contenders(self) -> int:
+        """Tokens that contrastive search tries at a place; 0 where there is none."""
+        return (self.top_k or 0) if self.is_contrastive else 0
 
     @property
     def adjusts_logits(self) -> bool:
@@ -98,6 +129,9 @@ _SHARE: _Rule = (lambda value: 0 < value <= 1, "is not above 0 and at most 1")
 _CUTOFF: _Rule = (lambda value: 0 < value < 1, "is not above 0 and below 1")
 _PENALTY: _Rule = (lambda value: -2 <= value <= 2, "is not between -2 and 2")
 
+_DRAWING = ("temperature", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
+"""Options about a draw, which are not for contrastive search; each of them is off where falsy."""
+
 # Each is written so that NaN fails it.
 _RULES: Mapping[str, _Rule] = {
     "temperature": (lambda value: 0 <= value <= 100, "is not between 0 and 100"),
@@ -112,6 +146,7 @@ _RULES: Mapping[str, _Rule] = {
     "presence_penalty": _PENALTY,
     "frequency_penalty": _PENALTY,
     "no_repeat_ngram_size": _FROM_1,
+    "penalty_alpha": (lambda value: 0 <= value <= 1, "is not between 0 and 1"),
 }
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "JsonSchema",
     "KeyOrder",
     "Message",
+    "Rank",
     "Sampling",
     "Spelling",
     "Timing",
@@ -201,6 +202,15 @@ class Forcing(StrEnum):
     """Where the next bytes are certain, they are spelled as the tokenizer itself would."""
 
 
+class Rank(StrEnum):
+    """What tells which of several drawn answers are best."""
+
+    LIKELIHOOD = "likelihood"
+    """How likely the model thinks them."""
+    REWARD = "reward"
+    """The score of a reward model that the server has loaded beside it."""
+
+
 class FinishReason(StrEnum):
     """Why an answer ended."""
 
@@ -268,7 +278,9 @@ class GenerationRequest:
     """Answers to be given. Answer ``i`` of a seed is that of a request with ``seed + i``, modulo
     2**63."""
     best_of: int | None = None
-    """Answers to be drawn, of which the ``n`` best by likelihood are given; ``None`` gives all."""
+    """Answers to be drawn, of which the ``n`` best by ``rank`` are given; ``None`` gives all."""
+    rank: Rank = Rank.LIKELIHOOD
+    """What tells which are best; only with ``best_of``."""
     beams: Beams | None = None
     """Search for the likeliest answers instead of drawing them."""
 
@@ -313,6 +325,11 @@ class GenerationRequest:
                 field="deadline",
             )
         check_counts(self.n, self.best_of, self.beams)
+        if self.best_of is None and self.rank is not Rank.LIKELIHOOD:
+            raise RequestError(
+                f"rank {self.rank.value!r} needs best_of, which says among how many answers",
+                field="rank",
+            )
         check_sampling(self.drawn, self.beams, self.sampling)
         self._check_beams()
 

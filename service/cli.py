@@ -33,6 +33,9 @@ def serve(
         str | None, typer.Option(help="Memory for keys and values instead, e.g. 2GiB.")
     ] = None,
     kv_dtype: Annotated[str | None, typer.Option(help="Format of keys and values: int8.")] = None,
+    reward_model: Annotated[
+        str | None, typer.Option(help="Folder of a reward model, for requests that rank by it.")
+    ] = None,
     drain_seconds: Annotated[
         float | None, typer.Option(help="Time for running requests after SIGTERM.")
     ] = None,
@@ -48,6 +51,7 @@ def serve(
         "metrics_port": metrics_port,
         "kv_memory": kv_memory,
         "kv_dtype": kv_dtype,
+        "reward_model": reward_model,
         "drain_seconds": drain_seconds,
     }
     raise typer.Exit(serve_config(_config(given)))

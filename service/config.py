@@ -33,6 +33,8 @@ class ServerConfig(BaseSettings):
     """Format of keys and values: ``int8``; ``None`` is as they are computed."""
     reuse_prefixes: bool = True
     """Keep what was computed of prompts for requests that begin alike, as long as there is room."""
+    reward_model: str | None = None
+    """Folder of a model for sequence classification with one label, which ranks answers."""
     host: str = "127.0.0.1"
     """Address to listen on; ``0.0.0.0`` is every one of the machine's. Traffic is not encrypted."""
     port: int = Field(default=50051, ge=0, le=65535)

@@ -17,6 +17,7 @@ from guided.spec import (
     GenerationRequest,
     JsonSchema,
     Message,
+    Rank,
     Sampling,
     TokenId,
 )
@@ -32,6 +33,13 @@ FORCING: Mapping[pb.Forcing.ValueType, Forcing] = {
     pb.FORCING_OFF: Forcing.OFF,
     pb.FORCING_STRICT: Forcing.STRICT,
     pb.FORCING_CANONICAL: Forcing.CANONICAL,
+}
+
+
+_RANKS: Mapping[pb.Rank.ValueType, Rank] = {
+    pb.RANK_UNSPECIFIED: Rank.LIKELIHOOD,
+    pb.RANK_LIKELIHOOD: Rank.LIKELIHOOD,
+    pb.RANK_REWARD: Rank.REWARD,
 }
 
 
@@ -54,6 +62,7 @@ def decode_request(message: pb.GenerateRequest) -> GenerationRequest:
         deadline=_seconds(message.deadline) if message.HasField("deadline") else None,
         n=message.n if message.HasField("n") else 1,
         best_of=message.best_of if message.HasField("best_of") else None,
+        rank=_decode_rank(message.rank),
         beams=_decode_beams(message.beams) if message.HasField("beams") else None,
     )
 
@@ -105,6 +114,14 @@ def _decode_forcing(value: pb.Forcing.ValueType) -> Forcing:
         known = ", ".join(pb.Forcing.Name(number) for number in FORCING)
         raise RequestError(f"forcing {value} is none of {known}", field="forcing")
     return forcing
+
+
+def _decode_rank(value: pb.Rank.ValueType) -> Rank:
+    rank = _RANKS.get(value)
+    if rank is None:
+        known = ", ".join(pb.Rank.Name(number) for number in _RANKS)
+        raise RequestError(f"rank {value} is none of {known}", field="rank")
+    return rank
 
 
 def _refuse_unknown_fields(message: ProtobufMessage) -> None:

@@ -46,6 +46,7 @@ def load_real_engine(choice: ModelChoice) -> Engine:
         kv_memory=choice.kv_memory,
         kv_dtype=choice.kv_dtype,
         reuse_prefixes=choice.reuse_prefixes,
+        reward_model=choice.reward_model,
     )
 
 

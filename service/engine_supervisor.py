@@ -36,6 +36,7 @@ def choice_of(config: ServerConfig) -> ModelChoice:
         None if config.kv_memory is None else int(config.kv_memory),
         config.kv_dtype,
         config.reuse_prefixes,
+        config.reward_model,
     )
 
 

@@ -42,6 +42,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     """In bytes."""
     kv_dtype: str | None = None
     reuse_prefixes: bool = True
+    reward_model: str | None = None
 
 
 class EngineSettings(msgspec.Struct, frozen=True):

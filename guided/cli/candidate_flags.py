@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from guided.spec import Beams
+from guided.spec import Beams, Rank
 
 __all__ = [
     "BeamsFlag",
@@ -14,6 +14,7 @@ __all__ = [
     "CountFlag",
     "EarlyStoppingFlag",
     "LengthPenaltyFlag",
+    "RankFlag",
     "read_beams",
 ]
 
@@ -25,7 +26,10 @@ CountFlag: TypeAlias = Annotated[
 ]
 BestOfFlag: TypeAlias = Annotated[
     int | None,
-    typer.Option(help="Draw so many, and give the n likeliest of them.", rich_help_panel=_PANEL),
+    typer.Option(help="Draw so many, and give the n best of them.", rich_help_panel=_PANEL),
+]
+RankFlag: TypeAlias = Annotated[
+    Rank, typer.Option(help="What tells which are best.", rich_help_panel=_PANEL)
 ]
 BeamsFlag: TypeAlias = Annotated[
     int | None,

@@ -15,6 +15,7 @@ from guided.cli.candidate_flags import (
     CountFlag,
     EarlyStoppingFlag,
     LengthPenaltyFlag,
+    RankFlag,
     read_beams,
 )
 from guided.cli.json_flags import (
@@ -37,6 +38,7 @@ from guided.cli.sampling_flags import (
     LogitBiasFlag,
     MinPFlag,
     NoRepeatFlag,
+    PenaltyAlphaFlag,
     PresencePenaltyFlag,
     RepetitionPenaltyFlag,
     SeedFlag,
@@ -50,7 +52,7 @@ from guided.cli.sampling_flags import (
     read_logit_bias,
 )
 from guided.cli.schema_file import read_schema_file
-from guided.spec import Forcing, FormatMode, JsonOptions, KeyOrder, Spelling
+from guided.spec import Forcing, FormatMode, JsonOptions, KeyOrder, Rank, Spelling
 
 if TYPE_CHECKING:
     from guided.client import Answer, Client
@@ -81,6 +83,7 @@ def generate(
     presence_penalty: PresencePenaltyFlag = 0.0,
     frequency_penalty: FrequencyPenaltyFlag = 0.0,
     no_repeat_ngram_size: NoRepeatFlag = None,
+    penalty_alpha: PenaltyAlphaFlag = None,
     logit_bias: LogitBiasFlag = None,
     seed: SeedFlag = None,
     stop: StopFlag = None,
@@ -89,6 +92,7 @@ def generate(
     top_logprobs: TopLogprobsFlag = None,
     n: CountFlag = 1,
     best_of: BestOfFlag = None,
+    rank: RankFlag = Rank.LIKELIHOOD,
     beams: BeamsFlag = None,
     length_penalty: LengthPenaltyFlag = None,
     early_stopping: EarlyStoppingFlag = False,
@@ -133,6 +137,7 @@ def generate(
             presence_penalty=presence_penalty,
             frequency_penalty=frequency_penalty,
             no_repeat_ngram_size=no_repeat_ngram_size,
+            penalty_alpha=penalty_alpha,
             logit_bias=read_logit_bias(logit_bias),
             seed=seed,
             stop=stop or (),
@@ -141,6 +146,7 @@ def generate(
             top_logprobs=top_logprobs,
             n=n,
             best_of=best_of,
+            rank=rank,
             beams=read_beams(beams, length_penalty, early_stopping=early_stopping),
             forcing=forcing,
             show_schema=show_schema,

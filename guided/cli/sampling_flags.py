@@ -14,6 +14,7 @@ __all__ = [
     "LogitBiasFlag",
     "MinPFlag",
     "NoRepeatFlag",
+    "PenaltyAlphaFlag",
     "PresencePenaltyFlag",
     "RepetitionPenaltyFlag",
     "SeedFlag",
@@ -78,6 +79,14 @@ NoRepeatFlag: TypeAlias = Annotated[
     typer.Option(
         "--no-repeat-ngram-size",
         help="No run of so many tokens comes twice where there is another way on.",
+        rich_help_panel=_PANEL,
+    ),
+]
+PenaltyAlphaFlag: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        help="Contrastive search among the --top-k likeliest tokens: how much likeness to earlier"
+        " tokens counts, from 0 to 1.",
         rich_help_panel=_PANEL,
     ),
 ]

@@ -17,6 +17,7 @@ from guided.spec import (
     JsonSchema,
     KeyOrder,
     Message,
+    Rank,
     Sampling,
     Spelling,
 )
@@ -71,6 +72,7 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         # Left out where they say nothing, so that a server that does not know them takes the rest.
         n=None if request.n == 1 else _int32(request.n, "n"),
         best_of=None if request.best_of is None else _int32(request.best_of, "best_of"),
+        rank=pb.RANK_REWARD if request.rank is Rank.REWARD else pb.RANK_UNSPECIFIED,
         beams=None if request.beams is None else _encode_beams(request.beams),
     )
     if isinstance(request.prompt, str):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
 from numbers import Integral, Real
-from typing import Any, Generic, TypedDict, cast
+from typing import Any, Generic, Literal, TypedDict, cast
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeVar
@@ -23,6 +24,7 @@ from guided.spec import (
     GenerationRequest,
     JsonOptions,
     JsonSchema,
+    Rank,
     Sampling,
     Usage,
 )
@@ -30,6 +32,7 @@ from guided.spec import (
 __all__ = ["Options", "Request"]
 
 T = TypeVar("T", default=Any, covariant=True)
+Word = TypeVar("Word", bound=StrEnum)
 
 
 class Options(TypedDict, total=False):
@@ -62,6 +65,9 @@ class Options(TypedDict, total=False):
     """No run of so many tokens comes twice where there is another way on; ``None`` allows it."""
     logit_bias: Mapping[int, float]
     """Token ids and what is added to their logits, from -100 to 100."""
+    penalty_alpha: float | None
+    """Contrastive search among the ``top_k`` likeliest tokens: how much it counts against a token
+    to be like one before it, from 0 to 1; ``None`` does not search."""
     seed: int | None
     """The same seed gives the same tokens; ``None`` draws one."""
     stop: str | Iterable[str]
@@ -81,7 +87,9 @@ class Options(TypedDict, total=False):
     n: int
     """Answers to be given, ``Answer.candidates``; above 1 only with a temperature or beams; 1."""
     best_of: int | None
-    """Answers to be drawn, of which the ``n`` likeliest are given; ``None`` gives all."""
+    """Answers to be drawn, of which the ``n`` best by ``rank`` are given; ``None`` gives all."""
+    rank: Rank | Literal["likelihood", "reward"]
+    """What tells which are best; the likelihood."""
     beams: Beams | None
     """Search for the likeliest answers instead of drawing them."""
     forcing: Forcing
@@ -123,6 +131,7 @@ class Request(Generic[T]):
     frequency_penalty: float = field(default=0.0, kw_only=True)
     no_repeat_ngram_size: int | None = field(default=None, kw_only=True)
     logit_bias: Mapping[int, float] = field(default_factory=dict, kw_only=True)
+    penalty_alpha: float | None = field(default=None, kw_only=True)
     seed: int | None = field(default=None, kw_only=True)
     stop: str | Iterable[str] = field(default=(), kw_only=True)
     stop_tokens: Iterable[int] = field(default=(), kw_only=True)
@@ -132,6 +141,7 @@ class Request(Generic[T]):
     deadline: float | None = field(default=None, kw_only=True)
     n: int = field(default=1, kw_only=True)
     best_of: int | None = field(default=None, kw_only=True)
+    rank: Rank | Literal["likelihood", "reward"] = field(default=Rank.LIKELIHOOD, kw_only=True)
     beams: Beams | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
@@ -158,7 +168,7 @@ class Request(Generic[T]):
             constraint=self._constraint(text),
             max_tokens=self.max_tokens,
             sampling=self._sampling(),
-            forcing=_forcing(self.forcing),
+            forcing=_word(Forcing, self.forcing, "forcing"),
             show_schema=self.show_schema,
             stop=stop_strings(self.stop),
             stop_tokens=stop_tokens(self.stop_tokens),
@@ -168,6 +178,7 @@ class Request(Generic[T]):
             deadline=self.deadline,
             n=self.n,
             best_of=self.best_of,
+            rank=_word(Rank, self.rank, "rank"),
             beams=self.beams,
         )
         # The only way to set what is derived in a frozen value.
@@ -201,6 +212,7 @@ class Request(Generic[T]):
             frequency_penalty=self.frequency_penalty,
             no_repeat_ngram_size=self.no_repeat_ngram_size,
             logit_bias=bias_pairs(self.logit_bias),
+            penalty_alpha=self.penalty_alpha,
         )
 
     def _check_kinds(self) -> None:
@@ -273,6 +285,7 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
     "frequency_penalty": (Real, "a number", False),
     "no_repeat_ngram_size": (Integral, "an integer", True),
     "logit_bias": (Mapping, "a mapping of token ids to numbers", False),
+    "penalty_alpha": (Real, "a number", True),
     "seed": (Integral, "an integer", True),
     "stop": (Iterable, "a string, or several", False),
     "stop_tokens": (Iterable, "a collection of token ids", False),
@@ -314,9 +327,9 @@ def _reasons(error: ValueError) -> str:
     )
 
 
-def _forcing(name: str) -> Forcing:
+def _word(kind: type[Word], name: str, field: str) -> Word:
     try:
-        return Forcing(name)
+        return kind(name)
     except ValueError as error:
-        known = ", ".join(repr(forcing.value) for forcing in Forcing)
-        raise RequestError(f"forcing {name!r} is none of {known}", field="forcing") from error
+        known = ", ".join(repr(word.value) for word in kind)
+        raise RequestError(f"{field} {name!r} is none of {known}", field=field) from error

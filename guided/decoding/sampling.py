@@ -18,7 +18,7 @@ from guided.decoding.penalties import adjust_logits
 from guided.errors import ModelError
 from guided.spec import Sampling, TokenId
 
-__all__ = ["allowed_tokens", "choose_token"]
+__all__ = ["adjusted_tokens", "allowed_tokens", "choose_token"]
 
 
 def choose_token(
@@ -44,12 +44,7 @@ def choose_token(
     assert len(tokens), f"the mask at position {position} is empty"
     if len(tokens) == 1:
         return TokenId(int(tokens[0]))
-    allowed = logits[tokens]
-    if not allowed.max() < np.inf:  # so too if any is NaN
-        raise ModelError(f"the model's logits at answer position {position} are not numbers")
-    adjusted: NDArray[np.floating] = allowed
-    if sampling.adjusts_logits:
-        tokens, adjusted = adjust_logits(tokens, allowed, sampling, history)
+    tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
     if sampling.temperature == 0.0:
         return TokenId(int(tokens[adjusted.argmax()]))
     scores = _scores(adjusted, sampling.temperature)
@@ -58,6 +53,25 @@ def choose_token(
         tokens, scores = tokens[kept], scores[kept]
     noise = gumbel_noise(tokens, seed=seed, position=position)
     return TokenId(int(tokens[(scores + noise).argmax()]))
+
+
+def adjusted_tokens(
+    tokens: NDArray[np.int64],
+    logits: NDArray[np.float32],
+    sampling: Sampling,
+    position: int,
+    history: History,
+) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+    """The allowed tokens that no ban takes away, with their logits behind bias and penalties.
+
+    Raises ``ModelError`` where logits (``[vocab]``) are not numbers.
+    """
+    allowed = logits[tokens]
+    if not allowed.max() < np.inf:  # so too if any is NaN
+        raise ModelError(f"the model's logits at answer position {position} are not numbers")
+    if sampling.adjusts_logits:
+        return adjust_logits(tokens, allowed, sampling, history)
+    return tokens, allowed
 
 
 def allowed_tokens(mask: NDArray[np.int32], vocabulary_size: int) -> NDArray[np.int64]:

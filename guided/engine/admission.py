@@ -10,6 +10,7 @@ from guided.decoding.stopping import StopSearch
 from guided.engine.beams import BeamGroup
 from guided.engine.group import DrawnGroup
 from guided.engine.preparation import Preparation
+from guided.engine.scoring import Judge, scorer_for
 from guided.engine.sequence import Sequence
 from guided.engine.text_stream import TextStream
 from guided.engine.work import Group
@@ -32,6 +33,7 @@ def admit(
     largest_request: int,
     max_batch: int,
     block_size: int,
+    judge: Judge | None = None,
 ) -> Group:
     """Check a request against its budget, the context window, the batch and the cache."""
     request, prompt = asked.request, asked.prompt
@@ -76,6 +78,7 @@ def admit(
             )
             for seed in _seeds(request)
         ],
+        scorer_for(request, judge, vocabulary),
     )
 
 
@@ -102,6 +105,8 @@ def _check_places(request: GenerationRequest, max_batch: int) -> None:
     """Refuse more answers, or wider beams, than one step can serve."""
     if request.beams is not None:
         field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
+    elif request.sampling.is_contrastive:
+        field, width, hint = "sampling.top_k", request.sampling.contenders, "choose among fewer"
     elif request.best_of is not None:
         field, width, hint = "best_of", request.best_of, "ask for fewer"
     else:
@@ -125,8 +130,11 @@ def _check_room(
     """
     room = largest_request - prompt
     if request.beams is None:
-        needed, fitting = request.max_tokens, room
+        contenders = request.sampling.contenders
+        needed, fitting = request.max_tokens + contenders, room - contenders
         described = f"max_tokens is {request.max_tokens}"
+        if contenders:
+            described += f", with {contenders} tokens tried at a place"
     else:
         width, spare = request.beams.width, 3 * block_size
         needed, fitting = width * (request.max_tokens + spare), room // width - spare

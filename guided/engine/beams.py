@@ -18,7 +18,7 @@ from guided.engine.room import demand
 from guided.engine.work import Settled
 from guided.kv.block_table import BlockTable
 from guided.kv.sequence_blocks import SequenceBlocks
-from guided.model.batch import Segment
+from guided.model.batch import Segment, SegmentOutput
 from guided.spec import (
     Beams,
     CandidateResult,
@@ -317,9 +317,9 @@ class BeamStep:
                 deciding=piece.deciding,
             )
 
-    def settle(self, logits: Items[NDArray[np.float32]]) -> Settled:
+    def settle(self, outputs: Items[SegmentOutput]) -> Settled:
         """Read what the model said about each beam, and go on as far as that tells."""
-        for piece, rows in zip(self.pieces, logits, strict=True):
-            self.running.take(piece, rows)
+        for piece, output in zip(self.pieces, outputs, strict=True):
+            self.running.take(piece, output.logits)
         self.running.advance()
         return Settled()

@@ -9,10 +9,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
 from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter, no_drafter
@@ -23,6 +19,7 @@ from guided.engine.request_clock import RequestClock
 from guided.engine.result import Delta, Finished
 from guided.engine.room import cache_groups, has_room
 from guided.engine.scheduler import plan_step
+from guided.engine.scoring import Judge
 from guided.engine.sliced import Sliced
 from guided.engine.step_times import StepTimes
 from guided.engine.urgency import Urgency
@@ -30,7 +27,7 @@ from guided.engine.waiting_line import WaitingLine
 from guided.engine.work import Group, Running, StepWork
 from guided.errors import GuidedError, RequestError
 from guided.kv.block_cache import BlockCache
-from guided.model.batch import Segment, StepBatch
+from guided.model.batch import Segment, SegmentOutput, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId, Usage
 from guided.stats import EngineStats, Phase
@@ -70,12 +67,13 @@ class Engine:
         open_drafter: OpenDrafter = no_drafter,
         widest_draft: int = 0,
         costs: CostCurve | None = None,
+        judge: Judge | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``widest_draft`` is how many tokens may be guessed for one sequence in one step.
 
-        ``costs`` says which of them pay; without it, all do. ``clock`` tells seconds and never goes
-        back.
+        ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
+        request asks for that. ``clock`` tells seconds and never goes back.
         """
         if not 1 <= max_batch <= step_tokens:
             raise RequestError(
@@ -99,6 +97,7 @@ class Engine:
         self._open_drafter = open_drafter
         self._widest_draft = widest_draft
         self._costs = costs
+        self._judge = judge
         self._meter = Meter()
         groups = cache_groups(
             runner.windows,
@@ -190,9 +189,9 @@ class Engine:
             segments = [self._reserve(draft) for draft in drafts]
         if segments:
             with phase(Phase.FORWARD):
-                logits = self._forward(segments)
+                outputs = self._forward(segments)
             with phase(Phase.SETTLE):
-                self._settle(drafts, logits)
+                self._settle(drafts, outputs)
             self._step_times.note(sum(plan.counts), self._now() - began)
         ended, self._ended = self._ended, []
         return ended
@@ -252,6 +251,7 @@ class Engine:
             largest_request=self._cache.most_tokens(self._step_tokens) or self.context_window,
             max_batch=self._max_batch,
             block_size=self._cache.block_size,
+            judge=self._judge,
         )
         group.clock.queue()
         if group.is_finished:
@@ -328,24 +328,23 @@ class Engine:
         self._meter.held(draft.running.tables)
         return segments
 
-    def _forward(self, segments: list[list[Segment]]) -> list[list[NDArray[np.float32]]]:
-        """The logits of each segment, ``[deciding, vocabulary]``, in the same lists."""
+    def _forward(self, segments: list[list[Segment]]) -> list[list[SegmentOutput]]:
+        """What the model says to each segment, in the same lists."""
         self._meter.model_calls += 1
         every = [segment for some in segments for segment in some]
-        logits = self._runner.forward(StepBatch(tuple(every)))  # [rows, vocabulary]
-        split = iter(torch.split(logits, [len(segment.deciding) for segment in every]))
-        return [[next(split).numpy() for _ in some] for some in segments]
+        split = self._runner.forward(StepBatch(tuple(every))).split(every)
+        return [[next(split) for _ in some] for some in segments]
 
-    def _settle(self, drafts: list[StepWork], logits: list[list[NDArray[np.float32]]]) -> None:
+    def _settle(self, drafts: list[StepWork], outputs: list[list[SegmentOutput]]) -> None:
         """Go on with every answer, and hand out what became certain of each request."""
         groups = {d.running.request_id: self._groups[d.running.request_id] for d in drafts}
         chosen = {request_id: group.num_chosen for request_id, group in groups.items()}
         for group in groups.values():
             group.model_calls += 1
-        for draft, rows in zip(drafts, logits, strict=True):
+        for draft, output in zip(drafts, outputs, strict=True):
             if draft.running in self._running:  # unless another answer to its request failed
                 with self._isolated(draft.running.request_id):
-                    self._go_on(draft, rows)
+                    self._go_on(draft, output)
         for request_id, group in groups.items():
             with self._isolated(request_id):
                 if group.num_chosen > chosen[request_id]:
@@ -353,8 +352,8 @@ class Engine:
                 if request_id in self._groups:
                     self._hand_out(group)
 
-    def _go_on(self, draft: StepWork, logits: list[NDArray[np.float32]]) -> None:
-        running, settled = draft.running, draft.settle(logits)
+    def _go_on(self, draft: StepWork, outputs: list[SegmentOutput]) -> None:
+        running, settled = draft.running, draft.settle(outputs)
         if settled.copies is not None:
             self._runner.copy(settled.copies)
         behind = self._running.index(running) + 1

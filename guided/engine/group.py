@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence as Items
 from dataclasses import fields
-from typing import TypeAlias
 
-from guided.decoding.likelihood import mean_logprob
+from guided.engine.contrast import WaitingContrast
 from guided.engine.preparation import Preparation
 from guided.engine.running import WaitingSequence
+from guided.engine.scoring import Scorer, by_likelihood
 from guided.engine.sequence import Sequence
+from guided.engine.work import Waiting
 from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
 from guided.tokens.vocabulary import Vocabulary
 
-__all__ = ["DrawnGroup", "Rank", "by_likelihood"]
-
-Rank: TypeAlias = Callable[[Items[Sequence]], list[float]]
-"""Scores finished answers to one request, higher is better: by what the model thought of them, or
-by what another model does."""
-
-
-def by_likelihood(answers: Items[Sequence]) -> list[float]:
-    """How likely the model thought each answer."""
-    return [mean_logprob(answer.choices) for answer in answers]
+__all__ = ["DrawnGroup"]
 
 
 class DrawnGroup:
@@ -36,7 +27,7 @@ class DrawnGroup:
         self,
         asked: Preparation,
         members: Items[Sequence],
-        rank: Rank = by_likelihood,
+        scorer: Scorer = by_likelihood,
     ) -> None:
         self.request_id = asked.request_id
         self.urgency = asked.urgency
@@ -44,13 +35,16 @@ class DrawnGroup:
         self.model_calls = 0
         self._request = asked.request
         self._members = tuple(members)
-        self._rank = rank
+        self._scorer = scorer
         self._members[0].twins = self._members[1:]
 
     @property
-    def first(self) -> WaitingSequence:
+    def first(self) -> Waiting:
         """The one that computes the prompt."""
-        return WaitingSequence(self._members[0])
+        first = self._members[0]
+        if first.chooser.sampling.is_contrastive:
+            return WaitingContrast(first)
+        return WaitingSequence(first)
 
     @property
     def is_finished(self) -> bool:
@@ -90,7 +84,7 @@ class DrawnGroup:
         )
 
     def _candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
-        scores = self._rank(self._members) if self._request.has_candidates else [0.0]
+        scores = self._scorer(self._members) if self._request.has_candidates else [0.0]
         tells = self._request.top_logprobs is not None
         return [
             CandidateResult(

@@ -22,6 +22,7 @@ from guided.model.load import LoadedModel, load_model
 from guided.model.model_files import find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
+from guided.model.reward import load_reward_model
 from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, JsonSchema
 
@@ -55,6 +56,7 @@ def load_engine(
     step_tokens: int = 512,
     reuse_prefixes: bool = True,
     drafts: bool = True,
+    reward_model: str | None = None,
     progress: Progress | None = None,
 ) -> Engine:
     """Load a model (``None``: the default one) and make it ready for requests.
@@ -67,7 +69,8 @@ def load_engine(
     ``int8``), ``step_tokens`` the most that one model call computes, guesses aside.
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine guess tokens, as many as pay by what model calls cost here, which is measured
-    first. Raises ``ModelError`` before the weights are read where memory would be short.
+    first. ``reward_model`` is the folder of a model that ranks answers (``guided.model.reward``).
+    Raises ``ModelError`` before the weights are read where memory would be short.
     """
     check_formats(dtype, kv_dtype)
     if threads is not None and threads < 1:
@@ -83,6 +86,8 @@ def load_engine(
     progress = progress or RichProgress()
     torch.set_num_threads(threads or physical_cores())
     files = find_model(model, progress)
+    # It is there first, so that the plan counts with what it leaves of the memory.
+    judge = None if reward_model is None else load_reward_model(reward_model)
     footprint, plan = plan_model(files, dtype, asked)
     progress.note(str(plan))
     loaded = load_model(files, dtype=WEIGHT_DTYPES.get(str(dtype)), progress=progress)
@@ -119,6 +124,7 @@ def load_engine(
         open_drafter=lookup_drafters(loaded.vocabulary) if drafts else no_drafter,
         widest_draft=asked.widest_draft,
         costs=measure_costs(runner, context_window) if drafts else None,
+        judge=judge,
     )
     _warm_up(engine)
     return engine

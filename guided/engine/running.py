@@ -18,7 +18,7 @@ from guided.engine.sequence import Sequence
 from guided.engine.work import Settled
 from guided.kv.block_table import BlockTable
 from guided.kv.sequence_blocks import SequenceBlocks
-from guided.model.batch import Segment
+from guided.model.batch import Segment, SegmentOutput
 from guided.spec import TokenId
 
 __all__ = ["Draft", "RunningSequence", "WaitingSequence"]
@@ -171,13 +171,13 @@ class Draft:
             deciding=tree.deciding,
         )
 
-    def settle(self, logits: Items[NDArray[np.float32]]) -> Settled:
+    def settle(self, outputs: Items[SegmentOutput]) -> Settled:
         """Verify the tree against its logits, commit the rows of the path, extend the sequence.
 
         Twins go on from the end of the prompt, each with its own choice.
         """
         running, tree = self.running, self.tree
-        rows = dict(zip(tree.deciding, *logits, strict=True))
+        rows = dict(zip(tree.deciding, *(output.logits for output in outputs), strict=True))
         acceptance = self._verify(running.sequence, rows)
         choices = [self._verify(twin, rows) for twin in self._twins()]
         tokens = [tree.tokens[node] for node in acceptance.path]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from guided.decoding.choice import Chooser, Closing
+from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafting import Drafter
@@ -138,13 +138,18 @@ class Sequence:
             if self.finish_reason is not None:
                 return
         self._is_closed_early = self._is_closed_early or acceptance.narrowed
-        choice = acceptance.choice
-        if choice is None:
-            if len(acceptance.path) > tree.trunk:
-                self._settle()
-        elif isinstance(choice, Closing):
+        if acceptance.choice is not None:
+            self.take(acceptance.choice)
+        elif len(acceptance.path) > tree.trunk:
+            self._settle()
+
+    def take(self, choice: Choice | Closing) -> None:
+        """Take over what was chosen behind the last token, and the run that follows from it."""
+        if isinstance(choice, Closing):
             self._close(choice.tokens)
-        elif choice.matcher is None:
+            return
+        self._is_closed_early = self._is_closed_early or choice.narrowed
+        if choice.matcher is None:
             self._end = choice.logprobs
             self._finish(FinishReason.STOP)
         else:

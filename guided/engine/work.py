@@ -6,9 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter
 from guided.engine.request_clock import RequestClock
@@ -16,7 +13,7 @@ from guided.engine.urgency import Urgency
 from guided.kv.block_table import BlockTable
 from guided.kv.reservation import SlotCopies
 from guided.kv.sequence_blocks import SequenceBlocks
-from guided.model.batch import Segment
+from guided.model.batch import Segment, SegmentOutput
 from guided.spec import GenerationResult, TokenId, Usage
 from guided.tokens.vocabulary import Vocabulary
 
@@ -143,8 +140,8 @@ class StepWork(Protocol):
         """Set rows aside; the copies of a segment are to be made before the next is asked for."""
         ...
 
-    def settle(self, logits: Sequence[NDArray[np.float32]]) -> Settled:
-        """Take over what the model said to each segment, ``[deciding, vocabulary]``."""
+    def settle(self, outputs: Sequence[SegmentOutput]) -> Settled:
+        """Take over what the model said to each segment."""
         ...
 
 

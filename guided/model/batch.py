@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from guided.kv.reservation import Reservation
 from guided.spec import TokenId
 
-__all__ = ["Segment", "StepBatch"]
+__all__ = ["Segment", "SegmentOutput", "StepBatch", "StepOutput"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +30,8 @@ class Segment:
     """Which new tokens each one sees, ``[tokens, tokens]``; ``None`` when they form a chain."""
     deciding: tuple[int, ...]
     """The tokens whose logits are wanted."""
+    wants_states: bool = False
+    """Whether the hidden states of all its tokens are wanted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +74,43 @@ class StepBatch:
             for node in segment.deciding
         ]
 
+    @property
+    def states_rows(self) -> list[int]:
+        """The packed tokens whose hidden states are wanted, in the order they come back."""
+        return [
+            row
+            for start, segment in zip(self.starts, self.segments, strict=True)
+            if segment.wants_states
+            for row in range(start, start + len(segment.tokens))
+        ]
+
     def new_slots(self, group: int) -> NDArray[np.int64]:
         """Where the packed tokens go in one group of layers, ``[tokens]``."""
         return np.concatenate([segment.rows[group].slots for segment in self.segments])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentOutput:
+    """What the model says to one segment."""
+
+    logits: NDArray[np.float32]
+    """``[deciding, vocabulary]``."""
+    states: NDArray[np.float32]
+    """What the head reads of each token, ``[tokens, size]``; no rows where nobody wants them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepOutput:
+    """What the model says to a step batch, in float32 on the CPU."""
+
+    logits: torch.Tensor
+    """``[rows, vocabulary]``, in the order of ``StepBatch.logits_rows``."""
+    states: torch.Tensor
+    """Of the last layer behind its norm, ``[rows, size]``, as ``StepBatch.states_rows``."""
+
+    def split(self, segments: Sequence[Segment]) -> Iterator[SegmentOutput]:
+        """The part of each segment of the batch."""
+        counts = [len(segment.tokens) if segment.wants_states else 0 for segment in segments]
+        logits = torch.split(self.logits, [len(segment.deciding) for segment in segments])
+        for of_logits, of_states in zip(logits, torch.split(self.states, counts), strict=True):
+            yield SegmentOutput(of_logits.numpy(), of_states.numpy())

@@ -15,7 +15,7 @@ from guided.kv.paged_storage import PagedStorage
 from guided.kv.reservation import SlotCopies
 from guided.model.attention import running
 from guided.model.attention_kernel import AttentionKernel, best_kernel
-from guided.model.batch import StepBatch
+from guided.model.batch import StepBatch, StepOutput
 from guided.model.cpu import LayerCache, WeightFormat, take_decoder
 from guided.model.packed_attention import PackedAttention
 from guided.model.probe import ModelShape, probe_model
@@ -103,22 +103,23 @@ class ModelRunner:
         for storage, of_group in zip(self._storages.values(), copies, strict=True):
             storage.copy(of_group)
 
-    def forward(self, batch: StepBatch) -> torch.Tensor:
-        """The logits of ``batch.logits_rows``, ``[rows, vocabulary]``, in float32 on the CPU."""
+    def forward(self, batch: StepBatch) -> StepOutput:
+        """The logits of ``batch.logits_rows``, and the hidden states of ``batch.states_rows``."""
         longest = max(batch.positions) + 1
         assert self.context_window(longest) == longest, f"a text of {longest} tokens"
         if self._decoder is None:
-            return self._fit(self._forward_of_transformers(batch))
+            return self._forward_of_transformers(batch)
         seen = {
             window: seen_rows(batch, group, window) for group, window in enumerate(self.windows)
         }
         tokens, positions = np.array(batch.tokens), np.array(batch.positions)
-        return self._fit(
-            self._decoder.forward(tokens, positions, seen, self._layer_caches, batch.logits_rows)
-        )
+        states = self._decoder.states(tokens, positions, seen, self._layer_caches)
+        logits = self._decoder.logits(states[np.array(batch.logits_rows, np.int64)])
+        wanted = torch.from_numpy(states[np.array(batch.states_rows, np.int64)])
+        return StepOutput(self._fit(logits), wanted)
 
     @torch.inference_mode()
-    def _forward_of_transformers(self, batch: StepBatch) -> torch.Tensor:
+    def _forward_of_transformers(self, batch: StepBatch) -> StepOutput:
         shape = self._shape
         step = PackedAttention(
             batch, self._storages, kernel=self._kernel, dtype=shape.dtype, device=shape.device
@@ -130,9 +131,13 @@ class ModelRunner:
                 position_ids=torch.tensor([batch.positions], device=shape.device),  # [1, tokens]
                 logits_to_keep=rows,
                 use_cache=False,
+                # All layers hand theirs out then, so that they are asked only where need be.
+                output_hidden_states=bool(batch.states_rows),
             )
-        logits: torch.Tensor = output.logits[0].float().cpu()
-        return logits
+        states = torch.empty(0, 0)
+        if batch.states_rows:
+            states = output.hidden_states[-1][0][batch.states_rows].float().cpu()
+        return StepOutput(self._fit(output.logits[0].float().cpu()), states)
 
     def _layers(self, window: int | None) -> dict[int, LayerShape]:
         return {

@@ -21,6 +21,30 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _Rank:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RankEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Rank.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RANK_UNSPECIFIED: _Rank.ValueType  # 0
+    """That of likelihood."""
+    RANK_LIKELIHOOD: _Rank.ValueType  # 1
+    """How likely the model thinks them."""
+    RANK_REWARD: _Rank.ValueType  # 2
+    """The score of the server's reward model; INVALID_ARGUMENT where it has none."""
+
+class Rank(_Rank, metaclass=_RankEnumTypeWrapper):
+    """What tells which of several drawn answers are best."""
+
+RANK_UNSPECIFIED: Rank.ValueType  # 0
+"""That of likelihood."""
+RANK_LIKELIHOOD: Rank.ValueType  # 1
+"""How likely the model thinks them."""
+RANK_REWARD: Rank.ValueType  # 2
+"""The score of the server's reward model; INVALID_ARGUMENT where it has none."""
+Global___Rank: _TypeAlias = Rank  # noqa: Y015
+
 class _KeyOrder:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -187,6 +211,7 @@ class GenerateRequest(_message.Message):
     N_FIELD_NUMBER: _builtins.int
     BEST_OF_FIELD_NUMBER: _builtins.int
     BEAMS_FIELD_NUMBER: _builtins.int
+    RANK_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -210,9 +235,11 @@ class GenerateRequest(_message.Message):
     Answer i of a seed is that of a request with seed + i, modulo 2**63.
     """
     best_of: _builtins.int
-    """Answers to be drawn, of which the n best by likelihood are given; at least n. Absent: n, in
+    """Answers to be drawn, of which the n best by rank are given; at least n. Absent: n, in
     the order of their seeds.
     """
+    rank: Global___Rank.ValueType
+    """What tells which of the drawn answers are best; only with best_of."""
     @_builtins.property
     def messages(self) -> Global___Messages:
         """A conversation, which the server puts into the model's chat template."""
@@ -270,10 +297,11 @@ class GenerateRequest(_message.Message):
         n: _builtins.int | None = ...,
         best_of: _builtins.int | None = ...,
         beams: Global___Beams | None = ...,
+        rank: Global___Rank.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "priority", b"priority", "prompt", b"prompt", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015
@@ -883,6 +911,7 @@ class Sampling(_message.Message):
     FREQUENCY_PENALTY_FIELD_NUMBER: _builtins.int
     NO_REPEAT_NGRAM_SIZE_FIELD_NUMBER: _builtins.int
     LOGIT_BIAS_FIELD_NUMBER: _builtins.int
+    PENALTY_ALPHA_FIELD_NUMBER: _builtins.int
     temperature: _builtins.float
     """From 0 to 100; 0 takes the likeliest token. Absent: 0."""
     top_k: _builtins.int
@@ -921,6 +950,12 @@ class Sampling(_message.Message):
     """No run of so many tokens comes twice in prompt and answer, where there is another way on;
     at least 1. Absent: repeats are allowed.
     """
+    penalty_alpha: _builtins.float
+    """Contrastive search: of the top_k likeliest tokens, which has to be set, take the one of the
+    largest (1 - alpha) * probability - alpha * likeness, where likeness is the largest cosine
+    similarity of its hidden state with that of a token before it. From 0 to 1; not together with a
+    temperature, other filters, several answers or beams. Absent: no contrastive search.
+    """
     @_builtins.property
     def logit_bias(self) -> _containers.RepeatedCompositeFieldContainer[Global___LogitBias]:
         """What is added to the logits of single tokens; each token once, at most 1024."""
@@ -941,10 +976,11 @@ class Sampling(_message.Message):
         frequency_penalty: _builtins.float | None = ...,
         no_repeat_ngram_size: _builtins.int | None = ...,
         logit_bias: _abc.Iterable[Global___LogitBias] | None = ...,
+        penalty_alpha: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_penalty_alpha", b"_penalty_alpha", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "penalty_alpha", b"penalty_alpha", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "logit_bias", b"logit_bias", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff", "_eta_cutoff", b"_eta_cutoff", "_frequency_penalty", b"_frequency_penalty", "_min_p", b"_min_p", "_no_repeat_ngram_size", b"_no_repeat_ngram_size", "_penalty_alpha", b"_penalty_alpha", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_seed", b"_seed", "_temperature", b"_temperature", "_top_k", b"_top_k", "_top_p", b"_top_p", "_typical_p", b"_typical_p", "epsilon_cutoff", b"epsilon_cutoff", "eta_cutoff", b"eta_cutoff", "frequency_penalty", b"frequency_penalty", "logit_bias", b"logit_bias", "min_p", b"min_p", "no_repeat_ngram_size", b"no_repeat_ngram_size", "penalty_alpha", b"penalty_alpha", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "seed", b"seed", "temperature", b"temperature", "top_k", b"top_k", "top_p", b"top_p", "typical_p", b"typical_p"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__epsilon_cutoff: _TypeAlias = _typing.Literal["epsilon_cutoff"]  # noqa: Y015
     _WhichOneofArgType__epsilon_cutoff: _TypeAlias = _typing.Literal["_epsilon_cutoff", b"_epsilon_cutoff"]  # noqa: Y015
@@ -956,6 +992,8 @@ class Sampling(_message.Message):
     _WhichOneofArgType__min_p: _TypeAlias = _typing.Literal["_min_p", b"_min_p"]  # noqa: Y015
     _WhichOneofReturnType__no_repeat_ngram_size: _TypeAlias = _typing.Literal["no_repeat_ngram_size"]  # noqa: Y015
     _WhichOneofArgType__no_repeat_ngram_size: _TypeAlias = _typing.Literal["_no_repeat_ngram_size", b"_no_repeat_ngram_size"]  # noqa: Y015
+    _WhichOneofReturnType__penalty_alpha: _TypeAlias = _typing.Literal["penalty_alpha"]  # noqa: Y015
+    _WhichOneofArgType__penalty_alpha: _TypeAlias = _typing.Literal["_penalty_alpha", b"_penalty_alpha"]  # noqa: Y015
     _WhichOneofReturnType__presence_penalty: _TypeAlias = _typing.Literal["presence_penalty"]  # noqa: Y015
     _WhichOneofArgType__presence_penalty: _TypeAlias = _typing.Literal["_presence_penalty", b"_presence_penalty"]  # noqa: Y015
     _WhichOneofReturnType__repetition_penalty: _TypeAlias = _typing.Literal["repetition_penalty"]  # noqa: Y015
@@ -980,6 +1018,8 @@ class Sampling(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min_p) -> _WhichOneofReturnType__min_p | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__no_repeat_ngram_size) -> _WhichOneofReturnType__no_repeat_ngram_size | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__penalty_alpha) -> _WhichOneofReturnType__penalty_alpha | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__presence_penalty) -> _WhichOneofReturnType__presence_penalty | None: ...
     @_typing.overload

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 
-import torch
-
 from guided.engine.calibration import measure_costs
-from guided.model.batch import StepBatch
+from guided.model.batch import StepBatch, StepOutput
 from guided.model.runner import ModelRunner
 from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.tiny_models import make_model
@@ -27,7 +25,7 @@ class BusyAtFirst(ModelRunner):
 
     calls = 0
 
-    def forward(self, batch: StepBatch) -> torch.Tensor:
+    def forward(self, batch: StepBatch) -> StepOutput:
         rounds = self.calls // 6
         self.calls += 1
         time.sleep(max(0, 3 - rounds) * 0.02)

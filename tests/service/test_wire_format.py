@@ -26,6 +26,7 @@ from guided.spec import (
     JsonSchema,
     KeyOrder,
     Message,
+    Rank,
     Sampling,
     Spelling,
     Timing,
@@ -66,6 +67,11 @@ samplings = st.builds(
     logit_bias=st.dictionaries(counts, st.floats(-100, 100), max_size=3).map(
         lambda biases: tuple(biases.items())
     ),
+) | st.builds(
+    Sampling,
+    top_k=st.integers(1, 2**31 - 1),
+    penalty_alpha=st.floats(0, 1),
+    frequency_penalty=st.floats(-2, 2),
 )
 token_ids = counts.map(TokenId)
 stops = st.fixed_dictionaries(
@@ -105,13 +111,19 @@ requests = st.builds(
 beams = st.builds(
     Beams, st.integers(7, 2**31 - 1), st.floats(-10, 10), early_stopping=st.booleans()
 )
-several = st.builds(
-    GenerationRequest,
-    prompt=text.filter(bool),
-    sampling=samplings.filter(lambda sampling: sampling.temperature > 0),
-    n=st.integers(1, 7),
-    best_of=st.none() | st.integers(7, 2**31 - 1),
-) | st.builds(GenerationRequest, prompt=text.filter(bool), n=st.integers(1, 7), beams=beams)
+warm = samplings.filter(lambda sampling: sampling.temperature > 0)
+several = (
+    st.builds(GenerationRequest, prompt=text.filter(bool), sampling=warm, n=st.integers(1, 7))
+    | st.builds(
+        GenerationRequest,
+        prompt=text.filter(bool),
+        sampling=warm,
+        n=st.integers(1, 7),
+        best_of=st.integers(7, 2**31 - 1),
+        rank=st.sampled_from(Rank),
+    )
+    | st.builds(GenerationRequest, prompt=text.filter(bool), n=st.integers(1, 7), beams=beams)
+)
 stopping = st.builds(lambda options: GenerationRequest("x", **options), stops)
 logarithms = st.floats(max_value=0)
 alternatives = st.builds(

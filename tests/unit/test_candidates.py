@@ -10,7 +10,7 @@ import pytest
 from guided.decoding.likelihood import mean_logprob
 from guided.decoding.logprobs import ChoiceLogprobs
 from guided.errors import RequestError
-from guided.spec import Beams, GenerationRequest, Sampling, TokenId
+from guided.spec import Beams, GenerationRequest, Rank, Sampling, TokenId
 
 WARM = Sampling(temperature=1.0)
 
@@ -29,6 +29,17 @@ WARM = Sampling(temperature=1.0)
             {"best_of": 3},
             "3 answers of temperature 0 are all the same; set a temperature, or ask for beams",
             "sampling.temperature",
+        ),
+        (
+            {"best_of": 3, "sampling": Sampling(top_k=4, penalty_alpha=0.6)},
+            "contrastive search gives one answer, not 3; leave penalty_alpha out, or ask for one "
+            "answer",
+            "sampling.penalty_alpha",
+        ),
+        (
+            {"n": 3, "sampling": WARM, "rank": Rank.REWARD},
+            "rank 'reward' needs best_of, which says among how many answers",
+            "rank",
         ),
         (
             {"n": 4, "beams": Beams(3)},

@@ -30,6 +30,7 @@ CUTOFFS = [0.0, 1.0, -1e-9, NAN]
         ("presence_penalty", [-2.1, 2.1, NAN], "is not between -2 and 2"),
         ("frequency_penalty", [-2.1, 2.1, NAN], "is not between -2 and 2"),
         ("no_repeat_ngram_size", [0, -3], "is below 1"),
+        ("penalty_alpha", [-0.1, 1.1, NAN], "is not between 0 and 1"),
         ("seed", [-1, 2**63], "is not between 0 and 2**63 - 1"),
     ],
 )
@@ -54,6 +55,46 @@ def test_a_value_out_of_range_is_refused_by_the_name_of_its_field(
 )
 def test_the_ends_of_the_ranges_are_allowed(options: dict[str, Any]) -> None:
     Sampling(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint", "field"),
+    [
+        (
+            {},
+            "penalty_alpha needs top_k, the number of tokens to choose among; 4 to 10 are usual",
+            "sampling.top_k",
+        ),
+        *(
+            (
+                {"top_k": 4, name: value},
+                f"{name} {value!r} has no part in contrastive search, which draws nothing; leave "
+                "it or penalty_alpha out",
+                f"sampling.{name}",
+            )
+            for name, value in (
+                ("temperature", 0.5),
+                ("top_p", 0.9),
+                ("min_p", 0.1),
+                ("typical_p", 0.9),
+                ("epsilon_cutoff", 0.1),
+                ("eta_cutoff", 0.1),
+            )
+        ),
+    ],
+)
+def test_what_does_not_go_with_contrastive_search_is_refused(
+    options: dict[str, Any], complaint: str, field: str
+) -> None:
+    with pytest.raises(RequestError) as caught:
+        Sampling(penalty_alpha=0.6, **options)
+    assert (str(caught.value), caught.value.field) == (complaint, field)
+
+
+def test_contrastive_search_goes_with_bias_and_penalties() -> None:
+    sampling = Sampling(top_k=4, penalty_alpha=0.0, repetition_penalty=1.2, seed=3)
+    assert (sampling.is_contrastive, sampling.contenders) == (True, 4)
+    assert (Sampling(top_k=4).is_contrastive, Sampling(top_k=4).contenders) == (False, 0)
 
 
 @pytest.mark.parametrize(

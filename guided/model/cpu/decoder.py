@@ -52,7 +52,20 @@ class CpuDecoder:
         cache: Sequence[LayerCache],
         logits_rows: Sequence[int],
     ) -> torch.Tensor:
-        """The logits of some packed tokens, float32 ``[rows, vocabulary]``.
+        """The logits of some packed tokens, float32 ``[rows, vocabulary]``; see ``states``."""
+        return self.logits(
+            self.states(tokens, positions, seen, cache)[np.asarray(logits_rows, np.int64)]
+        )
+
+    @torch.inference_mode()
+    def states(
+        self,
+        tokens: NDArray[np.int64],
+        positions: NDArray[np.int64],
+        seen: Mapping[int | None, Sequence[SeenRows]],
+        cache: Sequence[LayerCache],
+    ) -> Numbers:
+        """The states of the last layer behind its norm, ``[tokens, size]``.
 
         The packed row, ``tokens`` at ``positions``, has the new tokens of one sequence after the
         other; ``seen`` has the rows of each sequence by the window of the layers. Keys and values
@@ -79,7 +92,12 @@ class CpuDecoder:
             )
             self._add(rows, added, layer.after_attention, layer.mlp_norm, hidden)
             self._add(rows, _mlp(layer, hidden), layer.after_mlp, norm, hidden)
-        return torch.from_numpy(weights.head(hidden[np.asarray(logits_rows, np.int64)]))
+        return hidden
+
+    @torch.inference_mode()
+    def logits(self, states: Numbers) -> torch.Tensor:
+        """What the head says to states, ``[rows, vocabulary]``."""
+        return torch.from_numpy(self._weights.head(states))
 
     def _embed(self, tokens: NDArray[np.int64]) -> Numbers:
         embedded: torch.Tensor = self._weights.embed(torch.from_numpy(tokens))

@@ -26,6 +26,7 @@ from guided.spec import (
     JsonOptions,
     JsonSchema,
     Message,
+    Rank,
     Sampling,
     Usage,
 )
@@ -320,6 +321,18 @@ def test_options_reach_the_specification() -> None:
     assert specification.top_logprobs == 2
     assert specification.forcing is Forcing.STRICT
     assert specification.show_schema
+
+
+def test_contrastive_search_reaches_the_specification() -> None:
+    sampling = Request("x", top_k=4, penalty_alpha=0.6).specification.sampling
+    assert sampling == Sampling(top_k=4, penalty_alpha=0.6)
+
+
+def test_the_rank_may_be_given_as_a_word() -> None:
+    request = Request("x", n=2, best_of=3, temperature=1.0, rank="reward")
+    assert request.specification.rank is Rank.REWARD
+    with pytest.raises(RequestError, match="rank 'luck' is none of 'likelihood', 'reward'"):
+        Request("x", best_of=3, temperature=1.0, rank=cast("Any", "luck"))
 
 
 def test_one_stop_string_may_stand_for_itself() -> None:

@@ -1,0 +1,158 @@
+"""Contrastive search: a likely token whose hidden state is unlike those of the tokens before it.
+
+Of the k likeliest allowed tokens, the *contenders*, the one is taken with the largest
+
+    (1 - alpha) * probability - alpha * (largest cosine similarity with a token before it)
+
+(Su et al., arXiv:2202.06417). The probability is that among the allowed tokens: where a mask leaves
+little of the model's own, likeness would decide alone. See docs/contrastive-search.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.choice import Choice, Chooser, Closing
+from guided.decoding.history import History
+from guided.decoding.logprobs import choice_logprobs
+from guided.decoding.ranking import least
+from guided.decoding.sampling import adjusted_tokens, allowed_tokens
+from guided.errors import LimitExceededError, ModelError
+from guided.spec import TokenId
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
+
+__all__ = ["Contender", "SeenStates", "best_contender", "find_contenders"]
+
+Rows = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A token that is tried at a place."""
+
+    choice: Choice
+    probability: float
+    """Among the allowed tokens, behind bias and penalties."""
+
+
+class SeenStates:
+    """Directions of the hidden states of a text, in the order of its tokens."""
+
+    def __init__(self) -> None:
+        self._rows: Rows | None = None  # [room, size], those in use of length 1
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, states: Rows) -> None:
+        """Add the states (``[tokens, size]``) of the next tokens."""
+        count = self._count + len(states)
+        if self._rows is None or count > len(self._rows):
+            rows = np.empty((2 * count, states.shape[1]), np.float32)
+            if self._rows is not None:
+                rows[: self._count] = self._rows[: self._count]
+            self._rows = rows
+        self._rows[self._count : count] = _directions(states)
+        self._count = count
+
+    def likeness(self, states: Rows) -> NDArray[np.float64]:
+        """The largest cosine similarity of each state (``[tokens, size]``) with one of the text."""
+        assert self._rows is not None, "there is no text to be like"
+        cosines = _directions(states) @ self._rows[: self._count].T  # [tokens, seen]
+        likeness: NDArray[np.float64] = cosines.max(axis=1).astype(np.float64)
+        return likeness
+
+
+def find_contenders(
+    logits: Rows, matcher: Matcher, position: int, history: History, chooser: Chooser
+) -> tuple[Contender, ...] | Closing:
+    """The likeliest tokens at ``position`` of an answer that fits so far, likeliest first.
+
+    ``logits`` are one row, ``[vocab]``. Where one of them would leave no room for an end they are
+    looked for among the tokens that do. A constraint that passes a limit closes.
+    """
+    try:
+        found = _likeliest(logits, matcher, matcher.mask(), position, history, chooser)
+        if all(_fits(chooser, one, position) for one in found):
+            return found
+        within = matcher.mask_within(chooser.remaining(position))
+        found = _likeliest(logits, matcher, within, position, history, chooser)
+        # A way out may turn out longer than it was; see ``Chooser``.
+        fitting = [one for one in found if _fits(chooser, one, position)]
+    except LimitExceededError:
+        fitting = []
+    if not fitting:
+        return Closing(matcher.shortest_end())
+    return tuple(replace(one, choice=replace(one.choice, narrowed=True)) for one in fitting)
+
+
+def best_contender(
+    contenders: Sequence[Contender], likeness: NDArray[np.float64], alpha: float
+) -> int:
+    """The index of the one to take; of equals the likeliest."""
+    probabilities = np.array([one.probability for one in contenders])
+    return int(((1 - alpha) * probabilities - alpha * likeness).argmax())
+
+
+def _likeliest(
+    logits: Rows,
+    matcher: Matcher,
+    mask: NDArray[np.int32],
+    position: int,
+    history: History,
+    chooser: Chooser,
+) -> tuple[Contender, ...]:
+    tokens = allowed_tokens(mask, len(logits))
+    assert len(tokens), f"the mask at position {position} is empty"
+    tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)
+    probabilities = _softmax(adjusted)
+    likeliest = least(-probabilities, min(chooser.sampling.contenders, len(tokens)))
+    return tuple(
+        Contender(
+            _choice(logits, matcher, mask, TokenId(int(tokens[index])), chooser),
+            float(probabilities[index]),
+        )
+        for index in likeliest
+    )
+
+
+def _choice(
+    logits: Rows, matcher: Matcher, mask: NDArray[np.int32], token: TokenId, chooser: Chooser
+) -> Choice:
+    after = None if token in chooser.end_ids else matcher.advance(token)
+    logprobs = None
+    if chooser.top_logprobs is not None:
+        logprobs = choice_logprobs(logits, mask, token, top=chooser.top_logprobs)
+    return Choice(token, after, narrowed=False, logprobs=logprobs)
+
+
+def _fits(chooser: Chooser, contender: Contender, position: int) -> bool:
+    after = contender.choice.matcher
+    return after is None or chooser.fits(after, position + 1)
+
+
+def _softmax(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    largest = float(logits.max())
+    if largest == -np.inf:
+        return np.full(len(logits), 1 / len(logits))  # nothing is possible, so all are equal
+    weights: NDArray[np.float64] = np.exp(logits.astype(np.float64) - largest)
+    weights /= weights.sum()
+    return weights
+
+
+def _directions(states: Rows) -> Rows:
+    """The states, scaled to length 1."""
+    lengths = np.linalg.norm(states, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
+        raise ModelError("the model's hidden states are not numbers")
+    # A state without length has no direction, and is like nothing.
+    directions: Rows = np.divide(states, np.where(lengths > 0, lengths, np.float32(1)))
+    return directions

@@ -1,0 +1,55 @@
+"""What tells which of the answers to one request is best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from guided.decoding.likelihood import mean_logprob
+from guided.errors import RequestError
+from guided.spec import GenerationRequest, Message, Rank
+from guided.tokens.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from guided.engine.sequence import Sequence as Answer
+
+__all__ = ["Judge", "Scorer", "by_likelihood", "scorer_for"]
+
+Scorer: TypeAlias = Callable[[Sequence["Answer"]], list[float]]
+"""Scores finished answers to one request, higher is better."""
+
+
+class Judge(Protocol):
+    """Another model that says how good answers are."""
+
+    def check(self, prompt: str | tuple[Message, ...]) -> None:
+        """Raise ``RequestError`` where answers to such a prompt cannot be scored."""
+        ...
+
+    def scores(self, prompt: str | tuple[Message, ...], answers: Sequence[str]) -> list[float]:
+        """The score of each answer, higher is better."""
+        ...
+
+
+def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Vocabulary) -> Scorer:
+    """What a request asks its answers to be compared by."""
+    if request.rank is Rank.LIKELIHOOD:
+        return by_likelihood
+    if judge is None:
+        raise RequestError(
+            "rank 'reward' needs a reward model, and none is loaded",
+            field="rank",
+            hint="start the server with --reward-model, or rank by likelihood",
+        )
+    judge.check(request.prompt)
+    chosen = judge
+
+    def by_reward(answers: Sequence[Answer]) -> list[float]:
+        return chosen.scores(request.prompt, [answer.text(vocabulary) for answer in answers])
+
+    return by_reward
+
+
+def by_likelihood(answers: Sequence[Answer]) -> list[float]:
+    """How likely the model thought each answer."""
+    return [mean_logprob(answer.choices) for answer in answers]

@@ -1,0 +1,153 @@
+"""Reward models: how good an answer to a prompt is, by a decoder with a score for a head."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from jinja2 import TemplateError
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from guided.errors import LimitExceededError, ModelError, RequestError
+from guided.model.load import native_dtype
+from guided.model.quiet import quiet_transformers
+from guided.model.reading import reading
+from guided.spec import Message
+
+__all__ = ["RewardModel", "load_reward_model"]
+
+Prompt = str | tuple[Message, ...]
+
+_from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
+    "Any", AutoModelForSequenceClassification.from_pretrained
+)
+
+
+class RewardModel:
+    """A score for each answer to a prompt, which is computed once for all of them.
+
+    It reads texts with its own tokenizer and chat template, as it was trained on them.
+    """
+
+    def __init__(self, name: str, module: PreTrainedModel, tokenizer: PreTrainedTokenizerBase):
+        """``module`` is a decoder of transformers for sequence classification with one label."""
+        self._name = name
+        self._tokenizer = tokenizer
+        self._decoder: Any = module.base_model
+        self._head: Any = getattr(module, "score", None)
+        self._longest: int | None = getattr(module.config, "max_position_embeddings", None)
+        labels = module.config.num_labels
+        if labels != 1:
+            raise ModelError(f"{name} has {labels} labels, but a reward model has one score")
+        if self._head is None or self._decoder is module:
+            raise ModelError(
+                f"{name} ({type(module).__name__}) is no decoder with a score for a head",
+                hint="name a model such as LlamaForSequenceClassification",
+            )
+
+    def check(self, prompt: Prompt) -> None:
+        """Raise ``RequestError`` where the prompt cannot be read."""
+        self._tokens(prompt, "")
+
+    @torch.inference_mode()
+    def scores(self, prompt: Prompt, answers: Sequence[str]) -> list[float]:
+        """The score of each answer behind the prompt."""
+        texts = [self._tokens(prompt, answer) for answer in answers]
+        # Each text keeps a token of its own, behind which the score is read.
+        shared = min(_in_common(texts), min(map(len, texts)) - 1)
+        past = None
+        if shared > 0:
+            past = self._decoder(_row(texts[0][:shared]), use_cache=True).past_key_values
+        return [self._score(text[shared:], copy.deepcopy(past)) for text in texts]
+
+    def _score(self, tokens: list[int], past: object) -> float:
+        output = self._decoder(_row(tokens), past_key_values=past, use_cache=past is not None)
+        score = float(self._head(output.last_hidden_state[0, -1]))
+        if not math.isfinite(score):
+            raise ModelError(f"the score that {self._name} gives is not a number")
+        return score
+
+    def _tokens(self, prompt: Prompt, answer: str) -> list[int]:
+        if isinstance(prompt, str):
+            tokens: list[int] = self._tokenizer.encode(prompt + answer)
+        else:
+            # The template puts in the special tokens.
+            text = self._conversation(prompt, answer)
+            tokens = self._tokenizer.encode(text, add_special_tokens=False)
+        if self._longest is not None and len(tokens) > self._longest:
+            raise LimitExceededError(
+                f"prompt and answer have {len(tokens)} tokens for {self._name}, which reads "
+                f"{self._longest}",
+                limit=self._longest,
+                field="rank",
+                hint="shorten the prompt, lower max_tokens, or rank by likelihood",
+            )
+        return tokens
+
+    def _conversation(self, prompt: tuple[Message, ...], answer: str) -> str:
+        turns = [{"role": turn.role, "content": turn.content} for turn in prompt]
+        turns.append({"role": "assistant", "content": answer})
+        if self._tokenizer.chat_template is None:
+            raise RequestError(
+                f"{self._name} has no chat template, so it cannot score answers to messages",
+                field="rank",
+                hint="pass a plain prompt, or rank by likelihood",
+            )
+        try:
+            text = self._tokenizer.apply_chat_template(turns, tokenize=False)
+        except TemplateError as error:
+            raise RequestError(
+                f"the chat template of {self._name} refuses these messages: {error}", field="rank"
+            ) from error
+        assert isinstance(text, str), f"a rendered template is a {type(text).__name__}"
+        return text
+
+
+def load_reward_model(folder: str, *, dtype: torch.dtype | None = None) -> RewardModel:
+    """Read a model for sequence classification, with its tokenizer, from a folder.
+
+    ``dtype`` is that of the weights (``None``: the fastest that this machine computes with).
+    """
+    path = Path(folder)
+    if not path.is_dir():
+        raise ModelError(f"reward model {folder!r} is not a folder")
+    with reading("tokenizer", path):
+        tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
+    with quiet_transformers(), reading("weights", path):
+        module, found = _from_pretrained(
+            path,
+            dtype=dtype or native_dtype(),
+            trust_remote_code=False,
+            use_safetensors=True,
+            output_loading_info=True,
+        )
+    # Transformers would make them up and only warn; a model without a head for scores is that.
+    if missing := sorted(found["missing_keys"]):
+        raise ModelError(
+            f"the weights of {path} are no reward model: {missing[0]} is missing",
+            hint="name a folder that was saved from a model for sequence classification",
+        )
+    return RewardModel(folder, module, tokenizer)
+
+
+def _row(tokens: list[int]) -> torch.Tensor:
+    return torch.tensor([tokens])  # [1, tokens]
+
+
+def _in_common(texts: Sequence[Sequence[int]]) -> int:
+    """Tokens with which all texts begin."""
+    count = 0
+    for tokens in zip(*texts, strict=False):
+        if len(set(tokens)) > 1:
+            break
+        count += 1
+    return count
