@@ -444,5 +444,9 @@ class Engine:
             self._fail(request_id, failure)
 
     def _fail(self, request_id: str, error: GuidedError) -> None:
-        self._meter.failed(self._drop(request_id) or Usage())
+        used = self._drop(request_id)
+        if used is None:
+            self._meter.refused()
+        else:
+            self._meter.failed(used)
         self._ended.append(Finished(request_id, error))

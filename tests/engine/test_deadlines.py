@@ -110,6 +110,7 @@ def test_a_deadline_counts_from_when_the_request_was_received() -> None:
     with pytest.raises(DeadlineExceededError, match="allow more time"):
         engine.submit("late", ask(2.0), received=clock.now - 3.0)
     assert not engine.has_work
+    assert engine.stats().refused == 1
     engine.submit("r", ask(5.0), received=clock.now - 2.5)
     outcome = drain(engine)["r"].outcome
     assert isinstance(outcome, GenerationResult)

@@ -84,7 +84,7 @@ def test_the_room_of_a_failed_request_is_free_again() -> None:
 
 def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
     class Broken(NoDrafter):
-        def draft(self, tokens: Any, growth: TreeGrowth) -> None:
+        def draft(self, tokens: Any, growth: TreeGrowth) -> None:  # noqa: ARG002
             raise RuntimeError("a bug")
 
     engine = make_engine(MODEL, open_drafter=lambda _: Broken(), widest_draft=4)

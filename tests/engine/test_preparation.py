@@ -83,6 +83,7 @@ def test_what_goes_wrong_later_is_the_outcome(caplog: pytest.LogCaptureFixture) 
     outcome = drain(engine)["slow"].outcome
     assert isinstance(outcome, LimitExceededError)
     assert "the shortest answer known has" in str(outcome)
+    assert (engine.stats().refused, engine.stats().failed) == (1, 0)
 
 
 def test_an_id_is_in_use_and_a_request_can_be_cancelled_while_it_is_compiled() -> None:
