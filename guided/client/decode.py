@@ -99,16 +99,6 @@ def _decode_candidate(one: pb.Candidate) -> Candidate[str]:
     )
 
 
-def _decode_reason(number: pb.FinishReason.ValueType) -> FinishReason:
-    reason = FINISH_REASONS.get(number)
-    if reason is None:
-        raise InternalServiceError(
-            f"the server sent finish reason {number}, unknown to this client",
-            hint="update the client to the server's version",
-        )
-    return reason
-
-
 def _decode_logprobs(one: pb.TokenLogprobs) -> TokenLogprobs:
     return TokenLogprobs(
         token=TokenId(one.token),

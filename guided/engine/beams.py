@@ -139,8 +139,11 @@ class BeamGroup:
         )
 
     def usage(self) -> Usage:
-        """What the search cost so far, and the tokens of the answers it would give."""
-        best = self.search.found[: self._n]
+        """What the search cost so far, and the tokens of its answers once it is over.
+
+        Until then a better answer of fewer chosen tokens may come, and counts never fall.
+        """
+        best = self.search.found[: self._n] if self.is_finished else []
         num_forced = sum(found.num_forced for found in best)
         return Usage(
             prompt_tokens=len(self.prompt),

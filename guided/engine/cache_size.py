@@ -37,8 +37,7 @@ class CacheSize:
     def nbytes(self, cache_tokens: int) -> int:
         """Memory that a cache of so many tokens takes; layers with a window stop growing."""
         return sum(
-            # Each group has a slot for padding.
-            (group.num_blocks * self.block_size + 1) * of_slot
+            group.num_blocks * self.block_size * of_slot
             for group, of_slot in zip(self.groups(cache_tokens), self.slot_bytes, strict=True)
         )
 

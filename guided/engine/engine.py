@@ -15,12 +15,12 @@ from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
 from guided.engine.meter import Meter
 from guided.engine.preparation import Preparation
+from guided.engine.preparing_line import PreparingLine
 from guided.engine.request_clock import RequestClock
 from guided.engine.result import Delta, Finished
 from guided.engine.room import cache_groups, has_room
 from guided.engine.scheduler import plan_step
 from guided.engine.scoring import Judge
-from guided.engine.sliced import Sliced
 from guided.engine.step_times import StepTimes
 from guided.engine.urgency import Urgency
 from guided.engine.waiting_line import WaitingLine
@@ -111,7 +111,7 @@ class Engine:
         runner.open_storages([pool.num_slots for pool in self._cache.pools])
         self._now = clock
         self._step_times = StepTimes()
-        self._preparing: list[Preparation] = []
+        self._preparing = PreparingLine()
         self._groups: dict[str, Group] = {}
         self._waiting = WaitingLine()
         self._running: list[Running] = []
@@ -131,7 +131,7 @@ class Engine:
     @property
     def has_work(self) -> bool:
         """Whether a step would do anything."""
-        return bool(self._preparing or self._groups or self._ended)
+        return bool(len(self._preparing) or self._groups or self._ended)
 
     def submit(
         self,
@@ -149,12 +149,12 @@ class Engine:
         Its deadline and its turn count from the moment it was ``received``; ``None`` is now.
         ``stream`` asks for its text as it grows, from ``take_deltas``.
         """
-        now = self._now()
-        urgency = Urgency.of(request, now if received is None else received)
-        urgency.check(now)
-        if request_id in self._groups or any(a.request_id == request_id for a in self._preparing):
-            raise RequestError(f"request id {request_id!r} is in use", field="request_id")
         with self._meter.taking():
+            now = self._now()
+            urgency = Urgency.of(request, now if received is None else received)
+            urgency.check(now)
+            if request_id in self._groups or request_id in self._preparing:
+                raise RequestError(f"request id {request_id!r} is in use", field="request_id")
             if stream and request.has_candidates:
                 raise RequestError(
                     "several answers cannot be streamed", field="n", hint="ask for one, or for all"
@@ -164,7 +164,7 @@ class Engine:
             if is_compiled:
                 self._take(asked)
         if not is_compiled:
-            self._preparing.append(asked)
+            self._preparing.join(asked)
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
@@ -231,16 +231,16 @@ class Engine:
         schema = request.constraint if request.show_schema else None
         shown = schema.text if isinstance(schema, JsonSchema) else None
         prompt = self._render(request.prompt, shown)
-        matcher = Sliced(partial(self._start, request.constraint))
+        matcher = self._preparing.compiling(
+            request.constraint, partial(self._start, request.constraint)
+        )
         return Preparation(request_id, request, prompt, urgency, stream, clock, matcher)
 
     def _prepare(self) -> None:
-        """Do a slice of compiling, for who came first."""
-        for asked in self._preparing[:1]:
+        """Do a slice of compiling, and take the requests that waited for it alone."""
+        for asked in self._preparing.go_on():
             with self._isolated(asked.request_id):
-                if asked.matcher.go_on():
-                    self._preparing.remove(asked)
-                    self._take(asked)
+                self._take(asked)
 
     def _take(self, asked: Preparation) -> None:
         group = admit(
@@ -288,6 +288,8 @@ class Engine:
         guessing = sum(count == running.pending for running, count in planned)
         drafts = []
         for running, count in planned:
+            if running not in self._running:  # another answer to its request failed
+                continue
             budget = DraftBudget(
                 self._widest_draft, self._costs, certain=sum(counts), sequences=guessing
             )
@@ -303,7 +305,7 @@ class Engine:
         if not self._fit(drafts):
             drafts = [draft.without_guesses() for draft in drafts]
         while not self._fit(drafts):
-            last = max(drafts, key=lambda draft: self._turn(draft.running))
+            last = max(reversed(drafts), key=lambda draft: self._turn(draft.running))
             drafts.remove(last)
             self._preempt(last.running)
         return drafts
@@ -367,18 +369,23 @@ class Engine:
     def _end_late(self) -> None:
         """End what would be late after one more step: closed if it has begun, else refused."""
         tokens = min(self._step_tokens, sum(running.pending for running in self._running))
-        soon = self._now() + self._step_times.expected(tokens)
-        for asked in tuple(self._preparing):
+        now = self._now()
+        soon = now + self._step_times.expected(tokens)
+        preparing = [asked for asked in self._preparing if asked.urgency.is_late(soon)]
+        groups = [group for group in self._groups.values() if group.urgency.is_late(soon)]
+        for asked in preparing:
             with self._isolated(asked.request_id):
                 asked.urgency.check(soon)
-        for group in tuple(self._groups.values()):
+        for group in groups:
             with self._isolated(group.request_id):
                 if not group.num_chosen:
                     group.urgency.check(soon)
-                elif group.urgency.is_late(soon):
-                    self._drop(group.request_id)
-                    group.close_for_deadline()
-                    self._emit(group)
+                self._stop(group.request_id)
+                group.close_for_deadline()
+                self._emit(group)
+        ended = [one.urgency for one in preparing] + [one.urgency for one in groups]
+        if not all(urgency.is_late(now) for urgency in ended):
+            self._step_times.doubt(tokens)
 
     def _hand_out(self, group: Group) -> None:
         if group.is_finished:
@@ -400,18 +407,17 @@ class Engine:
 
     def _drop(self, request_id: str) -> Usage | None:
         """Let a request be prepared, wait or run no more; what it used, if it is known."""
-        group = self._groups.pop(request_id, None)
-        used = None if group is None else group.usage()
-        for asked in tuple(self._preparing):
-            if asked.request_id == request_id:
-                asked.matcher.give_up()
-                self._preparing.remove(asked)
-                used = Usage()
+        self._stop(request_id)
+        if group := self._groups.pop(request_id, None):
+            return group.usage()
+        return Usage() if self._preparing.leave(request_id) else None
+
+    def _stop(self, request_id: str) -> None:
+        """Let nothing of a request wait or run any more."""
         self._waiting.leave(request_id)
         for running in tuple(self._running):
             if running.request_id == request_id:
                 self._leave(running)
-        return used
 
     def _leave(self, running: Running) -> None:
         self._running.remove(running)
@@ -438,5 +444,9 @@ class Engine:
             self._fail(request_id, failure)
 
     def _fail(self, request_id: str, error: GuidedError) -> None:
-        self._meter.failed(self._drop(request_id) or Usage())
+        used = self._drop(request_id)
+        if used is None:
+            self._meter.refused()
+        else:
+            self._meter.failed(used)
         self._ended.append(Finished(request_id, error))

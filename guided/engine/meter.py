@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from guided.engine.durations import Durations
 from guided.engine.request_clock import RequestClock
-from guided.errors import GuidedError
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
 from guided.kv.reservation import Reservation
@@ -57,9 +56,13 @@ class Meter:
         with self.phase(Phase.TAKE):
             try:
                 yield
-            except GuidedError:
-                self._refused += 1
+            except Exception:
+                self.refused()
                 raise
+
+    def refused(self) -> None:
+        """Count a request that never waited for room."""
+        self._refused += 1
 
     def reserved(self, rows: Iterable[Reservation]) -> None:
         """Count rows that were set aside for a model call."""

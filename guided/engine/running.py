@@ -172,27 +172,22 @@ class Draft:
         )
 
     def settle(self, outputs: Items[SegmentOutput]) -> Settled:
-        """Verify the tree against its logits, commit the rows of the path, extend the sequence.
+        """Verify the tree against its logits, extend the sequence, commit the rows of the path.
 
-        Twins go on from the end of the prompt, each with its own choice.
+        Twins go on from the end of the prompt, each with its own choice. What can go wrong comes
+        before the commit: behind it others find the blocks, whose rows have still to be moved.
         """
-        running, tree = self.running, self.tree
+        running, tree, twins = self.running, self.tree, self._twins()
         rows = dict(zip(tree.deciding, *(output.logits for output in outputs), strict=True))
         acceptance = self._verify(running.sequence, rows)
-        choices = [self._verify(twin, rows) for twin in self._twins()]
+        choices = [self._verify(twin, rows) for twin in twins]
+        running.sequence.extend(tree, acceptance)
+        for twin, choice in zip(twins, choices, strict=True):
+            twin.extend(tree, choice)
+        running.drafter.learn(tree, acceptance)
         tokens = [tree.tokens[node] for node in acceptance.path]
         copies = running.blocks.commit(acceptance.path, tokens)
-        forks = running.fork() if choices else ()
-        try:
-            running.sequence.extend(tree, acceptance)
-            for fork, choice in zip(forks, choices, strict=True):
-                fork.sequence.extend(tree, choice)
-        except BaseException:
-            for fork in forks:
-                fork.blocks.release()
-            raise
-        running.drafter.learn(tree, acceptance)
-        return Settled(copies, forks)
+        return Settled(copies, running.fork() if twins else ())
 
     def _twins(self) -> tuple[Sequence, ...]:
         """Those that part from the sequence here, where the prompt ends."""

@@ -19,6 +19,13 @@ class StepTimes:
         size = tokens.bit_length()
         self._seconds[size] = max(seconds, _FADING * self._seconds.get(size, 0.0))
 
+    def doubt(self, tokens: int) -> None:
+        """Halve what is expected of so many tokens, as it ended a request and no step was made.
+
+        What is not tried is not learnt, so one slow step would turn requests away for ever.
+        """
+        self._seconds[tokens.bit_length()] = self.expected(tokens) / 2
+
     def expected(self, tokens: int) -> float:
         """Seconds that a step of so many tokens will hardly exceed; 0 as long as none is known.
 

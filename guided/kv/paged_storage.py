@@ -27,14 +27,14 @@ def bytes_per_slot(
 
 
 class PagedStorage:
-    """Keys and values by layer, ``[num_slots + 1, heads, size]`` each.
+    """Keys and values by layer, ``[num_slots, heads, size]`` each.
 
     ``layers`` are the group's layers by their number in the model. ``dtype`` is what comes back;
     ``is_quantised`` keeps int8 with a scale for each slot and head. Nothing here knows of blocks or
-    sequences. The last slot is nobody's: padding is read from there, and it stays zero.
+    sequences.
     """
 
-    __slots__ = ("_device", "_keys", "_values", "padding_slot")
+    __slots__ = ("_device", "_keys", "_num_slots", "_values")
 
     def __init__(
         self,
@@ -47,10 +47,9 @@ class PagedStorage:
     ) -> None:
         def empty(heads: int, size: int) -> SlotRows:
             rows = Int8Rows if is_quantised else DenseRows
-            return rows(num_slots + 1, heads, size, dtype=dtype, device=device)
+            return rows(num_slots, heads, size, dtype=dtype, device=device)
 
-        self.padding_slot = num_slots
-        """The slot to read padding from."""
+        self._num_slots = num_slots
         self._device = device
         self._keys = {i: empty(layer.heads, layer.key_size) for i, layer in layers.items()}
         self._values = {i: empty(layer.heads, layer.value_size) for i, layer in layers.items()}
@@ -86,8 +85,8 @@ class PagedStorage:
         return self._keys[layer].view(first, last), self._values[layer].view(first, last)
 
     def whole(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """All keys and values of a layer, padding slot included; see ``view``."""
-        return self.view(layer, 0, self.padding_slot + 1)
+        """All keys and values of a layer; see ``view``."""
+        return self.view(layer, 0, self._num_slots)
 
     def stored(self, layer: int) -> tuple[StoredNumbers, StoredNumbers]:
         """All keys and values of a layer as they lie in memory; do not write to them."""

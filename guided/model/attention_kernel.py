@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 
 from guided.kv.slot_rows import StoredNumbers
-from guided.model.gathered_attention import GatheredAttention
+from guided.model.gathered_attention import GatherableRows, GatheredAttention
 from guided.model.seen_rows import SeenRows
 
 __all__ = ["AttentionKernel", "CacheAttention", "LayerCacheRows", "best_kernel", "open_attention"]
@@ -27,12 +27,8 @@ class AttentionKernel(StrEnum):
     """A kernel of ours that reads rows where they lie, on CUDA devices beside Triton."""
 
 
-class LayerCacheRows(Protocol):
+class LayerCacheRows(GatherableRows, Protocol):
     """The keys and values of one layer."""
-
-    def take(self, slots: torch.Tensor | slice) -> tuple[torch.Tensor, torch.Tensor]:
-        """Those in some slots, ``[rows, kv heads, size]`` each; of a slice, views if possible."""
-        ...
 
     def stored(self) -> tuple[StoredNumbers, StoredNumbers]:
         """All slots of them, as they lie in memory."""

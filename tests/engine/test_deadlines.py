@@ -26,6 +26,7 @@ class Clock:
 
     def __init__(self) -> None:
         self.now = 100.0
+        self.step = 1.0
 
     def __call__(self) -> float:
         return self.now
@@ -37,7 +38,7 @@ def timed_engine(**options: Any) -> tuple[Engine, Clock]:
     forward = engine._runner.forward
 
     def slow_forward(batch: Any) -> Any:
-        clock.now += 1.0
+        clock.now += clock.step
         return forward(batch)
 
     engine._runner.forward = slow_forward  # type: ignore[method-assign]
@@ -109,6 +110,7 @@ def test_a_deadline_counts_from_when_the_request_was_received() -> None:
     with pytest.raises(DeadlineExceededError, match="allow more time"):
         engine.submit("late", ask(2.0), received=clock.now - 3.0)
     assert not engine.has_work
+    assert engine.stats().refused == 1
     engine.submit("r", ask(5.0), received=clock.now - 2.5)
     outcome = drain(engine)["r"].outcome
     assert isinstance(outcome, GenerationResult)
@@ -140,6 +142,22 @@ def test_the_text_of_a_closed_answer_is_streamed_to_its_end() -> None:
     assert text == finished.outcome.text
 
 
+@pytest.mark.parametrize("hiccup_at", [1, 3])
+def test_one_slow_step_does_not_turn_all_later_requests_away(hiccup_at: int) -> None:
+    """As when the machine was asleep during a step of a prompt, or of one token."""
+    engine, clock = timed_engine(reuse_prefixes=False)
+    engine.submit("unlucky", ask(None))
+    for number in range(1, 5):
+        clock.step = 60.0 if number == hiccup_at else 1.0
+        assert not engine.step()
+    engine.cancel("unlucky")
+    for attempt in range(8):
+        engine.submit(str(attempt), ask(30.0, constraint=LISTS))
+        outcome = drain(engine)[str(attempt)].outcome
+    assert isinstance(outcome, GenerationResult)
+    assert outcome.finish_reason is FinishReason.COMPLETE
+
+
 def test_steps_are_expected_to_take_what_like_ones_took() -> None:
     times = StepTimes()
     assert times.expected(5) == 0.0
@@ -153,3 +171,7 @@ def test_steps_are_expected_to_take_what_like_ones_took() -> None:
     assert times.expected(5) == pytest.approx(0.729)
     times.note(6, 3.0)
     assert times.expected(5) == 3.0
+    times.doubt(5)
+    assert times.expected(5) == 1.5
+    times.doubt(512)
+    assert [times.expected(tokens) for tokens in (512, 1024)] == [8.0, 16.0]

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from guided.decoding import NoDrafter, TreeGrowth
 from guided.errors import GuidedError, TokenRejectedError
-from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult
-from tests.engine.finite_language import AnythingMatcher
+from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
+from tests.engine.finite_language import AnythingMatcher, spell_bytes
+from tests.engine.test_trees import Prophet
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 
 MODEL = make_model()
@@ -78,3 +80,55 @@ def test_the_room_of_a_failed_request_is_free_again() -> None:
     ended = drain(engine)
     assert [type(finished.outcome) for finished in ended.values()] == [TokenRejectedError] * 3
     assert not engine.has_work
+
+
+def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
+    class Broken(NoDrafter):
+        def draft(self, tokens: Any, growth: TreeGrowth) -> None:  # noqa: ARG002
+            raise RuntimeError("a bug")
+
+    engine = make_engine(MODEL, open_drafter=lambda _: Broken(), widest_draft=4)
+    engine.submit("several", GenerationRequest("x", max_tokens=9, n=4, sampling=Sampling(1.0)))
+    engine.submit("good", GenerationRequest("hello name", max_tokens=9, forcing=Forcing.OFF))
+    ended = []
+    while engine.has_work:
+        ended += engine.step()
+        engine.check()
+    assert [finished.request_id for finished in ended] == ["good", "several"]
+    assert engine.stats().failed == 2
+
+
+class FailsBehindAGap(Prophet):
+    """Goes wrong when a guess was right that lies behind a wrong one, so its row has to move."""
+
+    def learn(self, tree: Any, acceptance: Any) -> None:
+        if acceptance.path[-1] > tree.trunk + 3:
+            raise RuntimeError("a bug")
+
+
+def test_what_the_cache_knows_of_a_failed_request_is_true() -> None:
+    """Rows are moved before anybody can find the blocks that they belong to."""
+    prompt = spell_bytes(b"hello name")
+
+    def render(prompt: Any, _: str | None) -> Any:
+        return tuple(map(int, prompt.split()))
+
+    def ask(tokens: Any) -> GenerationRequest:
+        text = " ".join(map(str, tokens))
+        return GenerationRequest(text, max_tokens=18, forcing=Forcing.OFF, top_logprobs=0)
+
+    plain = make_engine(MODEL, render=render, reuse_prefixes=False)
+    answer = answers(plain, {"r": ask(prompt)})["r"].tokens
+    longer = ask((*prompt, *answer))
+    expected = answers(plain, {"r": longer})["r"]
+
+    prophet = FailsBehindAGap([(*prompt, *answer)], errors=1.0)
+    engine = make_engine(MODEL, render=render, open_drafter=lambda _: prophet, widest_draft=24)
+    engine.submit("failing", ask(prompt))
+    assert isinstance(drain(engine)["failing"].outcome, GuidedError)
+    prophet.known = []
+    found = answers(engine, {"r": longer})["r"]
+    assert found.tokens == expected.tokens
+    assert [one.raw for one in found.logprobs] == pytest.approx(
+        [one.raw for one in expected.logprobs]
+    )

@@ -27,6 +27,18 @@ def start_slowly(constraint: Constraint) -> Any:
     return start(constraint)
 
 
+QUICKER = words("quick")
+
+
+def start_by_length(constraint: Constraint) -> Any:
+    """Ten slices for one, two for the other."""
+    work = {SLOW: 500, QUICKER: 100}.get(constraint, 0)
+    with limited_work(100_000):
+        for _ in range(work):
+            spend(100)
+    return start(constraint)
+
+
 def ask(**options: Any) -> GenerationRequest:
     return GenerationRequest(prompt="x", constraint=SLOW, **options)
 
@@ -71,6 +83,7 @@ def test_what_goes_wrong_later_is_the_outcome(caplog: pytest.LogCaptureFixture) 
     outcome = drain(engine)["slow"].outcome
     assert isinstance(outcome, LimitExceededError)
     assert "the shortest answer known has" in str(outcome)
+    assert (engine.stats().refused, engine.stats().failed) == (1, 0)
 
 
 def test_an_id_is_in_use_and_a_request_can_be_cancelled_while_it_is_compiled() -> None:
@@ -95,6 +108,34 @@ def test_a_deadline_ends_compiling() -> None:
     (finished,) = engine.step()
     assert isinstance(finished.outcome, DeadlineExceededError)
     assert not engine.has_work
+
+
+def test_who_takes_long_does_not_hold_up_who_compiles_as_well() -> None:
+    engine = make_engine(MODEL, start=start_by_length)
+    engine.submit("slow", ask())
+    engine.submit("quick", GenerationRequest("x", QUICKER))
+    assert list(drain(engine)) == ["quick", "slow"]
+
+
+def test_a_constraint_of_several_requests_is_compiled_once() -> None:
+    started = []
+
+    def start_counted(constraint: Constraint) -> Any:
+        started.append(constraint)
+        return start_slowly(constraint)
+
+    engine = make_engine(MODEL, start=start_counted)
+    for key in "abcd":
+        engine.submit(key, ask())
+    engine.cancel("a")
+    engine.submit("refused", ask(max_tokens=1))
+    ended = drain(engine)
+    assert started == [SLOW]
+    assert isinstance(ended["refused"].outcome, LimitExceededError)
+    results = [ended[key].outcome for key in "bcd"]
+    assert [result.text for result in results if isinstance(result, GenerationResult)] == (
+        ["slow"] * 3
+    )
 
 
 def test_work_in_slices_does_what_it_does_in_one_and_stands_still_between() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from guided.engine.durations import BOUNDS, Durations
 from guided.errors import RequestError, TokenRejectedError
-from guided.spec import FinishReason, Forcing, GenerationRequest, Usage
+from guided.spec import Beams, FinishReason, Forcing, GenerationRequest, Sampling, Usage
 from tests.engine.test_isolation import FaultyMatcher
 from tests.engine.tiny_models import answers, drain, make_engine, render, words
 
@@ -58,6 +59,31 @@ def test_what_is_under_way_counts_at_once_and_only_once() -> None:
     assert drain(engine).keys() == {"free", "plain", "complete"}
     assert engine.stats().usage.prompt_tokens == prompts
     assert engine.stats().cache.held == 0
+
+
+@pytest.mark.parametrize("deadline", [None, 9.5])
+def test_no_count_ever_falls(deadline: float | None) -> None:
+    """What is told as a counter may not: whoever reads it takes that for a new engine."""
+    now = 0.0
+    engine = make_engine(max_batch=8, cache_tokens=160, clock=lambda: now)
+    texts = words("a", "abcabc", "abcd" * 6, "xyz" * 9, "xyzxy", "nmnmnm")
+    drawn = {"n": 3, "sampling": Sampling(1.0, seed=1), "deadline": deadline}
+    searched = {"beams": Beams(3, length_penalty=4.0), "deadline": deadline}
+    engine.submit("drawn", GenerationRequest("abc", texts, 30, **drawn))
+    engine.submit("searched", GenerationRequest("abcde", None, 24, **searched))
+    chosen_then_forced = words("q", "qr", "qrs", "qrst", "qrstu", "x" + "zyxw" * 4)
+    engine.submit("words", GenerationRequest("abcde", chosen_then_forced, 30, **searched))
+    engine.submit("cancelled", MANY["free"])
+    before = engine.stats().usage
+    while engine.has_work:
+        now += 1.0
+        engine.step()
+        if now == 6.0:
+            engine.cancel("cancelled")
+        usage = engine.stats().usage
+        for name, count in asdict(before).items():
+            assert getattr(usage, name) >= count, name
+        before = usage
 
 
 def test_refused_cancelled_and_failed_requests_are_told_apart() -> None:

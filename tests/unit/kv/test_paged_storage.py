@@ -117,7 +117,7 @@ def test_the_size_of_a_slot_is_what_the_storage_takes(
 ) -> None:
     storage = storage_of(dtype, is_quantised=is_quantised)
     a_slot = bytes_per_slot(LAYERS.values(), dtype, is_quantised=is_quantised)
-    assert storage.nbytes == (SLOTS + 1) * a_slot  # one for padding
+    assert storage.nbytes == SLOTS * a_slot
 
 
 @given(
