@@ -384,7 +384,8 @@ class Engine:
                 self._stop(group.request_id)
                 group.close_for_deadline()
                 self._emit(group)
-        if not all(one.urgency.is_late(now) for one in (*preparing, *groups)):
+        ended = [asked.urgency for asked in preparing] + [group.urgency for group in groups]
+        if not all(urgency.is_late(now) for urgency in ended):
             self._step_times.doubt(tokens)
 
     def _hand_out(self, group: Group) -> None:
