@@ -383,7 +383,7 @@ class Engine:
                 self._stop(group.request_id)
                 group.close_for_deadline()
                 self._emit(group)
-        ended = [one.urgency for one in preparing] + [one.urgency for one in groups]
+        ended = [asked.urgency for asked in preparing] + [group.urgency for group in groups]
         if not all(urgency.is_late(now) for urgency in ended):
             self._step_times.doubt(tokens)
 
