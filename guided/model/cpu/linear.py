@@ -52,10 +52,10 @@ class Fp32Linear:
 
 
 class Bf16Linear:
-    """Weights as bf16, with sums in float32, laid out once for few rows and once for many.
+    """Weights as bf16, with sums in float32; where there is ``memory`` for it, in two layouts.
 
-    Few rows are float32, as ``streaming`` has them; many are rounded to bf16, and multiplied by
-    oneDNN in its own layout.
+    The second is for few rows, which stay float32, see ``streaming``. Other rows are rounded to
+    bf16, and oneDNN multiplies them by weights in its own layout.
     """
 
     __slots__ = ("_bias", "_packed", "_stream", "nbytes")
@@ -66,9 +66,10 @@ class Bf16Linear:
         plain = weight.to(torch.bfloat16).contiguous()
         self._packed = torch.ops.mkldnn._reorder_linear_weight(plain, _USUAL_ROWS)
         self._bias = None if bias is None else bias.to(torch.bfloat16)
-        is_streamed = Bf16Stream.fits(plain)
-        self._stream = Bf16Stream(plain, memory or LargePages()) if is_streamed else None
-        self.nbytes = plain.nbytes * (2 if is_streamed else 1)
+        self._stream = None
+        if memory is not None and Bf16Stream.fits(plain):
+            self._stream = Bf16Stream(plain, memory)
+        self.nbytes = plain.nbytes * (1 if self._stream is None else 2)
 
     def __call__(self, rows: Numbers) -> Numbers:
         if self._stream is not None and len(rows) <= MOST_STREAMED:

@@ -25,7 +25,7 @@ from guided.model.cpu.kernel import instruction, kernel, task
 from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.team import run_together, take_next, team_address, team_size
 
-__all__ = ["MOST_STREAMED", "Bf16Stream"]
+__all__ = ["MOST_STREAMED", "Bf16Stream", "can_stream"]
 
 MOST_STREAMED = 8
 """Rows whose sums fit into the registers."""
@@ -39,6 +39,11 @@ _TAKEN = 6
 _INT32, _INT64, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
 _INTS, _FLOATS = ir.VectorType(_INT32, _LANES), ir.VectorType(_FLOAT, _LANES)
 _FUSED = ("contract",)
+
+
+def can_stream() -> bool:
+    """Whether this processor has the registers for it."""
+    return bool(torch.cpu.get_capabilities().get("avx512_f"))
 
 
 class Bf16Stream:
@@ -59,9 +64,8 @@ class Bf16Stream:
 
     @staticmethod
     def fits(weight: torch.Tensor) -> bool:
-        """Whether a matrix can be laid out so, and this processor has the registers for it."""
-        has_registers = bool(torch.cpu.get_capabilities().get("avx512_f"))
-        return has_registers and weight.shape[0] % _BLOCK == 0
+        """Whether a matrix can be laid out so, and that is good for something here."""
+        return can_stream() and weight.shape[0] % _BLOCK == 0
 
     def __call__(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
         """``[tokens, in]`` → ``[tokens, out]``, up to eight tokens."""

@@ -10,13 +10,13 @@ import torch
 
 from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.linear import Bf16Linear
-from guided.model.cpu.streaming import MOST_STREAMED, Bf16Stream
+from guided.model.cpu.streaming import MOST_STREAMED, Bf16Stream, can_stream
 
 
 @pytest.fixture(autouse=True)
 def _needs_registers() -> None:
     torch.manual_seed(0)
-    if not Bf16Stream.fits(torch.empty(32, 1)):
+    if not can_stream():
         pytest.skip("this processor has no registers of 64 bytes")
 
 
@@ -55,7 +55,7 @@ def test_a_row_comes_out_the_same_among_others() -> None:
 def test_few_and_many_rows_have_the_same_products(outputs: int, rows: int) -> None:
     weight, bias = torch.randn(outputs, 64).bfloat16(), torch.randn(outputs).bfloat16()
     numbers = torch.randn(rows, 64).bfloat16().float()  # many rows are rounded to bf16
-    found = Bf16Linear(weight, bias)(numbers.numpy())
+    found = Bf16Linear(weight, bias, LargePages())(numbers.numpy())
     expected = numbers.double() @ weight.double().T + bias
     assert np.allclose(found, expected.numpy(), rtol=1e-2, atol=1e-2)
 
