@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
+from guided.model.cpu.streaming import can_stream
 from guided.model.free_memory import free_memory
 from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
@@ -20,6 +21,8 @@ _LOGITS_ROWS = 128
 _ACTIVATIONS = 8
 """Rows of hidden size that a layer has at once, besides two of its inner size."""
 _FLOAT = 4
+_ROOM_TO_STREAM = 4
+"""How many times as much has to be free as a second copy of matrices takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Footprint:
 
     weights: int
     weight_format: str
+    streams: bool
+    """Whether there is room for matrices of bf16 a second time, laid out for narrow calls."""
     cache_dtype: torch.dtype
     """In which keys and values are computed."""
     working: int
@@ -50,6 +55,11 @@ def measure_footprint(files: ModelFiles, dtype: str | None, step_tokens: int) ->
         weights = numbers - embedding + embedding * loaded.itemsize
     else:
         weights = numbers * loaded.itemsize
+    free = free_memory(torch.device("cpu"))
+    twice = (numbers - vocabulary * hidden) * loaded.itemsize
+    streams = chosen == "bfloat16" and can_stream() and _ROOM_TO_STREAM * twice <= free
+    if streams:
+        weights += twice
     inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
     rows = step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
     logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT
@@ -57,8 +67,9 @@ def measure_footprint(files: ModelFiles, dtype: str | None, step_tokens: int) ->
         weights=weights,
         weight_format=f"{files.checkpoint.numbers:,} numbers in {chosen}, "
         f"{'/'.join(sorted(files.checkpoint.types))} in the files",
+        streams=streams,
         cache_dtype=loaded,
         working=_TABLES + rows + logits,
-        free=free_memory(torch.device("cpu")),
+        free=free,
         context_window=files.context_window,
     )

@@ -97,6 +97,7 @@ def load_engine(
         loaded.module,
         vocabulary_size=len(loaded.vocabulary),
         weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
+        streams=footprint.streams,
         quantise_cache=asked.is_quantised,
     )
     context_window = runner.context_window(loaded.context_window)

@@ -29,10 +29,10 @@ class ModelRunner:
     """A model behind one call: a step batch in, the logits it asks for out.
 
     Its layers are in groups by the window of their attention, the widest first. With ``weights``
-    the forward pass is our own (``guided.model.cpu``), which takes the weights out of ``module``;
-    raises ``ModelError`` where it cannot. Otherwise it is that of transformers, ``kernel`` computes
-    its attention (``None``: the fastest that can run here), and the cache may be kept as int8
-    (``quantise_cache``).
+    the forward pass is our own (``guided.model.cpu``), which takes the weights out of ``module``
+    and, with ``streams``, keeps matrices of bf16 twice; raises ``ModelError`` where it cannot.
+    Otherwise it is that of transformers, ``kernel`` computes its attention (``None``: the fastest
+    that can run here), and the cache may be kept as int8 (``quantise_cache``).
     """
 
     def __init__(
@@ -41,6 +41,7 @@ class ModelRunner:
         *,
         vocabulary_size: int,
         weights: WeightFormat | None = None,
+        streams: bool = True,
         kernel: AttentionKernel | None = None,
         quantise_cache: bool = False,
     ) -> None:
@@ -57,7 +58,7 @@ class ModelRunner:
         self._longest_text = longest_text(module.config.get_text_config())
         self._kernel = kernel or best_kernel(self._shape.dtype, self._shape.device)
         self._is_cache_quantised = quantise_cache
-        self._decoder = None if weights is None else take_decoder(module, weights)
+        self._decoder = None if weights is None else take_decoder(module, weights, streams=streams)
         self._storages: dict[int | None, PagedStorage] = {}
         self._layer_caches: list[LayerCache] = []
 

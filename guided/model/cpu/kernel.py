@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
-__all__ = ["inlined", "instruction", "kernel"]
+__all__ = ["inlined", "instruction", "kernel", "task"]
 
 _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
 """What LLVM may change in the order and the rounding of float32; not: take NaN for impossible."""
@@ -23,6 +23,14 @@ _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
 def kernel(function: Callable[..., object]) -> Callable[..., Any]:
     """Compile a function that Python calls; it runs without the GIL, and is cached on disk."""
     return _compiled(function, nogil=True)
+
+
+def task(function: Callable[..., object]) -> Any:
+    """Compile what the threads of a team call with the address of a job, which is integers."""
+    signature = types.void(types.CPointer(types.int64))  # type: ignore[no-untyped-call]
+    return cfunc(  # type: ignore[call-arg]
+        signature, cache=True, _nrt=False, fastmath=_LIBERTIES, error_model="numpy"
+    )(function)
 
 
 def inlined(function: Callable[..., object]) -> Callable[..., Any]:

@@ -9,6 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import linear
 
+from guided.model.cpu.large_pages import LargePages
+from guided.model.cpu.streaming import MOST_STREAMED, Bf16Stream
+
 __all__ = ["Bf16Linear", "Fp32Linear", "Linear", "Numbers"]
 
 Numbers = NDArray[np.float32]
@@ -49,17 +52,31 @@ class Fp32Linear:
 
 
 class Bf16Linear:
-    """Weights in oneDNN's own layout; products add up in float32, and come back as bf16."""
+    """Weights as bf16, with sums in float32; where there is ``memory`` for it, in two layouts.
 
-    __slots__ = ("_bias", "_packed", "nbytes")
+    The second is for few rows, which stay float32, see ``streaming``. Other rows are rounded to
+    bf16, and oneDNN multiplies them by weights in its own layout.
+    """
 
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    __slots__ = ("_bias", "_packed", "_stream", "nbytes")
+
+    def __init__(
+        self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages | None = None
+    ) -> None:
         plain = weight.to(torch.bfloat16).contiguous()
         self._packed = torch.ops.mkldnn._reorder_linear_weight(plain, _USUAL_ROWS)
         self._bias = None if bias is None else bias.to(torch.bfloat16)
-        self.nbytes = plain.nbytes
+        self._stream = None
+        if memory is not None and Bf16Stream.fits(plain):
+            self._stream = Bf16Stream(plain, memory)
+        self.nbytes = plain.nbytes * (1 if self._stream is None else 2)
 
     def __call__(self, rows: Numbers) -> Numbers:
+        if self._stream is not None and len(rows) <= MOST_STREAMED:
+            products = self._stream(rows)
+            if self._bias is not None:
+                products += self._bias.float().numpy()
+            return products
         found = torch.ops.mkldnn._linear_pointwise.default(
             torch.from_numpy(rows).bfloat16(), self._packed, self._bias, "none", [], ""
         )
