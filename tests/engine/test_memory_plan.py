@@ -99,7 +99,7 @@ NEEDED = [
         {"free": 200 * MIB},
         {"kv_memory": 60 * MIB},
         "the model needs 210.0 MiB of memory, and 200.0 MiB are free: weights 100.0 MiB "
-        "(bfloat16), cache 60.0 MiB (61,432 tokens), working memory 50.0 MiB; set kv_memory below "
+        "(bfloat16), cache 60.0 MiB (61,440 tokens), working memory 50.0 MiB; set kv_memory below "
         "50.0 MiB",
     ),
 ]
