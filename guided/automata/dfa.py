@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guided.automata.codepoints import ANY, EMPTY, CodePoints
 from guided.automata.fuel import spend
 from guided.automata.minimize import minimal
-from guided.automata.nfa import nfa_from_regular
+from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.pairs import pair_up
 from guided.automata.partition import partition
 from guided.automata.reachability import coaccessible
@@ -27,6 +27,7 @@ __all__ = [
     "Dfa",
     "combine",
     "crawl",
+    "dfa_from_nfa",
     "dfa_from_regular",
     "length_dfa",
     "without",
@@ -104,7 +105,11 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
         sides = [dfa_from_regular(side, search=search) for side in (regular.left, regular.right)]
         wanted = DEAD if regular.negative else 0
         return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
-    nfa = nfa_from_regular(regular)
+    return dfa_from_nfa(nfa_from_regular(regular), search=search)
+
+
+def dfa_from_nfa(nfa: Nfa, *, search: bool = False) -> Dfa:
+    """The automaton of the texts along the moves of another one; see ``dfa_from_regular``."""
     parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
     if nfa.looks:
         threads = Threads(nfa, parts, search=search)
