@@ -14,7 +14,7 @@ from collections.abc import Collection
 import numpy as np
 
 from guided.automata.codepoints import CodePoints
-from guided.automata.dfa import DEAD, Dfa, dfa_from_nfa, dfa_from_regular
+from guided.automata.dfa import DEAD, Dfa, dfa_from_regular
 from guided.automata.fuel import spend
 from guided.automata.nfa import Nfa
 from guided.automata.regular import Concat
@@ -24,7 +24,7 @@ from guided.network.bodies import Bodies
 from guided.network.closed_sets import nullable_rules, productive_rules
 from guided.network.components import components
 from guided.network.inlining import inlined
-from guided.network.letters import MAX_RULES, call_edges, calls_in, letters, paste
+from guided.network.letters import MAX_RULES, call_edges, calls_in, determined, letters, paste
 from guided.network.network import CallEdge, Network, shortest_ways
 from guided.network.recursion import begins_with, without_leading_calls
 
@@ -35,9 +35,7 @@ MAX_STATES = 60_000
 _START = 0
 
 
-def network_from_grammar(
-    grammar: ContextFreeGrammar, missing: Collection[int] = ()
-) -> Network:
+def network_from_grammar(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Network:
     """The network of a grammar's texts that need no byte out of ``missing``.
 
     Raises UnsatisfiableError where there are none, and LimitExceededError.
@@ -65,8 +63,9 @@ def network_from_grammar(
 
 
 def _rule_automata(grammar: ContextFreeGrammar, missing: Collection[int]) -> dict[int, Dfa]:
-    """The automata of the start rule and of those that it leads to, and as rule 0 that of the whole:
-    the start rule and what may be ignored behind it.
+    """The automata of the rules that the start rule leads to, itself among them.
+
+    Rule 0 is the whole: the start rule, and what may be ignored behind it.
     """
     numbers = {grammar.start: _START + 1}
     for name in (order := [grammar.start]):
@@ -114,7 +113,7 @@ def _without_empty(dfa: Dfa, nullable: set[int], dead: CodePoints) -> Dfa:
             nfa.empties.add(first + source, first + target)
     for end in np.nonzero(dfa.accepting)[0].tolist():
         nfa.empties.add(first + end, nfa.final)
-    made = dfa_from_nfa(nfa)
+    made = determined(nfa)
     if not len(made) or made.label[0] == DEAD:
         return made
     # A start that accepts becomes one of its own that does not, in front of all.
@@ -172,6 +171,4 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool) -> Network:
             calls[first + source].append(CallEdge(number[callee], first + target))
     firsts = tuple(starts[:-1].tolist())
     left, ways = shortest_ways(firsts, moves, calls, accepting)
-    return Network(
-        firsts, moves, tuple(map(tuple, calls)), accepting, left, ways, accepts_nothing
-    )
+    return Network(firsts, moves, tuple(map(tuple, calls)), accepting, left, ways, accepts_nothing)

@@ -73,8 +73,14 @@ class _Inlining:
         dfa = self.automata[rule]
         spend(20)
         bodies = {callee: self.automata[callee] for callee in self.calls[rule] & taken_in}
-        if bodies:
-            dfa = substituted(dfa, bodies)
+        # Calls that cannot be taken in together may be one by one; what is left stays a call.
+        taken = substituted(dfa, bodies) if bodies else dfa
+        if taken is None:
+            for callee, body in bodies.items():
+                taken = substituted(dfa, {callee: body})
+                dfa = dfa if taken is None else taken
+        else:
+            dfa = taken
         if rule in begins_with(dfa):
             dfa = without_leading_calls(rule, [rule], {rule: dfa})
         self.automata[rule] = dfa = without_ending_calls(rule, dfa)
@@ -85,9 +91,7 @@ class _Inlining:
         if rule in self.calls[rule]:
             return False
         sites = self.sites.get(rule, 0)
-        return sites <= 1 or (
-            len(dfa) <= _MAX_STATES and (sites - 1) * len(dfa) <= _MAX_GROWTH
-        )
+        return sites <= 1 or (len(dfa) <= _MAX_STATES and (sites - 1) * len(dfa) <= _MAX_GROWTH)
 
     def reached(self, start: int) -> dict[int, Dfa]:
         """The start rule and the rules that are called from it on."""

@@ -14,13 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
-from guided.automata.dfa import DEAD, Dfa
+from guided.automata.dfa import DEAD, Dfa, dfa_from_nfa
 from guided.automata.nfa import Nfa
+from guided.errors import LimitExceededError
 
-__all__ = ["BYTES", "MAX_RULES", "call_edges", "called", "calls_in", "letter_of", "letters", "paste"]
+__all__ = [
+    "BYTES",
+    "MAX_RULES",
+    "call_edges",
+    "called",
+    "calls_in",
+    "determined",
+    "letter_of",
+    "letters",
+    "paste",
+    "simpler",
+]
 
 _FIRST_CALL = 0x10000
 MAX_RULES = MAX_CODE_POINT - _FIRST_CALL + 1
+MAX_DETERMINED = 50_000
+"""States of a rule's automaton, before equal ones merge."""
+_SPARE_STATES = 1_000
 BYTES = CodePoints.of([(0, 255)])
 
 
@@ -77,3 +92,21 @@ def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
     nfa.moves.targets += (table[sources, columns].astype(np.int64) + first).tolist()
     nfa.move_sets += numbers[columns].tolist()
     return first
+
+
+def determined(nfa: Nfa) -> Dfa:
+    """The deterministic automaton of a rule; raises LimitExceededError past MAX_DETERMINED."""
+    dfa = dfa_from_nfa(nfa, most=MAX_DETERMINED)
+    if dfa is None:
+        raise LimitExceededError(
+            f"the automaton of a rule needs more than {MAX_DETERMINED} states",
+            limit=MAX_DETERMINED,
+            field="constraint",
+            hint="let its alternatives begin differently, or lower the bounds of repeats",
+        )
+    return dfa
+
+
+def simpler(nfa: Nfa) -> Dfa | None:
+    """The same for what may as well be left as it is: ``None`` where it grows much."""
+    return dfa_from_nfa(nfa, most=nfa.count + _SPARE_STATES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -94,26 +95,29 @@ def shortest_ways(
     rule_at = {start: rule for rule, start in enumerate(starts)}
     left: list[int | None] = [None] * count
     ways: list[Way | None] = [None] * count
-    heap: list[tuple[int, int, Way | None]] = [
-        (0, state, None) for state in np.nonzero(accepting)[0].tolist()
+    ties = itertools.count()
+    heap: list[tuple[int, int, int, Way | None]] = [
+        (0, next(ties), state, None) for state in np.nonzero(accepting)[0].tolist()
     ]
     while heap:
-        cost, state, way = heapq.heappop(heap)
+        cost, _, state, way = heapq.heappop(heap)
         if left[state] is not None:
             continue
         left[state], ways[state] = cost, way
         for source, byte in into[state]:
             if left[source] is None:
-                heapq.heappush(heap, (cost + 1, source, Way(byte, None, state)))
+                heapq.heappush(heap, (cost + 1, next(ties), source, Way(byte, None, state)))
         for source, rule in called_before[state]:
             inside = left[starts[rule]]
             if left[source] is None and inside is not None:
-                heapq.heappush(heap, (cost + inside, source, Way(None, rule, state)))
+                way = Way(None, rule, state)
+                heapq.heappush(heap, (cost + inside, next(ties), source, way))
         rule = rule_at.get(state, DEAD)
         for source, target in called_in[rule] if rule != DEAD else ():
             behind = left[target]
             if left[source] is None and behind is not None:
-                heapq.heappush(heap, (cost + behind, source, Way(None, rule, target)))
+                way = Way(None, rule, target)
+                heapq.heappush(heap, (cost + behind, next(ties), source, way))
     assert None not in left, "a state leads to no end"
     return tuple(cost for cost in left if cost is not None), tuple(ways)
 

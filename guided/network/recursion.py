@@ -21,9 +21,17 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.dfa import DEAD, Dfa, combine, dfa_from_nfa
+from guided.automata.dfa import DEAD, Dfa, combine
 from guided.automata.nfa import Nfa
-from guided.network.letters import call_edges, called, calls_in, letters, paste
+from guided.network.letters import (
+    call_edges,
+    called,
+    calls_in,
+    determined,
+    letters,
+    paste,
+    simpler,
+)
 
 __all__ = ["begins_with", "substituted", "without_ending_calls", "without_leading_calls"]
 
@@ -33,9 +41,7 @@ def begins_with(dfa: Dfa) -> set[int]:
     return {rule for source, rule, _ in call_edges(dfa) if source == 0}
 
 
-def without_leading_calls(
-    rule: int, component: Iterable[int], automata: Mapping[int, Dfa]
-) -> Dfa:
+def without_leading_calls(rule: int, component: Iterable[int], automata: Mapping[int, Dfa]) -> Dfa:
     """The automaton of a rule which begins with no call of the rules of its component."""
     nfa = Nfa()
     start = nfa.add_states()
@@ -56,7 +62,7 @@ def without_leading_calls(
         for end in np.nonzero(dfa.accepting)[0].tolist():
             nfa.empties.add(first + end, hub)
     nfa.final = hubs[rule]
-    return dfa_from_nfa(nfa)
+    return determined(nfa)
 
 
 def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
@@ -68,17 +74,23 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
     if rule not in called(dfa):
         return dfa
     is_last: NDArray[np.bool_] = dfa.accepting & (dfa.next == DEAD).all(axis=1)
-    dfa = _looped(rule, dfa, is_last)
+    looped = _looped(rule, dfa, is_last)
+    dfa = dfa if looped is None else looped
     if all(not dfa.accepting[target] for _, callee, target in call_edges(dfa) if callee == rule):
         return dfa
-    looped = _looped(rule, dfa, dfa.accepting)
     accepting = dfa.accepting
+    looped = _looped(rule, dfa, accepting)
+    if looped is None:
+        return dfa
     again = substituted(dfa, {rule: looped}, lambda target: bool(accepting[target]))
-    return looped if _equal(looped, again) else dfa
+    return looped if again is not None and _equal(looped, again) else dfa
 
 
-def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa:
-    """The automaton with calls of itself that lead to an end replaced by a way to its start."""
+def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
+    """The automaton with calls of itself that lead to an end replaced by a way to its start.
+
+    ``None`` where it would grow much.
+    """
     edges = [(source, to) for source, callee, to in call_edges(dfa) if callee == rule]
     if not any(is_end[target] for _, target in edges):
         return dfa
@@ -89,15 +101,15 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa:
         else:
             nfa.moves.add(first + source, first + target)
             nfa.move_sets.append(nfa.sets.setdefault(letters([rule]), len(nfa.sets)))
-    return dfa_from_nfa(nfa)
+    return simpler(nfa)
 
 
 def substituted(
     dfa: Dfa, bodies: Mapping[int, Dfa], chosen: Callable[[int], bool] = lambda _: True
-) -> Dfa:
+) -> Dfa | None:
     """The automaton with the calls of some rules replaced by the rules' own automata.
 
-    Only calls whose targets are ``chosen``.
+    Only calls whose targets are ``chosen``. ``None`` where it would grow much.
     """
     nfa, first = _begun(dfa, bodies)
     copies: dict[tuple[int, int], int] = {}
@@ -116,7 +128,7 @@ def substituted(
             for end in np.nonzero(body.accepting)[0].tolist():
                 nfa.empties.add(copy + end, first + target)
         nfa.empties.add(first + source, copy)
-    return dfa_from_nfa(nfa)
+    return simpler(nfa)
 
 
 def _begun(dfa: Dfa, left_out: Iterable[int]) -> tuple[Nfa, int]:

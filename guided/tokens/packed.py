@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.recognizer.contexts import KNOWN
-from guided.recognizer.json_machine import JsonMachine
+from guided.recognizer.recognizer import Recognizer
 from guided.recognizer.table import NO_GATE
 from guided.tokens.kernel import kernel
 
@@ -71,7 +71,7 @@ class PackedMachine:
     and a call into compiled code hands over few arrays: each costs it some 150 ns.
     """
 
-    def __init__(self, machine: JsonMachine, quoted: frozenset[bytes]) -> None:
+    def __init__(self, machine: Recognizer, quoted: frozenset[bytes]) -> None:
         self._machine = machine
         self._quoted = quoted
         self._knowledge: NDArray[np.int8] = np.empty(0, dtype=np.int8)

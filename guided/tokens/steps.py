@@ -1,6 +1,6 @@
 """The moves of a recogniser in compiled code: one byte, the bytes of a token, the nodes of a trie.
 
-Everything here works on the arrays of ``PackedMachine`` and says what ``JsonMachine.step`` says. It
+Everything here works on the arrays of ``PackedMachine`` and says what ``Recognizer.step`` says. It
 stops where Python has to resolve a joint first, and it is *unsure* where that takes a text that was
 written: a key, or an item that has to differ from others.
 """

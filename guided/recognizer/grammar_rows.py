@@ -1,0 +1,196 @@
+"""The rows of a grammar's recogniser: sets of states of its network, laid down when needed.
+
+A row is a set of *items*, each a state and the *slot* of the context that holds its continuation.
+Rows with one item are the states of a rule's automaton, laid down rule by rule. Where calls begin
+or come together, and where it takes the context to know what follows, a row has a label:
+
+    Return   the rules of some slots end here, and another byte than those of the row goes on there
+    Enter    calls begin here, or states came together that are to be a row
+    Both     a byte was read that might go on in the row as well as behind the rule that ends
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.byte_dfa import byte_dfa_from_rows
+from guided.automata.dfa import DEAD
+from guided.automata.fuel import spend
+from guided.network.first_bytes import bytes_behind
+from guided.network.network import Network
+from guided.recognizer.block import block_of
+from guided.recognizer.table import TransitionTable
+
+__all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
+
+_FIRST_LABEL = 8
+"""Lower ones mean something to walks."""
+
+
+class Item(NamedTuple):
+    """A state of the network, and the slot of the context that holds what follows its rule."""
+
+    state: int
+    slot: int
+
+
+Items: TypeAlias = tuple[Item, ...]
+
+
+class Return(NamedTuple):
+    """The rules of these slots end here."""
+
+    slots: tuple[int, ...]
+
+
+class Enter(NamedTuple):
+    """These items, with all calls that begin in them, are to be a row."""
+
+    items: Items
+
+
+class Both(NamedTuple):
+    """The items go on by the byte, and so does what may follow those of them that may end."""
+
+    items: Items
+    byte: int
+
+
+class GrammarRows:
+    """Lays rows down in a table, each once."""
+
+    def __init__(self, network: Network, table: TransitionTable) -> None:
+        self.network = network
+        self.table = table
+        self.behind = bytes_behind(network)
+        self.items: list[Items] = []
+        """By row."""
+        self.may_end: set[int] = set()
+        """Rows at which the whole text may end."""
+        self._meanings: list[Return | Enter | Both] = []
+        self._labels: dict[Return | Enter | Both, int] = {}
+        self._waiting: dict[int, int] = {}
+        self._blocks: dict[tuple[int, int], int] = {}
+        self._sets: dict[tuple[Items, bool], int] = {}
+        self.end = self.row((), may_end=True)
+
+    def meaning(self, label: int) -> Return | Enter | Both:
+        """What a label means."""
+        return self._meanings[label - _FIRST_LABEL]
+
+    def row(self, items: Items, *, may_end: bool = False) -> int:
+        """The row of items in which no call is still to begin, sorted, slots as they come first."""
+        if len(items) == 1 and not may_end:
+            return self._state(*items[0])
+        row = self._sets.get((items, may_end))
+        if row is None:
+            row = self._sets[items, may_end] = self._laid_down(items, may_end)
+        return row
+
+    def _label(self, meaning: Return | Enter | Both) -> int:
+        label = self._labels.setdefault(meaning, _FIRST_LABEL + len(self._meanings))
+        if label == _FIRST_LABEL + len(self._meanings):
+            self._meanings.append(meaning)
+        return label
+
+    def _waiting_row(self, meaning: Enter | Both) -> int:
+        """A row that nothing but its label leads on from."""
+        label = self._label(meaning)
+        row = self._waiting.get(label)
+        if row is None:
+            row = self._waiting[label] = self.table.add_row({}, label=label)
+            self.items.append(meaning.items)
+        return row
+
+    # --- single states --------------------------------------------------------------------
+
+    def _state(self, state: int, slot: int) -> int:
+        rule = self.network.rule_of(state)
+        first = self._blocks.get((rule, slot))
+        if first is None:
+            first = self._blocks[rule, slot] = self._block(rule, slot)
+        return first + state - self.network.starts[rule]
+
+    def _block(self, rule: int, slot: int) -> int:
+        """Lay a rule down with its continuation in a slot."""
+        network = self.network
+        begin = network.starts[rule]
+        end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
+        size = end - begin
+        spend(50 + 4 * size)
+        moves = network.moves[begin:end]
+        table: NDArray[np.int32] = np.where(moves == DEAD, DEAD, moves - begin).astype(np.int32)
+        label = np.full(size, DEAD, dtype=np.int32)
+        for state in range(size):
+            if network.calls[begin + state]:
+                label[state] = self._label(Enter((Item(begin + state, slot),)))
+                table[state] = DEAD
+            elif network.accepting[begin + state]:
+                label[state] = self._label(Return((slot,)))
+        # Behind bytes that may belong to either side, one row each.
+        ends = network.accepting[begin:end] & (table != DEAD).any(axis=1)
+        unsure = np.argwhere(ends[:, None] & (table != DEAD) & self.behind[rule])
+        both = [Both((Item(begin + state, slot),), byte) for state, byte in unsure.tolist()]
+        table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
+        label = np.append(label, [self._label(meaning) for meaning in both]).astype(np.int32)
+        nowhere = np.full((len(both), 256), DEAD, dtype=np.int32)
+        dfa = byte_dfa_from_rows(np.concatenate([table, nowhere]), label)
+        assert len(dfa) == len(label), "every state of a network leads on"
+        labels = {number: number for number in np.unique(label).tolist() if number != DEAD}
+        first = self.table.add_block(block_of(dfa), labels)
+        self.items += [(Item(state, slot),) for state in range(begin, end)]
+        self.items += [meaning.items for meaning in both]
+        return first
+
+    # --- sets of states -------------------------------------------------------------------
+
+    def _laid_down(self, items: Items, may_end: bool) -> int:
+        network = self.network
+        spend(20 + 10 * len(items))
+        ending = [item for item in items if network.accepting[item.state]]
+        behind = np.zeros(256, dtype=np.bool_)
+        for item in ending:
+            behind |= self.behind[network.rule_of(item.state)]
+        targets = network.moves[[item.state for item in items]].reshape(-1, 256)
+        columns, which = np.unique(targets, axis=1, return_inverse=True)
+        leads_on = (columns != DEAD).any(axis=0)
+        rows = [
+            self._behind(items, may_end, column) if leads_on[number] else DEAD
+            for number, column in enumerate(columns.T.tolist())
+        ]
+        edges: dict[int, int] = {}
+        itself: list[int] = []
+        for byte, number in enumerate(which.reshape(-1).tolist()):
+            if not leads_on[number]:
+                continue
+            if behind[byte]:
+                edges[byte] = self._waiting_row(Both(items, byte))
+            elif rows[number] == _ITSELF:
+                itself.append(byte)
+            else:
+                edges[byte] = rows[number]
+        slots = tuple(sorted({item.slot for item in ending}))
+        label = self._label(Return(slots)) if slots else DEAD
+        row = self.table.add_row(edges, label=label, itself=itself)
+        self.items.append(items)
+        if may_end:
+            self.may_end.add(row)
+            self.table.only[row] = DEAD
+        return row
+
+    def _behind(self, items: Items, may_end: bool, targets: list[int]) -> int:
+        """The row behind a byte by which each item goes to one of the targets, or to none."""
+        pairs = zip(targets, items, strict=True)
+        found = {Item(target, item.slot) for target, item in pairs if target != DEAD}
+        reached = tuple(sorted(found))
+        if len(reached) == 1:
+            return self._state(*reached[0])
+        if reached == items and not may_end:
+            return _ITSELF
+        return self._waiting_row(Enter(reached))
+
+
+_ITSELF = -2
