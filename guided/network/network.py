@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -123,13 +124,18 @@ def shortest_ways(
 
 
 def _first_bytes(moves: NDArray[np.int32]) -> list[tuple[int, int]]:
-    """Each source with one byte for each of its targets."""
+    """Each source with one byte for each of its targets, one that is good to read if there is."""
     found: list[tuple[int, int]] = []
-    for source, row in enumerate(moves):
-        targets, bytes_ = np.unique(row, return_index=True)
+    for source, row in enumerate(moves[:, _READABLE]):
+        targets, places = np.unique(row, return_index=True)
         found += (
             (source, byte)
-            for target, byte in zip(targets.tolist(), bytes_.tolist(), strict=True)
+            for target, byte in zip(targets.tolist(), _READABLE[places].tolist(), strict=True)
             if target != DEAD
         )
     return found
+
+
+_ALPHANUMERIC = (string.digits + string.ascii_letters).encode()
+_READABLE = np.array(sorted(range(256), key=lambda byte: (byte not in _ALPHANUMERIC, not 32 <= byte < 127, byte)))
+"""All bytes, in the order in which a way out prefers them."""

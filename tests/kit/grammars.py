@@ -19,7 +19,17 @@ from guided.grammar.context_free import (
 from guided.network import network_from_grammar
 from guided.recognizer.grammar_machine import GrammarMachine
 
-__all__ = ["LETTERS", "all_texts", "grammar_of", "language", "machine_of", "random_grammar"]
+__all__ = [
+    "LETTERS",
+    "accepted_by",
+    "all_texts",
+    "grammar_of",
+    "language",
+    "machine_of",
+    "mutated",
+    "random_grammar",
+    "random_text",
+]
 
 LETTERS = "ab"
 _BLANK = "_"
@@ -113,3 +123,46 @@ def _spelled(regular: object) -> str:
     """The text of a literal."""
     parts = getattr(regular, "parts")  # noqa: B009 - whatever ``literal`` makes
     return "".join(chr(part.chars.ranges[0][0]) for part in parts)
+
+
+def accepted_by(machine: GrammarMachine, text: str) -> bool:
+    """Whether the whole text is in the machine's language."""
+    state = machine.advance(machine.start, text.encode())
+    return state is not None and machine.is_accepting(state)
+
+
+def random_text(machine: GrammarMachine, rng: random.Random, steps: int) -> str:
+    """A text that random bytes begin and a shortest end completes."""
+    state, text = machine.start, bytearray()
+    for _ in range(steps):
+        reached = [(byte, machine.step(state, byte)) for byte in _likely(rng)]
+        choices = [(byte, behind) for byte, behind in reached if behind is not None]
+        if not choices:
+            choices = [
+                (byte, behind)
+                for byte in range(256)
+                if (behind := machine.step(state, byte)) is not None
+            ]
+        if not choices:
+            break
+        byte, state = rng.choice(choices)
+        text.append(byte)
+    return (bytes(text) + machine.shortest_end(state)).decode()
+
+
+def _likely(rng: random.Random) -> list[int]:
+    """Some bytes that most grammars read, punctuation more than letters."""
+    printable = range(32, 127)
+    signs = [byte for byte in printable if not chr(byte).isalnum()]
+    return rng.sample(signs, 12) + rng.sample(printable, 4)
+
+
+def mutated(text: str, rng: random.Random) -> str:
+    """The text with a character gone, doubled, changed or two exchanged."""
+    at = rng.randrange(len(text) + 1)
+    before, here, behind = text[:at], text[at : at + 1], text[at + 1 :]
+    other = rng.choice([*text, *" (1a\".,"])
+    return rng.choice(
+        [before + behind, before + here + here + behind, before + other + behind,
+         before + other + here + behind, before + behind[:1] + here + behind[1:]]
+    )

@@ -19,7 +19,7 @@ from guided.frontends.lark.repeats import repeat_bounds
 from guided.frontends.regex.case import any_case
 from guided.frontends.regex.lazy import settled
 from guided.frontends.regex.python import parse_python_regex
-from guided.frontends.regex.reach import looks_beyond
+from guided.frontends.regex.reach import looks_away
 from guided.grammar.context_free import Terminal
 
 __all__ = ["Terminals"]
@@ -55,11 +55,11 @@ class Terminals:
         return terminal
 
     def _whole(self, regular: Regular, place: Place) -> Terminal:
-        if looks_beyond(regular):
+        if looks_away(regular):
             raise UnsupportedFeatureError(
-                place.message("look-around that may look beyond the text of its terminal"),
+                place.message("look-around at the edge of a terminal, which looks beyond its text"),
                 position=place.position,
-                hint="say it with the terminals that may stand there",
+                hint="leave it out, or say it with the terminals that may stand there",
             )
         return Terminal(settled(regular))
 

@@ -1,9 +1,9 @@
 """Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser.
 
-What is matched is the text of one terminal, from its beginning to its end. What looks beyond it is
-refused: anchors, and look-around that may need more than the terminal itself has on that side. So
-is what is not regular, and what makes a matcher give up texts that the pattern has (possessive
-quantifiers, atomic groups).
+What is matched is the text of one terminal, from its beginning to its end, and look-around sees no
+more than that. Anchors are refused, since they speak of the text around it. So is what is not
+regular, and what makes a matcher give up texts that the pattern has (possessive quantifiers, atomic
+groups).
 """
 
 from __future__ import annotations
