@@ -25,9 +25,13 @@ __all__ = [
     "JsonOptions",
     "JsonSchema",
     "KeyOrder",
+    "Lark",
     "Message",
+    "Regex",
+    "RegexDialect",
     "Sampling",
     "Spelling",
+    "Structure",
     "TokenId",
     "TokenLogprobs",
     "Usage",
@@ -124,13 +128,13 @@ def _whitespace(value: object) -> object:
     return value
 
 
-def _word(kind: type[Word], value: object, name: str) -> Word:
+def _word(kind: type[Word], value: object, name: str, field: str = "json_options") -> Word:
     try:
         return kind(cast("str", value))
     except ValueError as error:
         known = ", ".join(repr(word.value) for word in kind)
         raise RequestError(
-            f"{name} {value!r} is none of {known}", field=f"json_options.{name}"
+            f"{name} {value!r} is none of {known}", field=f"{field}.{name}"
         ) from error
 
 
@@ -169,11 +173,78 @@ class JsonSchema:
 
     def digest(self) -> str:
         """Key under which the compiled form is cached."""
-        parts = repr((self.text, self.options, self.documents))
-        return "json_schema:" + hashlib.sha256(parts.encode(errors="surrogatepass")).hexdigest()
+        return _digest("json_schema", (self.text, self.options, self.documents))
 
 
-Constraint: TypeAlias = JsonSchema | None
+@dataclass(frozen=True, slots=True)
+class Lark:
+    """A context-free grammar in Lark's own format.
+
+    The language is the context-free one over the languages of its terminals; priorities say nothing
+    about it.
+    """
+
+    text: str
+    start: str = "start"
+    """The rule that the whole answer is a text of."""
+    imports: tuple[tuple[str, str], ...] = ()
+    """Grammars that it may import besides Lark's own: dotted name and text of each.
+
+    Nothing is read from any disk.
+    """
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.imports))
+        for (name, _), (following, _) in itertools.pairwise(ordered):
+            if name == following:
+                raise InvalidConstraintError(f"two grammars are given for the name {name!r}")
+        object.__setattr__(self, "imports", ordered)
+
+    def digest(self) -> str:
+        """Key under which the compiled form is cached."""
+        return _digest("lark", (self.text, self.start, self.imports))
+
+
+class RegexDialect(StrEnum):
+    """Whose regular expressions a pattern is one of."""
+
+    PYTHON = "python"
+    """Those of the module ``re``."""
+    ECMA = "ecma"
+    """Those of ECMA-262 in Unicode mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regex:
+    """A regular expression that the whole answer matches."""
+
+    pattern: str
+    dialect: RegexDialect = RegexDialect.PYTHON
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(
+            self,
+            pattern: str,
+            dialect: RegexDialect | Literal["python", "ecma"] = RegexDialect.PYTHON,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dialect", _word(RegexDialect, self.dialect, "dialect", "regex"))
+
+    def digest(self) -> str:
+        """Key under which the compiled form is cached."""
+        return _digest("regex", (self.pattern, self.dialect))
+
+
+def _digest(kind: str, parts: object) -> str:
+    return f"{kind}:" + hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
+
+
+Structure: TypeAlias = JsonSchema | Lark | Regex
+"""What an answer must look like."""
+
+Constraint: TypeAlias = Structure | None
 """What an answer must look like; ``None`` allows every text."""
 
 

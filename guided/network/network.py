@@ -137,5 +137,7 @@ def _first_bytes(moves: NDArray[np.int32]) -> list[tuple[int, int]]:
 
 
 _ALPHANUMERIC = (string.digits + string.ascii_letters).encode()
-_READABLE = np.array(sorted(range(256), key=lambda byte: (byte not in _ALPHANUMERIC, not 32 <= byte < 127, byte)))
+_READABLE = np.array(
+    sorted(range(256), key=lambda byte: (byte not in _ALPHANUMERIC, not 32 <= byte < 127, byte))
+)
 """All bytes, in the order in which a way out prefers them."""

@@ -161,8 +161,13 @@ def mutated(text: str, rng: random.Random) -> str:
     """The text with a character gone, doubled, changed or two exchanged."""
     at = rng.randrange(len(text) + 1)
     before, here, behind = text[:at], text[at : at + 1], text[at + 1 :]
-    other = rng.choice([*text, *" (1a\".,"])
+    other = rng.choice([*text, *' (1a".,'])
     return rng.choice(
-        [before + behind, before + here + here + behind, before + other + behind,
-         before + other + here + behind, before + behind[:1] + here + behind[1:]]
+        [
+            before + behind,
+            before + here + here + behind,
+            before + other + behind,
+            before + other + here + behind,
+            before + behind[:1] + here + behind[1:],
+        ]
     )

@@ -17,7 +17,9 @@ from tests.kit.grammars import language, machine_of, random_grammar
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.kit.walks import END, random_walk, tried
 
-_VOCABULARY = tiny_vocabulary((b"ab", b"ba", b"aab", b"abab", b"bbb", b"_a", b"a_", b"a_b_a", b"__"))
+_VOCABULARY = tiny_vocabulary(
+    (b"ab", b"ba", b"aab", b"abab", b"bbb", b"_a", b"a_", b"a_b_a", b"__")
+)
 _BINDING = TokenBinding.of(_VOCABULARY)
 _TOKENS = range(1, len(_VOCABULARY))
 _GRAMMARS = 150

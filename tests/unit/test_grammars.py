@@ -52,7 +52,9 @@ def test_examples_are_accepted_and_rejected_as_they_say(name: str, machine: Gram
         assert not accepted_by(machine, text), text
 
 
-def test_lark_agrees_on_examples_and_mutants(name: str, machine: GrammarMachine, lark: Lark) -> None:
+def test_lark_agrees_on_examples_and_mutants(
+    name: str, machine: GrammarMachine, lark: Lark
+) -> None:
     grammar = read_grammar(name)
     rng = random.Random(0)
     for example in (*grammar.accepted, *grammar.rejected):

@@ -1,6 +1,6 @@
 """Lazy quantifiers: repeats that end as soon as what follows them matches.
 
-As a set of texts ``".*?"`` is the same as ``".*"``; whoever writes it means the first quote, though.
+As a set of texts ``".*?"`` is the same as ``".*"``; its author means the first quote, though.
 So each further round of a lazy repeat stands under the condition that what follows does not match
 where it begins, which is what a backtracking matcher makes of it::
 

@@ -21,9 +21,11 @@ from guided.automata.regular import (
     Alternate,
     Chars,
     Concat,
+    End,
     Look,
     Regular,
     Repeat,
+    Start,
     word_boundary,
 )
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
@@ -44,10 +46,11 @@ _ANCHORS = r"\^|\$|\\A|\\Z"
 _NEWLINE = CodePoints.single("\n")
 
 
-def parse_python_regex(text: str, flags: int = 0) -> Regular:
+def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
     """The texts that ``re.fullmatch`` accepts; ``flags`` as ``re.compile`` takes them.
 
-    Lazy quantifiers are marked as such. Raises InvalidConstraintError, UnsupportedFeatureError or
+    Lazy quantifiers are marked as such. Anchors may stand only where the pattern is ``anchored``:
+    its text is the whole one. Raises InvalidConstraintError, UnsupportedFeatureError or
     LimitExceededError, the first two with the position in the pattern.
     """
     if len(text) > _MAX_PATTERN_LENGTH:
@@ -58,7 +61,7 @@ def parse_python_regex(text: str, flags: int = 0) -> Regular:
         )
     try:
         parsed = _parser.parse(text, flags)
-        return _Translation(text).sequence(parsed, parsed.state.flags)
+        return _Translation(text, anchored).sequence(parsed, parsed.state.flags)
     except re.error as error:
         raise InvalidConstraintError(
             f"{error.msg} at character {error.pos} of the pattern", position=error.pos
@@ -74,8 +77,9 @@ def parse_python_regex(text: str, flags: int = 0) -> Regular:
 class _Translation:
     """Python's parse tree into ours."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, anchored: bool) -> None:
         self.text = text
+        self.anchored = anchored
 
     def sequence(self, items: Any, flags: int) -> Regular:
         parts = [self.term(operation, argument, flags) for operation, argument in items]
@@ -117,7 +121,16 @@ class _Translation:
         if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
             word = _category(op.CATEGORY_WORD, flags)
             return word_boundary(word, negative=code is op.AT_NON_BOUNDARY)
-        self.refuse("an anchor, which looks beyond the terminal,", _ANCHORS)
+        if not self.anchored:
+            self.refuse("an anchor, which looks beyond the terminal,", _ANCHORS)
+        if flags & re.MULTILINE and code in (op.AT_BEGINNING, op.AT_END):
+            self.refuse("an anchor to lines", _ANCHORS)
+        if code in (op.AT_BEGINNING, op.AT_BEGINNING_STRING):
+            return Start()
+        if code is op.AT_END_STRING:
+            return End()
+        # Python's $ stands before a last line feed, too.
+        return Alternate((End(), Look(Concat((Chars(_NEWLINE), End())))))
 
     def refuse(self, what: str, looks_like: str) -> NoReturn:
         found = re.search(looks_like, self.text) if looks_like else None

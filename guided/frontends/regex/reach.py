@@ -1,4 +1,4 @@
-"""Whether look-around of an expression speaks of nothing but what is beyond the expression's text."""
+"""Whether look-around of an expression speaks of nothing but what is around its text."""
 
 from __future__ import annotations
 

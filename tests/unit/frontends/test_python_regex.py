@@ -44,7 +44,19 @@ _CHARACTERS = "abckABCKé.@ \n1Kß٣ſσΣsµιİı_"
 
 def _texts() -> list[str]:
     short = ["".join(text) for n in range(3) for text in itertools.product(_CHARACTERS, repeat=n)]
-    return [*short, "a@bc", "1.25", "1.255", "ababab", "aßB", "Aé•", "ab.c@abc", "abcab", "]^-", "aSSb"]
+    return [
+        *short,
+        "a@bc",
+        "1.25",
+        "1.255",
+        "ababab",
+        "aßB",
+        "Aé•",
+        "ab.c@abc",
+        "abcab",
+        "]^-",
+        "aSSb",
+    ]
 
 
 @pytest.mark.parametrize(("pattern", "flags"), _PATTERNS)
