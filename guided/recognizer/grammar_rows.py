@@ -28,6 +28,8 @@ __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
 _FIRST_LABEL = 8
 """Lower ones mean something to walks."""
+_MOST_AT_ONCE = 64
+"""Sets of states that are laid down before a text gets to them."""
 
 
 class Item(NamedTuple):
@@ -86,9 +88,7 @@ class GrammarRows:
         if len(items) == 1 and not may_end:
             return self._state(*items[0])
         row = self._sets.get((items, may_end))
-        if row is None:
-            row = self._sets[items, may_end] = self._laid_down(items, may_end)
-        return row
+        return self._sets_from(items, may_end) if row is None else row
 
     def _label(self, meaning: Return | Enter | Both) -> int:
         label = self._labels.setdefault(meaning, _FIRST_LABEL + len(self._meanings))
@@ -147,7 +147,28 @@ class GrammarRows:
 
     # --- sets of states -------------------------------------------------------------------
 
-    def _laid_down(self, items: Items, may_end: bool) -> int:
+    def _sets_from(self, items: Items, may_end: bool) -> int:
+        """Lay a set of states down, and those that bytes lead to inside of the same rules."""
+        pending = {(items, may_end)}
+        open_edges: list[tuple[int, int, Items]] = []
+        waiting = [(items, may_end)]
+        for key in waiting:
+            row, onward = self._laid_down(*key, more=len(waiting) < _MOST_AT_ONCE)
+            self._sets[key] = row
+            for byte, reached in onward.items():
+                open_edges.append((row, byte, reached))
+                if (reached, False) not in self._sets and (reached, False) not in pending:
+                    pending.add((reached, False))
+                    waiting.append((reached, False))
+        for row, byte, reached in open_edges:
+            self.table.lead(row, byte, self._sets[reached, False])
+        return self._sets[items, may_end]
+
+    def _laid_down(self, items: Items, may_end: bool, more: bool) -> tuple[int, dict[int, Items]]:
+        """The row of a set, and by byte the sets that it is still to lead to.
+
+        Without ``more`` none but those that have a row.
+        """
         network = self.network
         spend(20 + 10 * len(items))
         ending = [item for item in items if network.accepting[item.state]]
@@ -156,41 +177,36 @@ class GrammarRows:
             behind |= self.behind[network.rule_of(item.state)]
         targets = network.moves[[item.state for item in items]].reshape(-1, 256)
         columns, which = np.unique(targets, axis=1, return_inverse=True)
-        leads_on = (columns != DEAD).any(axis=0)
-        rows = [
-            self._behind(items, may_end, column) if leads_on[number] else DEAD
-            for number, column in enumerate(columns.T.tolist())
-        ]
+        reached = [self._reached(items, column) for column in columns.T.tolist()]
         edges: dict[int, int] = {}
-        itself: list[int] = []
+        onward: dict[int, Items] = {}
         for byte, number in enumerate(which.reshape(-1).tolist()):
-            if not leads_on[number]:
+            there = reached[number]
+            if not there:
                 continue
             if behind[byte]:
                 edges[byte] = self._waiting_row(Both(items, byte))
-            elif rows[number] == _ITSELF:
-                itself.append(byte)
+            elif len(there) == 1:
+                edges[byte] = self._state(*there[0])
+            elif self._needs_context(there) or not (more or (there, False) in self._sets):
+                edges[byte] = self._waiting_row(Enter(there))
             else:
-                edges[byte] = rows[number]
+                onward[byte] = there
         slots = tuple(sorted({item.slot for item in ending}))
         label = self._label(Return(slots)) if slots else DEAD
-        row = self.table.add_row(edges, label=label, itself=itself)
+        row = self.table.add_row(edges, label=label, itself=tuple(onward))
         self.items.append(items)
         if may_end:
             self.may_end.add(row)
             self.table.only[row] = DEAD
-        return row
+        return row, onward
 
-    def _behind(self, items: Items, may_end: bool, targets: list[int]) -> int:
-        """The row behind a byte by which each item goes to one of the targets, or to none."""
+    def _reached(self, items: Items, targets: list[int]) -> Items:
+        """Where the items get to that go on, each to one of the targets."""
         pairs = zip(targets, items, strict=True)
-        found = {Item(target, item.slot) for target, item in pairs if target != DEAD}
-        reached = tuple(sorted(found))
-        if len(reached) == 1:
-            return self._state(*reached[0])
-        if reached == items and not may_end:
-            return _ITSELF
-        return self._waiting_row(Enter(reached))
+        return tuple(sorted({Item(to, item.slot) for to, item in pairs if to != DEAD}))
 
-
-_ITSELF = -2
+    def _needs_context(self, items: Items) -> bool:
+        """Whether calls begin in a set, or a state came together in it with several slots."""
+        states = {item.state for item in items}
+        return len(states) < len(items) or any(self.network.calls[state] for state in states)

@@ -39,6 +39,7 @@ from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN
 __all__ = [
     "ALIVE",
     "BY_BYTE",
+    "BY_LABEL",
     "DIES",
     "FINISHED",
     "ITSELF",
@@ -64,6 +65,8 @@ _LAST_OPEN_WAY = OPEN_ARRAY
 """Labels up to this one stand only where they may be taken, unless that depends on a text."""
 ITSELF, BY_BYTE = -1, -2
 """Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
+BY_LABEL = -4096
+"""The first of further ways, 256 for each closing row."""
 NO_WAY = -1000
 SITE, LEVEL, DOUBTS, CHANGE, WAY, FATE = range(6)
 """Columns of the first row of a walk's stack: how far it is, by what the mask has changed, and the
@@ -266,6 +269,13 @@ def _entering(way, context, row, count, closings, machine, key_context):  # type
         return ALIVE, context, row, count
     if way > ITSELF:
         return _entered(context, closings[way], 0, machine, key_context, True)
+    if way <= BY_LABEL:
+        rows, _, _, _, _, _, _, _, _ = machine
+        label = rows[closings[(BY_LABEL - way) >> 8], LABEL]
+        status, context, row = _resolved(context, label, machine)
+        if status != ALIVE:
+            return status, context, row, count
+        return _behind(context, row, 0, (BY_LABEL - way) & 255, machine, key_context, True)
     return _behind(context, row, count, BY_BYTE - way, machine, key_context, True)
 
 
@@ -294,6 +304,8 @@ def walk_sites(  # type: ignore[no-untyped-def]
 
     - ITSELF: the state is that behind the node, whose own tokens are not asked for;
     - BY_BYTE, less a byte: what comes behind that byte is what comes behind the node;
+    - BY_LABEL, less 256 times the number of a closing row and a byte: the byte comes behind the
+      label of that row;
     - others: that row of ``closings`` is entered.
 
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
