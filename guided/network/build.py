@@ -81,7 +81,7 @@ def _rule_automata(grammar: ContextFreeGrammar, missing: Collection[int]) -> dic
     whole = Concat((bodies.letters(Call(grammar.start)), bodies.blank))
     automata = {_START: dfa_from_regular(whole)}
     for name in order:
-        spend(100)
+        spend(300)
         automata[numbers[name]] = dfa_from_regular(bodies.letters(grammar.rules[name]))
     return automata
 

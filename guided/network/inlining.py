@@ -71,7 +71,7 @@ class _Inlining:
 
     def _simplify(self, rule: int, taken_in: set[int]) -> None:
         dfa = self.automata[rule]
-        spend(20)
+        spend(100)
         bodies = {callee: self.automata[callee] for callee in self.calls[rule] & taken_in}
         # Calls that cannot be taken in together may be one by one; what is left stays a call.
         taken = substituted(dfa, bodies) if bodies else dfa

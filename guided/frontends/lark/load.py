@@ -12,6 +12,7 @@ from lark.load_grammar import GrammarBuilder
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.frontends.lark.place import Place
+from guided.frontends.lark.sizes import check_terminal_sizes
 
 __all__ = ["MAX_GRAMMAR_LENGTH", "Definitions", "load_definitions"]
 
@@ -55,6 +56,7 @@ def load_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
 
     builder = GrammarBuilder(import_paths=[find])
     try:
+        check_terminal_sizes(text, _NAME, imports)
         builder.load_grammar(text, _NAME)
         grammar = builder.build()
     except GrammarError as error:
