@@ -59,7 +59,7 @@ class _Inlining:
             spend(len(left) // 4)
             free = [rule for rule in left if self._may_be_taken_in(rule)]
             if free:
-                rule = min(free, key=lambda rule: (len(self.automata[rule]), rule))
+                rule = min(free, key=self._growth)
                 self.taken_in.add(rule)
                 left.remove(rule)
                 for caller in component:
@@ -85,6 +85,11 @@ class _Inlining:
             dfa = without_leading_calls(rule, [rule], {rule: dfa})
         self.automata[rule] = dfa = without_ending_calls(rule, dfa)
         self.calls[rule] = called(dfa)
+
+    def _growth(self, rule: int) -> tuple[int, int, int]:
+        """What comes first costs least."""
+        size = len(self.automata[rule])
+        return (self.sites.get(rule, 0) - 1) * size, size, rule
 
     def _may_be_taken_in(self, rule: int) -> bool:
         dfa = self.automata[rule]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any, Final
 
 from lark.exceptions import GrammarError, UnexpectedInput
@@ -14,10 +15,13 @@ from guided.errors import InvalidConstraintError, LimitExceededError, Unsupporte
 from guided.frontends.lark.place import Place
 from guided.frontends.lark.sizes import check_terminal_sizes
 
-__all__ = ["MAX_GRAMMAR_LENGTH", "Definitions", "load_definitions"]
+__all__ = ["MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "Definitions", "load_definitions"]
 
 MAX_GRAMMAR_LENGTH: Final = 200_000
 """Characters of a grammar, and of each that it imports."""
+MAX_DEPTH: Final = 100
+"""Parentheses inside of one another."""
+_NESTING: Final = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\])+/|//[^\n]*|#[^\n]*|[][(){}:]'
 _NAME: Final = "<grammar>/<text>"
 """Where Lark looks for what the text imports from beside itself: nowhere on a disk."""
 
@@ -48,11 +52,18 @@ def load_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
                 field="constraint",
             )
 
+        _check_depth(each)
+
     def find(_: str | None, path: str) -> tuple[str, str]:
         name = path.removesuffix(".lark").replace("\\", "/").replace("/", ".")
-        if name not in imports:
-            raise FileNotFoundError(path)
-        return path, imports[name]
+        if name in imports:
+            return path, imports[name]
+        if not files("lark").joinpath("grammars", *path.split("/")).is_file():
+            raise InvalidConstraintError(
+                f"there is no grammar {name!r} to import",
+                hint="pass its text along with the grammar",
+            )
+        raise FileNotFoundError(path)  # Lark goes on to its own
 
     builder = GrammarBuilder(import_paths=[find])
     try:
@@ -64,11 +75,6 @@ def load_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
     except UnexpectedInput as error:
         message = f"{error}\n{error.get_context(text)}"
         raise InvalidConstraintError(message.strip(), position=error.pos_in_stream) from error
-    except FileNotFoundError as error:
-        raise InvalidConstraintError(
-            f"no grammar {str(error.filename or error)!r} to import",
-            hint="pass its text along with the grammar",
-        ) from error
     except RecursionError as error:
         raise LimitExceededError(
             "the grammar nests too deeply", limit=MAX_GRAMMAR_LENGTH, field="constraint"
@@ -87,6 +93,21 @@ def load_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
         {name: tree for name, (tree, _) in grammar.term_defs},
         tuple(grammar.ignore),
     )
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what nests too deeply before it is parsed: that takes long, too."""
+    depth = 0
+    for match in re.finditer(_NESTING, text):
+        sign = match[0]
+        depth = 0 if sign == ":" else depth + (sign in "([{") - (sign in ")]}")
+        if depth > MAX_DEPTH:
+            raise LimitExceededError(
+                Place(text, match.start()).message(f"the rule nests deeper than {MAX_DEPTH}"),
+                limit=MAX_DEPTH,
+                field="constraint",
+                hint="give what is inside a name of its own",
+            )
 
 
 def _invalid(text: str, error: GrammarError) -> InvalidConstraintError:

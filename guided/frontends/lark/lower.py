@@ -22,10 +22,8 @@ from guided.frontends.lark.repeats import repeat_bounds
 from guided.frontends.lark.terminals import Terminals
 from guided.grammar.context_free import Body, Call, Choice, ContextFreeGrammar, Sequence, Times
 
-__all__ = ["MAX_DEPTH", "MAX_RULES", "lower_lark"]
+__all__ = ["MAX_RULES", "lower_lark"]
 
-MAX_DEPTH = 100
-"""Parentheses inside of one another."""
 MAX_RULES = 20_000
 """Rules, those counted that templates are used as."""
 
@@ -68,9 +66,7 @@ class _Rules:
         while self._waiting:
             number, name, arguments = self._waiting.pop()
             parameters, tree = self._rules[name]
-            self._bodies[number] = self._body(
-                tree, dict(zip(parameters, arguments, strict=True)), 0
-            )
+            self._bodies[number] = self._body(tree, dict(zip(parameters, arguments, strict=True)))
         return self._bodies
 
     def _call(self, name: str, arguments: tuple[Body, ...]) -> Call:
@@ -89,29 +85,22 @@ class _Rules:
             self._waiting.append((number, name, arguments))
         return Call(number)
 
-    def _body(self, tree: Any, given: Mapping[str, Body], depth: int) -> Body:
+    def _body(self, tree: Any, given: Mapping[str, Body]) -> Body:
         spend(5)
-        if depth > MAX_DEPTH * 3:
-            raise LimitExceededError(
-                f"a rule nests deeper than {MAX_DEPTH}",
-                limit=MAX_DEPTH,
-                field="constraint",
-                hint="give what is inside a name of its own",
-            )
         match tree.data:
             case "expansions":
-                options = [self._body(child, given, depth + 1) for child in tree.children]
+                options = [self._body(child, given) for child in tree.children]
                 return options[0] if len(options) == 1 else Choice(tuple(options))
             case "alias":
-                return self._body(tree.children[0], given, depth + 1)
+                return self._body(tree.children[0], given)
             case "expansion":
-                parts = [self._body(child, given, depth + 1) for child in tree.children]
+                parts = [self._body(child, given) for child in tree.children]
                 return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
             case "expr":
                 low, high = repeat_bounds(self._text, tree.children[1:])
-                return Times(self._body(tree.children[0], given, depth + 1), low, high)
+                return Times(self._body(tree.children[0], given), low, high)
             case "maybe":
-                return Times(self._body(tree.children[0], given, depth + 1), 0, 1)
+                return Times(self._body(tree.children[0], given), 0, 1)
             case "value":
                 return self._value(tree.children[0], given)
         raise AssertionError(f"{tree.data} in a rule")
