@@ -147,7 +147,8 @@ def random_text(machine: GrammarMachine, rng: random.Random, steps: int) -> str:
             break
         byte, state = rng.choice(choices)
         text.append(byte)
-    return (bytes(text) + machine.shortest_end(state)).decode()
+    whole = bytes(text) + machine.shortest_end(state)
+    return whole.decode()
 
 
 def _likely(rng: random.Random) -> list[int]:

@@ -33,7 +33,7 @@ class _Sizes:
 
     def largest(self, text: str, name: str) -> int:
         """The size of the largest terminal that a text defines."""
-        tree = _parse_grammar(text, name)
+        tree = _parse_grammar(text, name)  # type: ignore[no-untyped-call]
         imported = _LIBRARY_SIZE
         for statement in tree.children:
             if statement.data == "import":

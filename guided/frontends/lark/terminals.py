@@ -98,7 +98,7 @@ class Terminals:
     def _literal(self, token: Any) -> Regular:
         place = Place.of_token(self._text, token)
         try:
-            pattern = _literal_to_pattern(token)
+            pattern = _literal_to_pattern(token)  # type: ignore[no-untyped-call]
         except (GrammarError, ValueError) as error:
             raise InvalidConstraintError(place.message(str(error))) from error
         if isinstance(pattern, PatternStr):
@@ -117,7 +117,8 @@ class Terminals:
             ) from error
 
     def _range(self, first: Any, last: Any) -> Regular:
-        low, high = (eval_escaping(str(token)[1:-1]) for token in (first, last))
+        low, high = (eval_escaping(str(token)[1:-1])  # type: ignore[no-untyped-call]
+            for token in (first, last))
         if len(low) != 1 or len(high) != 1 or low > high:
             place = Place.of_token(self._text, first)
             raise InvalidConstraintError(

@@ -12,8 +12,8 @@ import functools
 import re
 import sys
 from collections.abc import Callable
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
+from re import _constants as op
+from re import _parser
 from typing import Any, NoReturn
 
 from guided.automata.codepoints import ANY, EMPTY, CodePoints
