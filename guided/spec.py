@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
@@ -151,8 +152,18 @@ def _check_bound(value: object, least: int, name: str, described: str) -> None:
         raise RequestError(f"{name} {value!r} is below {least}", field=f"json_options.{name}")
 
 
+class Structure(ABC):
+    """What an answer must look like: a ``JsonSchema``, a ``Lark`` grammar or a ``Regex``."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Key under which the compiled form is cached."""
+
+
 @dataclass(frozen=True, slots=True)
-class JsonSchema:
+class JsonSchema(Structure):
     """A JSON Schema as text, so that the order of its properties is the caller's."""
 
     text: str
@@ -172,12 +183,11 @@ class JsonSchema:
         object.__setattr__(self, "documents", ordered)
 
     def digest(self) -> str:
-        """Key under which the compiled form is cached."""
         return _digest("json_schema", (self.text, self.options, self.documents))
 
 
 @dataclass(frozen=True, slots=True)
-class Lark:
+class Lark(Structure):
     """A context-free grammar in Lark's own format.
 
     The language is the context-free one over the languages of its terminals; priorities say nothing
@@ -201,7 +211,6 @@ class Lark:
         object.__setattr__(self, "imports", ordered)
 
     def digest(self) -> str:
-        """Key under which the compiled form is cached."""
         return _digest("lark", (self.text, self.start, self.imports))
 
 
@@ -215,7 +224,7 @@ class RegexDialect(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Regex:
+class Regex(Structure):
     """A regular expression that the whole answer matches."""
 
     pattern: str
@@ -233,16 +242,12 @@ class Regex:
         object.__setattr__(self, "dialect", _word(RegexDialect, self.dialect, "dialect", "regex"))
 
     def digest(self) -> str:
-        """Key under which the compiled form is cached."""
         return _digest("regex", (self.pattern, self.dialect))
 
 
 def _digest(kind: str, parts: object) -> str:
     return f"{kind}:" + hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
 
-
-Structure: TypeAlias = JsonSchema | Lark | Regex
-"""What an answer must look like."""
 
 Constraint: TypeAlias = Structure | None
 """What an answer must look like; ``None`` allows every text."""
@@ -325,6 +330,8 @@ class GenerationRequest:
             )
         if self.show_schema and self.constraint is None:
             raise RequestError("show_schema needs a constraint", field="show_schema")
+        if self.show_schema and not isinstance(self.constraint, JsonSchema):
+            raise RequestError("show_schema needs a JSON Schema", field="show_schema")
         self._check_stops()
         if self.top_logprobs is not None and not 0 <= self.top_logprobs <= MOST_TOP_LOGPROBS:
             raise RequestError(

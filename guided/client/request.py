@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from numbers import Integral, Real
+from types import UnionType
 from typing import Any, Generic, TypedDict, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,7 +18,16 @@ from guided.client.token_options import bias_pairs, stop_strings, stop_tokens
 from guided.errors import AnswerValidationError, RequestError
 from guided.response_types.adapter import adapter_of, schema_of_adapter
 from guided.response_types.given_schema import document_texts, schema_text
-from guided.spec import Forcing, GenerationRequest, JsonOptions, JsonSchema, Sampling
+from guided.spec import (
+    Constraint,
+    Forcing,
+    GenerationRequest,
+    JsonOptions,
+    JsonSchema,
+    Lark,
+    Regex,
+    Sampling,
+)
 
 __all__ = ["Options", "Request"]
 
@@ -67,6 +77,8 @@ class Options(TypedDict, total=False):
     ``None`` gives none at all."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
+    grammar: Lark | Regex | None
+    """What the answer must look like, instead of a schema; the value is then its text."""
     show_schema: bool
     """Tell the model the schema in a system message; only with a conversation."""
     json_options: JsonOptions
@@ -110,6 +122,7 @@ class Request(Generic[T]):
     include_stop: bool = field(default=False, kw_only=True)
     top_logprobs: int | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
+    grammar: Lark | Regex | None = field(default=None, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
     documents: Mapping[str, str | Mapping[str, object]] = field(default_factory=dict, kw_only=True)
@@ -123,6 +136,14 @@ class Request(Generic[T]):
                 "both response_model and schema are given",
                 field="schema",
                 hint="leave one out; the schema of a response model is its own",
+            )
+        if self.grammar is not None and (
+            self.response_model is not None or self.schema is not None
+        ):
+            raise RequestError(
+                "a grammar is given beside a response_model or a schema",
+                field="grammar",
+                hint="leave one out",
             )
         self._check_kinds()
         adapter = None if self.response_model is None else adapter_of(self.response_model)
@@ -145,7 +166,7 @@ class Request(Generic[T]):
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
 
-    def _constraint(self, text: str | None) -> JsonSchema | None:
+    def _constraint(self, text: str | None) -> Constraint:
         documents = document_texts(self.documents)
         if text is not None:
             return JsonSchema(text, self.json_options, documents)
@@ -155,7 +176,7 @@ class Request(Generic[T]):
         ):
             if not is_default:
                 raise RequestError(f"{name} needs a response_model or a schema", field=name)
-        return None
+        return self.grammar
 
     def _sampling(self) -> Sampling:
         return Sampling(
@@ -205,7 +226,7 @@ class Request(Generic[T]):
         return cast("T", text if self.schema is None else json.loads(text))
 
 
-_KINDS: Mapping[str, tuple[type, str, bool]] = {
+_KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
     "max_tokens": (Integral, "an integer", False),
     "temperature": (Real, "a number", False),
     "top_k": (Integral, "an integer", True),
@@ -226,6 +247,7 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
     "top_logprobs": (Integral, "an integer", True),
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
+    "grammar": (Lark | Regex, "guided.Lark, guided.Regex or None", True),
     "documents": (Mapping, "a mapping of URIs to schemas", False),
 }
 """Of each option the type, its name in messages, and whether ``None`` is a value."""

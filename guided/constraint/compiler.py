@@ -110,7 +110,8 @@ class ConstraintCompiler:
             raise
 
 
-def _lowered(constraint: Lark | Regex) -> ContextFreeGrammar:
+def _lowered(constraint: Structure) -> ContextFreeGrammar:
     if isinstance(constraint, Regex):
         return lower_regex(constraint)
+    assert isinstance(constraint, Lark), constraint
     return lower_lark(constraint.text, constraint.start, dict(constraint.imports))

@@ -117,8 +117,10 @@ class Terminals:
             ) from error
 
     def _range(self, first: Any, last: Any) -> Regular:
-        low, high = (eval_escaping(str(token)[1:-1])  # type: ignore[no-untyped-call]
-            for token in (first, last))
+        low, high = (
+            eval_escaping(str(token)[1:-1])  # type: ignore[no-untyped-call]
+            for token in (first, last)
+        )
         if len(low) != 1 or len(high) != 1 or low > high:
             place = Place.of_token(self._text, first)
             raise InvalidConstraintError(
