@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -31,10 +32,14 @@ __all__ = [
     "JsonOptions",
     "JsonSchema",
     "KeyOrder",
+    "Lark",
     "Message",
     "Rank",
+    "Regex",
+    "RegexDialect",
     "Sampling",
     "Spelling",
+    "Structure",
     "Timing",
     "TokenId",
     "TokenLogprobs",
@@ -138,13 +143,13 @@ def _whitespace(value: object) -> object:
     return value
 
 
-def _word(kind: type[Word], value: object, name: str) -> Word:
+def _word(kind: type[Word], value: object, name: str, field: str = "json_options") -> Word:
     try:
         return kind(cast("str", value))
     except ValueError as error:
         known = ", ".join(repr(word.value) for word in kind)
         raise RequestError(
-            f"{name} {value!r} is none of {known}", field=f"json_options.{name}"
+            f"{name} {value!r} is none of {known}", field=f"{field}.{name}"
         ) from error
 
 
@@ -161,8 +166,18 @@ def _check_bound(value: object, least: int, name: str, described: str) -> None:
         raise RequestError(f"{name} {value!r} is below {least}", field=f"json_options.{name}")
 
 
+class Structure(ABC):
+    """What an answer must look like: a ``JsonSchema``, a ``Lark`` grammar or a ``Regex``."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Key under which the compiled form is cached."""
+
+
 @dataclass(frozen=True, slots=True)
-class JsonSchema:
+class JsonSchema(Structure):
     """A JSON Schema as text, so that the order of its properties is the caller's."""
 
     text: str
@@ -182,12 +197,73 @@ class JsonSchema:
         object.__setattr__(self, "documents", ordered)
 
     def digest(self) -> str:
-        """Key under which the compiled form is cached."""
-        parts = repr((self.text, self.options, self.documents))
-        return "json_schema:" + hashlib.sha256(parts.encode(errors="surrogatepass")).hexdigest()
+        return _digest("json_schema", (self.text, self.options, self.documents))
 
 
-Constraint: TypeAlias = JsonSchema | None
+@dataclass(frozen=True, slots=True)
+class Lark(Structure):
+    """A context-free grammar in Lark's own format.
+
+    The language is the context-free one over the languages of its terminals; priorities say nothing
+    about it.
+    """
+
+    text: str
+    start: str = "start"
+    """The rule that the whole answer is a text of."""
+    imports: tuple[tuple[str, str], ...] = ()
+    """Grammars that it may import besides Lark's own: dotted name and text of each.
+
+    Nothing is read from any disk.
+    """
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.imports))
+        for (name, _), (following, _) in itertools.pairwise(ordered):
+            if name == following:
+                raise InvalidConstraintError(f"two grammars are given for the name {name!r}")
+        object.__setattr__(self, "imports", ordered)
+
+    def digest(self) -> str:
+        return _digest("lark", (self.text, self.start, self.imports))
+
+
+class RegexDialect(StrEnum):
+    """Whose regular expressions a pattern is one of."""
+
+    PYTHON = "python"
+    """Those of the module ``re``."""
+    ECMA = "ecma"
+    """Those of ECMA-262 in Unicode mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regex(Structure):
+    """A regular expression that the whole answer matches."""
+
+    pattern: str
+    dialect: RegexDialect = RegexDialect.PYTHON
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(
+            self,
+            pattern: str,
+            dialect: RegexDialect | Literal["python", "ecma"] = RegexDialect.PYTHON,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dialect", _word(RegexDialect, self.dialect, "dialect", "regex"))
+
+    def digest(self) -> str:
+        return _digest("regex", (self.pattern, self.dialect))
+
+
+def _digest(kind: str, parts: object) -> str:
+    return f"{kind}:" + hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
+
+
+Constraint: TypeAlias = Structure | None
 """What an answer must look like; ``None`` allows every text."""
 
 
@@ -307,6 +383,8 @@ class GenerationRequest:
             )
         if self.show_schema and self.constraint is None:
             raise RequestError("show_schema needs a constraint", field="show_schema")
+        if self.show_schema and not isinstance(self.constraint, JsonSchema):
+            raise RequestError("show_schema needs a JSON Schema", field="show_schema")
         self._check_stops()
         if self.top_logprobs is not None and not 0 <= self.top_logprobs <= MOST_TOP_LOGPROBS:
             raise RequestError(

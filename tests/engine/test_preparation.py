@@ -32,9 +32,9 @@ QUICKER = words("quick")
 
 def start_by_length(constraint: Constraint) -> Any:
     """Ten slices for one, two for the other."""
-    work = {SLOW: 500, QUICKER: 100}.get(constraint, 0)
+    rounds: dict[Constraint, int] = {SLOW: 500, QUICKER: 100}
     with limited_work(100_000):
-        for _ in range(work):
+        for _ in range(rounds.get(constraint, 0)):
             spend(100)
     return start(constraint)
 

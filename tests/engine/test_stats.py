@@ -67,8 +67,8 @@ def test_no_count_ever_falls(deadline: float | None) -> None:
     now = 0.0
     engine = make_engine(max_batch=8, cache_tokens=160, clock=lambda: now)
     texts = words("a", "abcabc", "abcd" * 6, "xyz" * 9, "xyzxy", "nmnmnm")
-    drawn = {"n": 3, "sampling": Sampling(1.0, seed=1), "deadline": deadline}
-    searched = {"beams": Beams(3, length_penalty=4.0), "deadline": deadline}
+    drawn: dict[str, Any] = {"n": 3, "sampling": Sampling(1.0, seed=1), "deadline": deadline}
+    searched: dict[str, Any] = {"beams": Beams(3, length_penalty=4.0), "deadline": deadline}
     engine.submit("drawn", GenerationRequest("abc", texts, 30, **drawn))
     engine.submit("searched", GenerationRequest("abcde", None, 24, **searched))
     chosen_then_forced = words("q", "qr", "qrs", "qrst", "qrstu", "x" + "zyxw" * 4)

@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification
+from transformers import (
+    AutoModelForSequenceClassification,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LlamaForSequenceClassification,
+    PreTrainedModel,
+)
 
 from guided.errors import LimitExceededError, ModelError, RequestError
 from guided.model.reward import RewardModel, load_reward_model
@@ -34,11 +40,16 @@ def make_config(**options: Any) -> LlamaConfig:
     )
 
 
+def make_model(**options: Any) -> PreTrainedModel:
+    model: PreTrainedModel = AutoModelForSequenceClassification.from_config(make_config(**options))  # type: ignore[no-untyped-call]
+    return model
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("reward")
-    LlamaForSequenceClassification(make_config(num_labels=1)).save_pretrained(path)
+    make_model(num_labels=1).save_pretrained(path)
     real_tokenizer("smollm2").save_pretrained(path)
     return path
 
@@ -112,7 +123,7 @@ def test_what_is_no_reward_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="reward model 'nowhere' is not a folder"):
         load_reward_model("nowhere")
     real_tokenizer("smollm2").save_pretrained(tmp_path)
-    LlamaForSequenceClassification(make_config(num_labels=3)).save_pretrained(tmp_path)
+    make_model(num_labels=3).save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="has 3 labels, but a reward model has one score"):
         load_reward_model(str(tmp_path))
     LlamaForCausalLM(make_config()).save_pretrained(tmp_path)
