@@ -32,6 +32,8 @@ from guided.errors import (
 )
 from guided.spec import (
     Alternative,
+    Choice,
+    Ebnf,
     FinishReason,
     Forcing,
     FormatMode,
@@ -68,10 +70,12 @@ __all__ = [
     "Answer",
     "AnswerValidationError",
     "AsyncClient",
+    "Choice",
     "Client",
     "Completed",
     "ConstraintError",
     "DeadlineExceededError",
+    "Ebnf",
     "FinishReason",
     "Forcing",
     "FormatMode",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
@@ -17,7 +18,9 @@ __all__ = [
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "Alternative",
+    "Choice",
     "Constraint",
+    "Ebnf",
     "FinishReason",
     "Forcing",
     "FormatMode",
@@ -153,7 +156,7 @@ def _check_bound(value: object, least: int, name: str, described: str) -> None:
 
 
 class Structure(ABC):
-    """What an answer must look like: a ``JsonSchema``, a ``Lark`` grammar or a ``Regex``."""
+    """What an answer must look like: a schema, a grammar, a pattern or a list of texts."""
 
     __slots__ = ()
 
@@ -243,6 +246,46 @@ class Regex(Structure):
 
     def digest(self) -> str:
         return _digest("regex", (self.pattern, self.dialect))
+
+
+@dataclass(frozen=True, slots=True)
+class Ebnf(Structure):
+    """A context-free grammar as llama.cpp (GBNF) and xgrammar have it."""
+
+    text: str
+    root: str = "root"
+    """The rule that the whole answer is a text of."""
+
+    def digest(self) -> str:
+        return _digest("ebnf", (self.text, self.root))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Structure):
+    """One of several texts."""
+
+    options: tuple[str, ...]
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(self, options: Iterable[str]) -> None: ...
+
+    def __post_init__(self) -> None:
+        given: object = self.options
+        if isinstance(given, str):
+            raise InvalidConstraintError(
+                f"the options are one text, {given[:20]!r}", hint="pass a list of texts"
+            )
+        options = tuple(self.options)
+        for option in options:
+            if not isinstance(option, str):
+                raise InvalidConstraintError(f"the option {option!r} is no text")
+        if not options:
+            raise InvalidConstraintError("there are no options to choose from")
+        object.__setattr__(self, "options", options)
+
+    def digest(self) -> str:
+        return _digest("choice", self.options)
 
 
 def _digest(kind: str, parts: object) -> str:

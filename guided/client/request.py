@@ -19,7 +19,9 @@ from guided.errors import AnswerValidationError, RequestError
 from guided.response_types.adapter import adapter_of, schema_of_adapter
 from guided.response_types.given_schema import document_texts, schema_text
 from guided.spec import (
+    Choice,
     Constraint,
+    Ebnf,
     Forcing,
     GenerationRequest,
     JsonOptions,
@@ -77,7 +79,7 @@ class Options(TypedDict, total=False):
     ``None`` gives none at all."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
-    grammar: Lark | Regex | None
+    grammar: Lark | Ebnf | Regex | Choice | None
     """What the answer must look like, instead of a schema; the value is then its text."""
     show_schema: bool
     """Tell the model the schema in a system message; only with a conversation."""
@@ -122,7 +124,7 @@ class Request(Generic[T]):
     include_stop: bool = field(default=False, kw_only=True)
     top_logprobs: int | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
-    grammar: Lark | Regex | None = field(default=None, kw_only=True)
+    grammar: Lark | Ebnf | Regex | Choice | None = field(default=None, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
     documents: Mapping[str, str | Mapping[str, object]] = field(default_factory=dict, kw_only=True)
@@ -247,7 +249,11 @@ _KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
     "top_logprobs": (Integral, "an integer", True),
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
-    "grammar": (Lark | Regex, "guided.Lark, guided.Regex or None", True),
+    "grammar": (
+        Lark | Ebnf | Regex | Choice,
+        "guided.Lark, guided.Ebnf, guided.Regex, guided.Choice or None",
+        True,
+    ),
     "documents": (Mapping, "a mapping of URIs to schemas", False),
 }
 """Of each option the type, its name in messages, and whether ``None`` is a value."""

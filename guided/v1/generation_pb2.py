@@ -26,25 +26,25 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from google.rpc import status_pb2 as google_dot_rpc_dot_status__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aguided/v1/generation.proto\x12\tguided.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"\xed\x02\n\x0fGenerateRequest\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\'\n\x08messages\x18\x02 \x01(\x0b\x32\x13.guided.v1.MessagesH\x00\x12)\n\nconstraint\x18\x03 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x17\n\nmax_tokens\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12%\n\x08sampling\x18\x05 \x01(\x0b\x32\x13.guided.v1.Sampling\x12#\n\x07\x66orcing\x18\x06 \x01(\x0e\x32\x12.guided.v1.Forcing\x12\x13\n\x0bshow_schema\x18\x07 \x01(\x08\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\x13\n\x0bstop_tokens\x18\t \x03(\x05\x12\x14\n\x0cinclude_stop\x18\n \x01(\x08\x12\x19\n\x0ctop_logprobs\x18\x0b \x01(\x05H\x02\x88\x01\x01\x42\x08\n\x06promptB\r\n\x0b_max_tokensB\x0f\n\r_top_logprobs\"\xca\x01\n\x10GenerateResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12.\n\rfinish_reason\x18\x02 \x01(\x0e\x32\x17.guided.v1.FinishReason\x12\x1f\n\x05usage\x18\x03 \x01(\x0b\x32\x10.guided.v1.Usage\x12+\n\x08\x64uration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x08logprobs\x18\x05 \x03(\x0b\x32\x18.guided.v1.TokenLogprobs\"\x9b\x01\n\rTokenLogprobs\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\x0c\x12\x10\n\x03raw\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06masked\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x0e\n\x06\x66orced\x18\x05 \x01(\x08\x12#\n\x03top\x18\x06 \x03(\x0b\x32\x16.guided.v1.AlternativeB\x06\n\x04_rawB\t\n\x07_masked\"G\n\x0b\x41lternative\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\x0c\x12\x0b\n\x03raw\x18\x03 \x01(\x01\x12\x0e\n\x06masked\x18\x04 \x01(\x01\"D\n\x14GenerateBatchRequest\x12,\n\x08requests\x18\x01 \x03(\x0b\x32\x1a.guided.v1.GenerateRequest\"\x87\x01\n\x15GenerateBatchResponse\x12\r\n\x05index\x18\x01 \x01(\x05\x12/\n\x08response\x18\x02 \x01(\x0b\x32\x1b.guided.v1.GenerateResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"0\n\x08Messages\x12$\n\x08messages\x18\x01 \x03(\x0b\x32\x12.guided.v1.Message\"(\n\x07Message\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\"\xd9\x01\n\nConstraint\x12\x15\n\x0bjson_schema\x18\x01 \x01(\tH\x00\x12&\n\x04lark\x18\x04 \x01(\x0b\x32\x16.guided.v1.LarkGrammarH\x00\x12(\n\x05regex\x18\x05 \x01(\x0b\x32\x17.guided.v1.RegexPatternH\x00\x12,\n\x0cjson_options\x18\x02 \x01(\x0b\x32\x16.guided.v1.JsonOptions\x12,\n\tdocuments\x18\x03 \x03(\x0b\x32\x19.guided.v1.SchemaDocumentB\x06\n\x04kind\"W\n\x0bLarkGrammar\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\t\x12+\n\x07imports\x18\x03 \x03(\x0b\x32\x1a.guided.v1.ImportedGrammar\"-\n\x0fImportedGrammar\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"I\n\x0cRegexPattern\x12\x0f\n\x07pattern\x18\x01 \x01(\t\x12(\n\x07\x64ialect\x18\x02 \x01(\x0e\x32\x17.guided.v1.RegexDialect\"\x83\x02\n\x0bJsonOptions\x12$\n\nwhitespace\x18\x01 \x01(\x0b\x32\x10.guided.v1.Bound\x12&\n\tkey_order\x18\x02 \x01(\x0e\x32\x13.guided.v1.KeyOrder\x12%\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x15.guided.v1.FormatMode\x12%\n\x08spelling\x18\x04 \x01(\x0e\x32\x13.guided.v1.Spelling\x12+\n\x11max_string_length\x18\x05 \x01(\x0b\x32\x10.guided.v1.Bound\x12+\n\x11max_number_digits\x18\x06 \x01(\x0b\x32\x10.guided.v1.Bound\")\n\x05\x42ound\x12\x14\n\x07\x61t_most\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\n\n\x08_at_most\"+\n\x0eSchemaDocument\x12\x0b\n\x03uri\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xb0\x04\n\x08Sampling\x12\x18\n\x0btemperature\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05top_k\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x12\n\x05top_p\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x11\n\x04seed\x18\x04 \x01(\x03H\x03\x88\x01\x01\x12\x12\n\x05min_p\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x16\n\ttypical_p\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\x1b\n\x0e\x65psilon_cutoff\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12\x17\n\neta_cutoff\x18\x08 \x01(\x01H\x07\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\t \x01(\x01H\x08\x88\x01\x01\x12\x1d\n\x10presence_penalty\x18\n \x01(\x01H\t\x88\x01\x01\x12\x1e\n\x11\x66requency_penalty\x18\x0b \x01(\x01H\n\x88\x01\x01\x12!\n\x14no_repeat_ngram_size\x18\x0c \x01(\x05H\x0b\x88\x01\x01\x12(\n\nlogit_bias\x18\r \x03(\x0b\x32\x14.guided.v1.LogitBiasB\x0e\n\x0c_temperatureB\x08\n\x06_top_kB\x08\n\x06_top_pB\x07\n\x05_seedB\x08\n\x06_min_pB\x0c\n\n_typical_pB\x11\n\x0f_epsilon_cutoffB\r\n\x0b_eta_cutoffB\x15\n\x13_repetition_penaltyB\x13\n\x11_presence_penaltyB\x14\n\x12_frequency_penaltyB\x17\n\x15_no_repeat_ngram_size\"(\n\tLogitBias\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04\x62ias\x18\x02 \x01(\x01\"\xda\x01\n\x05Usage\x12\x15\n\rprompt_tokens\x18\x01 \x01(\x05\x12\x16\n\x0esampled_tokens\x18\x02 \x01(\x05\x12\x15\n\rforced_tokens\x18\x03 \x01(\x05\x12\x13\n\x0bmodel_calls\x18\x04 \x01(\x05\x12\x16\n\x0e\x64rafted_tokens\x18\x05 \x01(\x05\x12\x17\n\x0f\x61\x63\x63\x65pted_tokens\x18\x06 \x01(\x05\x12\x15\n\rdrafted_calls\x18\x07 \x01(\x05\x12\x17\n\x0f\x63orrected_calls\x18\x08 \x01(\x05\x12\x15\n\rreused_tokens\x18\t \x01(\x05*_\n\x0cRegexDialect\x12\x1d\n\x19REGEX_DIALECT_UNSPECIFIED\x10\x00\x12\x18\n\x14REGEX_DIALECT_PYTHON\x10\x01\x12\x16\n\x12REGEX_DIALECT_ECMA\x10\x02*N\n\x08KeyOrder\x12\x19\n\x15KEY_ORDER_UNSPECIFIED\x10\x00\x12\x14\n\x10KEY_ORDER_SCHEMA\x10\x01\x12\x11\n\rKEY_ORDER_ANY\x10\x02*[\n\nFormatMode\x12\x1b\n\x17\x46ORMAT_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46ORMAT_MODE_ASSERT\x10\x01\x12\x18\n\x14\x46ORMAT_MODE_ANNOTATE\x10\x02*N\n\x08Spelling\x12\x18\n\x14SPELLING_UNSPECIFIED\x10\x00\x12\x16\n\x12SPELLING_CANONICAL\x10\x01\x12\x10\n\x0cSPELLING_ANY\x10\x02*^\n\x07\x46orcing\x12\x17\n\x13\x46ORCING_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORCING_OFF\x10\x01\x12\x12\n\x0e\x46ORCING_STRICT\x10\x02\x12\x15\n\x11\x46ORCING_CANONICAL\x10\x03*\xbd\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46INISH_REASON_COMPLETE\x10\x01\x12\x16\n\x12\x46INISH_REASON_STOP\x10\x02\x12\x1f\n\x1b\x46INISH_REASON_LENGTH_CLOSED\x10\x03\x12\x18\n\x14\x46INISH_REASON_LENGTH\x10\x04\x12\x1f\n\x1b\x46INISH_REASON_STOP_SEQUENCE\x10\x05\x32\xae\x01\n\x11GenerationService\x12\x43\n\x08Generate\x12\x1a.guided.v1.GenerateRequest\x1a\x1b.guided.v1.GenerateResponse\x12T\n\rGenerateBatch\x12\x1f.guided.v1.GenerateBatchRequest\x1a .guided.v1.GenerateBatchResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1aguided/v1/generation.proto\x12\tguided.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\"\xed\x02\n\x0fGenerateRequest\x12\x0e\n\x04text\x18\x01 \x01(\tH\x00\x12\'\n\x08messages\x18\x02 \x01(\x0b\x32\x13.guided.v1.MessagesH\x00\x12)\n\nconstraint\x18\x03 \x01(\x0b\x32\x15.guided.v1.Constraint\x12\x17\n\nmax_tokens\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12%\n\x08sampling\x18\x05 \x01(\x0b\x32\x13.guided.v1.Sampling\x12#\n\x07\x66orcing\x18\x06 \x01(\x0e\x32\x12.guided.v1.Forcing\x12\x13\n\x0bshow_schema\x18\x07 \x01(\x08\x12\x0c\n\x04stop\x18\x08 \x03(\t\x12\x13\n\x0bstop_tokens\x18\t \x03(\x05\x12\x14\n\x0cinclude_stop\x18\n \x01(\x08\x12\x19\n\x0ctop_logprobs\x18\x0b \x01(\x05H\x02\x88\x01\x01\x42\x08\n\x06promptB\r\n\x0b_max_tokensB\x0f\n\r_top_logprobs\"\xca\x01\n\x10GenerateResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\x12.\n\rfinish_reason\x18\x02 \x01(\x0e\x32\x17.guided.v1.FinishReason\x12\x1f\n\x05usage\x18\x03 \x01(\x0b\x32\x10.guided.v1.Usage\x12+\n\x08\x64uration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12*\n\x08logprobs\x18\x05 \x03(\x0b\x32\x18.guided.v1.TokenLogprobs\"\x9b\x01\n\rTokenLogprobs\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\x0c\x12\x10\n\x03raw\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x06masked\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x0e\n\x06\x66orced\x18\x05 \x01(\x08\x12#\n\x03top\x18\x06 \x03(\x0b\x32\x16.guided.v1.AlternativeB\x06\n\x04_rawB\t\n\x07_masked\"G\n\x0b\x41lternative\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04text\x18\x02 \x01(\x0c\x12\x0b\n\x03raw\x18\x03 \x01(\x01\x12\x0e\n\x06masked\x18\x04 \x01(\x01\"D\n\x14GenerateBatchRequest\x12,\n\x08requests\x18\x01 \x03(\x0b\x32\x1a.guided.v1.GenerateRequest\"\x87\x01\n\x15GenerateBatchResponse\x12\r\n\x05index\x18\x01 \x01(\x05\x12/\n\x08response\x18\x02 \x01(\x0b\x32\x1b.guided.v1.GenerateResponseH\x00\x12#\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x12.google.rpc.StatusH\x00\x42\t\n\x07outcome\"0\n\x08Messages\x12$\n\x08messages\x18\x01 \x03(\x0b\x32\x12.guided.v1.Message\"(\n\x07Message\x12\x0c\n\x04role\x18\x01 \x01(\t\x12\x0f\n\x07\x63ontent\x18\x02 \x01(\t\"\xaa\x02\n\nConstraint\x12\x15\n\x0bjson_schema\x18\x01 \x01(\tH\x00\x12&\n\x04lark\x18\x04 \x01(\x0b\x32\x16.guided.v1.LarkGrammarH\x00\x12(\n\x05regex\x18\x05 \x01(\x0b\x32\x17.guided.v1.RegexPatternH\x00\x12&\n\x04\x65\x62nf\x18\x06 \x01(\x0b\x32\x16.guided.v1.EbnfGrammarH\x00\x12\'\n\x06\x63hoice\x18\x07 \x01(\x0b\x32\x15.guided.v1.TextChoiceH\x00\x12,\n\x0cjson_options\x18\x02 \x01(\x0b\x32\x16.guided.v1.JsonOptions\x12,\n\tdocuments\x18\x03 \x03(\x0b\x32\x19.guided.v1.SchemaDocumentB\x06\n\x04kind\"W\n\x0bLarkGrammar\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\r\n\x05start\x18\x02 \x01(\t\x12+\n\x07imports\x18\x03 \x03(\x0b\x32\x1a.guided.v1.ImportedGrammar\"-\n\x0fImportedGrammar\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\")\n\x0b\x45\x62nfGrammar\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x0c\n\x04root\x18\x02 \x01(\t\"\x1d\n\nTextChoice\x12\x0f\n\x07options\x18\x01 \x03(\t\"I\n\x0cRegexPattern\x12\x0f\n\x07pattern\x18\x01 \x01(\t\x12(\n\x07\x64ialect\x18\x02 \x01(\x0e\x32\x17.guided.v1.RegexDialect\"\x83\x02\n\x0bJsonOptions\x12$\n\nwhitespace\x18\x01 \x01(\x0b\x32\x10.guided.v1.Bound\x12&\n\tkey_order\x18\x02 \x01(\x0e\x32\x13.guided.v1.KeyOrder\x12%\n\x06\x66ormat\x18\x03 \x01(\x0e\x32\x15.guided.v1.FormatMode\x12%\n\x08spelling\x18\x04 \x01(\x0e\x32\x13.guided.v1.Spelling\x12+\n\x11max_string_length\x18\x05 \x01(\x0b\x32\x10.guided.v1.Bound\x12+\n\x11max_number_digits\x18\x06 \x01(\x0b\x32\x10.guided.v1.Bound\")\n\x05\x42ound\x12\x14\n\x07\x61t_most\x18\x01 \x01(\x05H\x00\x88\x01\x01\x42\n\n\x08_at_most\"+\n\x0eSchemaDocument\x12\x0b\n\x03uri\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xb0\x04\n\x08Sampling\x12\x18\n\x0btemperature\x18\x01 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\x05top_k\x18\x02 \x01(\x05H\x01\x88\x01\x01\x12\x12\n\x05top_p\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x11\n\x04seed\x18\x04 \x01(\x03H\x03\x88\x01\x01\x12\x12\n\x05min_p\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x16\n\ttypical_p\x18\x06 \x01(\x01H\x05\x88\x01\x01\x12\x1b\n\x0e\x65psilon_cutoff\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12\x17\n\neta_cutoff\x18\x08 \x01(\x01H\x07\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\t \x01(\x01H\x08\x88\x01\x01\x12\x1d\n\x10presence_penalty\x18\n \x01(\x01H\t\x88\x01\x01\x12\x1e\n\x11\x66requency_penalty\x18\x0b \x01(\x01H\n\x88\x01\x01\x12!\n\x14no_repeat_ngram_size\x18\x0c \x01(\x05H\x0b\x88\x01\x01\x12(\n\nlogit_bias\x18\r \x03(\x0b\x32\x14.guided.v1.LogitBiasB\x0e\n\x0c_temperatureB\x08\n\x06_top_kB\x08\n\x06_top_pB\x07\n\x05_seedB\x08\n\x06_min_pB\x0c\n\n_typical_pB\x11\n\x0f_epsilon_cutoffB\r\n\x0b_eta_cutoffB\x15\n\x13_repetition_penaltyB\x13\n\x11_presence_penaltyB\x14\n\x12_frequency_penaltyB\x17\n\x15_no_repeat_ngram_size\"(\n\tLogitBias\x12\r\n\x05token\x18\x01 \x01(\x05\x12\x0c\n\x04\x62ias\x18\x02 \x01(\x01\"\xda\x01\n\x05Usage\x12\x15\n\rprompt_tokens\x18\x01 \x01(\x05\x12\x16\n\x0esampled_tokens\x18\x02 \x01(\x05\x12\x15\n\rforced_tokens\x18\x03 \x01(\x05\x12\x13\n\x0bmodel_calls\x18\x04 \x01(\x05\x12\x16\n\x0e\x64rafted_tokens\x18\x05 \x01(\x05\x12\x17\n\x0f\x61\x63\x63\x65pted_tokens\x18\x06 \x01(\x05\x12\x15\n\rdrafted_calls\x18\x07 \x01(\x05\x12\x17\n\x0f\x63orrected_calls\x18\x08 \x01(\x05\x12\x15\n\rreused_tokens\x18\t \x01(\x05*_\n\x0cRegexDialect\x12\x1d\n\x19REGEX_DIALECT_UNSPECIFIED\x10\x00\x12\x18\n\x14REGEX_DIALECT_PYTHON\x10\x01\x12\x16\n\x12REGEX_DIALECT_ECMA\x10\x02*N\n\x08KeyOrder\x12\x19\n\x15KEY_ORDER_UNSPECIFIED\x10\x00\x12\x14\n\x10KEY_ORDER_SCHEMA\x10\x01\x12\x11\n\rKEY_ORDER_ANY\x10\x02*[\n\nFormatMode\x12\x1b\n\x17\x46ORMAT_MODE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x46ORMAT_MODE_ASSERT\x10\x01\x12\x18\n\x14\x46ORMAT_MODE_ANNOTATE\x10\x02*N\n\x08Spelling\x12\x18\n\x14SPELLING_UNSPECIFIED\x10\x00\x12\x16\n\x12SPELLING_CANONICAL\x10\x01\x12\x10\n\x0cSPELLING_ANY\x10\x02*^\n\x07\x46orcing\x12\x17\n\x13\x46ORCING_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORCING_OFF\x10\x01\x12\x12\n\x0e\x46ORCING_STRICT\x10\x02\x12\x15\n\x11\x46ORCING_CANONICAL\x10\x03*\xbd\x01\n\x0c\x46inishReason\x12\x1d\n\x19\x46INISH_REASON_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x46INISH_REASON_COMPLETE\x10\x01\x12\x16\n\x12\x46INISH_REASON_STOP\x10\x02\x12\x1f\n\x1b\x46INISH_REASON_LENGTH_CLOSED\x10\x03\x12\x18\n\x14\x46INISH_REASON_LENGTH\x10\x04\x12\x1f\n\x1b\x46INISH_REASON_STOP_SEQUENCE\x10\x05\x32\xae\x01\n\x11GenerationService\x12\x43\n\x08Generate\x12\x1a.guided.v1.GenerateRequest\x1a\x1b.guided.v1.GenerateResponse\x12T\n\rGenerateBatch\x12\x1f.guided.v1.GenerateBatchRequest\x1a .guided.v1.GenerateBatchResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'guided.v1.generation_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_REGEXDIALECT']._serialized_start=2809
-  _globals['_REGEXDIALECT']._serialized_end=2904
-  _globals['_KEYORDER']._serialized_start=2906
-  _globals['_KEYORDER']._serialized_end=2984
-  _globals['_FORMATMODE']._serialized_start=2986
-  _globals['_FORMATMODE']._serialized_end=3077
-  _globals['_SPELLING']._serialized_start=3079
-  _globals['_SPELLING']._serialized_end=3157
-  _globals['_FORCING']._serialized_start=3159
-  _globals['_FORCING']._serialized_end=3253
-  _globals['_FINISHREASON']._serialized_start=3256
-  _globals['_FINISHREASON']._serialized_end=3445
+  _globals['_REGEXDIALECT']._serialized_start=2964
+  _globals['_REGEXDIALECT']._serialized_end=3059
+  _globals['_KEYORDER']._serialized_start=3061
+  _globals['_KEYORDER']._serialized_end=3139
+  _globals['_FORMATMODE']._serialized_start=3141
+  _globals['_FORMATMODE']._serialized_end=3232
+  _globals['_SPELLING']._serialized_start=3234
+  _globals['_SPELLING']._serialized_end=3312
+  _globals['_FORCING']._serialized_start=3314
+  _globals['_FORCING']._serialized_end=3408
+  _globals['_FINISHREASON']._serialized_start=3411
+  _globals['_FINISHREASON']._serialized_end=3600
   _globals['_GENERATEREQUEST']._serialized_start=99
   _globals['_GENERATEREQUEST']._serialized_end=464
   _globals['_GENERATERESPONSE']._serialized_start=467
@@ -62,25 +62,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MESSAGE']._serialized_start=1160
   _globals['_MESSAGE']._serialized_end=1200
   _globals['_CONSTRAINT']._serialized_start=1203
-  _globals['_CONSTRAINT']._serialized_end=1420
-  _globals['_LARKGRAMMAR']._serialized_start=1422
-  _globals['_LARKGRAMMAR']._serialized_end=1509
-  _globals['_IMPORTEDGRAMMAR']._serialized_start=1511
-  _globals['_IMPORTEDGRAMMAR']._serialized_end=1556
-  _globals['_REGEXPATTERN']._serialized_start=1558
-  _globals['_REGEXPATTERN']._serialized_end=1631
-  _globals['_JSONOPTIONS']._serialized_start=1634
-  _globals['_JSONOPTIONS']._serialized_end=1893
-  _globals['_BOUND']._serialized_start=1895
-  _globals['_BOUND']._serialized_end=1936
-  _globals['_SCHEMADOCUMENT']._serialized_start=1938
-  _globals['_SCHEMADOCUMENT']._serialized_end=1981
-  _globals['_SAMPLING']._serialized_start=1984
-  _globals['_SAMPLING']._serialized_end=2544
-  _globals['_LOGITBIAS']._serialized_start=2546
-  _globals['_LOGITBIAS']._serialized_end=2586
-  _globals['_USAGE']._serialized_start=2589
-  _globals['_USAGE']._serialized_end=2807
-  _globals['_GENERATIONSERVICE']._serialized_start=3448
-  _globals['_GENERATIONSERVICE']._serialized_end=3622
+  _globals['_CONSTRAINT']._serialized_end=1501
+  _globals['_LARKGRAMMAR']._serialized_start=1503
+  _globals['_LARKGRAMMAR']._serialized_end=1590
+  _globals['_IMPORTEDGRAMMAR']._serialized_start=1592
+  _globals['_IMPORTEDGRAMMAR']._serialized_end=1637
+  _globals['_EBNFGRAMMAR']._serialized_start=1639
+  _globals['_EBNFGRAMMAR']._serialized_end=1680
+  _globals['_TEXTCHOICE']._serialized_start=1682
+  _globals['_TEXTCHOICE']._serialized_end=1711
+  _globals['_REGEXPATTERN']._serialized_start=1713
+  _globals['_REGEXPATTERN']._serialized_end=1786
+  _globals['_JSONOPTIONS']._serialized_start=1789
+  _globals['_JSONOPTIONS']._serialized_end=2048
+  _globals['_BOUND']._serialized_start=2050
+  _globals['_BOUND']._serialized_end=2091
+  _globals['_SCHEMADOCUMENT']._serialized_start=2093
+  _globals['_SCHEMADOCUMENT']._serialized_end=2136
+  _globals['_SAMPLING']._serialized_start=2139
+  _globals['_SAMPLING']._serialized_end=2699
+  _globals['_LOGITBIAS']._serialized_start=2701
+  _globals['_LOGITBIAS']._serialized_end=2741
+  _globals['_USAGE']._serialized_start=2744
+  _globals['_USAGE']._serialized_end=2962
+  _globals['_GENERATIONSERVICE']._serialized_start=3603
+  _globals['_GENERATIONSERVICE']._serialized_end=3777
 # @@protoc_insertion_point(module_scope)

@@ -11,6 +11,8 @@ from guided.client.encode import encode_request
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
     Alternative,
+    Choice,
+    Ebnf,
     FinishReason,
     Forcing,
     FormatMode,
@@ -24,6 +26,7 @@ from guided.spec import (
     Regex,
     Sampling,
     Spelling,
+    Structure,
     TokenId,
     TokenLogprobs,
     Usage,
@@ -182,10 +185,13 @@ def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
         Lark('start: "a"'),
         Lark("%import b.C\nbegin: C", "begin", (("b", 'C: "c"'), ("d", ""))),
         Regex("a+"),
+        Ebnf('root ::= "a"'),
+        Ebnf('a ::= "a"', "a"),
+        Choice(["a", ""]),
         Regex(r"\p{L}", "ecma"),
     ],
 )
-def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Lark | Regex) -> None:
+def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -> None:
     request = GenerationRequest("x", constraint)
     assert decode_request(encode_request(request)) == request
     assert read_to_engine(write(Submit("1", request))) == Submit("1", request)
@@ -223,7 +229,7 @@ def newer_request() -> pb.GenerateRequest:
         (
             pb.GenerateRequest(text="x", constraint=pb.Constraint()),
             InvalidConstraintError,
-            "the constraint says nothing; set json_schema, lark or regex, "
+            "the constraint says nothing; set json_schema, lark, ebnf, regex or choice, "
             "or leave the constraint out",
         ),
         (

@@ -132,12 +132,12 @@ class _Parser:
 
     def _group(self) -> Body:
         opening = self._here
-        self._enter(1)
+        self._enter()
         self._at += 1
         body = self._choice()
-        if self._here.kind != ")" and self._here.kind in ("end", "name"):
+        if self._here.kind in ("end", "name"):
             raise self._invalid(opening, "this ( is not closed")
-        self._take(")", "expected ) or more of the group")
+        self._take(")", "expected )")
         self._depth -= 1
         return body
 
@@ -145,7 +145,7 @@ class _Parser:
         stacked = 0
         while (token := self._here).kind in (*_SIGNS, "bounds"):
             stacked += 1
-            self._enter(1)
+            self._enter()
             item = Times(item, *(_SIGNS.get(token.kind) or self._bounds(token)))
             self._at += 1
         self._depth -= stacked
@@ -168,7 +168,7 @@ class _Parser:
         opening = self._here
         self._at += 1
         self._choice()
-        self._take(")", "expected ) or more of the look-ahead")
+        self._take(")", "expected )")
         if not (self._here.kind == "end" or self._begins_rule()):
             raise self._invalid(opening, "a look-ahead stands at the end of its rule")
 
@@ -179,8 +179,8 @@ class _Parser:
                 "an attribute of a rule is not supported", "leave it out",
             )  # fmt: skip
 
-    def _enter(self, levels: int) -> None:
-        self._depth += levels
+    def _enter(self) -> None:
+        self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self._too_large(f"the rule nests deeper than {MAX_DEPTH}", MAX_DEPTH)
 
