@@ -36,8 +36,6 @@ MAX_BOUND: Final = 1_000_000
 """The largest bound of a repeat; what is too large for an automaton is refused anyway."""
 
 _SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_MACROS: Final = {"TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex"}
-"""What xgrammar writes like calls of functions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,8 @@ class _Parser:
             case "name":
                 if self._begins_rule():
                     return None
-                body = self._call(token)
+                self._called_at.setdefault(token.text, token.position)
+                body = Call(token.text)
             case "(":
                 return self._group()
             case "*" | "+" | "?" | "bounds":
@@ -119,16 +118,6 @@ class _Parser:
         if following.kind == "class":
             following = self._tokens[self._at + 2]
         return following.kind == "defined"
-
-    def _call(self, name: Token) -> Body:
-        following = self._tokens[self._at + 1]
-        if name.text in _MACROS and following.kind == "(":
-            raise refused(
-                UnsupportedFeatureError, self._text, name.position,
-                f"{name.text}(…) is not supported", "write the texts that it stands for as rules",
-            )  # fmt: skip
-        self._called_at.setdefault(name.text, name.position)
-        return Call(name.text)
 
     def _group(self) -> Body:
         opening = self._here

@@ -16,6 +16,7 @@ __all__ = ["Token", "refused", "tokens_of"]
 _TOKEN: Final = re.compile(
     r"""
     (?P<blank>(?:[ \t\r\n]|\#[^\r\n]*)+)
+    | (?P<macro>(?:TagDispatch|TokenTagDispatch|Token|ExcludeToken|Regex)[ \t]*\()
     | (?P<dotted>[\w-]+\.[\w-][\w.-]*)
     | (?P<name>[\w-]+)
     | (?P<defined>::=)
@@ -35,6 +36,10 @@ _UNFINISHED: Final = {
     ":": "here a rule would be defined by ::=",
 }
 _UNSUPPORTED: Final = {
+    "macro": (
+        "a macro of xgrammar is not supported",
+        "write the texts that it stands for as rules",
+    ),
     "dotted": (
         "a name with a dot is not supported",
         "rename the rule; a dot that stands for any character wants a space before it",
