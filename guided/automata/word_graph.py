@@ -8,8 +8,10 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from guided.automata.codepoints import CodePoints
+from guided.automata.dfa import MAX_DFA_STATES
 from guided.automata.fuel import spend
 from guided.automata.regular import Alternate, Concat, Graph, Regular
+from guided.errors import LimitExceededError
 
 __all__ = ["word_graph"]
 
@@ -32,7 +34,7 @@ class _Open:
 
 
 def word_graph(texts: Collection[str]) -> Regular:
-    """Exactly these texts, with their common beginnings and ends laid together."""
+    """Exactly these texts, with their common beginnings and ends laid together; may raise LimitExceededError."""
     numbers: dict[_Node, int] = {}
     path, before = [_Open()], ""
 
@@ -41,6 +43,13 @@ def word_graph(texts: Collection[str]) -> Regular:
         while len(path) > length + 1:
             done = path.pop()
             number = numbers.setdefault(_Node(done.is_end, tuple(done.edges)), len(numbers))
+            if number >= MAX_DFA_STATES:
+                raise LimitExceededError(
+                    f"the texts need more than {MAX_DFA_STATES} states",
+                    limit=MAX_DFA_STATES,
+                    field="constraint",
+                    hint="list fewer, or write a grammar of what they are made of",
+                )
             path[-1].edges.append((before[len(path) - 1], number))
 
     for text in sorted(set(texts)):

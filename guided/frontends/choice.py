@@ -12,7 +12,10 @@ __all__ = ["lower_choice"]
 
 
 def lower_choice(options: Collection[str]) -> ContextFreeGrammar:
-    """Exactly these texts; raises InvalidConstraintError for one that is not Unicode text."""
+    """Exactly these texts.
+
+    Raises InvalidConstraintError for one that is not Unicode text, or LimitExceededError.
+    """
     for option in options:
         try:
             option.encode()
