@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis.extra.lark import from_lark
 from lark import Lark
 from lark.exceptions import LarkError
 
@@ -60,6 +62,28 @@ def test_lark_agrees_on_examples_and_mutants(
     for example in (*grammar.accepted, *grammar.rejected):
         for text in (example, *(mutated(example, rng) for _ in range(_MUTANTS))):
             assert accepted_by(machine, text) == _parses(lark, text), text
+
+
+@pytest.mark.parametrize("name", ["json", "semver"])
+def test_what_the_rules_generate_is_accepted_at_every_prefix(name: str) -> None:
+    """Hypothesis writes by the rules and patterns alone, whatever a scanner would make of it."""
+    text = read_grammar(name).text
+    machine = GrammarMachine(network_from_grammar(lower_lark(text)))
+    texts = from_lark(Lark(text))
+
+    @settings(
+        max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+    )
+    @given(texts)
+    def check(text: str) -> None:
+        state = machine.start
+        for byte in text.encode():
+            reached = machine.step(state, byte)
+            assert reached is not None, text
+            state = reached
+        assert machine.is_accepting(state), text
+
+    check()
 
 
 def test_lark_accepts_what_a_walk_writes(machine: GrammarMachine, lark: Lark) -> None:
