@@ -34,7 +34,7 @@ class _Open:
 
 
 def word_graph(texts: Collection[str]) -> Regular:
-    """Exactly these texts, with their common beginnings and ends laid together; may raise LimitExceededError."""
+    """Exactly these texts, common beginnings and ends laid together, or LimitExceededError."""
     numbers: dict[_Node, int] = {}
     path, before = [_Open()], ""
 

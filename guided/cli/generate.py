@@ -9,6 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from guided.cli.grammar_flags import (
+    ChoiceFlag,
+    GrammarFlag,
+    RegexFlag,
+    read_grammar_flags,
+)
 from guided.cli.json_flags import (
     DocumentFlag,
     FormatFlag,
@@ -55,6 +61,9 @@ def generate(
         Path | None,
         typer.Option(help="File with a JSON Schema for the answer.", exists=True, dir_okay=False),
     ] = None,
+    grammar: GrammarFlag = None,
+    regex: RegexFlag = None,
+    choice: ChoiceFlag = None,
     address: Annotated[
         str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
@@ -114,6 +123,7 @@ def generate(
             include_stop=include_stop,
             top_logprobs=top_logprobs,
             forcing=forcing,
+            grammar=read_grammar_flags(grammar, regex, choice),
             show_schema=show_schema,
             json_options=read_json_options(
                 whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
