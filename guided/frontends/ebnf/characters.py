@@ -25,6 +25,8 @@ _ESCAPES: Final = {
 }  # fmt: skip
 _KINDS: Final = "dDsSwW"
 """Letters that stand for a kind of character where classes are those of a pattern."""
+_WORK: Final = 15
+"""Units for each character, with what is made of it."""
 _DIGITS: Final = {"x": 2, "u": 4, "U": 8}
 
 
@@ -81,7 +83,7 @@ def _is_dash(character: _Character) -> bool:
 
 def _characters(text: str, token: Token) -> list[_Character]:
     begin, end = token.position + 1, token.position + len(token.text) - 1
-    spend(end - begin)
+    spend(_WORK * (end - begin))
     return [_character(text, found) for found in _CHARACTER.finditer(text, begin, end)]
 
 

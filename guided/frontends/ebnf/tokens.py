@@ -67,7 +67,7 @@ def tokens_of(text: str) -> Iterator[Token]:
     """
     position = 0
     while position < len(text):
-        spend(2)
+        spend(5)
         found = _TOKEN.match(text, position)
         if found is None:
             sign = text[position]
