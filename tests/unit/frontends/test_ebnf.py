@@ -90,6 +90,8 @@ _FEATURES: dict[str, tuple[str, Iterable[str], Iterable[str]]] = {
     ),
     "two digits": (r'root ::= "\x41b"', ["Ab"], ["\u041b"]),
     "comments": ('root ::= # one "x"\n "a" # two\n#three\n| "#"', ["a", "#"], ["ax", "x"]),
+    "a comment at the end": ('root ::= "a" # "b"', ["a"], ["ab"]),
+    "an escaped caret": (r"root ::= [\^a] [a^]", ["^a", "a^"], ["b^", "ab"]),
     "line breaks": ('root ::=\n"a"\n| "b"\nc\n\n\nc ::= "c"\n', ["a", "bc"], ["b", "ac"]),
     "carriage returns": ('root ::= "a" |\r\n  b\r\nb ::= "b"\r\n', ["a", "b"], ["ab"]),
     "a line break in a literal": ('root ::= "a\nb"', ["a\nb"], ["ab"]),
