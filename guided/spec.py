@@ -23,7 +23,9 @@ __all__ = [
     "Alternative",
     "Beams",
     "CandidateResult",
+    "Choice",
     "Constraint",
+    "Ebnf",
     "FinishReason",
     "Forcing",
     "FormatMode",
@@ -167,7 +169,7 @@ def _check_bound(value: object, least: int, name: str, described: str) -> None:
 
 
 class Structure(ABC):
-    """What an answer must look like: a ``JsonSchema``, a ``Lark`` grammar or a ``Regex``."""
+    """What an answer must look like: a schema, a grammar, a pattern or a list of texts."""
 
     __slots__ = ()
 
@@ -257,6 +259,46 @@ class Regex(Structure):
 
     def digest(self) -> str:
         return _digest("regex", (self.pattern, self.dialect))
+
+
+@dataclass(frozen=True, slots=True)
+class Ebnf(Structure):
+    """A context-free grammar as llama.cpp (GBNF) and xgrammar have it."""
+
+    text: str
+    root: str = "root"
+    """The rule that the whole answer is a text of."""
+
+    def digest(self) -> str:
+        return _digest("ebnf", (self.text, self.root))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Structure):
+    """One of several texts."""
+
+    options: tuple[str, ...]
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(self, options: Iterable[str]) -> None: ...
+
+    def __post_init__(self) -> None:
+        given: object = self.options
+        if isinstance(given, str):
+            raise InvalidConstraintError(
+                f"the options are one text, {given[:20]!r}", hint="pass a list of texts"
+            )
+        options = tuple(self.options)
+        for option in options:
+            if not isinstance(option, str):
+                raise InvalidConstraintError(f"the option {option!r} is no text")
+        if not options:
+            raise InvalidConstraintError("there are no options to choose from")
+        object.__setattr__(self, "options", options)
+
+    def digest(self) -> str:
+        return _digest("choice", self.options)
 
 
 def _digest(kind: str, parts: object) -> str:

@@ -12,7 +12,9 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
     Beams,
+    Choice,
     Constraint,
+    Ebnf,
     Forcing,
     GenerationRequest,
     JsonSchema,
@@ -85,7 +87,7 @@ def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
     if message.constraint.WhichOneof("kind") is None:
         raise InvalidConstraintError(
             "the constraint says nothing",
-            hint="set json_schema, lark or regex, or leave the constraint out",
+            hint="set json_schema, lark, ebnf, regex or choice, or leave the constraint out",
         )
     constraint = message.constraint
     kind = constraint.WhichOneof("kind")
@@ -95,6 +97,10 @@ def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
         grammar = constraint.lark
         imports = tuple((imported.name, imported.text) for imported in grammar.imports)
         return Lark(grammar.text, grammar.start or "start", imports)
+    if kind == "ebnf":
+        return Ebnf(constraint.ebnf.text, constraint.ebnf.root or "root")
+    if kind == "choice":
+        return Choice(constraint.choice.options)
     if kind == "regex":
         return Regex(constraint.regex.pattern, decode_regex_dialect(constraint.regex))
     return JsonSchema(

@@ -9,7 +9,16 @@ from typing import TypeAlias
 import msgspec
 
 from guided.error_record import ErrorRecord
-from guided.spec import GenerationRequest, GenerationResult, JsonSchema, Lark, Regex, Structure
+from guided.spec import (
+    Choice,
+    Ebnf,
+    GenerationRequest,
+    GenerationResult,
+    JsonSchema,
+    Lark,
+    Regex,
+    Structure,
+)
 from guided.stats import EngineStats, ModelInfo
 
 __all__ = [
@@ -139,7 +148,7 @@ def read_to_engine(payload: bytes) -> ToEngine:
 
 def _structure(sent: Mapping[str, object]) -> Structure:
     """The constraint that was sent by its fields, which tell the kinds apart."""
-    for kind in (JsonSchema, Lark, Regex):
+    for kind in (JsonSchema, Lark, Ebnf, Regex, Choice):
         if sent.keys() == {field.name for field in fields(kind)}:
             return msgspec.convert(sent, kind)
     raise AssertionError(f"no constraint has the fields {sorted(sent)}")

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from guided.bench.measured import Measured
 from guided.bench.workload import Workload
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import FinishReason, GenerationRequest, JsonSchema, Lark, Regex, Timing, Usage
+from guided.spec import (
+    Choice,
+    Ebnf,
+    FinishReason,
+    GenerationRequest,
+    JsonSchema,
+    Lark,
+    Regex,
+    Timing,
+    Usage,
+)
 from guided.stats import EngineStats
 
 if TYPE_CHECKING:
@@ -124,7 +134,7 @@ class Remote:
         constraint = request.constraint
         if isinstance(constraint, JsonSchema):
             return ask(schema=constraint.text, json_options=constraint.options)
-        assert constraint is None or isinstance(constraint, Lark | Regex), constraint
+        assert constraint is None or isinstance(constraint, Lark | Ebnf | Regex | Choice)
         return ask(grammar=constraint)
 
     def _ask(self, name: str, request: GenerationRequest) -> Measured:

@@ -10,6 +10,8 @@ from google.protobuf.duration_pb2 import Duration
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
     Beams,
+    Choice,
+    Ebnf,
     Forcing,
     FormatMode,
     GenerationRequest,
@@ -115,6 +117,13 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
                 ],
             )
             return pb.Constraint(lark=grammar)
+        case Ebnf(text, root):
+            return pb.Constraint(
+                ebnf=pb.EbnfGrammar(text=_utf8(text, "constraint"), root=_utf8(root, "constraint"))
+            )
+        case Choice(options):
+            written_options = [_utf8(option, "constraint") for option in options]
+            return pb.Constraint(choice=pb.TextChoice(options=written_options))
         case Regex(pattern, dialect):
             written = _utf8(pattern, "constraint")
             return pb.Constraint(

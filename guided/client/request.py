@@ -21,7 +21,9 @@ from guided.response_types.adapter import adapter_of, schema_of_adapter
 from guided.response_types.given_schema import document_texts, schema_text
 from guided.spec import (
     Beams,
+    Choice,
     Constraint,
+    Ebnf,
     Forcing,
     GenerationRequest,
     JsonOptions,
@@ -98,7 +100,7 @@ class Options(TypedDict, total=False):
     """Search for the likeliest answers instead of drawing them."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
-    grammar: Lark | Regex | None
+    grammar: Lark | Ebnf | Regex | Choice | None
     """What the answer must look like, instead of a schema; the value is then its text."""
     show_schema: bool
     """Tell the model the schema in a system message; only with a conversation."""
@@ -150,7 +152,7 @@ class Request(Generic[T]):
     rank: Rank | Literal["likelihood", "reward"] = field(default=Rank.LIKELIHOOD, kw_only=True)
     beams: Beams | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
-    grammar: Lark | Regex | None = field(default=None, kw_only=True)
+    grammar: Lark | Ebnf | Regex | Choice | None = field(default=None, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
     documents: Mapping[str, str | Mapping[str, object]] = field(default_factory=dict, kw_only=True)
@@ -313,7 +315,11 @@ _KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
     "beams": (Beams, "a guided.Beams", True),
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
-    "grammar": (Lark | Regex, "guided.Lark, guided.Regex or None", True),
+    "grammar": (
+        Lark | Ebnf | Regex | Choice,
+        "guided.Lark, guided.Ebnf, guided.Regex, guided.Choice or None",
+        True,
+    ),
     "documents": (Mapping, "a mapping of URIs to schemas", False),
 }
 """Of each option the type, its name in messages, and whether ``None`` is a value."""

@@ -16,6 +16,8 @@ from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
+from guided.frontends.choice import lower_choice
+from guided.frontends.ebnf import lower_ebnf
 from guided.frontends.json_schema import known_formats, lower_json_schema
 from guided.frontends.lark import lower_lark
 from guided.frontends.regex import lower_regex
@@ -25,7 +27,16 @@ from guided.network import network_from_grammar
 from guided.recognizer.grammar_machine import GrammarMachine
 from guided.recognizer.json_machine import JsonMachine
 from guided.recognizer.recognizer import Recognizer
-from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Regex, Structure
+from guided.spec import (
+    Choice,
+    Constraint,
+    Ebnf,
+    JsonOptions,
+    JsonSchema,
+    Lark,
+    Regex,
+    Structure,
+)
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
 
@@ -128,7 +139,13 @@ class ConstraintCompiler:
 
 
 def _lowered(constraint: Structure) -> ContextFreeGrammar:
-    if isinstance(constraint, Regex):
-        return lower_regex(constraint)
-    assert isinstance(constraint, Lark), constraint
-    return lower_lark(constraint.text, constraint.start, dict(constraint.imports))
+    match constraint:
+        case Lark(text, start, imports):
+            return lower_lark(text, start, dict(imports))
+        case Ebnf(text, root):
+            return lower_ebnf(text, root)
+        case Regex():
+            return lower_regex(constraint)
+        case Choice(options):
+            return lower_choice(options)
+    raise AssertionError(f"{constraint!r} has no front end")

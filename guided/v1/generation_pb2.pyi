@@ -781,6 +781,8 @@ class Constraint(_message.Message):
     JSON_SCHEMA_FIELD_NUMBER: _builtins.int
     LARK_FIELD_NUMBER: _builtins.int
     REGEX_FIELD_NUMBER: _builtins.int
+    EBNF_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
@@ -794,6 +796,14 @@ class Constraint(_message.Message):
     @_builtins.property
     def regex(self) -> Global___RegexPattern:
         """A regular expression that the whole answer matches."""
+
+    @_builtins.property
+    def ebnf(self) -> Global___EbnfGrammar:
+        """A context-free grammar in the formats of llama.cpp (GBNF) and xgrammar (EBNF)."""
+
+    @_builtins.property
+    def choice(self) -> Global___TextChoice:
+        """One of several texts."""
 
     @_builtins.property
     def json_options(self) -> Global___JsonOptions:
@@ -811,14 +821,16 @@ class Constraint(_message.Message):
         json_schema: _builtins.str = ...,
         lark: Global___LarkGrammar | None = ...,
         regex: Global___RegexPattern | None = ...,
+        ebnf: Global___EbnfGrammar | None = ...,
+        choice: Global___TextChoice | None = ...,
         json_options: Global___JsonOptions | None = ...,
         documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -883,6 +895,56 @@ class ImportedGrammar(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ImportedGrammar: _TypeAlias = ImportedGrammar  # noqa: Y015
+
+@_typing.final
+class EbnfGrammar(_message.Message):
+    """A grammar in the formats of llama.cpp and xgrammar."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    ROOT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The grammar."""
+    root: _builtins.str
+    """The rule that the whole answer is a text of. Empty: "root"."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        root: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root", b"root", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EbnfGrammar: _TypeAlias = EbnfGrammar  # noqa: Y015
+
+@_typing.final
+class TextChoice(_message.Message):
+    """Texts to choose from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The texts; at least one."""
+
+    def __init__(
+        self,
+        *,
+        options: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TextChoice: _TypeAlias = TextChoice  # noqa: Y015
 
 @_typing.final
 class RegexPattern(_message.Message):

@@ -29,6 +29,7 @@ __all__ = [
     "mutated",
     "random_grammar",
     "random_text",
+    "spelled",
 ]
 
 LETTERS = "ab"
@@ -89,7 +90,7 @@ def language(rules: dict[str, Body], longest: int, *, ignoring: bool = False) ->
             case Call(rule):
                 return texts[rule]
             case Terminal(regular):
-                text = _spelled(regular)
+                text = spelled(regular)
                 return {blank + text for blank in blanks if len(blank + text) <= longest}
             case Sequence(parts):
                 found = {""}
@@ -119,7 +120,7 @@ def language(rules: dict[str, Body], longest: int, *, ignoring: bool = False) ->
     return joined(texts[next(iter(rules))], set(blanks))
 
 
-def _spelled(regular: object) -> str:
+def spelled(regular: object) -> str:
     """The text of a literal."""
     parts = getattr(regular, "parts")  # noqa: B009 - whatever ``literal`` makes
     return "".join(chr(part.chars.ranges[0][0]) for part in parts)

@@ -17,6 +17,8 @@ from guided.spec import (
     Alternative,
     Beams,
     CandidateResult,
+    Choice,
+    Ebnf,
     FinishReason,
     Forcing,
     FormatMode,
@@ -31,6 +33,7 @@ from guided.spec import (
     Regex,
     Sampling,
     Spelling,
+    Structure,
     Timing,
     TokenId,
     TokenLogprobs,
@@ -307,10 +310,13 @@ def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
         Lark('start: "a"'),
         Lark("%import b.C\nbegin: C", "begin", (("b", 'C: "c"'), ("d", ""))),
         Regex("a+"),
+        Ebnf('root ::= "a"'),
+        Ebnf('a ::= "a"', "a"),
+        Choice(["a", ""]),
         Regex(r"\p{L}", "ecma"),
     ],
 )
-def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Lark | Regex) -> None:
+def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -> None:
     request = GenerationRequest("x", constraint)
     assert decode_request(encode_request(request)) == request
     submitted = Submit("1", request, received=0.5)
@@ -349,7 +355,7 @@ def newer_request() -> pb.GenerateRequest:
         (
             pb.GenerateRequest(text="x", constraint=pb.Constraint()),
             InvalidConstraintError,
-            "the constraint says nothing; set json_schema, lark or regex, "
+            "the constraint says nothing; set json_schema, lark, ebnf, regex or choice, "
             "or leave the constraint out",
         ),
         (

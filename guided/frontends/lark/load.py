@@ -12,8 +12,8 @@ from lark.exceptions import GrammarError, UnexpectedInput
 from lark.load_grammar import GrammarBuilder
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
-from guided.frontends.lark.place import Place
 from guided.frontends.lark.sizes import check_terminal_sizes
+from guided.frontends.place import Place
 
 __all__ = ["MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "Definitions", "load_definitions"]
 

@@ -17,9 +17,9 @@ from lark.grammar import Terminal as LarkTerminal
 from guided.automata.fuel import spend
 from guided.errors import InvalidConstraintError, LimitExceededError
 from guided.frontends.lark.load import load_definitions
-from guided.frontends.lark.place import Place
 from guided.frontends.lark.repeats import repeat_bounds
 from guided.frontends.lark.terminals import Terminals
+from guided.frontends.place import Place
 from guided.grammar.context_free import Body, Call, Choice, ContextFreeGrammar, Sequence, Times
 
 __all__ = ["MAX_RULES", "lower_lark"]

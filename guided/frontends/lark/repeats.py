@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from guided.errors import InvalidConstraintError
-from guided.frontends.lark.place import Place
+from guided.frontends.place import Place
 
 __all__ = ["repeat_bounds"]
 

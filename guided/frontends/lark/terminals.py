@@ -14,8 +14,8 @@ from guided.automata.codepoints import CodePoints
 from guided.automata.fuel import spend
 from guided.automata.regular import Alternate, Chars, Concat, Regular, Repeat, literal
 from guided.errors import ConstraintError, InvalidConstraintError, UnsupportedFeatureError
-from guided.frontends.lark.place import Place
 from guided.frontends.lark.repeats import repeat_bounds
+from guided.frontends.place import Place
 from guided.frontends.regex.case import any_case
 from guided.frontends.regex.lazy import settled
 from guided.frontends.regex.python import parse_python_regex
