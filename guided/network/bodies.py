@@ -17,6 +17,7 @@ from guided.network.letters import letter_of
 __all__ = ["Bodies"]
 
 _NOTHING = Concat(())
+_SMALL = 64
 
 
 class Bodies:
@@ -66,9 +67,27 @@ class Bodies:
     def _bytes(self, regular: Regular) -> Regular:
         spelled = self._spelled.get(regular)
         if spelled is None:
-            dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
-            spelled = self._spelled[regular] = _graph(dfa)
+            spelled = None if self._missing else _as_bytes(regular)
+            if spelled is None:
+                dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
+                spelled = _graph(dfa)
+            self._spelled[regular] = spelled
         return spelled
+
+
+def _as_bytes(regular: Regular) -> Regular | None:
+    """A small expression over ASCII, which is one over bytes as it stands; ``None`` for others."""
+    match regular:
+        case Chars(chars):
+            is_ascii = not chars.ranges or chars.ranges[-1][1] < 128
+            return regular if is_ascii else None
+        case Concat(parts) | Alternate(parts):
+            is_small = len(parts) <= _SMALL and all(_as_bytes(part) for part in parts)
+            return regular if is_small else None
+        case Repeat(item, low, high):
+            is_small = max(low, high or 0) <= 1 and _as_bytes(item) is not None
+            return regular if is_small else None
+    return None
 
 
 def _graph(dfa: ByteDfa) -> Regular:

@@ -9,11 +9,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Set
 
 import numpy as np
 
-from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, Dfa, dfa_from_regular
 from guided.automata.fuel import spend
 from guided.automata.nfa import Nfa
@@ -24,7 +23,7 @@ from guided.network.bodies import Bodies
 from guided.network.closed_sets import nullable_rules, productive_rules
 from guided.network.components import components
 from guided.network.inlining import inlined
-from guided.network.letters import MAX_RULES, call_edges, calls_in, determined, letters, paste
+from guided.network.letters import MAX_RULES, call_edges, calls_in, determined, paste, without_calls
 from guided.network.network import CallEdge, Network, shortest_ways
 from guided.network.recursion import begins_with, without_leading_calls
 
@@ -49,14 +48,14 @@ def network_from_grammar(grammar: ContextFreeGrammar, missing: Collection[int] =
             " model's vocabulary cannot spell",
         )
     nullable = nullable_rules(automata)
-    dead = letters(rule for rule in automata if rule not in productive)
+    dead = automata.keys() - productive
     # What is left of a rule that had the empty text alone may be nothing.
     emptied = {rule: _without_empty(automata[rule], nullable, dead) for rule in productive}
     alive = productive_rules(emptied)
     if _START not in alive:
         return _laid_out({}, accepts_nothing=True)
     if alive != productive:
-        dead = letters(rule for rule in automata if rule not in alive)
+        dead = automata.keys() - alive
         emptied = {rule: _without_empty(emptied[rule], set(), dead) for rule in alive}
     left = inlined(emptied, _START)
     return _laid_out(_without_left_recursion(left), _START in nullable)
@@ -97,20 +96,22 @@ def _called_names(body: Body) -> list[str]:
     return []
 
 
-def _without_empty(dfa: Dfa, nullable: set[int], dead: CodePoints) -> Dfa:
-    """The automaton without the empty text and without dead letters.
+def _without_empty(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
+    """The automaton without the empty text and without dead calls.
 
     Calls of nullable rules may be passed over.
     """
+    empty_calls = [edge for edge in call_edges(dfa) if edge[1] in nullable]
+    if not empty_calls and not dead and dfa.label[0] == DEAD:
+        return dfa
     nfa = Nfa()
     start = nfa.add_states()
-    sets = [chars & ~dead for chars in dfa.classes] if dead else list(dfa.classes)
+    sets = [without_calls(chars, dead) for chars in dfa.classes]
     first = paste(nfa, dfa, sets)
     nfa.empties.add(start, first)
     nfa.final = nfa.add_states()
-    for source, rule, target in call_edges(dfa):
-        if rule in nullable:
-            nfa.empties.add(first + source, first + target)
+    for source, _, target in empty_calls:
+        nfa.empties.add(first + source, first + target)
     for end in np.nonzero(dfa.accepting)[0].tolist():
         nfa.empties.add(first + end, nfa.final)
     made = determined(nfa)

@@ -8,7 +8,7 @@ serves expressions over text: a byte is the code point of its value, and a call 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ __all__ = [
     "letters",
     "paste",
     "simpler",
+    "without_calls",
 ]
 
 _FIRST_CALL = 0x10000
@@ -58,6 +59,13 @@ def calls_in(chars: CodePoints) -> tuple[int, ...]:
         if high >= _FIRST_CALL
         for letter in range(low, high + 1)
     )
+
+
+def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
+    """The letters of a set that call none of the rules."""
+    if not any(rule in rules for rule in calls_in(chars)):
+        return chars
+    return chars & ~letters(rules)
 
 
 def called(dfa: Dfa) -> set[int]:

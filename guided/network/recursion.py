@@ -31,6 +31,7 @@ from guided.network.letters import (
     letters,
     paste,
     simpler,
+    without_calls,
 )
 
 __all__ = ["begins_with", "substituted", "without_ending_calls", "without_leading_calls"]
@@ -46,7 +47,6 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: Mapping
     nfa = Nfa()
     start = nfa.add_states()
     hubs = {member: nfa.add_states() for member in component}
-    others = ~letters(hubs)
     for member, hub in hubs.items():
         dfa = automata[member]
         first = paste(nfa, dfa, dfa.classes)
@@ -56,7 +56,7 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: Mapping
             for callee in calls_in(chars):
                 if callee in hubs:
                     nfa.empties.add(hubs[callee], first + target)
-            if kept := chars & others:
+            if kept := without_calls(chars, hubs.keys()):
                 nfa.moves.add(start, first + target)
                 nfa.move_sets.append(nfa.sets.setdefault(kept, len(nfa.sets)))
         for end in np.nonzero(dfa.accepting)[0].tolist():
@@ -135,8 +135,8 @@ def _begun(dfa: Dfa, left_out: Iterable[int]) -> tuple[Nfa, int]:
     """An automaton without the calls of some rules, and the first of its states that are pasted."""
     nfa = Nfa()
     start = nfa.add_states()
-    others = ~letters(left_out)
-    first = paste(nfa, dfa, [chars & others for chars in dfa.classes])
+    rules = set(left_out)
+    first = paste(nfa, dfa, [without_calls(chars, rules) for chars in dfa.classes])
     nfa.empties.add(start, first)
     nfa.final = nfa.add_states()
     for end in np.nonzero(dfa.accepting)[0].tolist():

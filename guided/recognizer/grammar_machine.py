@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import heapq
 
+import numpy as np
+
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
@@ -45,6 +47,12 @@ class GrammarMachine:
         self.continuations = Continuations(network, limits.max_contexts)
         self.rows = GrammarRows(network, self.table)
         self._ranks = {network.starts[rule]: rank for rank, rule in enumerate(call_order(network))}
+        # Plain lists: joints ask about few states, and numpy takes long to answer for one.
+        reads = (network.moves != DEAD).any(axis=1)
+        calls = np.array([bool(edges) for edges in network.calls], dtype=np.bool_)
+        self._accepting: list[bool] = network.accepting.tolist()
+        self._is_kept: list[bool] = (network.accepting | reads).tolist()
+        self._only_ends: list[bool] = (network.accepting & ~reads & ~calls).tolist()
         self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
         first = {network.starts[0]: ROOT} if network.starts else {}
         if network.accepts_nothing:
@@ -181,7 +189,7 @@ class GrammarMachine:
             target = int(self.network.moves[state, byte])
             if target != DEAD:
                 self.continuations.add(reached, target, continuation)
-            if not self.network.accepting[state]:
+            if not self._accepting[state]:
                 continue
             for item in self._with_calls(self._returned([continuation])).items():
                 if item not in seen and item[0] != END:
@@ -191,13 +199,12 @@ class GrammarMachine:
 
     def _entered(self, configuration: dict[int, int]) -> tuple[int, int]:
         """Context and row of a configuration, calls that begin in it included."""
-        network = self.network
         closed = self._with_calls(configuration)
         may_end = closed.pop(END, None) is not None
         slots: dict[int, int] = {}
         items: list[Item] = []
         for state in sorted(closed):
-            if network.accepting[state] or (network.moves[state] != DEAD).any():
+            if self._is_kept[state]:
                 items.append(Item(state, slots.setdefault(closed[state], len(slots))))
         row = self.rows.row(tuple(items), may_end=may_end)
         return self.contexts.of(tuple(slots)), row
@@ -243,20 +250,12 @@ class GrammarMachine:
             if frames is None:
                 frames = callers[start] = {}
                 heapq.heappush(starts, (self._ranks[start], start))
-            if self._only_ends(target):
+            if self._only_ends[target]:
                 # The caller ends with the call: what follows it follows the call.
                 for frame in self.continuations.frames[continuation].items():
                     self.continuations.add(frames, *frame)
             else:
                 self.continuations.add(frames, target, continuation)
-
-    def _only_ends(self, state: int) -> bool:
-        network = self.network
-        return (
-            bool(network.accepting[state])
-            and not network.calls[state]
-            and bool((network.moves[state] == DEAD).all())
-        )
 
     # --- the way out ----------------------------------------------------------------------
 

@@ -147,8 +147,8 @@ def random_text(machine: GrammarMachine, rng: random.Random, steps: int) -> str:
             break
         byte, state = rng.choice(choices)
         text.append(byte)
-    whole = bytes(text) + machine.shortest_end(state)
-    return whole.decode()
+    text += machine.shortest_end(state)
+    return text.decode()
 
 
 def _likely(rng: random.Random) -> list[int]:

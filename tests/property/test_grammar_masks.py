@@ -5,11 +5,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+import pytest
+
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
+from guided.frontends.lark import lower_lark
+from guided.network import network_from_grammar
+from guided.recognizer.grammar_machine import GrammarMachine
 from guided.spec import Forcing
 from guided.tokens.binding import TokenBinding
 from guided.tokens.mask import tokens_of
@@ -46,6 +51,44 @@ def test_a_mask_equals_trying_every_token() -> None:
     for start, rng in _starts():
         for matcher in random_walk(start, rng, rng.randrange(12)).matchers:
             expected: set[int] = set(tried(matcher, _TOKENS))
+            assert _allowed(matcher) == (expected | {END} if matcher.is_accepting else expected)
+
+
+_WORDS = tiny_vocabulary(
+    (
+        b"ab",
+        b"a1",
+        b"(a",
+        b"a)",
+        b"ab]",
+        b"a1]",
+        b"a, ",
+        b" b",
+        b"((",
+        b"))",
+        b"a))",
+        b"b)]",
+        b"a] )",
+    )
+)
+_WIDE = [
+    # What ends by the same bytes in two rules, and in one of them alone behind a digit.
+    'start: x | y\nx: "(" x ")" | /[a-z]+/\ny: "(" y "]" | /[a-z0-9]+/',
+    'start: x\nx: "(" x ("," x)* ")" | "(" x "]" | /[a-z][a-z0-9]*/\n%ignore " "',
+    'start: x\nx: x x | "(" x ")" | /[a-z]+/ | "a1" x "]"',
+]
+
+
+@pytest.mark.parametrize("text", _WIDE)
+def test_masks_of_words_that_many_contexts_share_are_exact(text: str) -> None:
+    limits = ConstraintLimits()
+    machine = GrammarMachine(network_from_grammar(lower_lark(text)))
+    binding = TokenBinding.of(_WORDS)
+    constraint = CompiledConstraint(machine, binding, MaskStore(limits.max_mask_bytes), limits)
+    for seed in range(60):
+        rng = random.Random(seed)
+        for matcher in random_walk(constraint.start(), rng, 12).matchers:
+            expected: set[int] = set(tried(matcher, range(1, len(_WORDS))))
             assert _allowed(matcher) == (expected | {END} if matcher.is_accepting else expected)
 
 

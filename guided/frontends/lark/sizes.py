@@ -6,6 +6,7 @@ that each refer twice to the next one would keep it busy for years.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,13 +18,17 @@ from guided.errors import LimitExceededError
 __all__ = ["check_terminal_sizes"]
 
 _MAX_SIZE: Final = 100_000
+_FEW_NAMES: Final = 30
+_NAME: Final = r"\b_?[A-Z][_A-Z0-9]*\b"
 _LIBRARY_SIZE: Final = 50
 """What a terminal out of Lark's own grammars counts for."""
 
 
 def check_terminal_sizes(text: str, name: str, imports: Mapping[str, str]) -> None:
     """Raise LimitExceededError for a terminal that is too large, lark's errors for a wrong text."""
-    _Sizes(imports).largest(text, name)
+    # So few references make no terminal large, and reading the text twice would take time.
+    if sum(len(re.findall(_NAME, each)) for each in (text, *imports.values())) > _FEW_NAMES:
+        _Sizes(imports).largest(text, name)
 
 
 class _Sizes:

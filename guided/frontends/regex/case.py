@@ -12,6 +12,7 @@ from guided.automata.codepoints import CodePoints
 __all__ = ["any_case"]
 
 
+@functools.lru_cache(maxsize=1024)
 def any_case(chars: CodePoints) -> CodePoints:
     """The set with every character that the regular expression engine folds to one of it.
 
