@@ -12,6 +12,7 @@ from rich.text import Text
 
 from guided.cli.check import check
 from guided.cli.generate import generate
+from guided.cli.grammars import grammars
 from guided.errors import GuidedError
 
 __all__ = ["main"]
@@ -28,6 +29,7 @@ def main() -> None:
     app.callback()(_options)
     app.command()(check)
     app.command()(generate)
+    app.add_typer(grammars)
     for command in entry_points(group="guided.commands"):
         _add(app, command)
     try:
