@@ -147,8 +147,8 @@ def random_text(machine: GrammarMachine, rng: random.Random, steps: int) -> str:
             break
         byte, state = rng.choice(choices)
         text.append(byte)
-    text += machine.shortest_end(state)
-    return text.decode()
+    whole: bytes = bytes(text) + machine.shortest_end(state)
+    return whole.decode()
 
 
 def _likely(rng: random.Random) -> list[int]:
@@ -163,12 +163,11 @@ def mutated(text: str, rng: random.Random) -> str:
     at = rng.randrange(len(text) + 1)
     before, here, behind = text[:at], text[at : at + 1], text[at + 1 :]
     other = rng.choice([*text, *' (1a".,'])
-    return rng.choice(
-        [
-            before + behind,
-            before + here + here + behind,
-            before + other + behind,
-            before + other + here + behind,
-            before + behind[:1] + here + behind[1:],
-        ]
+    mutants = (
+        before + behind,
+        before + here + here + behind,
+        before + other + behind,
+        before + other + here + behind,
+        before + behind[:1] + here + behind[1:],
     )
+    return mutants[rng.randrange(len(mutants))]
