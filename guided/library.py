@@ -92,4 +92,4 @@ def _examples(text: str) -> tuple[str, ...]:
             examples.append([])
         else:
             examples[-1].append(line)
-    return tuple(map("\n".join, examples))
+    return tuple("\n".join(example) for example in examples if example)

@@ -137,28 +137,6 @@ def test_what_the_rules_generate_is_accepted_at_every_prefix(name: str) -> None:
     check()
 
 
-@pytest.mark.parametrize("name", ["json", "semver"])
-def test_what_the_rules_generate_is_accepted_at_every_prefix(name: str) -> None:
-    """Hypothesis writes by the rules and patterns alone, whatever a scanner would make of it."""
-    text = read_grammar(name).text
-    machine = GrammarMachine(network_from_grammar(lower_lark(text)))
-    texts = from_lark(Lark(text))
-
-    @settings(
-        max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
-    )
-    @given(texts)
-    def check(text: str) -> None:
-        state = machine.start
-        for byte in text.encode():
-            reached = machine.step(state, byte)
-            assert reached is not None, text
-            state = reached
-        assert machine.is_accepting(state), text
-
-    check()
-
-
 def test_lark_accepts_what_a_walk_writes(machine: GrammarMachine, lark: Lark) -> None:
     for seed in range(12):
         text = random_text(machine, random.Random(seed), steps=30)
