@@ -26,7 +26,7 @@ import numpy as np
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from guided.constraint.compiler import ConstraintCompiler
-from guided.grammars import read_grammar
+from guided.library import read_grammar
 from guided.spec import Lark, TokenId
 from guided.tokens.huggingface import vocabulary_from_tokenizer
 

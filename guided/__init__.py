@@ -30,6 +30,7 @@ from guided.errors import (
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
+from guided.library import grammar_names
 from guided.spec import (
     Alternative,
     Beams,
@@ -127,6 +128,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "Usage",
     "check",
+    "grammar_names",
     "wait_until_serving",
 ]
 

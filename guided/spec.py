@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
 
 from guided.candidates import Beams, check_counts, check_sampling
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.library import read_grammar
 from guided.sampling import Sampling
 
 __all__ = [
@@ -225,6 +226,14 @@ class Lark(Structure):
             if name == following:
                 raise InvalidConstraintError(f"two grammars are given for the name {name!r}")
         object.__setattr__(self, "imports", ordered)
+
+    @classmethod
+    def named(cls, name: str) -> Lark:
+        """A grammar of the library, e.g. ``Lark.named("sql_select")``; see ``grammar_names``.
+
+        Raises InvalidConstraintError where there is none of that name.
+        """
+        return cls(read_grammar(name).text)
 
     def digest(self) -> str:
         return _digest("lark", (self.text, self.start, self.imports))

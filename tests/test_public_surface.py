@@ -63,6 +63,7 @@ def test_the_public_names_are_these() -> None:
         "UnenforcedValidator",
         "Usage",
         "check",
+        "grammar_names",
         "wait_until_serving",
     }
     assert len(errors) == 16

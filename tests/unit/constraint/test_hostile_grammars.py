@@ -9,7 +9,7 @@ from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.limits import ConstraintLimits
 from guided.errors import LimitExceededError
 from guided.frontends.lark import lower_lark
-from guided.grammars import read_grammar
+from guided.library import read_grammar
 from guided.network import network_from_grammar
 from guided.recognizer.grammar_machine import GrammarMachine
 from guided.recognizer.limits import RecognizerLimits
