@@ -43,6 +43,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --progress-bar on -c constraints.txt $(TORCH)
 	$(BIN)/python -m pip install --progress-bar on -c constraints.txt -e '.[server,client,bench,dev]'
 	mkdir -p $(VENV)/typing && ln -sfn ../../service $(VENV)/typing/guided_service
+	ln -sfn ../../grammars $(VENV)/typing/guided_grammars
 	touch $(STAMP)
 
 clean:

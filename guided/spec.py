@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
 
 from guided.candidates import Beams, check_counts, check_sampling
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
+from guided.library import read_grammar
 from guided.sampling import Sampling
 
 __all__ = [
@@ -22,7 +24,9 @@ __all__ = [
     "Alternative",
     "Beams",
     "CandidateResult",
+    "Choice",
     "Constraint",
+    "Ebnf",
     "FinishReason",
     "Forcing",
     "FormatMode",
@@ -31,10 +35,14 @@ __all__ = [
     "JsonOptions",
     "JsonSchema",
     "KeyOrder",
+    "Lark",
     "Message",
     "Rank",
+    "Regex",
+    "RegexDialect",
     "Sampling",
     "Spelling",
+    "Structure",
     "Timing",
     "TokenId",
     "TokenLogprobs",
@@ -138,13 +146,13 @@ def _whitespace(value: object) -> object:
     return value
 
 
-def _word(kind: type[Word], value: object, name: str) -> Word:
+def _word(kind: type[Word], value: object, name: str, field: str = "json_options") -> Word:
     try:
         return kind(cast("str", value))
     except ValueError as error:
         known = ", ".join(repr(word.value) for word in kind)
         raise RequestError(
-            f"{name} {value!r} is none of {known}", field=f"json_options.{name}"
+            f"{name} {value!r} is none of {known}", field=f"{field}.{name}"
         ) from error
 
 
@@ -161,8 +169,18 @@ def _check_bound(value: object, least: int, name: str, described: str) -> None:
         raise RequestError(f"{name} {value!r} is below {least}", field=f"json_options.{name}")
 
 
+class Structure(ABC):
+    """What an answer must look like: a schema, a grammar, a pattern or a list of texts."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def digest(self) -> str:
+        """Key under which the compiled form is cached."""
+
+
 @dataclass(frozen=True, slots=True)
-class JsonSchema:
+class JsonSchema(Structure):
     """A JSON Schema as text, so that the order of its properties is the caller's."""
 
     text: str
@@ -182,12 +200,121 @@ class JsonSchema:
         object.__setattr__(self, "documents", ordered)
 
     def digest(self) -> str:
-        """Key under which the compiled form is cached."""
-        parts = repr((self.text, self.options, self.documents))
-        return "json_schema:" + hashlib.sha256(parts.encode(errors="surrogatepass")).hexdigest()
+        return _digest("json_schema", (self.text, self.options, self.documents))
 
 
-Constraint: TypeAlias = JsonSchema | None
+@dataclass(frozen=True, slots=True)
+class Lark(Structure):
+    """A context-free grammar in Lark's own format.
+
+    The language is the context-free one over the languages of its terminals; priorities say nothing
+    about it.
+    """
+
+    text: str
+    start: str = "start"
+    """The rule that the whole answer is a text of."""
+    imports: tuple[tuple[str, str], ...] = ()
+    """Grammars that it may import besides Lark's own: dotted name and text of each.
+
+    Nothing is read from any disk.
+    """
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.imports))
+        for (name, _), (following, _) in itertools.pairwise(ordered):
+            if name == following:
+                raise InvalidConstraintError(f"two grammars are given for the name {name!r}")
+        object.__setattr__(self, "imports", ordered)
+
+    @classmethod
+    def named(cls, name: str) -> Lark:
+        """A grammar of the library, e.g. ``Lark.named("sql_select")``; see ``grammar_names``.
+
+        Raises InvalidConstraintError where there is none of that name.
+        """
+        return cls(read_grammar(name).text)
+
+    def digest(self) -> str:
+        return _digest("lark", (self.text, self.start, self.imports))
+
+
+class RegexDialect(StrEnum):
+    """Whose regular expressions a pattern is one of."""
+
+    PYTHON = "python"
+    """Those of the module ``re``."""
+    ECMA = "ecma"
+    """Those of ECMA-262 in Unicode mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regex(Structure):
+    """A regular expression that the whole answer matches."""
+
+    pattern: str
+    dialect: RegexDialect = RegexDialect.PYTHON
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(
+            self,
+            pattern: str,
+            dialect: RegexDialect | Literal["python", "ecma"] = RegexDialect.PYTHON,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dialect", _word(RegexDialect, self.dialect, "dialect", "regex"))
+
+    def digest(self) -> str:
+        return _digest("regex", (self.pattern, self.dialect))
+
+
+@dataclass(frozen=True, slots=True)
+class Ebnf(Structure):
+    """A context-free grammar as llama.cpp (GBNF) and xgrammar have it."""
+
+    text: str
+    root: str = "root"
+    """The rule that the whole answer is a text of."""
+
+    def digest(self) -> str:
+        return _digest("ebnf", (self.text, self.root))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Structure):
+    """One of several texts."""
+
+    options: tuple[str, ...]
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(self, options: Iterable[str]) -> None: ...
+
+    def __post_init__(self) -> None:
+        given: object = self.options
+        if isinstance(given, str):
+            raise InvalidConstraintError(
+                f"the options are one text, {given[:20]!r}", hint="pass a list of texts"
+            )
+        options = tuple(self.options)
+        for option in options:
+            if not isinstance(option, str):
+                raise InvalidConstraintError(f"the option {option!r} is no text")
+        if not options:
+            raise InvalidConstraintError("there are no options to choose from")
+        object.__setattr__(self, "options", options)
+
+    def digest(self) -> str:
+        return _digest("choice", self.options)
+
+
+def _digest(kind: str, parts: object) -> str:
+    return f"{kind}:" + hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
+
+
+Constraint: TypeAlias = Structure | None
 """What an answer must look like; ``None`` allows every text."""
 
 
@@ -307,6 +434,8 @@ class GenerationRequest:
             )
         if self.show_schema and self.constraint is None:
             raise RequestError("show_schema needs a constraint", field="show_schema")
+        if self.show_schema and not isinstance(self.constraint, JsonSchema):
+            raise RequestError("show_schema needs a JSON Schema", field="show_schema")
         self._check_stops()
         if self.top_logprobs is not None and not 0 <= self.top_logprobs <= MOST_TOP_LOGPROBS:
             raise RequestError(

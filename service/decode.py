@@ -12,17 +12,21 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
     Beams,
+    Choice,
     Constraint,
+    Ebnf,
     Forcing,
     GenerationRequest,
     JsonSchema,
+    Lark,
     Message,
     Rank,
+    Regex,
     Sampling,
     TokenId,
 )
 from guided.v1 import generation_pb2 as pb
-from guided_service.decode_options import decode_json_options
+from guided_service.decode_options import decode_json_options, decode_regex_dialect
 
 __all__ = ["DEFAULT_MAX_TOKENS", "FORCING", "decode_request"]
 
@@ -82,9 +86,23 @@ def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
         return None
     if message.constraint.WhichOneof("kind") is None:
         raise InvalidConstraintError(
-            "the constraint says nothing", hint="set json_schema, or leave the constraint out"
+            "the constraint says nothing",
+            hint="set json_schema, lark, ebnf, regex or choice, or leave the constraint out",
         )
     constraint = message.constraint
+    kind = constraint.WhichOneof("kind")
+    if kind != "json_schema" and (constraint.HasField("json_options") or constraint.documents):
+        raise RequestError(f"json_options and documents do not go with {kind}", field="constraint")
+    if kind == "lark":
+        grammar = constraint.lark
+        imports = tuple((imported.name, imported.text) for imported in grammar.imports)
+        return Lark(grammar.text, grammar.start or "start", imports)
+    if kind == "ebnf":
+        return Ebnf(constraint.ebnf.text, constraint.ebnf.root or "root")
+    if kind == "choice":
+        return Choice(constraint.choice.options)
+    if kind == "regex":
+        return Regex(constraint.regex.pattern, decode_regex_dialect(constraint.regex))
     return JsonSchema(
         constraint.json_schema,
         decode_json_options(constraint.json_options),

@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from guided.errors import RequestError
-from guided.spec import FormatMode, JsonOptions, KeyOrder, Spelling
+from guided.spec import FormatMode, JsonOptions, KeyOrder, RegexDialect, Spelling
 from guided.v1 import generation_pb2 as pb
 
-__all__ = ["FORMAT_MODES", "KEY_ORDERS", "SPELLINGS", "decode_json_options"]
+__all__ = [
+    "FORMAT_MODES",
+    "KEY_ORDERS",
+    "REGEX_DIALECTS",
+    "SPELLINGS",
+    "decode_json_options",
+    "decode_regex_dialect",
+]
 
 T = TypeVar("T")
 
@@ -32,6 +39,18 @@ SPELLINGS: Mapping[int, Spelling] = {
 }
 
 
+REGEX_DIALECTS: Mapping[int, RegexDialect] = {
+    pb.REGEX_DIALECT_UNSPECIFIED: RegexDialect.PYTHON,
+    pb.REGEX_DIALECT_PYTHON: RegexDialect.PYTHON,
+    pb.REGEX_DIALECT_ECMA: RegexDialect.ECMA,
+}
+
+
+def decode_regex_dialect(message: pb.RegexPattern) -> RegexDialect:
+    """The dialect; one that this server does not know raises ``RequestError``."""
+    return _known(REGEX_DIALECTS, pb.RegexDialect, message.dialect, "dialect", "regex")
+
+
 def decode_json_options(message: pb.JsonOptions) -> JsonOptions:
     """The options; a value that this server does not know raises ``RequestError``."""
     return JsonOptions(
@@ -52,8 +71,10 @@ def _bound(message: pb.JsonOptions, name: Any) -> int | None:
     return bound.at_most if bound.HasField("at_most") else None
 
 
-def _known(values: Mapping[int, T], kind: Any, number: int, name: str) -> T:
+def _known(
+    values: Mapping[int, T], kind: Any, number: int, name: str, within: str = "json_options"
+) -> T:
     if number not in values:
         known = ", ".join(kind.Name(one) for one in values)
-        raise RequestError(f"{name} {number} is none of {known}", field=f"json_options.{name}")
+        raise RequestError(f"{name} {number} is none of {known}", field=f"{within}.{name}")
     return values[number]

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import TypeAlias
 
 import msgspec
 
 from guided.error_record import ErrorRecord
-from guided.spec import GenerationRequest, GenerationResult
+from guided.spec import (
+    Choice,
+    Ebnf,
+    GenerationRequest,
+    GenerationResult,
+    JsonSchema,
+    Lark,
+    Regex,
+    Structure,
+)
 from guided.stats import EngineStats, ModelInfo
 
 __all__ = [
@@ -119,7 +130,9 @@ ToEngine: TypeAlias = Submit | Cancel | Stop
 FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Failed
 
 _encoder = msgspec.msgpack.Encoder()
-_to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)
+_to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(
+    ToEngine, dec_hook=lambda _, sent: _structure(sent)
+)
 _from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(FromEngine)
 
 
@@ -131,6 +144,14 @@ def write(message: ToEngine | FromEngine) -> bytes:
 def read_to_engine(payload: bytes) -> ToEngine:
     """The message that the server wrote."""
     return _to_engine.decode(payload)
+
+
+def _structure(sent: Mapping[str, object]) -> Structure:
+    """The constraint that was sent by its fields, which tell the kinds apart."""
+    for kind in (JsonSchema, Lark, Ebnf, Regex, Choice):
+        if sent.keys() == {field.name for field in fields(kind)}:
+            return msgspec.convert(sent, kind)
+    raise AssertionError(f"no constraint has the fields {sorted(sent)}")
 
 
 def read_from_engine(payload: bytes) -> FromEngine:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guided.automata.codepoints import ANY, EMPTY, CodePoints
 from guided.automata.fuel import spend
 from guided.automata.minimize import minimal
-from guided.automata.nfa import nfa_from_regular
+from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.pairs import pair_up
 from guided.automata.partition import partition
 from guided.automata.reachability import coaccessible
@@ -27,6 +27,7 @@ __all__ = [
     "Dfa",
     "combine",
     "crawl",
+    "dfa_from_nfa",
     "dfa_from_regular",
     "length_dfa",
     "without",
@@ -104,15 +105,23 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
         sides = [dfa_from_regular(side, search=search) for side in (regular.left, regular.right)]
         wanted = DEAD if regular.negative else 0
         return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
-    nfa = nfa_from_regular(regular)
+    dfa = dfa_from_nfa(nfa_from_regular(regular), search=search)
+    if dfa is None:
+        raise too_many_states()
+    return dfa
+
+
+def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES) -> Dfa | None:
+    """The automaton of the texts along the moves of another one; see ``dfa_from_regular``.
+
+    ``None`` for more than ``most`` states before equal ones merge.
+    """
     parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
     if nfa.looks:
         threads = Threads(nfa, parts, search=search)
         return crawl(parts.classes, threads.first, threads.step, threads.label)
-    made = subset_table(nfa, parts, search=search, most=MAX_BUILT_STATES)
-    if made is None:
-        raise too_many_states()
-    return _finished(parts.classes, *made)
+    made = subset_table(nfa, parts, search=search, most=most)
+    return None if made is None else _finished(parts.classes, *made)
 
 
 def _without_first_look(regular: Regular) -> Regular:

@@ -69,11 +69,16 @@ class Alternate(_Node):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(_Node):
-    """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound."""
+    """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound.
+
+    ``lazy`` is a remark of the pattern's author, the texts are the same: see
+    ``guided.frontends.regex.lazy``.
+    """
 
     item: Regular
     low: int
     high: int | None
+    lazy: bool = False
 
     __hash__ = _Node.__hash__
 

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from guided.bench.measured import Measured
 from guided.bench.workload import Workload
 from guided.errors import GuidedError, ServiceUnavailableError
-from guided.spec import FinishReason, GenerationRequest, Timing, Usage
+from guided.spec import (
+    Choice,
+    Ebnf,
+    FinishReason,
+    GenerationRequest,
+    JsonSchema,
+    Lark,
+    Regex,
+    Timing,
+    Usage,
+)
 from guided.stats import EngineStats
 
 if TYPE_CHECKING:
@@ -121,9 +131,11 @@ class Remote:
             max_tokens=request.max_tokens,
             forcing=request.forcing,
         )
-        if request.constraint is None:
-            return ask()
-        return ask(schema=request.constraint.text, json_options=request.constraint.options)
+        constraint = request.constraint
+        if isinstance(constraint, JsonSchema):
+            return ask(schema=constraint.text, json_options=constraint.options)
+        assert constraint is None or isinstance(constraint, Lark | Ebnf | Regex | Choice)
+        return ask(grammar=constraint)
 
     def _ask(self, name: str, request: GenerationRequest) -> Measured:
         began = time.perf_counter()

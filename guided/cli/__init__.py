@@ -1,4 +1,4 @@
-"""The command line: ``guided check``, ``guided generate``, and what other packages add to it."""
+"""The command line: ``guided check``, ``generate``, ``grammars``, and what other packages add."""
 
 from guided.cli.app import main
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from guided.cli.bench import bench
 from guided.cli.check import check
 from guided.cli.generate import generate
+from guided.cli.grammars import grammars
 from guided.cli.inspect_model import inspect_model
 from guided.errors import GuidedError
 
@@ -31,6 +32,7 @@ def main() -> None:
     app.command()(bench)
     app.command()(check)
     app.command()(generate)
+    app.add_typer(grammars)
     inspect = typer.Typer(no_args_is_help=True)
     inspect.callback()(_group)
     inspect.command("model")(inspect_model)

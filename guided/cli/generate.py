@@ -18,6 +18,12 @@ from guided.cli.candidate_flags import (
     RankFlag,
     read_beams,
 )
+from guided.cli.grammar_flags import (
+    ChoiceFlag,
+    GrammarFlag,
+    RegexFlag,
+    read_grammar_flags,
+)
 from guided.cli.json_flags import (
     DocumentFlag,
     FormatFlag,
@@ -68,6 +74,9 @@ def generate(
         Path | None,
         typer.Option(help="File with a JSON Schema for the answer.", exists=True, dir_okay=False),
     ] = None,
+    grammar: GrammarFlag = None,
+    regex: RegexFlag = None,
+    choice: ChoiceFlag = None,
     address: Annotated[
         str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
@@ -149,6 +158,7 @@ def generate(
             rank=rank,
             beams=read_beams(beams, length_penalty, early_stopping=early_stopping),
             forcing=forcing,
+            grammar=read_grammar_flags(grammar, regex, choice),
             show_schema=show_schema,
             json_options=read_json_options(
                 whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits

@@ -10,16 +10,22 @@ from google.protobuf.duration_pb2 import Duration
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
     Beams,
+    Choice,
+    Ebnf,
     Forcing,
     FormatMode,
     GenerationRequest,
     JsonOptions,
     JsonSchema,
     KeyOrder,
+    Lark,
     Message,
     Rank,
+    Regex,
+    RegexDialect,
     Sampling,
     Spelling,
+    Structure,
 )
 from guided.v1 import generation_pb2 as pb
 
@@ -27,6 +33,7 @@ __all__ = [
     "FORCING",
     "FORMAT_MODES",
     "KEY_ORDERS",
+    "REGEX_DIALECTS",
     "SPELLINGS",
     "encode_batch",
     "encode_request",
@@ -46,6 +53,11 @@ KEY_ORDERS: Mapping[KeyOrder, pb.KeyOrder.ValueType] = {
 FORMAT_MODES: Mapping[FormatMode, pb.FormatMode.ValueType] = {
     FormatMode.ASSERT: pb.FORMAT_MODE_ASSERT,
     FormatMode.ANNOTATE: pb.FORMAT_MODE_ANNOTATE,
+}
+
+REGEX_DIALECTS: Mapping[RegexDialect, pb.RegexDialect.ValueType] = {
+    RegexDialect.PYTHON: pb.REGEX_DIALECT_PYTHON,
+    RegexDialect.ECMA: pb.REGEX_DIALECT_ECMA,
 }
 
 SPELLINGS: Mapping[Spelling, pb.Spelling.ValueType] = {
@@ -89,7 +101,38 @@ def encode_batch(requests: Iterable[GenerationRequest]) -> pb.GenerateBatchReque
     return pb.GenerateBatchRequest(requests=[encode_request(request) for request in requests])
 
 
-def _encode_constraint(constraint: JsonSchema) -> pb.Constraint:
+def _encode_constraint(constraint: Structure) -> pb.Constraint:
+    match constraint:
+        case JsonSchema():
+            return _encode_schema(constraint)
+        case Lark(text, start, imports):
+            grammar = pb.LarkGrammar(
+                text=_utf8(text, "constraint"),
+                start=_utf8(start, "constraint"),
+                imports=[
+                    pb.ImportedGrammar(
+                        name=_utf8(name, "constraint"), text=_utf8(body, "constraint")
+                    )
+                    for name, body in imports
+                ],
+            )
+            return pb.Constraint(lark=grammar)
+        case Ebnf(text, root):
+            return pb.Constraint(
+                ebnf=pb.EbnfGrammar(text=_utf8(text, "constraint"), root=_utf8(root, "constraint"))
+            )
+        case Choice(options):
+            written_options = [_utf8(option, "constraint") for option in options]
+            return pb.Constraint(choice=pb.TextChoice(options=written_options))
+        case Regex(pattern, dialect):
+            written = _utf8(pattern, "constraint")
+            return pb.Constraint(
+                regex=pb.RegexPattern(pattern=written, dialect=REGEX_DIALECTS[dialect])
+            )
+    raise AssertionError(f"{constraint!r} has no message")
+
+
+def _encode_schema(constraint: JsonSchema) -> pb.Constraint:
     is_default = constraint.options == JsonOptions()
     return pb.Constraint(
         json_schema=_utf8(constraint.text, "constraint"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from numbers import Integral, Real
+from types import UnionType
 from typing import Any, Generic, Literal, TypedDict, cast
 
 from pydantic import TypeAdapter, ValidationError
@@ -20,11 +21,16 @@ from guided.response_types.adapter import adapter_of, schema_of_adapter
 from guided.response_types.given_schema import document_texts, schema_text
 from guided.spec import (
     Beams,
+    Choice,
+    Constraint,
+    Ebnf,
     Forcing,
     GenerationRequest,
     JsonOptions,
     JsonSchema,
+    Lark,
     Rank,
+    Regex,
     Sampling,
     Usage,
 )
@@ -94,6 +100,8 @@ class Options(TypedDict, total=False):
     """Search for the likeliest answers instead of drawing them."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
+    grammar: Lark | Ebnf | Regex | Choice | None
+    """What the answer must look like, instead of a schema; the value is then its text."""
     show_schema: bool
     """Tell the model the schema in a system message; only with a conversation."""
     json_options: JsonOptions
@@ -144,6 +152,7 @@ class Request(Generic[T]):
     rank: Rank | Literal["likelihood", "reward"] = field(default=Rank.LIKELIHOOD, kw_only=True)
     beams: Beams | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
+    grammar: Lark | Ebnf | Regex | Choice | None = field(default=None, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
     documents: Mapping[str, str | Mapping[str, object]] = field(default_factory=dict, kw_only=True)
@@ -157,6 +166,14 @@ class Request(Generic[T]):
                 "both response_model and schema are given",
                 field="schema",
                 hint="leave one out; the schema of a response model is its own",
+            )
+        if self.grammar is not None and (
+            self.response_model is not None or self.schema is not None
+        ):
+            raise RequestError(
+                "a grammar is given beside a response_model or a schema",
+                field="grammar",
+                hint="leave one out",
             )
         self._check_kinds()
         adapter = None if self.response_model is None else adapter_of(self.response_model)
@@ -185,7 +202,7 @@ class Request(Generic[T]):
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
 
-    def _constraint(self, text: str | None) -> JsonSchema | None:
+    def _constraint(self, text: str | None) -> Constraint:
         documents = document_texts(self.documents)
         if text is not None:
             return JsonSchema(text, self.json_options, documents)
@@ -195,7 +212,7 @@ class Request(Generic[T]):
         ):
             if not is_default:
                 raise RequestError(f"{name} needs a response_model or a schema", field=name)
-        return None
+        return self.grammar
 
     def _sampling(self) -> Sampling:
         return Sampling(
@@ -271,7 +288,7 @@ class Request(Generic[T]):
         return cast("T", text if self.schema is None else json.loads(text))
 
 
-_KINDS: Mapping[str, tuple[type, str, bool]] = {
+_KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
     "max_tokens": (Integral, "an integer", False),
     "temperature": (Real, "a number", False),
     "top_k": (Integral, "an integer", True),
@@ -298,6 +315,11 @@ _KINDS: Mapping[str, tuple[type, str, bool]] = {
     "beams": (Beams, "a guided.Beams", True),
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
+    "grammar": (
+        Lark | Ebnf | Regex | Choice,
+        "guided.Lark, guided.Ebnf, guided.Regex, guided.Choice or None",
+        True,
+    ),
     "documents": (Mapping, "a mapping of URIs to schemas", False),
 }
 """Of each option the type, its name in messages, and whether ``None`` is a value."""

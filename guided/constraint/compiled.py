@@ -13,7 +13,7 @@ from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import HeldMask, MaskStore
 from guided.constraint.position import Position
 from guided.errors import TokenRejectedError
-from guided.recognizer.json_machine import JsonMachine, State
+from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import DEAD
 from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
@@ -35,7 +35,7 @@ class CompiledConstraint:
 
     def __init__(
         self,
-        machine: JsonMachine,
+        machine: Recognizer,
         binding: TokenBinding,
         masks: MaskStore,
         limits: ConstraintLimits,

@@ -16,10 +16,27 @@ from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
+from guided.frontends.choice import lower_choice
+from guided.frontends.ebnf import lower_ebnf
 from guided.frontends.json_schema import known_formats, lower_json_schema
+from guided.frontends.lark import lower_lark
+from guided.frontends.regex import lower_regex
+from guided.grammar.context_free import ContextFreeGrammar
 from guided.grammar.json_grammar import JsonGrammar
+from guided.network import network_from_grammar
+from guided.recognizer.grammar_machine import GrammarMachine
 from guided.recognizer.json_machine import JsonMachine
-from guided.spec import Constraint, JsonOptions, JsonSchema
+from guided.recognizer.recognizer import Recognizer
+from guided.spec import (
+    Choice,
+    Constraint,
+    Ebnf,
+    JsonOptions,
+    JsonSchema,
+    Lark,
+    Regex,
+    Structure,
+)
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
 
@@ -56,9 +73,10 @@ class ConstraintCompiler:
     def rehearse(self, options: JsonOptions | None = None) -> None:
         """Make what a process needs once, and its first requests would wait for otherwise.
 
-        That is machine code, read from where numba keeps it, and the automata of formats as they
-        are spelled under the options: about half a second.
+        That is machine code, read from where numba keeps it, the parser of grammars, and the
+        automata of formats as they are spelled under the options: about a second.
         """
+        self._compile(Lark('start: "a" start "b" | "c"')).start().mask()
         schemas = [{"type": "string", "format": name} for name in known_formats()]
         for schema in (*schemas, {"patternProperties": {".": schemas[0]}}):
             constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
@@ -66,12 +84,12 @@ class ConstraintCompiler:
             with suppress(UnsatisfiableError):
                 self._compile(constraint).start().mask()
 
-    def compile(self, constraint: JsonSchema) -> CompiledConstraint:
+    def compile(self, constraint: Structure) -> CompiledConstraint:
         """The compiled form, out of the cache where it is kept; raises as ``start`` does."""
         return self._kept(constraint, self._compile)
 
     def _kept(
-        self, constraint: JsonSchema, make: Callable[[JsonSchema], CompiledConstraint]
+        self, constraint: Structure, make: Callable[[Structure], CompiledConstraint]
     ) -> CompiledConstraint:
         key = constraint.digest()
         with self._lock:
@@ -83,20 +101,30 @@ class ConstraintCompiler:
                 self._compiled[key] = compiled
         return compiled
 
-    def _compile_with_end(self, constraint: JsonSchema) -> CompiledConstraint:
+    def _compile_with_end(self, constraint: Structure) -> CompiledConstraint:
         """Look for the first end, too, while nobody else can wait for the constraint's lock."""
         compiled = self._compile(constraint)
         compiled.start().fits(_ANY_BUDGET)
         return compiled
 
-    def _compile(self, constraint: JsonSchema) -> CompiledConstraint:
+    def _compile(self, constraint: Structure) -> CompiledConstraint:
         with limited_work(self.limits.compile_work):
-            machine = self._build(lower_json_schema(constraint).grammar, constraint.options)
+            machine: Recognizer
+            if isinstance(constraint, JsonSchema):
+                grammar = lower_json_schema(constraint).grammar
+                machine = self._json_machine(grammar, constraint.options)
+            else:
+                network = network_from_grammar(_lowered(constraint), self._missing_bytes)
+                machine = GrammarMachine(network, self.limits.recognizer)
             machine.check_room()
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)
 
-    def _build(self, grammar: JsonGrammar, options: JsonOptions) -> JsonMachine:
-        missing, limits = self.binding.vocabulary.missing_bytes, self.limits.recognizer
+    @property
+    def _missing_bytes(self) -> frozenset[int]:
+        return self.binding.vocabulary.missing_bytes
+
+    def _json_machine(self, grammar: JsonGrammar, options: JsonOptions) -> JsonMachine:
+        missing, limits = self._missing_bytes, self.limits.recognizer
         try:
             return JsonMachine(grammar, options, missing, limits)
         except UnsatisfiableError:
@@ -108,3 +136,16 @@ class ConstraintCompiler:
                     hint="use a model whose tokenizer covers all bytes",
                 ) from None
             raise
+
+
+def _lowered(constraint: Structure) -> ContextFreeGrammar:
+    match constraint:
+        case Lark(text, start, imports):
+            return lower_lark(text, start, dict(imports))
+        case Ebnf(text, root):
+            return lower_ebnf(text, root)
+        case Regex():
+            return lower_regex(constraint)
+        case Choice(options):
+            return lower_choice(options)
+    raise AssertionError(f"{constraint!r} has no front end")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guided.constraint.mask_store import HeldMask
-from guided.recognizer.json_machine import State
+from guided.recognizer.recognizer import State
 from guided.spec import TokenId
 
 __all__ = ["Position"]

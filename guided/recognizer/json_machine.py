@@ -14,7 +14,6 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from cachetools import LRUCache
 
@@ -39,6 +38,7 @@ from guided.recognizer.labels import (
     KeyClass,
 )
 from guided.recognizer.limits import RecognizerLimits
+from guided.recognizer.recognizer import State
 from guided.recognizer.rows import END_ROW, Rows
 from guided.recognizer.scalars import json_key
 from guided.recognizer.search import MAX_TRIES
@@ -64,18 +64,6 @@ _BYTE_WORK = 4
 """Units of work for a byte of a way out, which is walked to see where it leads."""
 _KEY_TRIES = 2_000
 """Names tried at most to find one that is not taken."""
-
-
-class State(NamedTuple):
-    """A position in a document; equal states have equal continuations."""
-
-    context: int
-    row: int
-    count: int = 0  # type: ignore[assignment]  # hides a method of tuples that nobody needs
-    """Code points so far of a string whose length is bounded, or characters of white space."""
-    texts: tuple[bytes, ...] = ()
-    """What is being written and has to be remembered: items that others must differ from, the
-    outermost first, then a name that must not stand twice."""
 
 
 @dataclass(frozen=True, slots=True)

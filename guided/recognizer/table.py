@@ -265,6 +265,10 @@ class TransitionTable:
         """The row behind ``byte`` inside the block, or DEAD."""
         return int(self.cells[self.base[row] + self.byte_maps[self.kind[row], byte]])
 
+    def lead(self, row: int, byte: int, target: int) -> None:
+        """Lead a row that ``add_row`` made elsewhere by one of its bytes."""
+        self.cells[self.base[row] + self.byte_maps[self.kind[row], byte]] = target
+
     def edges(self, row: int) -> dict[int, int]:
         """The bytes that lead on from a row, with the rows that they lead to."""
         targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]

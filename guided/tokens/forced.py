@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from cachetools import LRUCache
 
-from guided.recognizer.json_machine import JsonMachine, State
+from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import DEAD, UNCOUNTED
 from guided.spec import TokenId
 from guided.tokens.trie import END, TokenTrie
@@ -68,7 +68,7 @@ class RunSpeller:
         return run[: len(run) - len(tail) + kept]
 
     def spelling(
-        self, machine: JsonMachine, state: State, recent: Sequence[TokenId]
+        self, machine: Recognizer, state: State, recent: Sequence[TokenId]
     ) -> tuple[TokenId, ...]:
         """``run`` with the end that it gives back: likely, but not certain."""
         forced, _ = _forced_bytes(machine, state)
@@ -127,7 +127,7 @@ class RunSpeller:
         return None if whole is None else tuple(map(TokenId, self.vocabulary.spell(whole)))
 
 
-def only_byte(machine: JsonMachine, state: State) -> int | None:
+def only_byte(machine: Recognizer, state: State) -> int | None:
     """The one byte that may follow, ``None`` where there is a choice or the text may end."""
     byte = machine.only_byte(state)
     table = machine.table
@@ -141,7 +141,7 @@ def only_byte(machine: JsonMachine, state: State) -> int | None:
     return live[0] if len(live) == 1 else None
 
 
-def _forced_bytes(machine: JsonMachine, state: State) -> tuple[bytes, list[State]]:
+def _forced_bytes(machine: Recognizer, state: State) -> tuple[bytes, list[State]]:
     """The bytes that have to follow, and the states before, between and behind them."""
     forced = bytearray()
     states = [state]

@@ -17,10 +17,11 @@ from cachetools import LRUCache
 from numpy.typing import NDArray
 
 from guided.automata.kernel import inlined, kernel
-from guided.recognizer.table import BASE, BEAT, DEAD, KIND, NEED, NO_BEAT, TICK
+from guided.recognizer.table import BASE, BEAT, DEAD, KIND, LABEL, NEED, NO_BEAT, TICK
 from guided.tokens.mask import Mask
 from guided.tokens.outline import Outline, is_closing, moves_of
 from guided.tokens.packed import Arrays
+from guided.tokens.steps import BY_LABEL
 from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN, TokenTrie
 
 __all__ = ["InnerMask", "InnerMasks"]
@@ -104,6 +105,8 @@ class InnerMasks:
 
     def _made(self, arrays: Arrays, row: int, outline: Outline) -> tuple[InnerMask, _Model | None]:
         """The inner mask of a row, and a new model for others."""
+        if outline.has_labels:
+            return _inner_mask(self.trie, arrays, row, outline), None
         moves = moves_of(arrays, row)
         with self._lock:
             models = list(self._models)
@@ -153,11 +156,32 @@ def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> 
     )
     mask.flags.writeable = False
     found = sites[:num_sites].copy()
-    order = np.argsort(outline.closings)
-    found[:, 3] = order[np.searchsorted(outline.closings, found[:, 3], sorter=order)]
+    found[:, 3] = _ways(arrays, found[:, 3], outline.closings)
+    # Those of one way come together, as a walk goes each way but once.
+    found = found[np.argsort(found[:, 3], kind="stable")]
     fingerprint = int.from_bytes(outline.digest[:8])
     reach = reach if most else reach[:0].copy()
     return InnerMask(mask, fingerprint, reach, found, min(most, _MAX_COUNT))
+
+
+def _ways(
+    arrays: Arrays, left: NDArray[np.int32], closings: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """The ways of sites, out of how ``_walk_inside`` says where they leave the block."""
+    by_label = left < 0
+    rows, bytes_ = np.divmod(-1 - left[by_label], 256)
+    labels = arrays[0][:, LABEL]
+    ways = np.empty_like(left)
+    ways[by_label] = BY_LABEL - 256 * _places(labels[rows], labels[closings]) - bytes_
+    ways[~by_label] = _places(left[~by_label], closings)
+    return ways
+
+
+def _places(values: NDArray[np.int32], among: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Where each value stands among others."""
+    order = np.argsort(among, kind="stable")
+    places: NDArray[np.int64] = order[np.searchsorted(among, values, sorter=order)]
+    return places
 
 
 def _is_rich(inner: InnerMask) -> bool:
@@ -226,6 +250,9 @@ def _walk_inside(  # type: ignore[no-untyped-def]
 ):
     """Walk a string from ``row`` on; returns the number of sites and the greatest count.
 
+    Of a site it says the row that is entered, or, as a negative number, the row with a label that
+    is left and the byte that is read behind it.
+
     ``loops`` is as ``_find_wide`` leaves it; see ``_find_loops``. Where all bytes below a node may
     follow a row in any order, the tokens there are taken without looking at them.
     """
@@ -237,6 +264,10 @@ def _walk_inside(  # type: ignore[no-untyped-def]
         current = stack[level - 1, 0]
         target = cells[rows[current, BASE] + byte_maps[rows[current, KIND], nodes[node, BYTE]]]
         if target == DEAD:
+            if rows[current, LABEL] != DEAD:
+                sites[num_sites, 0], sites[num_sites, 1], sites[num_sites, 2] = node, 0, 0
+                sites[num_sites, 3] = -1 - 256 * current - nodes[node, BYTE]
+                num_sites += 1
             node = nodes[node, END]
             continue
         count, least = stack[level - 1, 1], stack[level - 1, 2]

@@ -44,24 +44,27 @@ class Outline:
 
     digest: bytes
     closings: NDArray[np.int32]
-    """The rows behind closing quotes, in the order of the search."""
+    """The rows behind closing quotes, in the order of the search; a row that may be left by its
+    label, and goes on by other bytes, stands for all with that label.
+    """
     fewest: int
     """The least number of names that the rows of a rare key can still become, NO_BOUND for none."""
     num_rows: int
     """Rows that can be reached, without the closing ones."""
+    has_labels: bool
+    """Whether some of them may be left by their label."""
 
 
 def outline_of(arrays: Arrays, row: int) -> Outline | None:
     """The outline of a row in a string, ``None`` for other rows.
 
-    Also for those that end without a quote, from which a string is still to begin, or that lead to
-    very many rows.
+    Also for those from which a string is still to begin, or that lead to very many rows.
     """
     search = _searched(arrays, row)
     if not len(search.found):
         return None
     digest = hashlib.blake2b(search.found.tobytes(), digest_size=16).digest()
-    return Outline(digest, search.closings, search.fewest, search.num_rows)
+    return Outline(digest, search.closings, search.fewest, search.num_rows, search.has_labels)
 
 
 def moves_of(arrays: Arrays, row: int) -> NDArray[np.int32]:
@@ -81,12 +84,13 @@ class _Search(NamedTuple):
     closings: NDArray[np.int32]
     num_rows: int
     fewest: int
+    has_labels: bool
 
 
 def _searched(arrays: Arrays, row: int) -> _Search:
     """What is found from a row on; nothing where there is no outline."""
     rows, cells, byte_maps = arrays[:3]
-    found = np.empty(_MAX_ROWS * 515, dtype=np.int32)
+    found = np.empty(_MAX_ROWS * 516, dtype=np.int32)
     queue = np.empty(_MAX_ROWS, dtype=np.int32)
     closings = np.empty(_MAX_ROWS, dtype=np.int32)
     numbers = np.zeros(len(rows), dtype=np.int32)
@@ -104,23 +108,37 @@ def is_closing(rows, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # type: ignore[no-untyped-def]
-    """Writes down what it finds: its length, the number of closing rows, that of other rows, and
-    the fewest ends.
+    """Writes down what it finds: its length, the number of closing rows, that of other rows, the
+    fewest ends, and whether any row may be left by its label.
 
-    Of a row that is how it counts, then number and last byte of each run of bytes that lead to the
-    same row. ``numbers`` is all zero to begin with: one more than the number of a row, negative for
-    a closing one. The length is zero where there is no outline.
+    Of a row that is how it counts, one more than the number of the closing row that has its label
+    or 0, then number and last byte of each run of bytes that lead to the same row. ``numbers`` is
+    all zero to begin with: one more than the number of a row, negative for a closing one. The
+    length is zero where there is no outline.
     """
     queue[0], numbers[row] = row, 1
     done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
+    has_labels = False
     while done < count:
         current = queue[done]
-        if rows[current, LABEL] != DEAD:
-            return 0, 0, 0, NO_BOUND
         if rows[current, ROLE] == IN_RARE_KEY:
             fewest = min(fewest, rows[current, ENDS])
         found[size], found[size + 1] = rows[current, BEAT], rows[current, NEED]
-        size += 2
+        found[size + 2] = 0
+        if rows[current, LABEL] != DEAD:
+            has_labels = True
+            closing = 0
+            while closing < num_closings and (
+                rows[closings[closing], LABEL] != rows[current, LABEL]
+            ):
+                closing += 1
+            if closing == len(closings):
+                return 0, 0, 0, NO_BOUND, False
+            if closing == num_closings:
+                closings[closing] = current
+                num_closings += 1
+            found[size + 2] = closing + 1
+        size += 3
         base, kind = rows[current, BASE], rows[current, KIND]
         for byte in range(256):
             target = cells[base + byte_maps[kind, byte]]
@@ -132,18 +150,18 @@ def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # ty
                     num_closings += 1
                     numbers[target] = -num_closings
                 elif rows[target, BEAT] == START:
-                    return 0, 0, 0, NO_BOUND
+                    return 0, 0, 0, NO_BOUND, False
                 else:
                     queue[count] = target
                     count += 1
                     numbers[target] = count
                 if count == len(queue) or num_closings == len(closings):
-                    return 0, 0, 0, NO_BOUND
+                    return 0, 0, 0, NO_BOUND, False
             found[size] = 0 if target == DEAD else numbers[target]
             found[size + 1] = byte
             size += 2
         done += 1
-    return size, num_closings, count, fewest
+    return size, num_closings, count, fewest, has_labels
 
 
 @kernel
@@ -152,7 +170,7 @@ def _expand(found, moves):  # type: ignore[no-untyped-def]
     at = 0
     for row in range(len(moves)):
         moves[row, 256], moves[row, 257] = found[at], found[at + 1]
-        at += 2
+        at += 3
         first = 0
         while first < 256:
             last = found[at + 1]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.recognizer.contexts import HARMLESS, KNOWLEDGE
-from guided.recognizer.json_machine import JsonMachine
+from guided.recognizer.recognizer import Recognizer
 
 __all__ = ["Arrays", "PackedMachine"]
 
@@ -24,7 +24,7 @@ Arrays: TypeAlias = tuple[
 class PackedMachine:
     """The arrays of one recogniser, with what only a vocabulary can tell of its contexts."""
 
-    def __init__(self, machine: JsonMachine, quoted: frozenset[bytes]) -> None:
+    def __init__(self, machine: Recognizer, quoted: frozenset[bytes]) -> None:
         self._table = machine.table
         self._joints = machine.joints
         self._contexts = machine.contexts

@@ -42,7 +42,7 @@ class RowTraits(NamedTuple):
     like: int
     """The row whose mask it corrects, DEAD for none."""
     is_blank: bool
-    """Whether any white space may stand in it."""
+    """Whether any white space may stand in it, and little else."""
     outline: Outline | None = None
     """What it shares its mask by, for a row in a string."""
     most: int = 0
@@ -61,12 +61,13 @@ def row_traits(arrays: Arrays, row: int) -> RowTraits:
         return _IN_CHAIN
     num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
     high = packed[HIGH]
-    is_blank = num_loops == len(BLANKS) and high < 0 and packed[LABEL] == DEAD
     is_key = packed[ROLE] in (IN_KEY, IN_RARE_KEY)
     high = COUNTS_NOTHING if high < 0 else high
     like = packed[LIKE]
     few = num_bytes < _FEW_BYTES
     outline = None if few or like != DEAD else outline_of(arrays, row)
+    is_free = high == COUNTS_NOTHING and packed[LABEL] == DEAD
+    is_blank = num_loops == len(BLANKS) and is_free and outline is None
     return RowTraits(is_key, packed[LOW], high, like, is_blank, outline)
 
 

@@ -1,6 +1,6 @@
 """The moves of a recogniser in compiled code: one byte, the bytes of a token, the nodes of a trie.
 
-Everything here works on the arrays of ``PackedMachine`` and says what ``JsonMachine.step`` says. It
+Everything here works on the arrays of ``PackedMachine`` and says what ``Recognizer.step`` says. It
 stops where Python has to resolve a joint first, and it is *unsure* where that takes a text that was
 written: a key, or an item that has to differ from others.
 """
@@ -37,6 +37,7 @@ from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN
 __all__ = [
     "ALIVE",
     "BY_BYTE",
+    "BY_LABEL",
     "DIES",
     "FINISHED",
     "ITSELF",
@@ -62,6 +63,8 @@ _LAST_OPEN_WAY = OPEN_ARRAY
 """Labels up to this one stand only where they may be taken, unless that depends on a text."""
 ITSELF, BY_BYTE = -1, -2
 """Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
+BY_LABEL = -4096
+"""The first of further ways, 256 for each closing row."""
 NO_WAY = -1000
 SITE, LEVEL, DOUBTS, CHANGE, WAY, FATE = range(6)
 """Columns of the first row of a walk's stack: how far it is, by what the mask has changed, and the
@@ -264,6 +267,13 @@ def _entering(way, context, row, count, closings, machine, key_context):  # type
         return ALIVE, context, row, count
     if way > ITSELF:
         return _entered(context, closings[way], 0, machine, key_context, True)
+    if way <= BY_LABEL:
+        rows, _, _, _, _ = machine
+        label = rows[closings[(BY_LABEL - way) >> 8], LABEL]
+        status, context, row = _resolved(context, label, machine)
+        if status != ALIVE:
+            return status, context, row, count
+        return _behind(context, row, 0, (BY_LABEL - way) & 255, machine, key_context, True)
     return _behind(context, row, count, BY_BYTE - way, machine, key_context, True)
 
 
@@ -292,6 +302,8 @@ def walk_sites(  # type: ignore[no-untyped-def]
 
     - ITSELF: the state is that behind the node, whose own tokens are not asked for;
     - BY_BYTE, less a byte: what comes behind that byte is what comes behind the node;
+    - BY_LABEL, less 256 times the number of a closing row and a byte: the byte comes behind the
+      label of that row;
     - others: that row of ``closings`` is entered.
 
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.recognizer.json_machine import JsonMachine, State
+from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import Mask, allowed
@@ -72,7 +72,7 @@ class Walker:
 
     def __init__(
         self,
-        machine: JsonMachine,
+        machine: Recognizer,
         texts: TokenTexts,
         trie: TokenTrie,
         inner: InnerMasks,

@@ -45,6 +45,30 @@ RANK_REWARD: Rank.ValueType  # 2
 """The score of the server's reward model; INVALID_ARGUMENT where it has none."""
 Global___Rank: _TypeAlias = Rank  # noqa: Y015
 
+class _RegexDialect:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RegexDialectEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RegexDialect.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REGEX_DIALECT_UNSPECIFIED: _RegexDialect.ValueType  # 0
+    """The server's choice, which is Python."""
+    REGEX_DIALECT_PYTHON: _RegexDialect.ValueType  # 1
+    """Python's module re."""
+    REGEX_DIALECT_ECMA: _RegexDialect.ValueType  # 2
+    """ECMA-262 in Unicode mode."""
+
+class RegexDialect(_RegexDialect, metaclass=_RegexDialectEnumTypeWrapper):
+    """Whose regular expressions a pattern is one of."""
+
+REGEX_DIALECT_UNSPECIFIED: RegexDialect.ValueType  # 0
+"""The server's choice, which is Python."""
+REGEX_DIALECT_PYTHON: RegexDialect.ValueType  # 1
+"""Python's module re."""
+REGEX_DIALECT_ECMA: RegexDialect.ValueType  # 2
+"""ECMA-262 in Unicode mode."""
+Global___RegexDialect: _TypeAlias = RegexDialect  # noqa: Y015
+
 class _KeyOrder:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -755,12 +779,32 @@ class Constraint(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     JSON_SCHEMA_FIELD_NUMBER: _builtins.int
+    LARK_FIELD_NUMBER: _builtins.int
+    REGEX_FIELD_NUMBER: _builtins.int
+    EBNF_FIELD_NUMBER: _builtins.int
+    CHOICE_FIELD_NUMBER: _builtins.int
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
     """A JSON Schema as text: the order of its properties is the order of the answer's keys,
     and a parsed form would lose it.
     """
+    @_builtins.property
+    def lark(self) -> Global___LarkGrammar:
+        """A context-free grammar in the format of the parsing toolkit Lark."""
+
+    @_builtins.property
+    def regex(self) -> Global___RegexPattern:
+        """A regular expression that the whole answer matches."""
+
+    @_builtins.property
+    def ebnf(self) -> Global___EbnfGrammar:
+        """A context-free grammar in the formats of llama.cpp (GBNF) and xgrammar (EBNF)."""
+
+    @_builtins.property
+    def choice(self) -> Global___TextChoice:
+        """One of several texts."""
+
     @_builtins.property
     def json_options(self) -> Global___JsonOptions:
         """How the JSON is written where its schema leaves that open; only with json_schema.
@@ -775,18 +819,158 @@ class Constraint(_message.Message):
         self,
         *,
         json_schema: _builtins.str = ...,
+        lark: Global___LarkGrammar | None = ...,
+        regex: Global___RegexPattern | None = ...,
+        ebnf: Global___EbnfGrammar | None = ...,
+        choice: Global___TextChoice | None = ...,
         json_options: Global___JsonOptions | None = ...,
         documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["documents", b"documents", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Constraint: _TypeAlias = Constraint  # noqa: Y015
+
+@_typing.final
+class LarkGrammar(_message.Message):
+    """A grammar in Lark's format. The answer is any text that can be cut into terminals so that some
+    derivation reads them.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    IMPORTS_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The grammar."""
+    start: _builtins.str
+    """The rule that the whole answer is a text of. Empty: "start"."""
+    @_builtins.property
+    def imports(self) -> _containers.RepeatedCompositeFieldContainer[Global___ImportedGrammar]:
+        """Grammars that it may import besides Lark's own, each name once. Nothing is read from a disk."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        start: _builtins.str = ...,
+        imports: _abc.Iterable[Global___ImportedGrammar] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["imports", b"imports", "start", b"start", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LarkGrammar: _TypeAlias = LarkGrammar  # noqa: Y015
+
+@_typing.final
+class ImportedGrammar(_message.Message):
+    """A grammar that another one imports from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The dotted name by which it is imported."""
+    text: _builtins.str
+    """The grammar."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ImportedGrammar: _TypeAlias = ImportedGrammar  # noqa: Y015
+
+@_typing.final
+class EbnfGrammar(_message.Message):
+    """A grammar in the formats of llama.cpp and xgrammar."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    ROOT_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The grammar."""
+    root: _builtins.str
+    """The rule that the whole answer is a text of. Empty: "root"."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        root: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root", b"root", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EbnfGrammar: _TypeAlias = EbnfGrammar  # noqa: Y015
+
+@_typing.final
+class TextChoice(_message.Message):
+    """Texts to choose from."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPTIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def options(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The texts; at least one."""
+
+    def __init__(
+        self,
+        *,
+        options: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["options", b"options"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TextChoice: _TypeAlias = TextChoice  # noqa: Y015
+
+@_typing.final
+class RegexPattern(_message.Message):
+    """A regular expression."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATTERN_FIELD_NUMBER: _builtins.int
+    DIALECT_FIELD_NUMBER: _builtins.int
+    pattern: _builtins.str
+    """The expression."""
+    dialect: Global___RegexDialect.ValueType
+    """Whose it is one of. Unspecified: Python."""
+    def __init__(
+        self,
+        *,
+        pattern: _builtins.str = ...,
+        dialect: Global___RegexDialect.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dialect", b"dialect", "pattern", b"pattern"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegexPattern: _TypeAlias = RegexPattern  # noqa: Y015
 
 @_typing.final
 class JsonOptions(_message.Message):

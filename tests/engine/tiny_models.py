@@ -52,6 +52,7 @@ def words(*texts: str, is_careless: bool = False) -> JsonSchema:
 def start(constraint: Constraint) -> Any:
     if constraint is None:
         return AnythingMatcher()
+    assert isinstance(constraint, JsonSchema)
     texts = json.loads(constraint.text)
     if isinstance(texts, dict):
         return WordMatcher.of(texts["careless"], is_careless=True)

@@ -17,6 +17,8 @@ from guided.spec import (
     Alternative,
     Beams,
     CandidateResult,
+    Choice,
+    Ebnf,
     FinishReason,
     Forcing,
     FormatMode,
@@ -25,10 +27,13 @@ from guided.spec import (
     JsonOptions,
     JsonSchema,
     KeyOrder,
+    Lark,
     Message,
     Rank,
+    Regex,
     Sampling,
     Spelling,
+    Structure,
     Timing,
     TokenId,
     TokenLogprobs,
@@ -299,6 +304,32 @@ def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
     assert decoded == JsonSchema("{}", JsonOptions(whitespace=None, max_number_digits=7))
 
 
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        Lark('start: "a"'),
+        Lark("%import b.C\nbegin: C", "begin", (("b", 'C: "c"'), ("d", ""))),
+        Regex("a+"),
+        Ebnf('root ::= "a"'),
+        Ebnf('a ::= "a"', "a"),
+        Choice(["a", ""]),
+        Regex(r"\p{L}", "ecma"),
+    ],
+)
+def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -> None:
+    request = GenerationRequest("x", constraint)
+    assert decode_request(encode_request(request)) == request
+    submitted = Submit("1", request, received=0.5)
+    assert read_to_engine(write(submitted)) == submitted
+
+
+def test_options_of_json_go_with_a_schema_only() -> None:
+    grammar = pb.LarkGrammar(text='start: "a"')
+    constraint = pb.Constraint(lark=grammar, json_options=pb.JsonOptions())
+    with pytest.raises(RequestError, match="json_options and documents do not go with lark"):
+        decode_request(pb.GenerateRequest(text="x", constraint=constraint))
+
+
 def with_options(options: pb.JsonOptions, *uris: str) -> pb.GenerateRequest:
     documents = [pb.SchemaDocument(uri=uri, text="{}") for uri in uris]
     constraint = pb.Constraint(json_schema="{}", json_options=options, documents=documents)
@@ -324,7 +355,8 @@ def newer_request() -> pb.GenerateRequest:
         (
             pb.GenerateRequest(text="x", constraint=pb.Constraint()),
             InvalidConstraintError,
-            "the constraint says nothing; set json_schema, or leave the constraint out",
+            "the constraint says nothing; set json_schema, lark, ebnf, regex or choice, "
+            "or leave the constraint out",
         ),
         (
             pb.GenerateRequest(text="x", forcing=9),  # type: ignore[arg-type]

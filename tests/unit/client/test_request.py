@@ -25,8 +25,10 @@ from guided.spec import (
     Forcing,
     JsonOptions,
     JsonSchema,
+    Lark,
     Message,
     Rank,
+    Regex,
     Sampling,
     Usage,
 )
@@ -264,6 +266,17 @@ def test_the_schema_of_a_model_keeps_the_order_of_its_fields() -> None:
 def test_a_schema_as_text_is_not_touched() -> None:
     text = '{ "type":"integer" }'
     assert Request("x", schema=text).specification.constraint == JsonSchema(text)
+
+
+def test_a_grammar_is_the_constraint_and_its_text_the_value() -> None:
+    grammar = Lark('start: "a"')
+    request = Request("x", grammar=grammar)
+    assert request.specification.constraint == grammar
+    assert request.read(plain("a")).value == "a"
+    with pytest.raises(RequestError, match="leave one out"):
+        Request("x", schema="{}", grammar=grammar)
+    with pytest.raises(RequestError, match="show_schema needs a JSON Schema"):
+        Request("x", grammar=Regex("a"), show_schema=True)
 
 
 def test_json_options_and_documents_reach_the_constraint() -> None:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from guided.frontends.json_schema import lower_json_schema
-from guided.recognizer.json_machine import JsonMachine, State
+from guided.recognizer.json_machine import JsonMachine
+from guided.recognizer.recognizer import State
 from guided.spec import JsonOptions, JsonSchema
 
 __all__ = ["Row", "Schema", "accepts", "assert_row", "machine_of", "reached"]

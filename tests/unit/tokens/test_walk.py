@@ -10,7 +10,7 @@ import pytest
 
 from guided.constraint import ConstraintCompiler
 from guided.constraint.compiled import CompiledConstraint
-from guided.recognizer.json_machine import State
+from guided.recognizer.recognizer import State
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from guided.tokens.binding import TokenBinding
 from guided.tokens.inner import InnerMask, InnerMasks

@@ -1,0 +1,99 @@
+"""The commands ``guided grammars list``, ``show`` and ``check``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from guided.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
+
+if TYPE_CHECKING:
+    from guided.recognizer.grammar_machine import GrammarMachine
+
+__all__ = ["grammars"]
+
+grammars = typer.Typer(name="grammars", no_args_is_help=True, help="The library of grammars.")
+
+_NAME = "NAME|FILE.lark"
+
+
+@grammars.command("list")
+def list_grammars() -> None:
+    """Tell which grammars there are."""
+    table = Table("grammar", "what it is for")
+    for name in grammar_names():
+        table.add_row(name, Text(read_grammar(name).summary))
+    Console(soft_wrap=True).print(table)
+
+
+@grammars.command()
+def show(name: Annotated[str, typer.Argument(metavar="NAME", help="Grammar to print.")]) -> None:
+    """Print a grammar, to be used as it is or changed."""
+    typer.echo(read_grammar(name).text, nl=False)
+
+
+@grammars.command()
+def check(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar=f"[{_NAME}]...",
+            help="Grammars of the library, or files with .accept and .reject beside; without, all.",
+        ),
+    ] = None,
+) -> None:
+    """Hold grammars against their examples; status 1 if one of them is not as it says."""
+    console = Console(soft_wrap=True)
+    failed = False
+    for grammar in map(_named, names or grammar_names()):
+        faults = list(_faults(grammar))
+        failed |= bool(faults)
+        count = len(grammar.accepted) + len(grammar.rejected)
+        verdict = ("failed", "bold red") if faults else ("ok", "green")
+        console.print(Text.assemble(verdict, f" {grammar.name}: {count} examples"))
+        for fault in faults:
+            console.print(Text(f"  {fault}"))
+    if failed:
+        raise typer.Exit(1)
+
+
+def _named(name: str) -> LibraryGrammar:
+    return read_grammar_file(Path(name)) if name.endswith(".lark") else read_grammar(name)
+
+
+def _faults(grammar: LibraryGrammar) -> Iterator[str]:
+    """What is wrong with the examples of a grammar; raises ConstraintError for a faulty one."""
+    # Loaded here, so that the other commands need not wait for it.
+    from guided.frontends.lark import lower_lark
+    from guided.network import network_from_grammar
+    from guided.recognizer.grammar_machine import GrammarMachine
+
+    if not grammar.accepted:
+        yield "no example is to be accepted"
+    if not grammar.rejected:
+        yield "no example is to be rejected"
+    machine = GrammarMachine(network_from_grammar(lower_lark(grammar.text)))
+    for text in grammar.accepted:
+        refused = _refused_at(machine, text)
+        if refused is not None:
+            yield f"not accepted, from character {refused + 1} on: {text!r}"
+    for text in grammar.rejected:
+        if _refused_at(machine, text) is None:
+            yield f"not rejected: {text!r}"
+
+
+def _refused_at(machine: GrammarMachine, text: str) -> int | None:
+    """The first character that does not fit, or the end; ``None`` for a text that fits."""
+    state = machine.start
+    for index, character in enumerate(text):
+        behind = machine.advance(state, character.encode())
+        if behind is None:
+            return index
+        state = behind
+    return None if machine.is_accepting(state) else len(text)

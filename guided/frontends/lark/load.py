@@ -1,0 +1,122 @@
+"""Lark's own format, read by Lark's own loader into definitions of rules and terminals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+from lark.exceptions import GrammarError, UnexpectedInput
+from lark.load_grammar import GrammarBuilder
+
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.frontends.lark.sizes import check_terminal_sizes
+from guided.frontends.place import Place
+
+__all__ = ["MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "Definitions", "load_definitions"]
+
+MAX_GRAMMAR_LENGTH: Final = 200_000
+"""Characters of a grammar, and of each that it imports."""
+MAX_DEPTH: Final = 100
+"""Parentheses inside of one another."""
+_NESTING: Final = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\])+/|//[^\n]*|#[^\n]*|[][(){}:]'
+_NAME: Final = "<grammar>/<text>"
+"""Where Lark looks for what the text imports from beside itself: nowhere on a disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """What a grammar defines, as trees of Lark's loader."""
+
+    rules: Mapping[str, tuple[tuple[str, ...], Any]]
+    """By name the parameters, none but for templates, and the body."""
+    terminals: Mapping[str, Any]
+    """By name; references to other terminals are resolved."""
+    ignored: tuple[str, ...]
+    """Names of terminals."""
+
+
+def load_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
+    """The definitions of a grammar.
+
+    ``imports`` are grammars that it may import, by their dotted names, besides those that come with
+    Lark. Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
+    """
+    for each in (text, *imports.values()):
+        if len(each) > MAX_GRAMMAR_LENGTH:
+            raise LimitExceededError(
+                f"the grammar has {len(each)} characters, more than {MAX_GRAMMAR_LENGTH}",
+                limit=MAX_GRAMMAR_LENGTH,
+                field="constraint",
+            )
+
+        _check_depth(each)
+
+    def find(_: str | None, path: str) -> tuple[str, str]:
+        name = path.removesuffix(".lark").replace("\\", "/").replace("/", ".")
+        if name in imports:
+            return path, imports[name]
+        if not files("lark").joinpath("grammars", *path.split("/")).is_file():
+            raise InvalidConstraintError(
+                f"there is no grammar {name!r} to import",
+                hint="pass its text along with the grammar",
+            )
+        raise FileNotFoundError(path)  # Lark goes on to its own
+
+    builder = GrammarBuilder(import_paths=[find])
+    try:
+        check_terminal_sizes(text, _NAME, imports)
+        builder.load_grammar(text, _NAME)
+        grammar = builder.build()
+    except GrammarError as error:
+        raise _invalid(text, error) from error
+    except UnexpectedInput as error:
+        message = f"{error}\n{error.get_context(text)}"
+        raise InvalidConstraintError(message.strip(), position=error.pos_in_stream) from error
+    except RecursionError as error:
+        raise LimitExceededError(
+            "the grammar nests too deeply", limit=MAX_GRAMMAR_LENGTH, field="constraint"
+        ) from error
+    declared = [name for name, (tree, _) in grammar.term_defs if tree is None]
+    declared += [name for name, _, tree, _ in grammar.rule_defs if tree is None]
+    if declared:
+        raise UnsupportedFeatureError(
+            Place.of_name(text, declared[0]).message(
+                f"{declared[0]!r} is declared and has no text, as for a post-lexer"
+            ),
+            hint="define what it stands for",
+        )
+    return Definitions(
+        {name: (tuple(params), tree) for name, params, tree, _ in grammar.rule_defs},
+        {name: tree for name, (tree, _) in grammar.term_defs},
+        tuple(grammar.ignore),
+    )
+
+
+def _check_depth(text: str) -> None:
+    """Refuse what nests too deeply before it is parsed: that takes long, too."""
+    depth = 0
+    for match in re.finditer(_NESTING, text):
+        sign = match[0]
+        depth = 0 if sign == ":" else depth + (sign in "([{") - (sign in ")]}")
+        if depth > MAX_DEPTH:
+            raise LimitExceededError(
+                Place(text, match.start()).message(f"the rule nests deeper than {MAX_DEPTH}"),
+                limit=MAX_DEPTH,
+                field="constraint",
+                hint="give what is inside a name of its own",
+            )
+
+
+def _invalid(text: str, error: GrammarError) -> InvalidConstraintError:
+    """Lark's words, with the place that it speaks of where it names one only by name."""
+    message = str(error).strip()
+    if isinstance(error.__context__, UnexpectedInput):
+        return InvalidConstraintError(message, position=error.__context__.pos_in_stream)
+    named = re.search(r"'(\w+)'", message) or re.search(r"\b([A-Za-z_]\w*)\)?$", message)
+    if named is None:
+        return InvalidConstraintError(message)
+    place = Place.of_name(text, named[1])
+    return InvalidConstraintError(place.message(message), position=place.position)

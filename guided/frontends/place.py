@@ -1,0 +1,46 @@
+"""Places in the text of a grammar, for messages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Place"]
+
+_SHOWN = 60
+"""Characters of a line on either side of the caret."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An offset in a text, ``None`` where it is not known or in another text."""
+
+    text: str
+    position: int | None
+
+    @classmethod
+    def of_name(cls, text: str, name: str) -> Place:
+        """Where a name first stands."""
+        found = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text)
+        return cls(text, found.start() if found else None)
+
+    @classmethod
+    def of_token(cls, text: str, token: Any) -> Place:
+        """Where a token of Lark's loader stands, if that is this text."""
+        position = token.start_pos
+        inside = position is not None and text.startswith(str(token), position)
+        return cls(text, position if inside else None)
+
+    def message(self, what: str) -> str:
+        """``what`` with line, column and a caret below the place."""
+        if self.position is None:
+            return what
+        before = self.text[: self.position]
+        line, begin = before.count("\n") + 1, before.rfind("\n") + 1
+        column = self.position - begin
+        end = self.text.find("\n", self.position)
+        whole = self.text[begin : len(self.text) if end < 0 else end]
+        shown = whole[max(0, column - _SHOWN) : column + _SHOWN]
+        caret = " " * min(column, _SHOWN) + "^"
+        return f"line {line}, column {column + 1}: {what}\n\n{shown}\n{caret}"

@@ -1,0 +1,205 @@
+"""Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser.
+
+What is matched is the text of one terminal, from its beginning to its end, and look-around sees no
+more than that. Anchors are refused, since they speak of the text around it. So is what is not
+regular, and what makes a matcher give up texts that the pattern has (possessive quantifiers, atomic
+groups).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from collections.abc import Callable
+from re import _constants as op
+from re import _parser
+from typing import Any, NoReturn
+
+from guided.automata.codepoints import ANY, EMPTY, CodePoints
+from guided.automata.regular import (
+    Alternate,
+    Chars,
+    Concat,
+    End,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+    word_boundary,
+)
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.frontends.regex.case import any_case
+
+__all__ = ["parse_python_regex"]
+
+_MAX_PATTERN_LENGTH = 20_000
+_UNSUPPORTED = {
+    op.GROUPREF: ("a back reference", r"\\[1-9]|\(\?P=|\(\?\("),
+    op.GROUPREF_EXISTS: ("a condition on a group", r"\(\?\("),
+    op.GROUPREF_IGNORE: ("a back reference", r"\\[1-9]|\(\?P="),
+    op.POSSESSIVE_REPEAT: ("a possessive quantifier", r"[*+?}]\+"),
+    op.ATOMIC_GROUP: ("an atomic group", r"\(\?>"),
+}
+"""By the operation that is not provided for how to call it, and what it looks like."""
+_ANCHORS = r"\^|\$|\\A|\\Z"
+_NEWLINE = CodePoints.single("\n")
+
+
+def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
+    """The texts that ``re.fullmatch`` accepts; ``flags`` as ``re.compile`` takes them.
+
+    Lazy quantifiers are marked as such. Anchors may stand only where the pattern is ``anchored``:
+    its text is the whole one. Raises InvalidConstraintError, UnsupportedFeatureError or
+    LimitExceededError, the first two with the position in the pattern.
+    """
+    if len(text) > _MAX_PATTERN_LENGTH:
+        raise LimitExceededError(
+            f"the pattern has {len(text)} characters, more than {_MAX_PATTERN_LENGTH}",
+            limit=_MAX_PATTERN_LENGTH,
+            field="constraint",
+        )
+    try:
+        parsed = _parser.parse(text, flags)
+        return _Translation(text, anchored).sequence(parsed, parsed.state.flags)
+    except re.error as error:
+        raise InvalidConstraintError(
+            f"{error.msg} at character {error.pos} of the pattern", position=error.pos
+        ) from error
+    except (RecursionError, OverflowError) as error:
+        raise LimitExceededError(
+            "the pattern nests too deeply or repeats too often",
+            limit=sys.getrecursionlimit(),
+            field="constraint",
+        ) from error
+
+
+class _Translation:
+    """Python's parse tree into ours."""
+
+    def __init__(self, text: str, anchored: bool) -> None:
+        self.text = text
+        self.anchored = anchored
+
+    def sequence(self, items: Any, flags: int) -> Regular:
+        parts = [self.term(operation, argument, flags) for operation, argument in items]
+        return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+    def term(self, operation: Any, argument: Any, flags: int) -> Regular:
+        if operation in _UNSUPPORTED:
+            self.refuse(*_UNSUPPORTED[operation])
+        match operation:
+            case op.LITERAL:
+                return Chars(_folded(_range(argument, argument), flags))
+            case op.NOT_LITERAL:
+                return Chars(~_folded(_range(argument, argument), flags))
+            case op.ANY:
+                return Chars(ANY if flags & re.DOTALL else ~_NEWLINE)
+            case op.IN:
+                return Chars(_members(argument, flags))
+            case op.BRANCH:
+                return Alternate(tuple(self.sequence(each, flags) for each in argument[1]))
+            case op.SUBPATTERN:
+                _, added, removed, inner = argument
+                return self.sequence(inner, (flags | added) & ~removed)
+            case op.MAX_REPEAT | op.MIN_REPEAT:
+                low, high, inner = argument
+                most = None if high is op.MAXREPEAT else int(high)
+                item = self.sequence(inner, flags)
+                return Repeat(item, int(low), most, lazy=operation is op.MIN_REPEAT)
+            case op.ASSERT | op.ASSERT_NOT:
+                direction, inner = argument
+                item = self.sequence(inner, flags)
+                return Look(item, direction > 0, operation is op.ASSERT_NOT)
+            case op.AT:
+                return self.place(argument, flags)
+            case op.FAILURE:
+                return Alternate(())
+        self.refuse(f"the operation {operation}", "")
+
+    def place(self, code: Any, flags: int) -> Regular:
+        if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
+            word = _category(op.CATEGORY_WORD, flags)
+            return word_boundary(word, negative=code is op.AT_NON_BOUNDARY)
+        if not self.anchored:
+            self.refuse("an anchor, which looks beyond the terminal,", _ANCHORS)
+        if flags & re.MULTILINE and code in (op.AT_BEGINNING, op.AT_END):
+            self.refuse("an anchor to lines", _ANCHORS)
+        if code in (op.AT_BEGINNING, op.AT_BEGINNING_STRING):
+            return Start()
+        if code is op.AT_END_STRING:
+            return End()
+        # Python's $ stands before a last line feed, too.
+        return Alternate((End(), Look(Concat((Chars(_NEWLINE), End())))))
+
+    def refuse(self, what: str, looks_like: str) -> NoReturn:
+        found = re.search(looks_like, self.text) if looks_like else None
+        position = found.start() if found else 0
+        raise UnsupportedFeatureError(
+            f"{what} at character {position} of the pattern is not supported", position=position
+        )
+
+
+def _range(low: int, high: int) -> CodePoints:
+    return CodePoints.of([(low, high)])
+
+
+def _folded(chars: CodePoints, flags: int) -> CodePoints:
+    if not flags & re.IGNORECASE:
+        return chars
+    if flags & re.ASCII:
+        ascii_ = _range(0, 127)
+        return chars | (any_case(chars & ascii_) & ascii_)
+    return any_case(chars)
+
+
+def _members(items: Any, flags: int) -> CodePoints:
+    negated = False
+    spelled: list[tuple[int, int]] = []
+    classes = EMPTY
+    for operation, argument in items:
+        match operation:
+            case op.NEGATE:
+                negated = True
+            case op.LITERAL:
+                spelled.append((argument, argument))
+            case op.RANGE:
+                spelled.append(argument)
+            case op.CATEGORY:
+                classes |= _category(argument, flags)
+    chars = _folded(CodePoints.of(spelled), flags) | classes
+    return ~chars if negated else chars
+
+
+def _category(category: Any, flags: int) -> CodePoints:
+    name = str(category)
+    kind = name.rsplit("_", 1)[-1]
+    chars = _ASCII[kind] if flags & re.ASCII else _unicode(kind)
+    return ~chars if "_NOT_" in name else chars
+
+
+_ASCII = {
+    "DIGIT": _range(0x30, 0x39),
+    "SPACE": CodePoints.of([(9, 13), (32, 32)]),
+    "WORD": CodePoints.of([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]),
+}
+_TESTS: dict[str, Callable[[str], bool]] = {
+    "DIGIT": str.isdecimal,
+    "SPACE": str.isspace,
+    "WORD": lambda character: character.isalnum() or character == "_",
+}
+
+
+@functools.cache
+def _unicode(kind: str) -> CodePoints:
+    test = _TESTS[kind]
+    ranges: list[tuple[int, int]] = []
+    begun: int | None = None
+    for code_point in range(sys.maxunicode + 2):
+        holds = code_point <= sys.maxunicode and test(chr(code_point))
+        if holds and begun is None:
+            begun = code_point
+        elif not holds and begun is not None:
+            ranges.append((begun, code_point - 1))
+            begun = None
+    return CodePoints.of(ranges)

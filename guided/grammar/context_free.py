@@ -1,0 +1,65 @@
+"""Context-free grammars as front ends hand them over: rules over terminals, without a scanner.
+
+The language is the context-free one over the languages of the terminals: any text that can be cut
+into terminals so that some derivation reads them, whatever a scanner would have cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from guided.automata.regular import Regular
+
+__all__ = ["Body", "Call", "Choice", "ContextFreeGrammar", "Sequence", "Terminal", "Times"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """One text of a regular language of code points; ignored text may stand before it."""
+
+    regular: Regular
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One text of a rule."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Parts one after another; no parts are the empty text."""
+
+    parts: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Any one of the options."""
+
+    options: tuple[Body, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound."""
+
+    item: Body
+    low: int
+    high: int | None
+
+
+Body: TypeAlias = Terminal | Call | Sequence | Choice | Times
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ContextFreeGrammar:
+    """Every rule that a body calls is among ``rules``; nesting inside a body is bounded."""
+
+    rules: Mapping[str, Body]
+    start: str
+    ignored: tuple[Regular, ...] = ()
+    """Texts of these, any number of them, may stand before each terminal and at the end."""

@@ -1,0 +1,175 @@
+"""A grammar as a network, in steps that each keep the language.
+
+1. Each rule becomes an automaton over letters: bytes, and calls of rules.
+2. Rules without any text go, and calls of them. Beside a call of a rule that has the empty text
+   comes an empty move, and the rule itself loses that text: a call always reads a byte.
+3. Rules are taken in by their callers where that is possible and stays small (``inlining``).
+4. Rules that begin with calls of each other are turned inside out (``recursion``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Set
+
+import numpy as np
+
+from guided.automata.dfa import DEAD, Dfa, dfa_from_regular
+from guided.automata.fuel import spend
+from guided.automata.nfa import Nfa
+from guided.automata.regular import Concat
+from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.grammar.context_free import Body, Call, Choice, ContextFreeGrammar, Sequence, Times
+from guided.network.bodies import Bodies
+from guided.network.closed_sets import nullable_rules, productive_rules
+from guided.network.components import components
+from guided.network.inlining import inlined
+from guided.network.letters import MAX_RULES, call_edges, calls_in, determined, paste, without_calls
+from guided.network.network import CallEdge, Network, shortest_ways
+from guided.network.recursion import begins_with, without_leading_calls
+
+__all__ = ["MAX_STATES", "network_from_grammar"]
+
+MAX_STATES = 60_000
+"""States of a network, about a kilobyte each."""
+_START = 0
+
+
+def network_from_grammar(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Network:
+    """The network of a grammar's texts that need no byte out of ``missing``.
+
+    Raises UnsatisfiableError where there are none, and LimitExceededError.
+    """
+    automata = _rule_automata(grammar, missing)
+    productive = productive_rules(automata)
+    if _START not in productive:
+        raise UnsatisfiableError(
+            "no text satisfies the grammar",
+            hint="look for rules that call themselves without a way out, and for bytes that the"
+            " model's vocabulary cannot spell",
+        )
+    nullable = nullable_rules(automata)
+    dead = automata.keys() - productive
+    # What is left of a rule that had the empty text alone may be nothing.
+    emptied = {rule: _without_empty(automata[rule], nullable, dead) for rule in productive}
+    alive = productive_rules(emptied)
+    if _START not in alive:
+        return _laid_out({}, accepts_nothing=True)
+    if alive != productive:
+        dead = automata.keys() - alive
+        emptied = {rule: _without_empty(emptied[rule], set(), dead) for rule in alive}
+    left = inlined(emptied, _START)
+    return _laid_out(_without_left_recursion(left), _START in nullable)
+
+
+def _rule_automata(grammar: ContextFreeGrammar, missing: Collection[int]) -> dict[int, Dfa]:
+    """The automata of the rules that the start rule leads to, itself among them.
+
+    Rule 0 is the whole: the start rule, and what may be ignored behind it.
+    """
+    numbers = {grammar.start: _START + 1}
+    for name in (order := [grammar.start]):
+        for callee in _called_names(grammar.rules[name]):
+            if callee not in numbers:
+                numbers[callee] = len(numbers) + 1
+                order.append(callee)
+    if len(order) >= MAX_RULES:
+        raise LimitExceededError(
+            f"the grammar has more than {MAX_RULES} rules", limit=MAX_RULES, field="constraint"
+        )
+    bodies = Bodies(numbers, grammar.ignored, missing)
+    whole = Concat((bodies.letters(Call(grammar.start)), bodies.blank))
+    automata = {_START: dfa_from_regular(whole)}
+    for name in order:
+        spend(300)
+        automata[numbers[name]] = dfa_from_regular(bodies.letters(grammar.rules[name]))
+    return automata
+
+
+def _called_names(body: Body) -> list[str]:
+    match body:
+        case Call(rule):
+            return [rule]
+        case Sequence(parts) | Choice(parts):
+            return [name for part in parts for name in _called_names(part)]
+        case Times(item):
+            return _called_names(item)
+    return []
+
+
+def _without_empty(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
+    """The automaton without the empty text and without dead calls.
+
+    Calls of nullable rules may be passed over.
+    """
+    empty_calls = [edge for edge in call_edges(dfa) if edge[1] in nullable]
+    if not empty_calls and not dead and dfa.label[0] == DEAD:
+        return dfa
+    nfa = Nfa()
+    start = nfa.add_states()
+    sets = [without_calls(chars, dead) for chars in dfa.classes]
+    first = paste(nfa, dfa, sets)
+    nfa.empties.add(start, first)
+    nfa.final = nfa.add_states()
+    for source, _, target in empty_calls:
+        nfa.empties.add(first + source, first + target)
+    for end in np.nonzero(dfa.accepting)[0].tolist():
+        nfa.empties.add(first + end, nfa.final)
+    made = determined(nfa)
+    if not len(made) or made.label[0] == DEAD:
+        return made
+    # A start that accepts becomes one of its own that does not, in front of all.
+    label = np.concatenate([[DEAD], made.label]).astype(np.int32)
+    table = np.concatenate([made.next[:1], made.next]) + 1
+    table = np.where(np.concatenate([made.next[:1], made.next]) == DEAD, DEAD, table)
+    return Dfa(made.classes, table.astype(np.int32), label).relabelled({0: 0})
+
+
+def _without_left_recursion(automata: dict[int, Dfa]) -> dict[int, Dfa]:
+    leading = {rule: begins_with(dfa) for rule, dfa in automata.items()}
+    result = dict(automata)
+    for component in components(leading):
+        members = sorted(component)
+        if len(members) > 1 or members[0] in leading[members[0]]:
+            for rule in members:
+                result[rule] = without_leading_calls(rule, members, automata)
+    # Some may be called by nobody any more.
+    found: dict[int, Dfa] = {}
+    waiting = [_START]
+    while waiting:
+        rule = waiting.pop()
+        if rule not in found:
+            found[rule] = result[rule]
+            waiting += {callee for chars in result[rule].classes for callee in calls_in(chars)}
+    return found
+
+
+def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool) -> Network:
+    order = sorted(automata)
+    number = {rule: index for index, rule in enumerate(order)}
+    sizes = [len(automata[rule]) for rule in order]
+    starts = np.cumsum([0, *sizes])
+    count = int(starts[-1])
+    if count > MAX_STATES:
+        raise LimitExceededError(
+            f"the grammar needs {count} states, more than {MAX_STATES}",
+            limit=MAX_STATES,
+            field="constraint",
+            hint="lower the bounds of repeats, or list fewer alternatives",
+        )
+    spend(4 * count)
+    moves = np.full((count, 256), DEAD, dtype=np.int32)
+    calls: list[list[CallEdge]] = [[] for _ in range(count)]
+    accepting = np.zeros(count, dtype=np.bool_)
+    for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
+        dfa = automata[rule]
+        accepting[first : first + size] = dfa.accepting
+        shifted = np.where(dfa.next == DEAD, DEAD, dfa.next + first)
+        for column, chars in enumerate(dfa.classes):
+            for low, high in chars.ranges:
+                if low < 256:
+                    moves[first : first + size, low : min(high, 255) + 1] = shifted[:, [column]]
+        for source, callee, target in call_edges(dfa):
+            calls[first + source].append(CallEdge(number[callee], first + target))
+    firsts = tuple(starts[:-1].tolist())
+    left, ways = shortest_ways(firsts, moves, calls, accepting)
+    return Network(firsts, moves, tuple(map(tuple, calls)), accepting, left, ways, accepts_nothing)

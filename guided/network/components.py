@@ -1,0 +1,47 @@
+"""Strongly connected components of a graph (Tarjan, SIAM J. Computing 1(2), 1972)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+__all__ = ["components"]
+
+
+def components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
+    """The components of a graph given by the targets of each node, a component behind all those
+    that it leads to.
+    """
+    order: dict[int, int] = {}
+    low: dict[int, int] = {}
+    open_: list[int] = []
+    is_open: set[int] = set()
+    found: list[list[int]] = []
+    for root in edges:
+        if root in order:
+            continue
+        stack = [(root, iter(edges[root]))]
+        order[root] = low[root] = len(order)
+        open_.append(root)
+        is_open.add(root)
+        while stack:
+            node, targets = stack[-1]
+            for target in targets:
+                if target not in order:
+                    order[target] = low[target] = len(order)
+                    open_.append(target)
+                    is_open.add(target)
+                    stack.append((target, iter(edges[target])))
+                    break
+                if target in is_open:
+                    low[node] = min(low[node], order[target])
+            else:
+                stack.pop()
+                if stack:
+                    low[stack[-1][0]] = min(low[stack[-1][0]], low[node])
+                if low[node] == order[node]:
+                    component = [open_.pop()]
+                    while component[-1] != node:
+                        component.append(open_.pop())
+                    is_open.difference_update(component)
+                    found.append(component)
+    return found

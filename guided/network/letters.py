@@ -1,0 +1,120 @@
+"""The letters of a rule's automaton: bytes, and calls of rules.
+
+Both are written as code points, so that rules are built, made deterministic and made small by what
+serves expressions over text: a byte is the code point of its value, and a call of rule ``n`` is the
+``n``-th one behind all that UTF-16 calls a plane.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
+from guided.automata.dfa import DEAD, Dfa, dfa_from_nfa
+from guided.automata.nfa import Nfa
+from guided.errors import LimitExceededError
+
+__all__ = [
+    "BYTES",
+    "MAX_RULES",
+    "call_edges",
+    "called",
+    "calls_in",
+    "determined",
+    "letter_of",
+    "letters",
+    "paste",
+    "simpler",
+    "without_calls",
+]
+
+_FIRST_CALL = 0x10000
+MAX_RULES = MAX_CODE_POINT - _FIRST_CALL + 1
+MAX_DETERMINED = 50_000
+"""States of a rule's automaton, before equal ones merge."""
+_SPARE_STATES = 1_000
+BYTES = CodePoints.of([(0, 255)])
+
+
+def letter_of(rule: int) -> int:
+    """The letter that calls a rule."""
+    return _FIRST_CALL + rule
+
+
+def letters(rules: Iterable[int]) -> CodePoints:
+    """The letters that call these rules."""
+    return CodePoints.of((letter_of(rule), letter_of(rule)) for rule in rules)
+
+
+@functools.lru_cache(maxsize=4096)
+def calls_in(chars: CodePoints) -> tuple[int, ...]:
+    """The rules that the letters of a set call."""
+    return tuple(
+        letter - _FIRST_CALL
+        for low, high in chars.ranges
+        if high >= _FIRST_CALL
+        for letter in range(low, high + 1)
+    )
+
+
+def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
+    """The letters of a set that call none of the rules."""
+    if not any(rule in rules for rule in calls_in(chars)):
+        return chars
+    return chars & ~letters(rules)
+
+
+def called(dfa: Dfa) -> set[int]:
+    """The rules that an automaton calls."""
+    return {rule for chars in dfa.classes for rule in calls_in(chars)}
+
+
+def call_edges(dfa: Dfa) -> Iterator[tuple[int, int, int]]:
+    """Source, rule and target of each move that calls a rule."""
+    for column, chars in enumerate(dfa.classes):
+        rules = calls_in(chars)
+        if rules:
+            targets: NDArray[np.int32] = dfa.next[:, column]
+            for source in np.nonzero(targets != DEAD)[0].tolist():
+                for rule in rules:
+                    yield source, rule, int(targets[source])
+
+
+def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
+    """Copy the states of ``dfa`` with its moves on ``sets``, a part of each of its classes.
+
+    Returns the first of the copies, which is that of the start.
+    """
+    first = nfa.add_states(len(dfa))
+    numbers = np.array(
+        [nfa.sets.setdefault(chars, len(nfa.sets)) if chars else DEAD for chars in sets],
+        dtype=np.int64,
+    )
+    table = dfa.next if len(numbers) else np.empty((len(dfa), 0), dtype=np.int32)
+    sources, columns = np.nonzero((table != DEAD) & (numbers != DEAD))
+    nfa.moves.sources += (sources + first).tolist()
+    nfa.moves.targets += (table[sources, columns].astype(np.int64) + first).tolist()
+    nfa.move_sets += numbers[columns].tolist()
+    return first
+
+
+def determined(nfa: Nfa) -> Dfa:
+    """The deterministic automaton of a rule; raises LimitExceededError past MAX_DETERMINED."""
+    dfa = dfa_from_nfa(nfa, most=MAX_DETERMINED)
+    if dfa is None:
+        raise LimitExceededError(
+            f"the automaton of a rule needs more than {MAX_DETERMINED} states",
+            limit=MAX_DETERMINED,
+            field="constraint",
+            hint="let its alternatives begin differently, or lower the bounds of repeats",
+        )
+    return dfa
+
+
+def simpler(nfa: Nfa) -> Dfa | None:
+    """The same for what may as well be left as it is: ``None`` where it grows much."""
+    return dfa_from_nfa(nfa, most=nfa.count + _SPARE_STATES)

@@ -1,0 +1,316 @@
+"""The recogniser of context-free grammars: a network of automata, run for all its readings at once.
+
+A *configuration* is a set of states of the network, each with the continuation that follows its
+rule. Split into the states (a row, see ``grammar_rows``) and the continuations (a context, see
+``continuations``) it is a state as all recognisers have them: bytes move the row by a table look-up
+and only where rules are entered or left Python works out the row and the context behind, once.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from guided.automata.dfa import DEAD
+from guided.automata.fuel import spend
+from guided.errors import LimitExceededError
+from guided.network.first_bytes import call_order
+from guided.network.network import Network
+from guided.recognizer.continuations import END, ROOT, Continuations, GrammarContexts
+from guided.recognizer.depth import bounded_depth
+from guided.recognizer.grammar_rows import Both, Enter, GrammarRows, Item, Return
+from guided.recognizer.joints import EMPTY_SLOT, KEY, ROW, TARGET, JointTable
+from guided.recognizer.limits import RecognizerLimits
+from guided.recognizer.recognizer import State
+from guided.recognizer.table import TransitionTable
+
+__all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
+
+MAX_SHORTEST_BYTES = 1_000_000
+"""Length of a way out that is still written."""
+
+
+class GrammarMachine:
+    """Recognises the texts of a network, byte by byte.
+
+    Not thread-safe. Raises LimitExceededError, from any method that may lay down rows, past
+    ``limits``, and where the shortest text is longer than MAX_SHORTEST_BYTES.
+    """
+
+    def __init__(self, network: Network, limits: RecognizerLimits | None = None) -> None:
+        limits = limits or RecognizerLimits()
+        self.network = network
+        self.table = TransitionTable(limits.max_cells)
+        self.joints = JointTable()
+        self.contexts = GrammarContexts(limits.max_contexts)
+        self.continuations = Continuations(network, limits.max_contexts)
+        self.rows = GrammarRows(network, self.table)
+        self._ranks = {network.starts[rule]: rank for rank, rule in enumerate(call_order(network))}
+        # Plain lists: joints ask about few states, and numpy takes long to answer for one.
+        reads = (network.moves != DEAD).any(axis=1)
+        calls = np.array([bool(edges) for edges in network.calls], dtype=np.bool_)
+        self._accepting: list[bool] = network.accepting.tolist()
+        self._is_kept: list[bool] = (network.accepting | reads).tolist()
+        self._only_ends: list[bool] = (network.accepting & ~reads & ~calls).tolist()
+        self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
+        first = {network.starts[0]: ROOT} if network.starts else {}
+        if network.accepts_nothing:
+            first[END] = ROOT
+        elif network.left[network.starts[0]] > MAX_SHORTEST_BYTES:
+            raise LimitExceededError(
+                f"the shortest text has {network.left[network.starts[0]]} bytes,"
+                f" more than {MAX_SHORTEST_BYTES}",
+                limit=MAX_SHORTEST_BYTES,
+                field="constraint",
+                hint="lower the least numbers of repeats",
+            )
+        self.start = self._settled(*self._entered(first))
+
+    # --- moving ---------------------------------------------------------------------------
+
+    def step(self, state: State, byte: int) -> State | None:
+        """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
+        context, row = state.context, state.row
+        while (target := self.table.step(row, byte)) == DEAD:
+            label = int(self.table.label[row])
+            if label == DEAD:
+                return None
+            # The byte may belong to what follows the rules that end here.
+            context, row = self.resolve(context, label)
+        return self._settled(context, target)
+
+    def advance(self, state: State, text: bytes) -> State | None:
+        """The state behind all bytes of ``text``, ``None`` where one is not allowed."""
+        current: State | None = state
+        for byte in text:
+            if current is None:
+                return None
+            current = self.step(current, byte)
+        return current
+
+    def beneath(self, state: State, row: int) -> State:
+        """The state in another row of the same context."""
+        return state._replace(row=row)
+
+    def is_complete(self, state: State) -> bool:
+        """Whether the text is complete and nothing may follow."""
+        return state.row == self.rows.end
+
+    def is_accepting(self, state: State) -> bool:
+        """Whether the text may end here."""
+        context, row = state.context, state.row
+        while row not in self.rows.may_end:
+            label = int(self.table.label[row])
+            if label == DEAD:
+                return False
+            context, row = self.resolve(context, label)
+        return True
+
+    def only_byte(self, state: State) -> int | None:
+        """The one byte that may follow, ``None`` where there is a choice or the text may end."""
+        only = int(self.table.only[state.row])
+        return None if only == DEAD or self.table.label[state.row] != DEAD else only
+
+    def free_keys_of(self, context: int) -> set[bytes]:  # noqa: ARG002 - no context has any
+        """Names that must not come again: a grammar knows none."""
+        return set()
+
+    @property
+    def incomplete(self) -> int:
+        """Nothing is searched for, so no text can be missing."""
+        return 0
+
+    @property
+    def fullness(self) -> float:
+        """The share of its limits that the machine has grown to; it never shrinks."""
+        return max(
+            self.table.num_cells / self.table.max_cells,
+            len(self.contexts) / self.contexts.most,
+            len(self.continuations) / self.continuations.most,
+        )
+
+    def check_room(self) -> None:
+        """Raise LimitExceededError when the rest of the limits is needed to end texts."""
+        if self.fullness > 0.5:
+            raise LimitExceededError(
+                f"the recogniser has {self.table.num_cells} cells, {len(self.contexts)} contexts"
+                f" and {len(self.continuations)} continuations, and may have half of"
+                f" {self.table.max_cells}, {self.contexts.most} and {self.continuations.most}",
+                limit=self.table.max_cells,
+                field="constraint",
+                hint="nest less deeply, or make the grammar less ambiguous",
+            )
+
+    # --- joints ---------------------------------------------------------------------------
+
+    def remember_joint(self, context: int, label: int) -> None:
+        """Enter what ``resolve`` says into the table that walks read."""
+        settled = self._settled(*self.resolve(context, label))
+        self.joints.put(context, label, settled.context, settled.row)
+
+    def _settled(self, context: int, row: int) -> State:
+        """The state in a row, behind all labels that have to be taken at once."""
+        while self.table.exits[row]:
+            context, row = self.resolve(context, int(self.table.label[row]))
+        return State(context, row)
+
+    @bounded_depth
+    def resolve(self, context: int, label: int) -> tuple[int, int]:
+        """The context and the row behind a label."""
+        found = self._resolved.get((context, label))
+        if found is None:
+            meaning = self.rows.meaning(label)
+            continuations = self.contexts.frames[context]
+            match meaning:
+                case Return(slots):
+                    reached = self._returned([continuations[slot] for slot in slots])
+                case Enter(items):
+                    reached = {}
+                    for state, slot in items:
+                        self.continuations.add(reached, state, continuations[slot])
+                case Both(items, byte):
+                    reached = self._behind(
+                        [(state, continuations[slot]) for state, slot in items], byte
+                    )
+            found = self._resolved[context, label] = self._entered(reached)
+        return found
+
+    def _returned(self, ended: list[int]) -> dict[int, int]:
+        """Where rules with these continuations return to."""
+        reached: dict[int, int] = {}
+        for continuation in ended:
+            for state, behind in self.continuations.frames[continuation].items():
+                self.continuations.add(reached, state, behind)
+        return reached
+
+    def _behind(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
+        """Where a byte leads from the items, and from what may follow those that end."""
+        reached: dict[int, int] = {}
+        seen = set(items)
+        while items:
+            state, continuation = items.pop()
+            target = int(self.network.moves[state, byte])
+            if target != DEAD:
+                self.continuations.add(reached, target, continuation)
+            if not self._accepting[state]:
+                continue
+            for item in self._with_calls(self._returned([continuation])).items():
+                if item not in seen and item[0] != END:
+                    seen.add(item)
+                    items.append(item)
+        return reached
+
+    def _entered(self, configuration: dict[int, int]) -> tuple[int, int]:
+        """Context and row of a configuration, calls that begin in it included."""
+        closed = self._with_calls(configuration)
+        may_end = closed.pop(END, None) is not None
+        slots: dict[int, int] = {}
+        items: list[Item] = []
+        for state in sorted(closed):
+            if self._is_kept[state]:
+                items.append(Item(state, slots.setdefault(closed[state], len(slots))))
+        row = self.rows.row(tuple(items), may_end=may_end)
+        return self.contexts.of(tuple(slots)), row
+
+    def _with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
+        """A configuration with the rules that are called in it before another byte is read.
+
+        All who call a rule share its continuation, so rules come behind all who may call them.
+        """
+        network, ranks = self.network, self._ranks
+        spend(5 + len(configuration))
+        closed = dict(configuration)
+        callers: dict[int, dict[int, int]] = {}
+        starts = [(ranks[state], state) for state in closed if state in ranks]
+        heapq.heapify(starts)
+        for state, continuation in configuration.items():
+            if state != END and state not in ranks:
+                self._call(state, continuation, callers, starts)
+        done: set[int] = set()
+        while starts:
+            _, start = heapq.heappop(starts)
+            if start in done:
+                continue
+            done.add(start)
+            if start in callers:
+                self.continuations.add(closed, start, self.continuations.of(callers[start]))
+            if network.calls[start]:
+                self._call(start, closed[start], callers, starts)
+        return closed
+
+    def _call(
+        self,
+        state: int,
+        continuation: int,
+        callers: dict[int, dict[int, int]],
+        starts: list[tuple[int, int]],
+    ) -> None:
+        """Begin the calls of a state: note among the callers of each rule where it returns to."""
+        network = self.network
+        for rule, target in network.calls[state]:
+            start = network.starts[rule]
+            frames = callers.get(start)
+            if frames is None:
+                frames = callers[start] = {}
+                heapq.heappush(starts, (self._ranks[start], start))
+            if self._only_ends[target]:
+                # The caller ends with the call: what follows it follows the call.
+                for frame in self.continuations.frames[continuation].items():
+                    self.continuations.add(frames, *frame)
+            else:
+                self.continuations.add(frames, target, continuation)
+
+    # --- the way out ----------------------------------------------------------------------
+
+    def bytes_left(self, state: State) -> int:
+        """The length of ``shortest_end``."""
+        if state.row in self.rows.may_end:
+            return 0
+        left = self.continuations.left_behind
+        return min(left(*item) for item in self._configuration(state))
+
+    def _configuration(self, state: State) -> list[tuple[int, int]]:
+        continuations = self.contexts.frames[state.context]
+        return [(at, continuations[slot]) for at, slot in self.rows.items[state.row]]
+
+    def shortest_end(self, state: State) -> bytes:
+        """The fewest bytes that complete the text from here."""
+        if state.row in self.rows.may_end:
+            return b""
+        network, continuations = self.network, self.continuations
+        text = bytearray()
+        at, continuation = min(
+            self._configuration(state), key=lambda item: (continuations.left_behind(*item), item)
+        )
+        returns: list[int] = []
+        while at != END:
+            way = network.ways[at]
+            if way is None and returns:
+                at = returns.pop()
+            elif way is None:
+                at, continuation = continuations.best(continuation)
+            elif way.rule is not None:
+                returns.append(way.target)
+                at = network.starts[way.rule]
+            else:
+                assert way.byte is not None, at
+                text.append(way.byte)
+                at = way.target
+            spend(1)
+        return bytes(text)
+
+    # --- parts ----------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise AssertionError unless network, table, contexts and joints agree."""
+        self.network.check()
+        self.table.check()
+        assert len(self.rows.items) == self.table.num_rows
+        slots = self.joints.slots
+        used = slots[slots[:, KEY] != EMPTY_SLOT]
+        assert len(used) == len(self.joints), (len(used), len(self.joints))
+        assert (used[:, TARGET] < len(self.contexts)).all()
+        assert (used[:, ROW] < self.table.num_rows).all()
+        for frames in self.continuations.frames[1:]:
+            assert all(state == END or 0 <= state < len(self.network) for state in frames)

@@ -1,0 +1,212 @@
+"""The rows of a grammar's recogniser: sets of states of its network, laid down when needed.
+
+A row is a set of *items*, each a state and the *slot* of the context that holds its continuation.
+Rows with one item are the states of a rule's automaton, laid down rule by rule. Where calls begin
+or come together, and where it takes the context to know what follows, a row has a label:
+
+    Return   the rules of some slots end here, and another byte than those of the row goes on there
+    Enter    calls begin here, or states came together that are to be a row
+    Both     a byte was read that might go on in the row as well as behind the rule that ends
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.automata.byte_dfa import byte_dfa_from_rows
+from guided.automata.dfa import DEAD
+from guided.automata.fuel import spend
+from guided.network.first_bytes import bytes_behind
+from guided.network.network import Network
+from guided.recognizer.block import block_of
+from guided.recognizer.table import TransitionTable
+
+__all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
+
+_FIRST_LABEL = 8
+"""Lower ones mean something to walks."""
+_MOST_AT_ONCE = 64
+"""Sets of states that are laid down before a text gets to them."""
+
+
+class Item(NamedTuple):
+    """A state of the network, and the slot of the context that holds what follows its rule."""
+
+    state: int
+    slot: int
+
+
+Items: TypeAlias = tuple[Item, ...]
+
+
+class Return(NamedTuple):
+    """The rules of these slots end here."""
+
+    slots: tuple[int, ...]
+
+
+class Enter(NamedTuple):
+    """These items, with all calls that begin in them, are to be a row."""
+
+    items: Items
+
+
+class Both(NamedTuple):
+    """The items go on by the byte, and so does what may follow those of them that may end."""
+
+    items: Items
+    byte: int
+
+
+class GrammarRows:
+    """Lays rows down in a table, each once."""
+
+    def __init__(self, network: Network, table: TransitionTable) -> None:
+        self.network = network
+        self.table = table
+        self.behind = bytes_behind(network)
+        self.items: list[Items] = []
+        """By row."""
+        self.may_end: set[int] = set()
+        """Rows at which the whole text may end."""
+        self._meanings: list[Return | Enter | Both] = []
+        self._labels: dict[Return | Enter | Both, int] = {}
+        self._waiting: dict[int, int] = {}
+        self._blocks: dict[tuple[int, int], int] = {}
+        self._sets: dict[tuple[Items, bool], int] = {}
+        self.end = self.row((), may_end=True)
+
+    def meaning(self, label: int) -> Return | Enter | Both:
+        """What a label means."""
+        return self._meanings[label - _FIRST_LABEL]
+
+    def row(self, items: Items, *, may_end: bool = False) -> int:
+        """The row of items in which no call is still to begin, sorted, slots as they come first."""
+        if len(items) == 1 and not may_end:
+            return self._state(*items[0])
+        row = self._sets.get((items, may_end))
+        return self._sets_from(items, may_end) if row is None else row
+
+    def _label(self, meaning: Return | Enter | Both) -> int:
+        label = self._labels.setdefault(meaning, _FIRST_LABEL + len(self._meanings))
+        if label == _FIRST_LABEL + len(self._meanings):
+            self._meanings.append(meaning)
+        return label
+
+    def _waiting_row(self, meaning: Enter | Both) -> int:
+        """A row that nothing but its label leads on from."""
+        label = self._label(meaning)
+        row = self._waiting.get(label)
+        if row is None:
+            row = self._waiting[label] = self.table.add_row({}, label=label)
+            self.items.append(meaning.items)
+        return row
+
+    # --- single states --------------------------------------------------------------------
+
+    def _state(self, state: int, slot: int) -> int:
+        rule = self.network.rule_of(state)
+        first = self._blocks.get((rule, slot))
+        if first is None:
+            first = self._blocks[rule, slot] = self._block(rule, slot)
+        return first + state - self.network.starts[rule]
+
+    def _block(self, rule: int, slot: int) -> int:
+        """Lay a rule down with its continuation in a slot."""
+        network = self.network
+        begin = network.starts[rule]
+        end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
+        size = end - begin
+        spend(50 + 4 * size)
+        moves = network.moves[begin:end]
+        table: NDArray[np.int32] = np.where(moves == DEAD, DEAD, moves - begin).astype(np.int32)
+        label = np.full(size, DEAD, dtype=np.int32)
+        for state in range(size):
+            if network.calls[begin + state]:
+                label[state] = self._label(Enter((Item(begin + state, slot),)))
+                table[state] = DEAD
+            elif network.accepting[begin + state]:
+                label[state] = self._label(Return((slot,)))
+        # Behind bytes that may belong to either side, one row each.
+        ends = network.accepting[begin:end] & (table != DEAD).any(axis=1)
+        unsure = np.argwhere(ends[:, None] & (table != DEAD) & self.behind[rule])
+        both = [Both((Item(begin + state, slot),), byte) for state, byte in unsure.tolist()]
+        table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
+        label = np.append(label, [self._label(meaning) for meaning in both]).astype(np.int32)
+        nowhere = np.full((len(both), 256), DEAD, dtype=np.int32)
+        dfa = byte_dfa_from_rows(np.concatenate([table, nowhere]), label)
+        assert len(dfa) == len(label), "every state of a network leads on"
+        labels = {number: number for number in np.unique(label).tolist() if number != DEAD}
+        first = self.table.add_block(block_of(dfa), labels)
+        self.items += [(Item(state, slot),) for state in range(begin, end)]
+        self.items += [meaning.items for meaning in both]
+        return first
+
+    # --- sets of states -------------------------------------------------------------------
+
+    def _sets_from(self, items: Items, may_end: bool) -> int:
+        """Lay a set of states down, and those that bytes lead to inside of the same rules."""
+        pending = {(items, may_end)}
+        open_edges: list[tuple[int, int, Items]] = []
+        waiting = [(items, may_end)]
+        for key in waiting:
+            row, onward = self._laid_down(*key, more=len(waiting) < _MOST_AT_ONCE)
+            self._sets[key] = row
+            for byte, reached in onward.items():
+                open_edges.append((row, byte, reached))
+                if (reached, False) not in self._sets and (reached, False) not in pending:
+                    pending.add((reached, False))
+                    waiting.append((reached, False))
+        for row, byte, reached in open_edges:
+            self.table.lead(row, byte, self._sets[reached, False])
+        return self._sets[items, may_end]
+
+    def _laid_down(self, items: Items, may_end: bool, more: bool) -> tuple[int, dict[int, Items]]:
+        """The row of a set, and by byte the sets that it is still to lead to.
+
+        Without ``more`` none but those that have a row.
+        """
+        network = self.network
+        spend(20 + 10 * len(items))
+        ending = [item for item in items if network.accepting[item.state]]
+        behind = np.zeros(256, dtype=np.bool_)
+        for item in ending:
+            behind |= self.behind[network.rule_of(item.state)]
+        targets = network.moves[[item.state for item in items]].reshape(-1, 256)
+        columns, which = np.unique(targets, axis=1, return_inverse=True)
+        reached = [self._reached(items, column) for column in columns.T.tolist()]
+        edges: dict[int, int] = {}
+        onward: dict[int, Items] = {}
+        for byte, number in enumerate(which.reshape(-1).tolist()):
+            there = reached[number]
+            if not there:
+                continue
+            if behind[byte]:
+                edges[byte] = self._waiting_row(Both(items, byte))
+            elif len(there) == 1:
+                edges[byte] = self._state(*there[0])
+            elif self._needs_context(there) or not (more or (there, False) in self._sets):
+                edges[byte] = self._waiting_row(Enter(there))
+            else:
+                onward[byte] = there
+        slots = tuple(sorted({item.slot for item in ending}))
+        label = self._label(Return(slots)) if slots else DEAD
+        row = self.table.add_row(edges, label=label, itself=tuple(onward))
+        self.items.append(items)
+        if may_end:
+            self.may_end.add(row)
+            self.table.only[row] = DEAD
+        return row, onward
+
+    def _reached(self, items: Items, targets: list[int]) -> Items:
+        """Where the items get to that go on, each to one of the targets."""
+        pairs = zip(targets, items, strict=True)
+        return tuple(sorted({Item(to, item.slot) for to, item in pairs if to != DEAD}))
+
+    def _needs_context(self, items: Items) -> bool:
+        """Whether calls begin in a set, or a state came together in it with several slots."""
+        states = {item.state for item in items}
+        return len(states) < len(items) or any(self.network.calls[state] for state in states)

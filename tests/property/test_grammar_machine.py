@@ -1,0 +1,45 @@
+"""Random small grammars, held against their languages counted out."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from guided.errors import UnsatisfiableError
+from tests.kit.grammars import all_texts, language, machine_of, random_grammar
+
+_LONGEST = 6
+_GRAMMARS = 250
+
+
+@pytest.mark.parametrize("ignoring", [False, True])
+def test_a_machine_recognises_the_language_of_its_grammar(ignoring: bool) -> None:
+    """All short texts, and no dead ends: what may go on has an end, which is a shortest one."""
+    longest = _LONGEST - 2 * ignoring
+    refused = 0
+    for seed in range(_GRAMMARS):
+        rules = random_grammar(random.Random(seed))
+        texts = language(rules, longest, ignoring=ignoring)
+        try:
+            machine = machine_of(rules, ignoring=ignoring)
+        except UnsatisfiableError:
+            assert not texts, seed
+            refused += 1
+            continue
+        for text in all_texts(longest, ignoring=ignoring):
+            state = machine.advance(machine.start, text.encode())
+            accepted = state is not None and machine.is_accepting(state)
+            assert accepted == (text in texts), (seed, text)
+            if state is None:
+                assert not any(other.startswith(text) for other in texts), (seed, text)
+                continue
+            end = machine.shortest_end(state)
+            assert len(end) == machine.bytes_left(state), (seed, text)
+            ended = machine.advance(state, end)
+            assert ended is not None, (seed, text, end)
+            assert machine.is_accepting(ended), (seed, text, end)
+            ends = [len(other) for other in texts if other.startswith(text)]
+            assert not ends or len(text) + len(end) == min(ends), (seed, text, end)
+        machine.check()
+    assert refused < _GRAMMARS / 2

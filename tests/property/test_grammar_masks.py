@@ -1,0 +1,135 @@
+"""Masks of random small grammars over a tiny vocabulary, held against trying every token."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from guided.constraint.compiled import CompiledConstraint
+from guided.constraint.limits import ConstraintLimits
+from guided.constraint.mask_store import MaskStore
+from guided.constraint.matcher import Matcher
+from guided.errors import UnsatisfiableError
+from guided.frontends.lark import lower_lark
+from guided.network import network_from_grammar
+from guided.recognizer.grammar_machine import GrammarMachine
+from guided.spec import Forcing
+from guided.tokens.binding import TokenBinding
+from guided.tokens.mask import tokens_of
+from tests.kit.grammars import language, machine_of, random_grammar
+from tests.kit.tiny_vocabulary import tiny_vocabulary
+from tests.kit.walks import END, random_walk, tried
+
+_VOCABULARY = tiny_vocabulary(
+    (b"ab", b"ba", b"aab", b"abab", b"bbb", b"_a", b"a_", b"a_b_a", b"__")
+)
+_BINDING = TokenBinding.of(_VOCABULARY)
+_TOKENS = range(1, len(_VOCABULARY))
+_GRAMMARS = 150
+
+
+def _starts() -> Iterator[tuple[Matcher, random.Random]]:
+    limits = ConstraintLimits()
+    for seed in range(_GRAMMARS):
+        rng = random.Random(seed)
+        rules, ignoring = random_grammar(rng), seed % 3 == 0
+        try:
+            machine = machine_of(rules, ignoring=ignoring)
+        except UnsatisfiableError:
+            continue
+        masks = MaskStore(limits.max_mask_bytes)
+        yield CompiledConstraint(machine, _BINDING, masks, limits).start(), rng
+
+
+def _allowed(matcher: Matcher) -> set[int]:
+    return set(tokens_of(matcher.mask()).tolist())
+
+
+def test_a_mask_equals_trying_every_token() -> None:
+    for start, rng in _starts():
+        for matcher in random_walk(start, rng, rng.randrange(12)).matchers:
+            expected: set[int] = set(tried(matcher, _TOKENS))
+            assert _allowed(matcher) == (expected | {END} if matcher.is_accepting else expected)
+
+
+_WORDS = tiny_vocabulary(
+    (
+        b"ab",
+        b"a1",
+        b"(a",
+        b"a)",
+        b"ab]",
+        b"a1]",
+        b"a, ",
+        b" b",
+        b"((",
+        b"))",
+        b"a))",
+        b"b)]",
+        b"a] )",
+    )
+)
+_WIDE = [
+    # What ends by the same bytes in two rules, and in one of them alone behind a digit.
+    'start: x | y\nx: "(" x ")" | /[a-z]+/\ny: "(" y "]" | /[a-z0-9]+/',
+    'start: x\nx: "(" x ("," x)* ")" | "(" x "]" | /[a-z][a-z0-9]*/\n%ignore " "',
+    'start: x\nx: x x | "(" x ")" | /[a-z]+/ | "a1" x "]"',
+]
+
+
+@pytest.mark.parametrize("text", _WIDE)
+def test_masks_of_words_that_many_contexts_share_are_exact(text: str) -> None:
+    limits = ConstraintLimits()
+    machine = GrammarMachine(network_from_grammar(lower_lark(text)))
+    binding = TokenBinding.of(_WORDS)
+    constraint = CompiledConstraint(machine, binding, MaskStore(limits.max_mask_bytes), limits)
+    for seed in range(60):
+        rng = random.Random(seed)
+        for matcher in random_walk(constraint.start(), rng, 12).matchers:
+            expected: set[int] = set(tried(matcher, range(1, len(_WORDS))))
+            assert _allowed(matcher) == (expected | {END} if matcher.is_accepting else expected)
+
+
+def test_a_walk_in_its_budget_ends_inside_it() -> None:
+    for start, rng in _starts():
+        budget = len(start.shortest_end()) + rng.randrange(8)
+        assert len(random_walk(start, rng, 0, budget).tokens) <= budget
+
+
+def test_a_mask_within_a_budget_holds_what_fits() -> None:
+    for start, rng in _starts():
+        for matcher in random_walk(start, rng, rng.randrange(8)).matchers:
+            budget = len(matcher.shortest_end()) + rng.randrange(3)
+            kept = set(tokens_of(matcher.mask_within(budget)).tolist())
+            reached = tried(matcher, _TOKENS)
+            fitting = {token for token in reached if reached[token].fits(budget - 1)}
+            assert kept - {END} == fitting
+            assert (END in kept) == matcher.is_accepting
+
+
+def test_a_forced_run_is_the_only_way_to_go_on() -> None:
+    for start, rng in _starts():
+        for matcher in random_walk(start, rng, rng.randrange(8)).matchers:
+            position = matcher
+            for byte in _VOCABULARY.decode(matcher.forced_run(Forcing.CANONICAL)):
+                assert not position.is_accepting
+                assert set(tried(position, range(1, 257))) == {byte + 1}
+                position = position.advance(_VOCABULARY.byte_ids[byte])
+
+
+def test_what_a_walk_writes_is_in_the_language() -> None:
+    for seed in range(_GRAMMARS):
+        rng = random.Random(seed)
+        rules = random_grammar(rng)
+        texts = language(rules, 8)
+        if not texts:
+            continue
+        limits = ConstraintLimits()
+        machine = machine_of(rules)
+        constraint = CompiledConstraint(machine, _BINDING, MaskStore(2**20), limits)
+        start = constraint.start()
+        walk = random_walk(start, rng, 0, len(start.shortest_end()) + 3)
+        text = _VOCABULARY.decode(walk.tokens).decode()
+        assert len(text) > 8 or text in texts, (seed, text)

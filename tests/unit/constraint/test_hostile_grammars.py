@@ -1,0 +1,115 @@
+"""Grammars made to take for ever: refused, or taken, within bounds that are counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from guided.automata.fuel import limited_work
+from guided.constraint.compiler import ConstraintCompiler
+from guided.constraint.limits import ConstraintLimits
+from guided.errors import LimitExceededError
+from guided.frontends.lark import lower_lark
+from guided.library import read_grammar
+from guided.network import network_from_grammar
+from guided.recognizer.grammar_machine import GrammarMachine
+from guided.recognizer.limits import RecognizerLimits
+from guided.spec import Lark, Regex
+from tests.kit.walks import BYTES
+
+
+def _nested(depth: int) -> str:
+    return "start: " + "(" * depth + '"a"' + ")" * depth
+
+
+def _doubling(count: int, last: str) -> str:
+    return "\n".join([f"r{n}: r{n + 1} r{n + 1}" for n in range(count)] + [f"r{count}: {last}"])
+
+
+_REFUSED = {
+    "repeats of repeats": 'start: ("a" ~ 1..1000) ~ 1..1000',
+    "repeats of repeats in a pattern": "start: /(a{1,1000}){1,1000}/",
+    "alternatives": "start: " + " | ".join(f'"w{n}"' for n in range(100_000)),
+    "length": 'start: "a"\n' * 90_000,
+    "depth": _nested(5_000),
+    "doubled rules": "start: r0\n" + _doubling(60, '"z"'),
+    "doubled terminals": ("start: R0\n" + _doubling(60, '"z"').upper()).replace('"Z"', '"z"'),
+    "endless templates": 'start: a{"x"}\na{x}: a{a{x}} | x',
+    "subsets": 'start: /(a|b)*a(a|b){20}/',
+    "subsets of rules": 'start: ("a" | "b")* "a" ("a" | "b") ~ 20',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", _REFUSED)
+def test_what_is_too_large_is_refused(name: str) -> None:
+    with pytest.raises(LimitExceededError) as caught:
+        ConstraintCompiler(BYTES).start(Lark(_REFUSED[name]))
+    assert caught.value.limit
+
+
+@pytest.mark.parametrize(
+    ("text", "document"),
+    [
+        ('start: start start | "a"', "a" * 2_000),
+        ('start: e\ne: e e | e e e | "(" e ")" | "a"', "(aa" * 300),
+        ('start: s\ns: "a" s "b" | "a" s "c" | s s | "a"', "a" * 300),
+        ('start: "a" start "a" | "b" start "b" | "a"', "ab" * 500),
+        (read_grammar("arithmetic").text, "(" * 5_000),
+        (read_grammar("json").text, "[" * 5_000),
+    ],
+)
+def test_every_byte_takes_bounded_work_and_leaves_a_way_out(text: str, document: str) -> None:
+    machine = GrammarMachine(network_from_grammar(lower_lark(text)))
+    state = machine.start
+    for byte in document.encode():
+        with limited_work(20_000):
+            reached = machine.step(state, byte)
+        assert reached is not None
+        state = reached
+    ended = machine.advance(state, machine.shortest_end(state))
+    assert ended is not None
+    assert machine.is_accepting(ended)
+
+
+def test_states_do_not_grow_with_the_text() -> None:
+    machine = GrammarMachine(network_from_grammar(lower_lark(read_grammar("arithmetic").text)))
+    piece = b"1 + f(2 * x, -y) / "
+    state = machine.advance(machine.start, piece * 3)
+    sizes = len(machine.contexts), len(machine.continuations), machine.table.num_rows
+    assert state is not None
+    assert machine.advance(state, piece * 500) == state
+    assert sizes == (len(machine.contexts), len(machine.continuations), machine.table.num_rows)
+
+
+def test_a_full_machine_still_ends_its_text() -> None:
+    network = network_from_grammar(lower_lark(read_grammar("json").text))
+    machine = GrammarMachine(network, RecognizerLimits(max_contexts=50))
+    state, depth = machine.start, 0
+    while machine.fullness < 0.9:
+        reached = machine.step(state, ord("["))
+        assert reached is not None
+        state, depth = reached, depth + 1
+    with pytest.raises(LimitExceededError, match="more than 50"):
+        machine.advance(state, b"[" * 50)
+    assert machine.shortest_end(state) == b"]" * depth
+
+
+def test_work_is_limited_while_an_answer_is_written() -> None:
+    limits = ConstraintLimits(step_work=1)
+    matcher = ConstraintCompiler(BYTES, limits).start(Lark(read_grammar("json").text))
+    with pytest.raises(LimitExceededError):
+        matcher.mask()
+
+
+def test_a_pattern_is_a_constraint() -> None:
+    compiler = ConstraintCompiler(BYTES)
+    for constraint, text in [
+        (Regex(r"^\d{3}-(?i:ab)$"), b"123-aB"),
+        (Regex("[^é]+?é"), "xé".encode()),
+        (Regex(r"\p{L}+", "ecma"), "äß".encode()),
+    ]:
+        matcher = compiler.start(constraint)
+        for byte in text:
+            matcher = matcher.advance(BYTES.byte_ids[byte])
+        assert matcher.is_accepting
+    with pytest.raises(LimitExceededError):
+        compiler.start(Regex("(a{1,1000}){1,1000}"))
