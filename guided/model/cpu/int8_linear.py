@@ -18,15 +18,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from guided.model.cpu.kernel import kernel
+from guided.model.cpu.int8_stream import FINER, Int8Stream
+from guided.model.cpu.kernel import exact_kernel, kernel
+from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.linear import Numbers
 from guided.model.cpu.numbers import farthest
 
-__all__ = ["Int8Linear", "multiply_int8", "pack_int8"]
+__all__ = ["MOST_STREAMED", "Int8Linear", "multiply_int8", "pack_int8"]
 
 _MOST = 127
-_FINER = 254
 _USUAL_ROWS = 8
+MOST_STREAMED = 16
+"""Rows up to which reading the weights is what takes the time."""
 
 
 def pack_int8(weight: torch.Tensor) -> torch.Tensor:
@@ -46,53 +49,67 @@ def multiply_int8(
 
 
 class Int8Linear:
-    """Weights as int8 with a scale for each output."""
+    """Weights as int8 with a scale for each output; with ``memory`` for it, in two layouts.
 
-    __slots__ = ("_bias", "_offsets", "_packed", "_scales", "nbytes")
+    The second is for few rows, see ``int8_stream``; products are the same in either.
+    """
 
-    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
+    __slots__ = ("_bias", "_offsets", "_packed", "_scales", "_stream", "nbytes")
+
+    def __init__(
+        self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages | None = None
+    ) -> None:
         exact = weight.float()
         scales = exact.abs().amax(dim=1) / _MOST  # [out]
         # Outputs that are all zero have scale 0; any divisor keeps their bytes 0.
-        steps = exact / torch.where(scales == 0, 1, scales)[:, None]
-        self._packed = pack_int8(steps.round().to(torch.int8))
+        steps = (exact / torch.where(scales == 0, 1, scales)[:, None]).round().to(torch.int8)
+        self._packed = pack_int8(steps)
         self._scales = scales
         self._offsets = torch.zeros(len(scales), dtype=torch.int32)
         outputs = len(scales)
         self._bias = np.zeros(outputs, np.float32) if bias is None else bias.float().numpy().copy()
-        self.nbytes = steps.numel() + 4 * outputs
+        self._stream = None
+        if memory is not None and Int8Stream.fits(steps):
+            self._stream = Int8Stream(steps, scales.numpy(), self._bias, memory)
+        self.nbytes = steps.numel() * (1 if self._stream is None else 2) + 4 * outputs
 
     def __call__(self, rows: Numbers) -> Numbers:
         count, width = rows.shape
         steps = torch.empty(2 * count, width, dtype=torch.int8)
-        scales = np.empty(count, np.float32)
-        _split(rows, steps.numpy(), scales)
+        sums, scales = np.empty(2 * count, np.int32), np.empty(count, np.float32)
+        _split(rows, steps.numpy(), sums, scales)
+        if self._stream is not None and count <= MOST_STREAMED:
+            return self._stream(steps.numpy(), sums, scales)
         products: Numbers = multiply_int8(steps, self._packed, self._scales, self._offsets).numpy()
         _join(products, scales, self._bias)
         return products[:count]
 
 
 @kernel
-def _split(rows: Any, steps: Any, scales: Any) -> None:
-    """Coarse steps of all rows, and below them fine steps of what those leave."""
+def _split(rows: Any, steps: Any, sums: Any, scales: Any) -> None:
+    """Coarse steps of all rows, and below them fine steps of what those leave, and their sums."""
     for t in range(len(rows)):
         row, coarse, fine = rows[t], steps[t], steps[len(rows) + t]
         most = max(farthest(row), np.float32(1e-30))
         scales[t] = most / np.float32(_MOST)
         per_step = np.float32(_MOST) / most
+        of_coarse = of_fine = np.int32(0)
         for d in range(len(row)):
             exact = row[d] * per_step
             nearest = np.floor(exact + np.float32(0.5))
-            coarse[d] = np.int8(nearest)
-            fine[d] = np.int8(np.floor((exact - nearest) * np.float32(_FINER) + np.float32(0.5)))
+            finer = np.floor((exact - nearest) * np.float32(FINER) + np.float32(0.5))
+            coarse[d], fine[d] = np.int8(nearest), np.int8(finer)
+            of_coarse += np.int32(nearest)
+            of_fine += np.int32(finer)
+        sums[t], sums[len(rows) + t] = of_coarse, of_fine
 
 
-@kernel
+@exact_kernel
 def _join(products: Any, scales: Any, bias: Any) -> None:
     """Put coarse and fine products together, in the place of the coarse ones."""
     count = len(scales)
     for t in range(count):
         coarse, fine, scale = products[t], products[count + t], scales[t]
         for d in range(len(coarse)):
-            finer = fine[d] * np.float32(1 / _FINER)
+            finer = fine[d] * np.float32(1 / FINER)
             coarse[d] = (coarse[d] + finer) * scale + bias[d]

@@ -14,7 +14,7 @@ from typing import Any
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
-__all__ = ["inlined", "instruction", "kernel", "task"]
+__all__ = ["exact_kernel", "exact_task", "inlined", "instruction", "kernel", "task"]
 
 _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
 """What LLVM may change in the order and the rounding of float32; not: take NaN for impossible."""
@@ -25,12 +25,19 @@ def kernel(function: Callable[..., object]) -> Callable[..., Any]:
     return _compiled(function, nogil=True)
 
 
+def exact_kernel(function: Callable[..., object]) -> Callable[..., Any]:
+    """As ``kernel``, for what has to come out to the last bit as it is written."""
+    return _compiled(function, nogil=True, fastmath=False)
+
+
 def task(function: Callable[..., object]) -> Any:
     """Compile what the threads of a team call with the address of a job, which is integers."""
-    signature = types.void(types.CPointer(types.int64))  # type: ignore[no-untyped-call]
-    return cfunc(  # type: ignore[call-arg]
-        signature, cache=True, _nrt=False, fastmath=_LIBERTIES, error_model="numpy"
-    )(function)
+    return _compiled_task(function, fastmath=_LIBERTIES)
+
+
+def exact_task(function: Callable[..., object]) -> Any:
+    """As ``task``, for what has to come out to the last bit as it is written."""
+    return _compiled_task(function, fastmath=False)
 
 
 def inlined(function: Callable[..., object]) -> Callable[..., Any]:
@@ -44,8 +51,15 @@ def instruction(function: Callable[..., object]) -> Callable[..., Any]:
     return made
 
 
-def _compiled(function: Callable[..., object], **options: bool) -> Callable[..., Any]:
+def _compiled(function: Callable[..., object], **options: Any) -> Callable[..., Any]:
     compiled: Callable[..., Any] = njit(  # type: ignore[call-overload]
-        cache=True, _nrt=False, fastmath=_LIBERTIES, error_model="numpy", **options
+        **{"cache": True, "_nrt": False, "fastmath": _LIBERTIES, "error_model": "numpy"} | options
     )(function)
     return compiled
+
+
+def _compiled_task(function: Callable[..., object], *, fastmath: Any) -> Any:
+    signature = types.void(types.CPointer(types.int64))  # type: ignore[no-untyped-call]
+    return cfunc(  # type: ignore[call-arg]
+        signature, cache=True, _nrt=False, fastmath=fastmath, error_model="numpy"
+    )(function)

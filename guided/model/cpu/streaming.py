@@ -24,20 +24,27 @@ from numpy.typing import NDArray
 from guided.model.cpu.kernel import instruction, kernel, task
 from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.team import run_together, take_next, team_address, team_size
+from guided.model.cpu.vectors import (
+    AHEAD,
+    FLOAT,
+    FLOATS,
+    INT32,
+    INT64,
+    INTS,
+    LANES,
+    LINE,
+    pointer,
+    prefetch,
+    splat,
+)
 
 __all__ = ["MOST_STREAMED", "Bf16Stream", "can_stream"]
 
 MOST_STREAMED = 8
 """Rows whose sums fit into the registers."""
-_BLOCK = 32
-_LANES = _BLOCK // 2
-_LINE = 64
-_AHEAD = 1024
-"""Bytes that are asked for before they are needed: without, it takes up to two thirds longer."""
+_BLOCK = 2 * LANES
 _TAKEN = 6
 """Blocks that a thread takes at a time."""
-_INT32, _INT64, _FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
-_INTS, _FLOATS = ir.VectorType(_INT32, _LANES), ir.VectorType(_FLOAT, _LANES)
 _FUSED = ("contract",)
 
 
@@ -53,9 +60,9 @@ class Bf16Stream:
 
     def __init__(self, weight: torch.Tensor, memory: LargePages) -> None:
         outputs, inputs = weight.shape
-        halves = weight.view(torch.uint16).numpy().reshape(-1, 2, _LANES, inputs)
+        halves = weight.view(torch.uint16).numpy().reshape(-1, 2, LANES, inputs)
         self._weights = memory.take(weight.nbytes)
-        self._weights.view(np.uint16).reshape(-1, inputs, _LANES, 2)[:] = halves.transpose(
+        self._weights.view(np.uint16).reshape(-1, inputs, LANES, 2)[:] = halves.transpose(
             0, 3, 2, 1
         )
         self._outputs = outputs
@@ -94,7 +101,7 @@ def _multiply_block(
         switch = builder.switch(args[-1], end)
         for rows in range(1, MOST_STREAMED + 1):
             case = builder.append_basic_block()
-            switch.add_case(_INT64(rows), case)
+            switch.add_case(INT64(rows), case)
             builder.position_at_end(case)
             _emit_loop(builder, rows, *args[:-1])
             builder.branch(end)
@@ -112,58 +119,37 @@ def _emit_loop(
     loop, behind = builder.append_basic_block(), builder.append_basic_block()
     builder.branch(loop)
     builder.position_at_end(loop)
-    k = builder.phi(_INT64)
-    sums = [builder.phi(_FLOATS) for _ in range(2 * count)]
-    line = builder.add(weights, builder.mul(k, _INT64(_LINE)))
-    _prefetch(builder, builder.add(line, _INT64(_AHEAD)))
-    halves = _halves(builder, builder.load(_pointer(builder, line, _INTS), align=_LINE))
+    k = builder.phi(INT64)
+    sums = [builder.phi(FLOATS) for _ in range(2 * count)]
+    line = builder.add(weights, builder.mul(k, INT64(LINE)))
+    prefetch(builder, builder.add(line, INT64(AHEAD)))
+    halves = _halves(builder, builder.load(pointer(builder, line, INTS), align=LINE))
     grown = []
     for t in range(count):
-        place = builder.add(k, builder.mul(inputs, _INT64(t)))
-        number = _splat(builder, builder.load(_pointer(builder, rows, _FLOAT, place)))
+        place = builder.add(k, builder.mul(inputs, INT64(t)))
+        number = splat(builder, builder.load(pointer(builder, rows, FLOAT, place)))
         for half, total in zip(halves, sums[2 * t : 2 * t + 2], strict=True):
             product = builder.fmul(number, half, flags=_FUSED)
             grown.append(builder.fadd(product, total, flags=_FUSED))
-    after = builder.add(k, _INT64(1))
+    after = builder.add(k, INT64(1))
     builder.cbranch(builder.icmp_signed("<", after, inputs), loop, behind)
-    k.add_incoming(_INT64(0), before)
+    k.add_incoming(INT64(0), before)
     k.add_incoming(after, loop)
     for phi, total in zip(sums, grown, strict=True):
-        phi.add_incoming(ir.Constant(_FLOATS, [0.0] * _LANES), before)
+        phi.add_incoming(ir.Constant(FLOATS, [0.0] * LANES), before)
         phi.add_incoming(total, loop)
     builder.position_at_end(behind)
     for number, total in enumerate(grown):
         t, half = divmod(number, 2)
-        place = builder.add(builder.mul(outputs, _INT64(t)), _INT64(half * _LANES))
-        builder.store(total, _pointer(builder, products, _FLOATS, place), align=4)
-
-
-def _pointer(builder: Any, address: Any, kind: Any, place: Any = None) -> Any:
-    """To what is at an address, or so many 32 bits behind it."""
-    if place is not None:
-        address = builder.add(address, builder.mul(place, _INT64(4)))
-    return builder.inttoptr(address, kind.as_pointer())
-
-
-def _prefetch(builder: Any, address: Any) -> None:
-    pointer = _pointer(builder, address, ir.IntType(8))
-    kind = ir.FunctionType(ir.VoidType(), [pointer.type, _INT32, _INT32, _INT32])
-    function = builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
-    builder.call(function, [pointer, _INT32(0), _INT32(3), _INT32(1)])  # data, to be read, kept
+        place = builder.add(builder.mul(outputs, INT64(t)), INT64(half * LANES))
+        builder.store(total, pointer(builder, products, FLOATS, place), align=4)
 
 
 def _halves(builder: Any, packed: Any) -> tuple[Any, Any]:
     """The float32 equal to the lower and to the upper bf16 of each 32 bits."""
-    low = builder.shl(packed, ir.Constant(_INTS, [16] * _LANES))
-    high = builder.and_(packed, ir.Constant(_INTS, [0xFFFF0000] * _LANES))
-    return builder.bitcast(low, _FLOATS), builder.bitcast(high, _FLOATS)
-
-
-def _splat(builder: Any, number: Any) -> Any:
-    """A vector of one number."""
-    nothing = ir.Constant(_FLOATS, ir.Undefined)
-    first = builder.insert_element(nothing, number, _INT32(0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(_INTS, [0] * _LANES))
+    low = builder.shl(packed, ir.Constant(INTS, [16] * LANES))
+    high = builder.and_(packed, ir.Constant(INTS, [0xFFFF0000] * LANES))
+    return builder.bitcast(low, FLOATS), builder.bitcast(high, FLOATS)
 
 
 # A task is compiled where it stands, so behind its parts.
@@ -177,6 +163,6 @@ def _multiply_bf16(job: Any) -> None:
         if first >= blocks:
             return
         for block in range(first, min(first + _TAKEN, blocks)):
-            its_weights = weights + block * inputs * _LINE
+            its_weights = weights + block * inputs * LINE
             its_products = products + block * _BLOCK * 4
             _multiply_block(its_weights, rows, its_products, inputs, outputs, count)

@@ -26,9 +26,10 @@ _Kind = Callable[[torch.Tensor, torch.Tensor | None], Linear]
 
 
 def _kind(weight_format: WeightFormat, *, streams: bool) -> _Kind:
-    if weight_format is WeightFormat.BF16:
-        return partial(Bf16Linear, memory=LargePages() if streams else None)
-    return Int8Linear if weight_format is WeightFormat.INT8 else Fp32Linear
+    if weight_format is WeightFormat.FP32:
+        return Fp32Linear
+    kind = Int8Linear if weight_format is WeightFormat.INT8 else Bf16Linear
+    return partial(kind, memory=LargePages() if streams else None)
 
 
 def take_decoder(
@@ -36,7 +37,7 @@ def take_decoder(
 ) -> CpuDecoder:
     """A decoder with the weights of ``module``, which loses each matrix once it is taken.
 
-    ``streams`` keeps matrices of bf16 a second time, for faster narrow calls.
+    ``streams`` keeps matrices of bf16 and int8 a second time, for faster narrow calls.
 
     Raises ``ModelError``, and leaves the module whole, where ``why_not`` has a reason or the
     processor cannot multiply the format.
