@@ -4,7 +4,7 @@ WORKLOAD is as for `model_calls.py`. Requests are answered greedily in one proce
 after two that do not count; with ``--warm`` all were answered before, so that nothing of their
 schemas is met for the first time. Printed are milliseconds of a step by phase, each without those
 inside it, and what share of a step is outside of the forward pass. With one thread it is the
-thread's own time, so that other programs on the machine do not count; with more it is wall time.
+process's own time, so that other programs on the machine do not count; with more it is wall time.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ from guided.engine import load_engine, running
 from guided.engine.engine import Engine
 from guided.engine.sequence import Sequence
 from guided.kv.sequence_blocks import SequenceBlocks
-from guided.model.cpu import CpuDecoder
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
 
 _PHASES: tuple[tuple[Any, str, str], ...] = (
     (Engine, "submit", "compile, admit"),
+    (Engine, "_prepare", "compile, admit"),
     (Engine, "_admit_waiting", "compile, admit"),
     (Engine, "_draft", "draft"),
     (Engine, "_with_room", "reserve, pack"),
     (Engine, "_reserve", "reserve, pack"),
     (Engine, "_forward", "reserve, pack"),
-    (CpuDecoder, "forward", "forward"),
-    (ModelRunner, "_forward_of_transformers", "forward"),
+    (ModelRunner, "forward", "forward"),
     (running, "verify", "verify, sample"),
     (SequenceBlocks, "commit", "commit, extend"),
     (ModelRunner, "copy", "commit, extend"),
@@ -99,7 +98,7 @@ def main() -> None:
     requests = read_requests(options.workload)
     rehearsed = requests if options.warm else dict(list(requests.items())[:2])
     answer(engine, rehearsed, options.batch)
-    watch = Stopwatch(time.thread_time if options.threads == 1 else time.perf_counter)
+    watch = Stopwatch(time.process_time if options.threads == 1 else time.perf_counter)
     for owner, name, phase in _PHASES:
         watch.watch(owner, name, phase)
     watch.watch(Engine, "step", _STEP)

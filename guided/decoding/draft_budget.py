@@ -37,6 +37,7 @@ class DraftBudget:
         self._sequences = sequences
         self._guessed = 0
         self._gain = 1.0
+        self._least_for_one = self._least(1)
 
     @property
     def room(self) -> int:
@@ -47,17 +48,20 @@ class DraftBudget:
         """Whether to add so many nodes, all of which are right with the same ``chance``."""
         if nodes > self._room:
             return False
-        if self._costs is None:
-            return True
-        if chance < _LEAST_CHANCE:
-            return False
-        seconds, each = self._costs.seconds, self._sequences
-        before = self._certain + self._guessed * each
-        added = seconds(before + nodes * each) - seconds(before)
-        return chance * seconds((1 + self._guessed) * each) > self._gain * added
+        return chance > (self._least_for_one if nodes == 1 else self._least(nodes))
 
     def spend(self, nodes: int, chance: float) -> None:
         """Note that they were added."""
         self._room -= nodes
         self._guessed += nodes
         self._gain += chance
+        self._least_for_one = self._least(1)
+
+    def _least(self, nodes: int) -> float:
+        """The chance above which so many nodes pay."""
+        if self._costs is None:
+            return -1.0
+        seconds, each = self._costs.seconds, self._sequences
+        before = self._certain + self._guessed * each
+        added = seconds(before + nodes * each) - seconds(before)
+        return max(_LEAST_CHANCE, self._gain * added / seconds((1 + self._guessed) * each))

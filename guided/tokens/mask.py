@@ -56,8 +56,11 @@ def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> 
 
 def tokens_of(mask: Mask) -> NDArray[np.int64]:
     """The tokens that the mask allows, ascending."""
-    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
-    return np.nonzero(bits)[0]
+    used = np.flatnonzero(mask)
+    if len(used) > len(mask) // 4:
+        return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+    places = np.flatnonzero(np.unpackbits(mask[used].view(np.uint8), bitorder="little"))
+    return used[places >> 5] * 32 + (places & 31)
 
 
 def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
