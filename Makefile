@@ -6,14 +6,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TORCH := torch==2.13.0
+WORKERS ?= 2
 
 .PHONY: demo test test-long check format proto clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.demo
 
+# Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (2 GiB each).
 test: check
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Many more random schemas and walks, every sampler by itself, and Gemma 3 270M, whose weights are
 # fetched (240 MB, under the Gemma terms of use); about half an hour.

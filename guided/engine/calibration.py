@@ -13,7 +13,8 @@ from guided.spec import TokenId
 
 __all__ = ["measure_costs"]
 
-_SIZES = (1, 2, 4, 8, 16, 32, 64, 128)
+_SIZES = (1, 2, 4, 8, 9, 12, 16, 24, 32, 64, 128)
+"""Close together where a wider call is made by other kernels, see ``guided.model.cpu``."""
 _COMMITTED = 128
 """Rows in the cache before the tokens of a call, as in the middle of an answer."""
 _BLOCK_SIZE = 8

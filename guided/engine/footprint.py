@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from guided.model.cpu.streaming import can_stream
+from guided.model.cpu import WeightFormat, has_narrow_kernel
 from guided.model.free_memory import free_memory
 from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
@@ -21,6 +21,7 @@ _LOGITS_ROWS = 128
 _ACTIVATIONS = 8
 """Rows of hidden size that a layer has at once, besides two of its inner size."""
 _FLOAT = 4
+_STREAMED = {"bfloat16": WeightFormat.BF16, "int8": WeightFormat.INT8}
 _ROOM_TO_STREAM = 4
 """How many times as much has to be free as a second copy of matrices takes."""
 
@@ -32,7 +33,7 @@ class Footprint:
     weights: int
     weight_format: str
     streams: bool
-    """Whether there is room for matrices of bf16 a second time, laid out for narrow calls."""
+    """Whether there is room for the matrices a second time, laid out for narrow calls."""
     cache_dtype: torch.dtype
     """In which keys and values are computed."""
     working: int
@@ -50,16 +51,16 @@ def measure_footprint(files: ModelFiles, dtype: str | None, step_tokens: int) ->
     if config.tie_word_embeddings:
         # Rows are looked up in one copy, the other is packed for products.
         numbers += vocabulary * hidden
-    if dtype == "int8":
-        embedding = vocabulary * hidden
-        weights = numbers - embedding + embedding * loaded.itemsize
-    else:
-        weights = numbers * loaded.itemsize
+    embedding = vocabulary * hidden
+    matrices = (numbers - embedding) * (1 if chosen == "int8" else loaded.itemsize)
+    weights = matrices + embedding * loaded.itemsize
     free = free_memory(torch.device("cpu"))
-    twice = (numbers - vocabulary * hidden) * loaded.itemsize
-    streams = chosen == "bfloat16" and can_stream() and _ROOM_TO_STREAM * twice <= free
+    streamed = _STREAMED.get(chosen)
+    streams = (
+        streamed is not None and has_narrow_kernel(streamed) and _ROOM_TO_STREAM * matrices <= free
+    )
     if streams:
-        weights += twice
+        weights += matrices
     inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
     rows = step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
     logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT

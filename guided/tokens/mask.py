@@ -60,7 +60,8 @@ def tokens_of(mask: Mask) -> NDArray[np.int64]:
     if len(used) > len(mask) // 4:
         return np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
     places = np.flatnonzero(np.unpackbits(mask[used].view(np.uint8), bitorder="little"))
-    return used[places >> 5] * 32 + (places & 31)
+    tokens: NDArray[np.int64] = used[places >> 5] * 32 + (places & 31)
+    return tokens
 
 
 def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:

@@ -8,12 +8,13 @@ from guided.model.cpu.decoder import CpuDecoder
 from guided.model.cpu.layer_cache import LayerCache
 from guided.model.cpu.refusal import why_not
 from guided.model.cpu.take import take_decoder
-from guided.model.cpu.weight_format import WeightFormat, multiplies
+from guided.model.cpu.weight_format import WeightFormat, has_narrow_kernel, multiplies
 
 __all__ = [
     "CpuDecoder",
     "LayerCache",
     "WeightFormat",
+    "has_narrow_kernel",
     "multiplies",
     "take_decoder",
     "why_not",

@@ -7,8 +7,8 @@ times the sum of a row is taken off its products in the end::
 
     w[0, k..k+3] | w[1, k..k+3] | ... | w[15, k..k+3]     and behind them those of k + 4
 
-Rows come in two parts, coarse and fine, see ``int8_linear``. All sums are exact, and the floats that
-are made of them go through the same roundings as there, so a product is the same to the last bit.
+Rows come in two parts, coarse and fine, see ``int8_linear``. All sums are exact, and the floats
+made of them go through the same roundings as there, so a product is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -107,19 +107,18 @@ def _start(
 
 
 @instruction
-def _multiply_block(
-    _: Any, job: Any, block: Any, first: Any, count: Any
-) -> Any:
+def _multiply_block(_: Any, job: Any, block: Any, first: Any, count: Any) -> Any:
     """One block times 1 to 12 rows from a first one on."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
+        its_job, its_block, its_first, its_count = args
         end = builder.append_basic_block()
-        switch = builder.switch(args[-1], end)
+        switch = builder.switch(its_count, end)
         for rows in range(1, _AT_ONCE + 1):
             case = builder.append_basic_block()
             switch.add_case(INT64(rows), case)
             builder.position_at_end(case)
-            _Block(builder, *args[:-1], rows).emit()
+            _Products(builder, its_job, its_block, its_first, rows).emit()
             builder.branch(end)
         builder.position_at_end(end)
         return context.get_dummy_value()
@@ -127,8 +126,8 @@ def _multiply_block(
     return types.void(job, block, first, count), emit
 
 
-class _Block:
-    """The instructions for one block and so many rows."""
+class _Products:
+    """The instructions for one block and a number of rows."""
 
     def __init__(self, builder: Any, job: Any, block: Any, first: Any, count: int) -> None:
         self._builder, self._job, self._block, self._first = builder, job, block, first

@@ -28,7 +28,6 @@ from guided.model.cpu.vectors import (
     AHEAD,
     FLOAT,
     FLOATS,
-    INT32,
     INT64,
     INTS,
     LANES,

@@ -1,4 +1,4 @@
-"""What kernels that read weights as fast as memory gives them have in common, as LLVM is told it."""
+"""Parts of kernels that read weights as fast as memory gives them, as LLVM is told them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from guided.model.cpu import WeightFormat
-from guided.model.cpu.int8_linear import Int8Linear
+from guided.model.cpu.int8_linear import MOST_STREAMED, Int8Linear
+from guided.model.cpu.int8_stream import Int8Stream
+from guided.model.cpu.large_pages import LargePages
 from tests.unit.model.cpu.small_models import rounded_to_int8, skip_unless_able
 
 
@@ -38,9 +40,24 @@ def test_a_row_of_zeros_gives_the_bias() -> None:
     assert found.tolist() == [bias.tolist()] * 2
 
 
-def test_a_row_comes_out_the_same_among_others() -> None:
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(("outputs", "inputs"), [(96, 64), (112, 68), (960, 576), (576, 1536)])
+def test_few_rows_have_the_products_of_many_to_the_last_bit(outputs: int, inputs: int) -> None:
     torch.manual_seed(0)
-    linear = Int8Linear(torch.randn(96, 576), None)
+    weight, bias = torch.randn(outputs, inputs), torch.randn(outputs)
+    if not Int8Stream.fits(weight):
+        pytest.skip("this processor has not the instruction that few rows are multiplied by")
+    streaming = Int8Linear(weight, bias, LargePages())
+    numbers = torch.randn(MOST_STREAMED, inputs).numpy()
+    expected = Int8Linear(weight, bias)(numbers)
+    for rows in range(1, MOST_STREAMED + 1):
+        assert np.array_equal(streaming(numbers[:rows]), expected[:rows]), f"{rows} rows"
+
+
+@pytest.mark.parametrize("memory", [None, LargePages()])
+def test_a_row_comes_out_the_same_among_others(memory: LargePages | None) -> None:
+    torch.manual_seed(0)
+    linear = Int8Linear(torch.randn(96, 576), None, memory)
     numbers = torch.randn(40, 576).numpy()
     together = linear(numbers)
     for row in range(40):
