@@ -17,6 +17,7 @@ from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import DEAD
 from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
+from guided.tokens.cover import fewest_tokens
 from guided.tokens.forced import CONTEXT_TOKENS, only_byte
 from guided.tokens.mask import Mask, mask_of, tokens_of
 from guided.tokens.walk import Place, Walk, Walker
@@ -200,7 +201,7 @@ class CompiledConstraint:
         before, within the limit.
         """
         with self.lock:
-            tokens = self.binding.cover.cover(self.machine.shortest_end(state))
+            tokens = fewest_tokens(self.binding.trie, self.machine.shortest_end(state))
             kept = self._ways_out.get(state)
             return tokens if kept is None or len(tokens) < len(kept) else kept
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from guided.tokens.blank import blank_mask
-from guided.tokens.cover import TokenCover
 from guided.tokens.forced import RunSpeller
 from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.scratch import Scratch
@@ -26,7 +25,6 @@ class TokenBinding:
     inner: InnerMasks
     blank: InnerMask
     scratch: Scratch
-    cover: TokenCover
     speller: RunSpeller
 
     @classmethod
@@ -41,6 +39,5 @@ class TokenBinding:
             InnerMasks(trie, max_inner_bytes),
             blank_mask(trie),
             Scratch(trie),
-            TokenCover(tokens),
             RunSpeller(vocabulary, trie),
         )

@@ -2,49 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import numpy as np
 
+from guided.automata.kernel import kernel
 from guided.spec import TokenId
+from guided.tokens.trie import DEPTH, FIRST_CHILD, FIRST_TOKEN, TokenTrie
 
-__all__ = ["TokenCover"]
-
-_LONGEST_TOKEN = 32
-"""Longer tokens are left out: ends of texts rarely hold one, and each costs a look-up a byte."""
+__all__ = ["fewest_tokens"]
 
 
-class TokenCover:
-    """Covers texts with tokens of one vocabulary."""
+def fewest_tokens(trie: TokenTrie, text: bytes) -> tuple[TokenId, ...]:
+    """The fewest tokens whose bytes make up ``text``; every byte of it has to be a token.
 
-    def __init__(self, token_bytes: Sequence[bytes | None]) -> None:
-        self._tokens = {
-            text: TokenId(token)
-            for token, text in reversed(list(enumerate(token_bytes)))
-            if text is not None and len(text) <= _LONGEST_TOKEN
-        }
-        self._longest: dict[bytes, int] = {}
-        """By the first two bytes, or the only one, the length of the longest token."""
-        for text in self._tokens:
-            self._longest[text[:2]] = max(len(text), self._longest.get(text[:2], 0))
+    Dynamic programming from the end of the text; linear in its length.
+    """
+    needed, steps = np.empty(len(text) + 1, np.int32), np.empty(len(text), np.int32)
+    tokens = np.empty(len(text), np.int32)
+    count = _cover(trie.arrays, np.frombuffer(text, np.uint8), needed, steps, tokens)
+    return tuple(map(TokenId, tokens[:count].tolist()))
 
-    def cover(self, text: bytes) -> tuple[TokenId, ...]:
-        """The fewest tokens whose bytes make up ``text``; every byte of it has to be a token.
 
-        Dynamic programming from the end of the text; linear in its length.
-        """
-        size = len(text)
-        fewest = [0] * (size + 1)  # tokens needed from each position to the end
-        step = [0] * size
-        for start in reversed(range(size)):
-            longest = self._longest.get(text[start : start + 2], 1)
-            choices = [
-                (fewest[end] + 1, -end)
-                for end in range(start + 1, min(start + longest, size) + 1)
-                if text[start:end] in self._tokens
-            ]
-            fewest[start], end = min(choices)
-            step[start] = -end
-        tokens, position = [], 0
-        while position < size:
-            tokens.append(self._tokens[text[position : step[position]]])
-            position = step[position]
-        return tuple(tokens)
+@kernel
+def _cover(arrays, text, needed, steps, tokens):  # type: ignore[no-untyped-def]
+    """Fill ``tokens`` and return how many there are.
+
+    ``needed`` is how many tokens it takes from each byte to the end, ``steps`` the node of the
+    first of them: of several ways with as few tokens, the one that begins with the longest.
+    """
+    nodes, token_ids, child_bytes, child_nodes = arrays
+    size = len(text)
+    needed[size] = 0
+    for start in range(size - 1, -1, -1):
+        needed[start], node, end = size + 1, 0, start
+        while end < size:
+            child, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+            while child < last and child_bytes[child] != text[end]:
+                child += 1
+            if child == last:
+                break
+            node, end = child_nodes[child], end + 1
+            is_token = nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]
+            if is_token and needed[end] + 1 <= needed[start]:
+                needed[start], steps[start] = needed[end] + 1, node
+    count, place = 0, 0
+    while place < size:
+        node = steps[place]
+        tokens[count] = token_ids[nodes[node, FIRST_TOKEN]]
+        count += 1
+        place += nodes[node, DEPTH]
+    return count

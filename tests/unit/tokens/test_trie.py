@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.tokens.cover import TokenCover
+from guided.tokens.cover import fewest_tokens
 from guided.tokens.mask import clear, empty_mask, lone_token, mask_of, tokens_of, with_tokens
 from guided.tokens.trie import BYTE, END, trie_from_tokens
 from tests.kit.tiny_vocabulary import tiny_vocabulary
@@ -74,6 +74,6 @@ def _fewest(text: bytes, tokens: set[bytes]) -> int:
 def test_a_cover_spells_the_text_in_the_fewest_tokens(pieces: list[bytes]) -> None:
     vocabulary = tiny_vocabulary([b"ab", b"aba", b"name", b'":', b"bb"])
     text = b"".join(pieces)
-    tokens = TokenCover(vocabulary.token_bytes).cover(text)
+    tokens = fewest_tokens(trie_from_tokens(vocabulary.token_bytes), text)
     assert vocabulary.decode(tokens) == text
     assert len(tokens) == _fewest(text, {t for t in vocabulary.token_bytes if t is not None})
