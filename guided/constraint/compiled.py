@@ -51,7 +51,8 @@ class CompiledConstraint:
         self._ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)
         self._masks = masks
         self._limits = limits
-        self._by_place: dict[Place, HeldMask] = {}
+        self._by_place: dict[Place, tuple[HeldMask, NDArray[np.int32]]] = {}
+        """What was walked, with the nodes of whose tokens the mask says nothing."""
         self._positions: dict[State, Position] = {}
         self._ways_out: dict[State, tuple[TokenId, ...]] = {}
 
@@ -112,31 +113,31 @@ class CompiledConstraint:
 
     def _held_mask(self, state: State) -> tuple[HeldMask, Mask]:
         # Which text a free key has so far matters to few tokens, so most states share a walk.
-        held, mask = self._walked(state)
+        held, walk = self._walked(state)
+        repeating = self._repeating(state) if state.texts else []
+        if repeating or len(walk.uncertain):
+            walk = self.walker.exact(walk, state, repeating)
+            return self._masks.keep(walk.mask, walk.fingerprint)
         held.used = True
-        repeating = self._repeating(state)
-        if not repeating and not len(held.uncertain):
-            return held, mask
-        walk = Walk(mask, held.fingerprint, held.uncertain)
-        return self._masks.keep(self.walker.exact(walk, state, repeating))
+        return held, walk.mask
 
-    def _walked(self, state: State) -> tuple[HeldMask, Mask]:
-        """The walk of a state's place."""
-        place = self.walker.place(state)
-        held = self._by_place.get(place)
-        if held is not None and (mask := held.mask) is not None:
-            return held, mask
+    def _walked(self, state: State) -> tuple[HeldMask, Walk]:
+        """The walk of a state's place, and where its mask is held."""
+        walker = self.walker
+        place = walker.place(state)
+        known = self._by_place.get(place)
+        if known is not None and (mask := known[0].mask) is not None:
+            return known[0], Walk(mask, known[0].fingerprint, known[1])
         self.machine.check_room()
-        base, like = None, self.walker.like(state.row)
+        base, like = None, walker.like(state.row)
         if like != DEAD:
-            held, mask = self._walked(self.machine.beneath(state, like))
-            base = Walk(mask, held.fingerprint, held.uncertain)
-        walk = self.walker.walk(state, base)
+            _, base = self._walked(self.machine.beneath(state, like))
+        walk = walker.walk(state, base)
         if self.machine.is_accepting(state):
-            walk = self.walker.with_ends(walk, self._ends)
-        held, mask = self._masks.keep(walk)
-        self._by_place[place] = held
-        return held, mask
+            walk = walker.with_ends(walk, self._ends)
+        held, mask = self._masks.keep(walk.mask, walk.fingerprint)
+        self._by_place[place] = held, walk.uncertain
+        return held, walk._replace(mask=mask)
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""
