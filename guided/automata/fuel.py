@@ -31,7 +31,7 @@ class _Tank:
         self.left = self.limit = limit
         self.purpose = purpose
         self.rests = _rests.get()
-        self.mark = self._next_mark()
+        self.mark = 0 if self.rests is None else self._next_mark()
         """Something is to be done when less than this is left."""
 
     def reach_mark(self) -> None:

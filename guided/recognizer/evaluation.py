@@ -73,6 +73,7 @@ class Evaluation:
         self._ways: dict[int, bool] = {}
         self._hints: dict[int, int] = {}
         self._begun: dict[int, int | None] = {}
+        self._closed: dict[int, int] = {}
         self._next_items: LRUCache[ArrayFrame, tuple[bytes, bytes]] = LRUCache(
             MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
         )
@@ -151,11 +152,16 @@ class Evaluation:
 
     def closed(self, context: int) -> int:
         """The verdict on a container that closes."""
-        frame = self.contexts.frames[context]
-        if isinstance(frame, ObjectFrame):
-            return self.objects.verdict(frame)
-        assert isinstance(frame, ArrayFrame), frame
-        return self.arrays.verdict(frame)
+        found = self._closed.get(context)
+        if found is None:
+            frame = self.contexts.frames[context]
+            if isinstance(frame, ObjectFrame):
+                found = self.objects.verdict(frame)
+            else:
+                assert isinstance(frame, ArrayFrame), frame
+                found = self.arrays.verdict(frame)
+            self._closed[context] = found
+        return found
 
     def may_close(self, context: int) -> bool:
         """Whether a container may close."""
