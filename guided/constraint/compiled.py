@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.fuel import limited_work
+from guided.automata.fuel import LimitedSteps, limited_work
 from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import HeldMask, MaskStore
 from guided.constraint.position import Position
@@ -44,9 +44,17 @@ class CompiledConstraint:
         self.binding = binding
         self.lock = threading.RLock()
         """Held while the machine may grow."""
-        self._working = limited_work(limits.step_work, "going on from one position", self.lock)
+        work = limits.step_work, "going on from one position", self.lock
+        self._working = limited_work(*work)
+        self._stepping = LimitedSteps(*work)
         self.walker = Walker(
-            machine, binding.texts, binding.trie, binding.inner, binding.blank, binding.scratch
+            machine,
+            binding.texts,
+            binding.trie,
+            binding.inner,
+            binding.blank,
+            binding.scratch,
+            self._stepping.begin,
         )
         self._ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)
         self._masks = masks
@@ -83,7 +91,7 @@ class CompiledConstraint:
 
     def behind(self, position: Position, token: TokenId) -> Position:
         """The position behind ``token``; raises TokenRejectedError where it is not allowed."""
-        with self._working:
+        with self._stepping:
             reached = self.walker.advance(position.state, token)
         if reached is None:
             text = self.binding.vocabulary.token_bytes[token]
@@ -100,7 +108,7 @@ class CompiledConstraint:
         if held is not None and (mask := held.mask) is not None:
             held.used = True
             return mask
-        with self._working:
+        with self._stepping:
             held, mask = self._held_mask(position.state)
         position.held = held
         return mask

@@ -11,7 +11,7 @@ its mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -78,8 +78,11 @@ class Walker:
         inner: InnerMasks,
         blank: InnerMask,
         scratch: Scratch,
+        before_work: Callable[[], None] = lambda: None,
     ) -> None:
         self.machine = machine
+        self._before_work = before_work
+        """Called before anything that the recogniser may have to work for."""
         self.trie = trie
         self._texts = texts
         self._inner = inner
@@ -150,6 +153,10 @@ class Walker:
             return self._corrected(base, state, traits.like)
         return self._from_sites(self._nothing, state, _NO_ROWS, 0, 0)
 
+    def _remember_joint(self, context: int, label: int) -> None:
+        self._before_work()
+        self.machine.remember_joint(context, label)
+
     def _names_left(self, context: int, outline: Outline) -> bool:
         """Whether names are left wherever rows of an outline lead."""
         if outline.fewest == NO_BOUND:
@@ -184,7 +191,7 @@ class Walker:
             if status == FINISHED:
                 nodes = uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
                 return Walk(words, fingerprint ^ change, nodes)
-            self.machine.remember_joint(at, label)
+            self._remember_joint(at, label)
             again = True
 
     def _corrected(self, base: Walk, state: State, like: int) -> Walk:
@@ -209,7 +216,7 @@ class Walker:
             if status == FINISHED:
                 nodes = np.concatenate([base.uncertain, uncertain[:doubts]])
                 return Walk(words, base.fingerprint ^ change, nodes)
-            self.machine.remember_joint(at, label)
+            self._remember_joint(at, label)
             again = True
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
@@ -241,6 +248,7 @@ class Walker:
 
         Byte by byte down the trie, so that what tokens begin with in common is tried once.
         """
+        self._before_work()
         nodes, machine = self.trie.nodes, self.machine
         reached: dict[bytes, State | None] = {b"": state}
         found = [_NO_TOKENS]
@@ -274,7 +282,7 @@ class Walker:
             return None
         begun = _IN_KEY_BEFORE if texts else NOWHERE
         if texts and (self.machine.contexts.depth(context) or not self._traits(row).is_key):
-            return self.machine.advance(state, text)
+            return self._advanced(state, text)
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
         while True:
             status, reached, target, counted, key = take_token(
@@ -288,8 +296,12 @@ class Walker:
             if status == DIES:
                 return None
             if status != JOINT_MISSING:
-                return self.machine.advance(state, text)
-            self.machine.remember_joint(reached, target)
+                return self._advanced(state, text)
+            self._remember_joint(reached, target)
+
+    def _advanced(self, state: State, text: bytes) -> State | None:
+        self._before_work()
+        return self.machine.advance(state, text)
 
     def by_place(self, state: State, tokens: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """The tokens, all of them allowed, sorted by where they lead; end tokens are left out.
@@ -328,4 +340,4 @@ class Walker:
             if status == PLACES_FULL:
                 slots *= 4
             else:
-                self.machine.remember_joint(at, label)
+                self._remember_joint(at, label)
