@@ -26,6 +26,8 @@ __all__ = ["CompiledConstraint", "ConstraintMatcher"]
 _FEW = 64
 _SPARE_BYTES = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
+_ANYWHERE = -1
+"""In place of the context, in places of walks that are the same in all contexts."""
 _MAX_RUNS = 8
 """Runs remembered in one position."""
 
@@ -61,6 +63,8 @@ class CompiledConstraint:
         self._limits = limits
         self._by_place: dict[Place, tuple[HeldMask, NDArray[np.int32]]] = {}
         """What was walked, with the nodes of whose tokens the mask says nothing."""
+        self._covered: set[int] = set()
+        """Rows with the walk of the one that they are like."""
         self._positions: dict[State, Position] = {}
         self._ways_out: dict[State, tuple[TokenId, ...]] = {}
 
@@ -131,18 +135,27 @@ class CompiledConstraint:
 
     def _walked(self, state: State) -> tuple[HeldMask, Walk]:
         """The walk of a state's place, and where its mask is held."""
-        walker = self.walker
+        walker, row = self.walker, state.row
+        if row in self._covered:
+            return self._walked(self.machine.beneath(state, walker.like(row)))
         place = walker.place(state)
-        known = self._by_place.get(place)
+        known = self._by_place.get(place) or self._by_place.get((_ANYWHERE, *place[1:]))
         if known is not None and (mask := known[0].mask) is not None:
             return known[0], Walk(mask, known[0].fingerprint, known[1])
         self.machine.check_room()
-        base, like = None, walker.like(state.row)
+        like = walker.like(row)
         if like != DEAD:
-            _, base = self._walked(self.machine.beneath(state, like))
-        walk = walker.walk(state, base)
+            held, base = self._walked(self.machine.beneath(state, like))
+            walk = walker.walk(state, base)
+            if walk.is_local:
+                self._covered.add(row)
+                return held, base
+        else:
+            walk = walker.walk(state)
         if self.machine.is_accepting(state):
             walk = walker.with_ends(walk, self._ends)
+        elif walk.is_local:
+            place = (_ANYWHERE, *place[1:])
         held, mask = self._masks.keep(walk.mask, walk.fingerprint)
         self._by_place[place] = held, walk.uncertain
         return held, walk._replace(mask=mask)

@@ -74,6 +74,7 @@ class Evaluation:
         self._hints: dict[int, int] = {}
         self._begun: dict[int, int | None] = {}
         self._closed: dict[int, int] = {}
+        self._behind_names: dict[int, int] = {}
         self._next_items: LRUCache[ArrayFrame, tuple[bytes, bytes]] = LRUCache(
             MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
         )
@@ -106,6 +107,12 @@ class Evaluation:
 
     def behind_names(self, context: int) -> int:
         """The context in which no spelled-out name is left, and free names go on as in this one."""
+        found = self._behind_names.get(context)
+        if found is None:
+            found = self._behind_names[context] = self._without_names(context)
+        return found
+
+    def _without_names(self, context: int) -> int:
         frame = self.contexts.frames[context]
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
             return context

@@ -65,6 +65,9 @@ class Walk(NamedTuple):
     """A number that equal masks mostly share, and different ones hardly ever."""
     uncertain: NDArray[np.int32]
     """Nodes whose tokens, those below included, have to be tried on the exact state."""
+    is_local: bool = False
+    """Whether it is the same in all contexts; of a row that is like another one, whether the walk
+    of that one stays as it is."""
 
 
 class Walker:
@@ -148,9 +151,12 @@ class Walker:
         if outline is not None and self._names_left(state.context, outline):
             inner = self._inner.get(self.packed.current(), state.row, outline)
             missing, left = traits.low - state.count, traits.high - state.count
-            return self._from_sites(inner, state, outline.closings, missing, left)
+            walk = self._from_sites(inner, state, outline.closings, missing, left)
+            # Names that are left in this context need not be left in others.
+            return walk if outline.fewest == NO_BOUND else walk._replace(is_local=False)
         if base is not None:
-            return self._corrected(base, state, traits.like)
+            walk = self._corrected(base, state, traits.like)
+            return walk if traits.high == COUNTS_NOTHING else walk._replace(is_local=False)
         return self._from_sites(self._nothing, state, _NO_ROWS, 0, 0)
 
     def _remember_joint(self, context: int, label: int) -> None:
@@ -190,7 +196,7 @@ class Walker:
             )
             if status == FINISHED:
                 nodes = uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
-                return Walk(words, fingerprint ^ change, nodes)
+                return Walk(words, fingerprint ^ change, nodes, not at)
             self._remember_joint(at, label)
             again = True
 
@@ -215,7 +221,7 @@ class Walker:
             )
             if status == FINISHED:
                 nodes = np.concatenate([base.uncertain, uncertain[:doubts]])
-                return Walk(words, base.fingerprint ^ change, nodes)
+                return Walk(words, base.fingerprint ^ change, nodes, not at)
             self._remember_joint(at, label)
             again = True
 
