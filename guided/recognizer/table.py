@@ -98,6 +98,8 @@ class TransitionTable:
         self._widths: dict[int, int] = {}
         self._edge_maps: dict[tuple[int, ...], int] = {}
         self._overlay_kinds: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._single_kinds: dict[int, NDArray[np.int32]] = {}
+        """Those for one byte, by that byte; DEAD where there is none yet."""
 
     def _hold_cells(self, cells: NDArray[np.int32]) -> None:
         self.cells = cells
@@ -228,24 +230,32 @@ class TransitionTable:
         All that they lie over are rows of one block. Returns the first of them; the edges may lead
         to one another, counted from there.
         """
-        below = np.array(under)
-        kind = int(self.kind[below[0]])
-        width = self._width(kind)
-        more = np.array([len(leading) for leading in edges])
-        behind = np.cumsum(more)
-        starts = self.num_cells + np.arange(len(more)) * width + behind - more
-        first = self._new_rows(len(more), len(more) * width + int(behind[-1]))
-        rows = slice(first, self.num_rows)
-        columns = self.rows[rows]
-        columns[:] = self.rows[below]
-        columns[:, [LABEL, EXITS, AIM, ONLY]] = _UNSET[LABEL], False, DEAD, DEAD
-        columns[:, BASE], columns[:, LIKE] = starts, below
-        columns[:, KIND] = [self._overlay_kind(kind, tuple(leading)) for leading in edges]
-        inside = np.arange(width)
-        self.cells[starts[:, None] + inside] = self.cells[self.base[below][:, None] + inside]
-        targets = [target for leading in edges for target in leading.values()]
-        at = np.repeat(starts + width - behind + more, more) + np.arange(len(targets))
-        self.cells[at] = targets
+        triples = [
+            (node, byte, target)
+            for node, leading in enumerate(edges)
+            for byte, target in leading.items()
+        ]
+        moves = np.array(triples, dtype=np.int32).reshape(-1, 3)
+        return self.lay_over(np.array(under, dtype=np.int32), moves)
+
+    def lay_over(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
+        """The same, with edges int32 ``[edges, 3]``: which of the rows, sorted, byte and target."""
+        kind = int(self.kind[under[0]])
+        width, size = self._width(kind), len(under) * self._width(kind) + len(edges)
+        singles = self._single_kinds.get(kind)
+        if singles is None:
+            singles = self._single_kinds[kind] = np.full(256, DEAD, dtype=np.int32)
+        first = self._new_rows(len(under), size)
+        without_kind = np.empty((len(under), 3), dtype=np.int32)
+        count = _lay_overlays(
+            *(self.rows, self.cells, first, self.num_cells - size, under, kind, width),
+            *(edges, singles, without_kind),
+        )
+        for node, start, end in without_kind[:count].tolist():
+            bytes_ = tuple(edges[start:end, 1].tolist())
+            number = self.kind[first + node] = self._overlay_kind(kind, bytes_)
+            if len(bytes_) == 1:
+                singles[bytes_] = number
         return first
 
     def lead_on(self, rows: range) -> None:
@@ -376,6 +386,42 @@ def _lay_chain(rows, cells, first, at, text, end, aim, left):  # type: ignore[no
         row[KIND] = row[WAY] = row[ONLY] = text[place]
         cells[2 * place], cells[2 * place + 1] = DEAD, first + place + 1
     cells[2 * size - 1] = end
+
+
+@kernel
+def _lay_overlays(  # type: ignore[no-untyped-def]
+    rows, cells, first, at, under, kind, width, edges, singles, without_kind
+):
+    """Write rows and cells that begin with row ``first`` and cell ``at``; see ``lay_over``.
+
+    Returns the number of rows whose map is still to be found; of each it says its place and where
+    among the edges its own are.
+    """
+    edge, count = 0, 0
+    for node in range(len(under)):
+        row, below = rows[first + node], rows[under[node]]
+        for column in range(len(row)):
+            row[column] = below[column]
+        row[LABEL], row[EXITS], row[AIM], row[ONLY] = DEAD, False, DEAD, DEAD
+        row[BASE], row[LIKE], row[KIND] = at, under[node], kind
+        for index in range(width):
+            cells[at + index] = cells[below[BASE] + index]
+        at += width
+        start = edge
+        while edge < len(edges) and edges[edge, 0] == node:
+            cells[at] = edges[edge, 2]
+            at += 1
+            edge += 1
+        if edge == start + 1 and singles[edges[start, 1]] != DEAD:
+            row[KIND] = singles[edges[start, 1]]
+        elif edge > start:
+            without_kind[count, 0], without_kind[count, 1], without_kind[count, 2] = (
+                node,
+                start,
+                edge,
+            )
+            count += 1
+    return count
 
 
 def _gate(low: int, high: int | None) -> tuple[int, int]:
