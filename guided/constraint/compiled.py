@@ -158,7 +158,7 @@ class CompiledConstraint:
             place = (_ANYWHERE, *place[1:])
         held, mask = self._masks.keep(walk.mask, walk.fingerprint)
         self._by_place[place] = held, walk.uncertain
-        return held, walk._replace(mask=mask)
+        return held, Walk(mask, walk.fingerprint, walk.uncertain)
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""

@@ -113,7 +113,7 @@ class Contexts:
     def _hold(self, facts: NDArray[np.int32]) -> None:
         self.facts = facts
         """What compiled code knows of each context; see the columns."""
-        self._flat = memoryview(facts.reshape(-1))
+        self._flat = facts.reshape(-1).data
         """What Python reads and writes single facts in, many times as fast as with numpy."""
 
     def __len__(self) -> int:

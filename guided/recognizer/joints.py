@@ -59,7 +59,7 @@ class JointTable:
 
     def _allocate(self, size: int) -> None:
         self.slots: NDArray[np.int64] = np.full((size, _COLUMNS), EMPTY_SLOT, dtype=np.int64)
-        self._flat = memoryview(self.slots.reshape(-1))
+        self._flat = self.slots.reshape(-1).data
 
     def _rehash(self) -> None:
         old = self.slots

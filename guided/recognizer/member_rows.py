@@ -27,7 +27,6 @@ from guided.recognizer.table import (
     KEY_CLOSED,
     KIND,
     NO_BOUND,
-    TransitionTable,
 )
 
 __all__ = ["MemberRows"]

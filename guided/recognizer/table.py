@@ -103,11 +103,11 @@ class TransitionTable:
 
     def _hold_cells(self, cells: NDArray[np.int32]) -> None:
         self.cells = cells
-        self._flat_cells = memoryview(cells)
+        self._flat_cells = cells.data
 
     def _hold(self, rows: NDArray[np.int32]) -> None:
         self.rows = rows
-        self._flat = memoryview(rows.reshape(-1))
+        self._flat = rows.reshape(-1).data
         """What Python reads and writes single numbers in, many times as fast as with numpy."""
         self.base, self.kind, self.label = rows[:, BASE], rows[:, KIND], rows[:, LABEL]
         self.exits, self.role, self.like = rows[:, EXITS], rows[:, ROLE], rows[:, LIKE]

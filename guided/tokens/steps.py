@@ -126,7 +126,7 @@ def _entered(context, row, count, machine, key_context, walking):  # type: ignor
             return ALIVE, context, row, 0, True
         status, context, row = _resolved(context, rows[row, LABEL], machine)
         return status, context, row, 0, True
-    return ALIVE, context, row, count, role == KEY_CLOSED or role == IN_RARE_KEY
+    return ALIVE, context, row, count, role in (KEY_CLOSED, IN_RARE_KEY)
 
 
 @inlined
@@ -320,8 +320,9 @@ def walk_sites(  # type: ignore[no-untyped-def]
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
     fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
     it stopped. In place of the context a finished walk says whether the context was asked: if not,
-    it is the same in all contexts. ``stack`` is int64 ``[longest token + 3, 6]``: what the walk goes on with, the state
-    to begin with, then by depth the state, and where among the children the walk is.
+    it is the same in all contexts. ``stack`` is int64 ``[longest token + 3, 6]``: what the walk
+    goes on with, the state to begin with, then by depth the state, and where among the children
+    the walk is.
     """
     nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _ = machine
