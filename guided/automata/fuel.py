@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from guided.errors import LimitExceededError
 
-__all__ = ["limited_work", "resting", "spend"]
+__all__ = ["LimitedSteps", "limited_work", "resting", "spend"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Tank:
         self.left = self.limit = limit
         self.purpose = purpose
         self.rests = _rests.get()
-        self.mark = self._next_mark()
+        self.mark = 0 if self.rests is None else self._next_mark()
         """Something is to be done when less than this is left."""
 
     def reach_mark(self) -> None:
@@ -82,7 +82,7 @@ class _LimitedWork:
 
     def __init__(self, limit: int, purpose: str, lock: threading.RLock | None) -> None:
         self._limit, self._purpose, self._lock = limit, purpose, lock
-        self._outer: list[Token[_Tank | None]] = []
+        self._outer: list[Token[_Tank | None] | None] = []
 
     def __enter__(self) -> None:
         if self._lock is not None:
@@ -90,9 +90,27 @@ class _LimitedWork:
         self._outer.append(_tank.set(_Tank(self._limit, self._purpose)))
 
     def __exit__(self, *_: object) -> None:
-        _tank.reset(self._outer.pop())
+        outer = self._outer.pop()
+        if outer is not None:
+            _tank.reset(outer)
         if self._lock is not None:
             self._lock.release()
+
+
+class LimitedSteps(_LimitedWork):
+    """Limited work of blocks most of which spend nothing; those that do have to say so before."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        if self._lock is not None:
+            self._lock.acquire()
+        self._outer.append(None)
+
+    def begin(self) -> None:
+        """Count from here on; outside of the block, and a second time, it does nothing."""
+        if self._outer and self._outer[-1] is None:
+            self._outer[-1] = _tank.set(_Tank(self._limit, self._purpose))
 
 
 def spend(units: int) -> None:

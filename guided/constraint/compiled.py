@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.fuel import limited_work
+from guided.automata.fuel import LimitedSteps, limited_work
 from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import HeldMask, MaskStore
 from guided.constraint.position import Position
@@ -27,6 +27,8 @@ __all__ = ["CompiledConstraint", "ConstraintMatcher"]
 _FEW = 64
 _SPARE_BYTES = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
+_ANYWHERE = -1
+"""In place of the context, in places of walks that are the same in all contexts."""
 _MAX_RUNS = 8
 """Runs remembered in one position."""
 
@@ -45,14 +47,25 @@ class CompiledConstraint:
         self.binding = binding
         self.lock = threading.RLock()
         """Held while the machine may grow."""
-        self._working = limited_work(limits.step_work, "going on from one position", self.lock)
+        work = limits.step_work, "going on from one position", self.lock
+        self._working = limited_work(*work)
+        self._stepping = LimitedSteps(*work)
         self.walker = Walker(
-            machine, binding.texts, binding.trie, binding.inner, binding.blank, binding.scratch
+            machine,
+            binding.texts,
+            binding.trie,
+            binding.inner,
+            binding.blank,
+            binding.scratch,
+            self._stepping.begin,
         )
         self._ends = np.array(sorted(binding.vocabulary.end_ids), dtype=np.int32)
         self._masks = masks
         self._limits = limits
-        self._by_place: dict[Place, HeldMask] = {}
+        self._by_place: dict[Place, tuple[HeldMask, NDArray[np.int32]]] = {}
+        """What was walked, with the nodes of whose tokens the mask says nothing."""
+        self._covered: set[int] = set()
+        """Rows with the walk of the one that they are like."""
         self._positions: dict[State, Position] = {}
         self._ways_out: dict[State, tuple[TokenId, ...]] = {}
 
@@ -83,7 +96,7 @@ class CompiledConstraint:
 
     def behind(self, position: Position, token: TokenId) -> Position:
         """The position behind ``token``; raises TokenRejectedError where it is not allowed."""
-        with self._working:
+        with self._stepping:
             reached = self.walker.advance(position.state, token)
         if reached is None:
             text = self.binding.vocabulary.token_bytes[token]
@@ -100,7 +113,7 @@ class CompiledConstraint:
         if held is not None and (mask := held.mask) is not None:
             held.used = True
             return mask
-        with self._working:
+        with self._stepping:
             held, mask = self._held_mask(position.state)
         position.held = held
         return mask
@@ -113,31 +126,40 @@ class CompiledConstraint:
 
     def _held_mask(self, state: State) -> tuple[HeldMask, Mask]:
         # Which text a free key has so far matters to few tokens, so most states share a walk.
-        held, mask = self._walked(state)
+        held, walk = self._walked(state)
+        repeating = self._repeating(state) if state.texts else []
+        if repeating or len(walk.uncertain):
+            walk = self.walker.exact(walk, state, repeating)
+            return self._masks.keep(walk.mask, walk.fingerprint)
         held.used = True
-        repeating = self._repeating(state)
-        if not repeating and not len(held.uncertain):
-            return held, mask
-        walk = Walk(mask, held.fingerprint, held.uncertain)
-        return self._masks.keep(self.walker.exact(walk, state, repeating))
+        return held, walk.mask
 
-    def _walked(self, state: State) -> tuple[HeldMask, Mask]:
-        """The walk of a state's place."""
-        place = self.walker.place(state)
-        held = self._by_place.get(place)
-        if held is not None and (mask := held.mask) is not None:
-            return held, mask
+    def _walked(self, state: State) -> tuple[HeldMask, Walk]:
+        """The walk of a state's place, and where its mask is held."""
+        walker, row = self.walker, state.row
+        if row in self._covered:
+            return self._walked(self.machine.beneath(state, walker.like(row)))
+        place = walker.place(state)
+        known = self._by_place.get(place) or self._by_place.get((_ANYWHERE, *place[1:]))
+        if known is not None and (mask := known[0].mask) is not None:
+            return known[0], Walk(mask, known[0].fingerprint, known[1])
         self.machine.check_room()
-        base, like = None, self.walker.like(state.row)
+        like = walker.like(row)
         if like != DEAD:
-            held, mask = self._walked(self.machine.beneath(state, like))
-            base = Walk(mask, held.fingerprint, held.uncertain)
-        walk = self.walker.walk(state, base)
+            held, base = self._walked(self.machine.beneath(state, like))
+            walk = walker.walk(state, base)
+            if walk.is_local:
+                self._covered.add(row)
+                return held, base
+        else:
+            walk = walker.walk(state)
         if self.machine.is_accepting(state):
-            walk = self.walker.with_ends(walk, self._ends)
-        held, mask = self._masks.keep(walk)
-        self._by_place[place] = held
-        return held, mask
+            walk = walker.with_ends(walk, self._ends)
+        elif walk.is_local:
+            place = (_ANYWHERE, *place[1:])
+        held, mask = self._masks.keep(walk.mask, walk.fingerprint)
+        self._by_place[place] = held, walk.uncertain
+        return held, Walk(mask, walk.fingerprint, walk.uncertain)
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""

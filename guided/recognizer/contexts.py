@@ -100,8 +100,7 @@ class Contexts:
         self.max_contexts = max_contexts
         self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
-        self.facts: NDArray[np.int32] = np.zeros((256, 3), dtype=np.int32)
-        """What compiled code knows of each context; see the columns."""
+        self._hold(np.zeros((256, 3), dtype=np.int32))
         self.with_keys: list[int] = []
         """The contexts of which KNOWN is said."""
         self.order_sizes: list[int] = []
@@ -110,6 +109,12 @@ class Contexts:
         self._key_sets: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
         self._key_counts: list[int] = [0]
         self._key_numbers: dict[tuple[int, bytes], int] = {}
+
+    def _hold(self, facts: NDArray[np.int32]) -> None:
+        self.facts = facts
+        """What compiled code knows of each context; see the columns."""
+        self._flat = facts.reshape(-1).data
+        """What Python reads and writes single facts in, many times as fast as with numpy."""
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -129,28 +134,29 @@ class Contexts:
             self.frames.append(frame)
             self.parents.append(parent)
             if number >= len(self.facts):
-                self.facts = np.append(self.facts, np.zeros_like(self.facts), axis=0)
+                self._hold(np.append(self.facts, np.zeros_like(self.facts), axis=0))
+            facts, at = self._flat, 3 * number
             depth = self.depth(parent)
             if isinstance(frame, ObjectFrame):
                 knowledge = _knowledge(frame)
                 if knowledge == KNOWN:
                     self.with_keys.append(number)
-                self.facts[number] = knowledge, depth, self._taken(frame)
+                facts[at + KNOWLEDGE], facts[at + TAKEN] = knowledge, self._taken(frame)
             elif isinstance(frame, Pending):
                 depth += frame.remembers
             if depth:
-                self.facts[number, TEXTS] = depth
+                facts[at + TEXTS] = depth
         return number
 
     def depth(self, number: int) -> int:
         """How many of the values being written have to be remembered."""
-        return self.facts.item(number, TEXTS)
+        return self._flat[3 * number + TEXTS]
 
     def taken(self, number: int) -> int:
         """How many names an object has at most that another member must not have; those that the
         schema spells out count in any case.
         """
-        return self.facts.item(number, TAKEN)
+        return self._flat[3 * number + TAKEN]
 
     def with_key(self, keys: int, key: bytes) -> int:
         """The set ``keys`` with one more key."""

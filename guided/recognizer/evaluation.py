@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any as Json
 
 from cachetools import LRUCache
@@ -73,10 +73,13 @@ class Evaluation:
         self._ways: dict[int, bool] = {}
         self._hints: dict[int, int] = {}
         self._begun: dict[int, int | None] = {}
+        self._closed: dict[int, int] = {}
+        self._behind_names: dict[int, int] = {}
         self._next_items: LRUCache[ArrayFrame, tuple[bytes, bytes]] = LRUCache(
             MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
         )
-        self._named: dict[tuple[tuple[Leaf, ...], int], list[str | None]] = {}
+        self._named: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
+        self._classes: dict[Plain, frozenset[int]] = {}
 
     # --- moves ----------------------------------------------------------------------------
 
@@ -105,6 +108,12 @@ class Evaluation:
 
     def behind_names(self, context: int) -> int:
         """The context in which no spelled-out name is left, and free names go on as in this one."""
+        found = self._behind_names.get(context)
+        if found is None:
+            found = self._behind_names[context] = self._without_names(context)
+        return found
+
+    def _without_names(self, context: int) -> int:
         frame = self.contexts.frames[context]
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
             return context
@@ -151,11 +160,16 @@ class Evaluation:
 
     def closed(self, context: int) -> int:
         """The verdict on a container that closes."""
-        frame = self.contexts.frames[context]
-        if isinstance(frame, ObjectFrame):
-            return self.objects.verdict(frame)
-        assert isinstance(frame, ArrayFrame), frame
-        return self.arrays.verdict(frame)
+        found = self._closed.get(context)
+        if found is None:
+            frame = self.contexts.frames[context]
+            if isinstance(frame, ObjectFrame):
+                found = self.objects.verdict(frame)
+            else:
+                assert isinstance(frame, ArrayFrame), frame
+                found = self.arrays.verdict(frame)
+            self._closed[context] = found
+        return found
 
     def may_close(self, context: int) -> bool:
         """Whether a container may close."""
@@ -209,38 +223,32 @@ class Evaluation:
         self, frame: ObjectFrame, plain: Plain
     ) -> tuple[tuple[str, ...], frozenset[int]]:
         possible = self._possible_names(plain.members, frame.order)
-        if self.objects.any_order:
-            names = tuple(
-                name for place in self.objects.ahead(frame) if (name := possible[place]) is not None
-            )
-        else:
-            owed = self.objects.owed(frame, plain)
-            end = len(possible) if owed is None else owed + 1
-            names = tuple(n for n in possible[frame.written + 1 : end] if n is not None)
-            if owed is not None:
-                return names, frozenset()
-        if not self._names_are_free(plain):
-            return names, frozenset()
-        classes = frozenset(
-            number
-            for number, found in enumerate(self.objects.space(frame.goals).classes)
-            if self.values.text(self.objects.of_all(plain.members, found)) is not None
-            and self.objects.has_fresh_name(frame, number)
-        )
-        return names, classes
+        owed = None if self.objects.any_order else self.objects.owed(frame, plain)
+        ahead: Iterable[int] = self.objects.ahead(frame)
+        if owed is not None:
+            ahead = range(frame.written + 1, owed + 1)
+        names = tuple(name for place in ahead if (name := possible[place]) is not None)
+        return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
 
-    def _possible_names(self, members: tuple[Leaf, ...], order: int) -> list[str | None]:
-        """The names of an order, ``None`` for those without a value or a spelling."""
+    def _classes_of_plain(self, frame: ObjectFrame, plain: Plain) -> frozenset[int]:
+        """The classes of other names that may come next."""
+        found = self._classes.get(plain)
+        if found is None:
+            found = frozenset()
+            if self._names_are_free(plain):
+                space = self.objects.space(frame.goals)
+                found = frozenset(
+                    number
+                    for number, named in enumerate(space.classes)
+                    if self.values.text(self.objects.of_all(plain.members, named)) is not None
+                )
+            self._classes[plain] = found
+        return frozenset(n for n in found if self.objects.has_fresh_name(frame, n))
+
+    def _possible_names(self, members: tuple[Leaf, ...], order: int) -> _PossibleNames:
         found = self._named.get((members, order))
         if found is None:
-            missing = self.scalars.missing
-            found = self._named[members, order] = [
-                name
-                if missing.isdisjoint(json_key(name))
-                and self.values.text(self.objects.of_all(members, name)) is not None
-                else None
-                for name in self.objects.orders[order].names
-            ]
+            found = self._named[members, order] = _PossibleNames(self, members, order)
         return found
 
     def _spellable_ahead(self, frame: ObjectFrame) -> Iterator[str]:
@@ -595,6 +603,24 @@ class Evaluation:
         frame = self.contexts.frames[context]
         assert isinstance(frame, ObjectFrame), frame
         return frame
+
+
+class _PossibleNames(dict[int, str | None]):
+    """The names of an order by their place, ``None`` for those without a value or a spelling."""
+
+    def __init__(self, evaluation: Evaluation, members: tuple[Leaf, ...], order: int) -> None:
+        self.evaluation = evaluation
+        self.members = members
+        self.names = evaluation.objects.orders[order].names
+
+    def __missing__(self, place: int) -> str | None:
+        objects, name = self.evaluation.objects, self.names[place]
+        is_possible = (
+            objects.scalars.missing.isdisjoint(json_key(name))
+            and objects.values.text(objects.of_all(self.members, name)) is not None
+        )
+        found = self[place] = name if is_possible else None
+        return found
 
 
 def _treats_items_alike(frame: ArrayFrame) -> bool:

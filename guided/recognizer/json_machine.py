@@ -223,7 +223,11 @@ class JsonMachine:
 
     def check_room(self) -> None:
         """Raise LimitExceededError when the rest of the limits is needed to end documents."""
-        if self.fullness > 0.5:
+        table, contexts = self.table, self.contexts
+        if (
+            2 * table.num_cells > table.max_cells
+            or 2 * len(contexts.frames) > contexts.max_contexts
+        ):
             raise LimitExceededError(
                 f"the recogniser has {self.table.num_cells} cells and {len(self.contexts)} contexts"
                 f" and may have half of {self.table.max_cells} and {self.contexts.max_contexts}",

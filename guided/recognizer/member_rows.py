@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import attrgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
+from guided.automata.kernel import kernel
 from guided.automata.reachability import count_texts
 from guided.recognizer.block import Block, block_of
 from guided.recognizer.chains import Chain, Chains
@@ -18,16 +21,18 @@ from guided.recognizer.labels import Key, KeyClass, Labels
 from guided.recognizer.names import NameSpace
 from guided.recognizer.scalars import json_key
 from guided.recognizer.table import (
+    BASE,
     IN_KEY,
     IN_RARE_KEY,
     KEY_CLOSED,
+    KIND,
     NO_BOUND,
-    TransitionTable,
 )
 
 __all__ = ["MemberRows"]
 
 _TEXT = attrgetter("text")
+_QUOTE = ord('"')
 
 
 class MemberRows:
@@ -46,7 +51,6 @@ class MemberRows:
         self._closed: dict[tuple[str, ...], int] = {}
         self._open: dict[tuple[int, tuple[str, ...], frozenset[str]], int] = {}
         self._outsides: dict[tuple[int, tuple[str, ...]], frozenset[str]] = {}
-        self._moves = _Moves(chains.table)
         self._contents: dict[tuple[int, frozenset[int]], int] = {}
 
     def closed(self, names: tuple[str, ...]) -> int:
@@ -91,48 +95,47 @@ class MemberRows:
         """The names that the rows of the content do not spell."""
         found = self._outsides.get((content, names))
         if found is None:
-            found = frozenset(name for name in names if not self._lies_in(content, name))
+            tree = self._spread(content, names)
+            found = frozenset(
+                name for name, place in zip(names, tree.places, strict=True) if place < 0
+            )
             self._outsides[content, names] = found
         return found
 
-    def _lies_in(self, content: int, name: str) -> bool:
-        row = content
-        for byte in json_key(name)[1:-1]:
-            row = self._moves[row].get(byte, DEAD)
-            if row == DEAD:
-                return False
-        return True
+    def _spread(self, content: int, names: Sequence[str]) -> _Tree:
+        """The trie of names over the rows of the content."""
+        keys = [json_key(name)[1:-1] for name in names]
+        text = np.frombuffer(b"".join(keys) + b"\0", dtype=np.uint8)
+        ends = np.array(list(accumulate(map(len, keys))), dtype=np.int32)
+        nodes = np.empty((len(text), 5), dtype=np.int32)
+        places = np.empty(len(names), dtype=np.int32)
+        table = self.table
+        count = _spread(
+            *(table.rows, table.cells, table.byte_maps, content, text, ends, nodes, places)
+        )
+        return _Tree(nodes[:count], places.tolist())
 
     def _overlay(self, content: int, names: Sequence[str]) -> int:
         """Lay names over the rows of the content: a trie whose nodes lie over what they spell."""
-        under, depths = [content], [0]
-        children: list[dict[int, int]] = [{}]
-        edges: list[dict[int, int]] = [{}]
+        nodes, places = self._spread(content, names)
+        edges: list[tuple[int, int, int]] = []
         leaving: dict[int, list[str]] = {}
-        for name in names:
-            node = 0
-            for byte in json_key(name)[1:-1]:
-                child = children[node].get(byte)
-                if child is None:
-                    row = self._moves[under[node]].get(byte, DEAD)
-                    if row == DEAD:
-                        leaving.setdefault(node, []).append(name)
-                        break
-                    child = children[node][byte] = len(under)
-                    under.append(row)
-                    depths.append(depths[node] + 1)
-                    children.append({})
-                    edges.append({})
-                node = child
+        for name, place in zip(names, places, strict=True):
+            if place >= 0:
+                edges.append((place, _QUOTE, self.chains.exit_row(self.labels.number(Key(name)))))
             else:
-                edges[node][ord('"')] = self.chains.exit_row(self.labels.number(Key(name)))
+                leaving.setdefault(-1 - place, []).append(name)
         for node, left in leaving.items():
-            edges[node].update(self._leaving(depths[node], left))
-        first = self.table.num_rows
-        for node, below in enumerate(children):
-            for byte, child in below.items():
-                edges[node][byte] = first + child
-        return self.table.add_overlays(under, edges)
+            ways = self._leaving(_depth(nodes, node), left)
+            edges += [(node, byte, row) for byte, row in ways.items()]
+        count = len(nodes) - 1
+        moves = np.empty((count + len(edges), 3), dtype=np.int32)
+        moves[:count, :2] = nodes[1:, _PARENT : _BYTE + 1]
+        moves[:count, 2] = self.table.num_rows + np.arange(1, len(nodes))
+        if edges:
+            moves[count:] = edges
+        order = np.argsort(moves[:, 0], kind="stable")
+        return self.table.lay_over(nodes[:, _UNDER], moves[order])
 
     def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
         """Where names go on, behind ``depth`` bytes, that no other name begins with."""
@@ -153,15 +156,59 @@ class MemberRows:
         return self._contents[key]
 
 
-class _Moves(dict[int, dict[int, int]]):
-    """The moves of rows, as they are asked for."""
+class _Tree(NamedTuple):
+    """A trie of names."""
 
-    def __init__(self, table: TransitionTable) -> None:
-        self.table = table
+    nodes: NDArray[np.int32]
+    """int32 ``[nodes, 5]``: the row that lies under each, its parent and the byte behind that, its
+    first child and its next sibling, 0 for none."""
+    places: list[int]
+    """The node where each name ends, ``-1 - node`` where it leads on out of the rows below."""
 
-    def __missing__(self, row: int) -> dict[int, int]:
-        found = self[row] = self.table.edges(row)
-        return found
+
+_UNDER, _PARENT, _BYTE, _CHILD, _SIBLING = range(5)
+
+
+def _depth(nodes: NDArray[np.int32], node: int) -> int:
+    depth = 0
+    while node:
+        node = int(nodes[node, _PARENT])
+        depth += 1
+    return depth
+
+
+@kernel
+def _spread(rows, cells, byte_maps, content, text, ends, nodes, places):  # type: ignore[no-untyped-def]
+    """Fill in the nodes and places of a ``_Tree``; returns the number of nodes.
+
+    ``text`` holds the names one after another, ``ends`` where each ends.
+    """
+    for column in range(nodes.shape[1]):
+        nodes[0, column] = 0
+    nodes[0, _UNDER] = content
+    count, start = 1, 0
+    for name in range(len(ends)):
+        node, leaves = 0, False
+        for index in range(start, ends[name]):
+            byte = text[index]
+            child = nodes[node, _CHILD]
+            while child and nodes[child, _BYTE] != byte:
+                child = nodes[child, _SIBLING]
+            if child == 0:
+                below = nodes[node, _UNDER]
+                row = cells[rows[below, BASE] + byte_maps[rows[below, KIND], byte]]
+                if row == DEAD:
+                    leaves = True
+                    break
+                child = count
+                count += 1
+                nodes[child, _UNDER], nodes[child, _PARENT], nodes[child, _BYTE] = row, node, byte
+                nodes[child, _CHILD], nodes[child, _SIBLING] = 0, nodes[node, _CHILD]
+                nodes[node, _CHILD] = child
+            node = child
+        places[name] = -1 - node if leaves else node
+        start = ends[name]
+    return count
 
 
 @functools.lru_cache(maxsize=4)
@@ -176,13 +223,12 @@ def _with_closing_quotes(
     count, width = dfa.next.shape
     numbers = np.unique(dfa.label[dfa.label != DEAD])
     byte_class = dfa.byte_class.copy()
-    quote = ord('"')
     table = np.full((count + len(numbers), width + 1), DEAD, dtype=np.int32)
     table[:count, :width] = dfa.next
     closing = count + np.searchsorted(numbers, dfa.label)
-    escaped = dfa.next[:, byte_class[quote]]
+    escaped = dfa.next[:, byte_class[_QUOTE]]
     table[:count, width] = np.where(dfa.label != DEAD, closing, escaped)
-    byte_class[quote] = width
+    byte_class[_QUOTE] = width
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[count:] = numbers
     closed = block_of(ByteDfa(byte_class, table, label), verdicts=tuple(numbers.tolist()))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import struct
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -63,6 +65,8 @@ BASE, KIND, LABEL, EXITS, ROLE, BEAT, NEED, LOW, HIGH, ENDS, LIKE, LEFT, WAY, AI
 """Columns of the rows."""
 _UNSET = (0, 0, DEAD, False, PLAIN, NO_BEAT, 0, 0, UNCOUNTED, NO_BOUND, DEAD, 0, STOP, DEAD, DEAD)
 """What a row holds where nothing else is said."""
+_WIDTH = len(_UNSET)
+_ROW = struct.Struct(f"{_WIDTH}i")
 
 
 class TransitionTable:
@@ -86,7 +90,7 @@ class TransitionTable:
         self.max_cells = max_cells
         self.num_rows = 0
         self.num_cells = 0
-        self.cells = np.empty(1024, dtype=np.int32)
+        self._hold_cells(np.empty(1024, dtype=np.int32))
         self._hold(_FIRST_ROWS.copy())
         self.byte_maps = _SINGLE_BYTES
         self._num_maps = len(_SINGLE_BYTES)
@@ -94,9 +98,17 @@ class TransitionTable:
         self._widths: dict[int, int] = {}
         self._edge_maps: dict[tuple[int, ...], int] = {}
         self._overlay_kinds: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._single_kinds: dict[int, NDArray[np.int32]] = {}
+        """Those for one byte, by that byte; DEAD where there is none yet."""
+
+    def _hold_cells(self, cells: NDArray[np.int32]) -> None:
+        self.cells = cells
+        self._flat_cells = cells.data
 
     def _hold(self, rows: NDArray[np.int32]) -> None:
         self.rows = rows
+        self._flat = rows.reshape(-1).data
+        """What Python reads and writes single numbers in, many times as fast as with numpy."""
         self.base, self.kind, self.label = rows[:, BASE], rows[:, KIND], rows[:, LABEL]
         self.exits, self.role, self.like = rows[:, EXITS], rows[:, ROLE], rows[:, LIKE]
         self.beat, self.need, self.ends = rows[:, BEAT], rows[:, NEED], rows[:, ENDS]
@@ -185,18 +197,21 @@ class TransitionTable:
         """
         bytes_ = (*edges, *itself)
         row, at = self._new_rows(1, len(bytes_) + 1), self.num_cells - len(bytes_) - 1
-        self.cells[at : self.num_cells] = [DEAD, *edges.values(), *[row] * len(itself)]
+        targets = array("i", (DEAD, *edges.values(), *(row,) * len(itself)))
+        self._flat_cells[at : self.num_cells] = targets
         kind = bytes_[0] if len(bytes_) == 1 else self._edge_map(bytes_)
         left, ahead_way, aim = 0, STOP, label
         if label == DEAD and edges:
             if way is None:
                 way = self._nearest(edges)
-            ahead = edges[way]
-            left, ahead_way, aim = self.left[ahead] + 1, way, self.aim[ahead]
+            flat, ahead = self._flat, edges[way] * _WIDTH
+            left, ahead_way, aim = flat[ahead + LEFT] + 1, way, flat[ahead + AIM]
         only = ahead_way if len(bytes_) == 1 else DEAD
         exits = label != DEAD and not bytes_
         beat, (low, high) = (NO_BEAT, (0, UNCOUNTED)) if bounds is None else (TICK, _gate(*bounds))
-        self.rows[row] = (
+        _ROW.pack_into(
+            self._flat,
+            row * _ROW.size,
             *(at, kind, label, exits, role, beat, 0, low, high, NO_BOUND, DEAD),
             *(left, ahead_way, aim, only),
         )
@@ -206,8 +221,8 @@ class TransitionTable:
         """The byte with the shortest way to a label."""
         if len(edges) == 1:
             return next(iter(edges))
-        left = self.left
-        return min(edges, key=lambda byte: left[edges[byte]])
+        flat = self._flat
+        return min(edges, key=lambda byte: flat[edges[byte] * _WIDTH + LEFT])
 
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
         """Rows that lead where ``edges`` says, and on all other bytes where ``under`` leads.
@@ -215,24 +230,32 @@ class TransitionTable:
         All that they lie over are rows of one block. Returns the first of them; the edges may lead
         to one another, counted from there.
         """
-        below = np.array(under)
-        kind = int(self.kind[below[0]])
-        width = self._width(kind)
-        more = np.array([len(leading) for leading in edges])
-        behind = np.cumsum(more)
-        starts = self.num_cells + np.arange(len(more)) * width + behind - more
-        first = self._new_rows(len(more), len(more) * width + int(behind[-1]))
-        rows = slice(first, self.num_rows)
-        columns = self.rows[rows]
-        columns[:] = self.rows[below]
-        columns[:, [LABEL, EXITS, AIM, ONLY]] = _UNSET[LABEL], False, DEAD, DEAD
-        columns[:, BASE], columns[:, LIKE] = starts, below
-        columns[:, KIND] = [self._overlay_kind(kind, tuple(leading)) for leading in edges]
-        inside = np.arange(width)
-        self.cells[starts[:, None] + inside] = self.cells[self.base[below][:, None] + inside]
-        targets = [target for leading in edges for target in leading.values()]
-        at = np.repeat(starts + width - behind + more, more) + np.arange(len(targets))
-        self.cells[at] = targets
+        triples = [
+            (node, byte, target)
+            for node, leading in enumerate(edges)
+            for byte, target in leading.items()
+        ]
+        moves = np.array(triples, dtype=np.int32).reshape(-1, 3)
+        return self.lay_over(np.array(under, dtype=np.int32), moves)
+
+    def lay_over(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
+        """The same, with edges int32 ``[edges, 3]``: which of the rows, sorted, byte and target."""
+        kind = int(self.kind[under[0]])
+        width, size = self._width(kind), len(under) * self._width(kind) + len(edges)
+        singles = self._single_kinds.get(kind)
+        if singles is None:
+            singles = self._single_kinds[kind] = np.full(256, DEAD, dtype=np.int32)
+        first = self._new_rows(len(under), size)
+        without_kind = np.empty((len(under), 3), dtype=np.int32)
+        count = _lay_overlays(
+            *(self.rows, self.cells, first, self.num_cells - size, under, kind, width),
+            *(edges, singles, without_kind),
+        )
+        for node, start, end in without_kind[:count].tolist():
+            bytes_ = tuple(edges[start:end, 1].tolist())
+            number = self.kind[first + node] = self._overlay_kind(kind, bytes_)
+            if len(bytes_) == 1:
+                singles[bytes_] = number
         return first
 
     def lead_on(self, rows: range) -> None:
@@ -263,7 +286,8 @@ class TransitionTable:
 
     def step(self, row: int, byte: int) -> int:
         """The row behind ``byte`` inside the block, or DEAD."""
-        return int(self.cells[self.base[row] + self.byte_maps[self.kind[row], byte]])
+        at, flat = row * _WIDTH, self._flat
+        return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
 
     def lead(self, row: int, byte: int, target: int) -> None:
         """Lead a row that ``add_row`` made elsewhere by one of its bytes."""
@@ -325,7 +349,7 @@ class TransitionTable:
                 hint="ask for less at once: shorter strings, smaller enums, fewer members",
             )
         if self.num_cells + cells > len(self.cells):
-            self.cells = _grown(self.cells, self.num_cells + cells)
+            self._hold_cells(_grown(self.cells, self.num_cells + cells))
         if self.num_rows + rows > len(self.rows):
             grown = _grown(self.rows, self.num_rows + rows)
             grown[self.num_rows :] = _UNSET
@@ -362,6 +386,42 @@ def _lay_chain(rows, cells, first, at, text, end, aim, left):  # type: ignore[no
         row[KIND] = row[WAY] = row[ONLY] = text[place]
         cells[2 * place], cells[2 * place + 1] = DEAD, first + place + 1
     cells[2 * size - 1] = end
+
+
+@kernel
+def _lay_overlays(  # type: ignore[no-untyped-def]
+    rows, cells, first, at, under, kind, width, edges, singles, without_kind
+):
+    """Write rows and cells that begin with row ``first`` and cell ``at``; see ``lay_over``.
+
+    Returns the number of rows whose map is still to be found; of each it says its place and where
+    among the edges its own are.
+    """
+    edge, count = 0, 0
+    for node in range(len(under)):
+        row, below = rows[first + node], rows[under[node]]
+        for column in range(len(row)):
+            row[column] = below[column]
+        row[LABEL], row[EXITS], row[AIM], row[ONLY] = DEAD, False, DEAD, DEAD
+        row[BASE], row[LIKE], row[KIND] = at, under[node], kind
+        for index in range(width):
+            cells[at + index] = cells[below[BASE] + index]
+        at += width
+        start = edge
+        while edge < len(edges) and edges[edge, 0] == node:
+            cells[at] = edges[edge, 2]
+            at += 1
+            edge += 1
+        if edge == start + 1 and singles[edges[start, 1]] != DEAD:
+            row[KIND] = singles[edges[start, 1]]
+        elif edge > start:
+            without_kind[count, 0], without_kind[count, 1], without_kind[count, 2] = (
+                node,
+                start,
+                edge,
+            )
+            count += 1
+    return count
 
 
 def _gate(low: int, high: int | None) -> tuple[int, int]:

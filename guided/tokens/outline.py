@@ -8,6 +8,7 @@ and the parts of patterns behind which anything may follow so turn out to be the
 from __future__ import annotations
 
 import hashlib
+import threading
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -79,6 +80,18 @@ def moves_of(arrays: Arrays, row: int) -> NDArray[np.int32]:
     return moves
 
 
+class _Scratch(threading.local):
+    """Memory that searches work in."""
+
+    def __init__(self) -> None:
+        self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 516, dtype=np.int32)
+        self.queue: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
+        self.closings: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
+
+
+_scratch = _Scratch()
+
+
 class _Search(NamedTuple):
     found: NDArray[np.int32]
     closings: NDArray[np.int32]
@@ -88,11 +101,9 @@ class _Search(NamedTuple):
 
 
 def _searched(arrays: Arrays, row: int) -> _Search:
-    """What is found from a row on; nothing where there is no outline."""
+    """What is found from a row on, until the next search; nothing where there is no outline."""
     rows, cells, byte_maps = arrays[:3]
-    found = np.empty(_MAX_ROWS * 516, dtype=np.int32)
-    queue = np.empty(_MAX_ROWS, dtype=np.int32)
-    closings = np.empty(_MAX_ROWS, dtype=np.int32)
+    found, queue, closings = _scratch.found, _scratch.queue, _scratch.closings
     numbers = np.zeros(len(rows), dtype=np.int32)
     size, num_closings, *rest = _search(
         rows, cells, byte_maps, row, found, queue, closings, numbers

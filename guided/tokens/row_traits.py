@@ -59,13 +59,14 @@ def row_traits(arrays: Arrays, row: int) -> RowTraits:
     packed = rows[row].tolist()
     if packed[ONLY] != DEAD and packed[ROLE] == PLAIN and packed[HIGH] < 0:
         return _IN_CHAIN
-    num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
-    high = packed[HIGH]
+    high, like = packed[HIGH], packed[LIKE]
     is_key = packed[ROLE] in (IN_KEY, IN_RARE_KEY)
     high = COUNTS_NOTHING if high < 0 else high
-    like = packed[LIKE]
+    if like != DEAD:
+        return RowTraits(is_key, packed[LOW], high, like, False)
+    num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
     few = num_bytes < _FEW_BYTES
-    outline = None if few or like != DEAD else outline_of(arrays, row)
+    outline = None if few else outline_of(arrays, row)
     is_free = high == COUNTS_NOTHING and packed[LABEL] == DEAD
     is_blank = num_loops == len(BLANKS) and is_free and outline is None
     return RowTraits(is_key, packed[LOW], high, like, is_blank, outline)

@@ -104,7 +104,8 @@ def _resolved(context, label, machine):  # type: ignore[no-untyped-def]
 
 @inlined
 def _entered(context, row, count, machine, key_context, walking):  # type: ignore[no-untyped-def]
-    """Status, context, row and count in a row whose bounds are kept.
+    """Status, context, row and count in a row whose bounds are kept, and whether the context was
+    asked.
 
     With ``walking`` the closing quote of a key passes where its text matters to no mask.
     """
@@ -113,41 +114,43 @@ def _entered(context, row, count, machine, key_context, walking):  # type: ignor
     if role == KEY_CLOSED:
         known = facts[context, KNOWLEDGE]
         if not walking:
-            return UNSURE, context, row, count
+            return UNSURE, context, row, count, True
         if known == UNKNOWN or (known == KNOWN and context != key_context):
-            return UNSURE, context, row, count
+            return UNSURE, context, row, count, True
     elif role == IN_RARE_KEY and rows[row, ENDS] <= facts[context, TAKEN]:
         # It takes the names before it to tell whether any is left.
-        return UNSURE, context, row, count
+        return UNSURE, context, row, count, True
     if rows[row, EXITS]:
         if walking and rows[row, LABEL] <= _LAST_OPEN_WAY and facts[context, TEXTS] == 0:
             # The way goes on, and how only matters where another byte comes.
-            return ALIVE, context, row, 0
+            return ALIVE, context, row, 0, True
         status, context, row = _resolved(context, rows[row, LABEL], machine)
-        return status, context, row, 0
-    return ALIVE, context, row, count
+        return status, context, row, 0, True
+    return ALIVE, context, row, count, role in (KEY_CLOSED, IN_RARE_KEY)
 
 
 @inlined
 def _behind(context, row, count, byte, machine, key_context, walking):  # type: ignore[no-untyped-def]
-    """Status, context, row and count behind a byte."""
+    """Status, context, row and count behind a byte, and whether the context was asked."""
     rows, cells, byte_maps, _, _ = machine
+    asked = False
     target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
     while target == DEAD:
         # The block may end here, and the byte may belong to what follows.
         label = rows[row, LABEL]
         if label == DEAD:
-            return DIES, context, row, count
+            return DIES, context, row, count, asked
+        asked = True
         status, context, row = _resolved(context, label, machine)
         if status != ALIVE:
-            return status, context, row, count
+            return status, context, row, count, asked
         target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
     high = rows[target, HIGH]
     if high < 0:
         count = 0
     elif rows[target, BEAT] == CLOSE_STRING:
         if count < rows[target, LOW]:
-            return DIES, context, target, count
+            return DIES, context, target, count, asked
         count = 0
     else:
         if rows[target, BEAT] == START:
@@ -155,8 +158,11 @@ def _behind(context, row, count, byte, machine, key_context, walking):  # type: 
         elif rows[target, BEAT] == TICK:
             count += 1
         if count + rows[target, NEED] > high:
-            return DIES, context, target, count
-    return _entered(context, target, count, machine, key_context, walking)
+            return DIES, context, target, count, asked
+    status, context, row, count, also = _entered(
+        context, target, count, machine, key_context, walking
+    )
+    return status, context, row, count, asked or also
 
 
 @inlined
@@ -262,9 +268,11 @@ def _stop(status, site, level, doubts, change, context, label, stack):  # type: 
 
 @inlined
 def _entering(way, context, row, count, closings, machine, key_context):  # type: ignore[no-untyped-def]
-    """Status, context, row and count at the sites that a walk gets to in one way."""
+    """Status, context, row and count at the sites that a walk gets to in one way, and whether the
+    context was asked.
+    """
     if way == ITSELF:
-        return ALIVE, context, row, count
+        return ALIVE, context, row, count, False
     if way > ITSELF:
         return _entered(context, closings[way], 0, machine, key_context, True)
     if way <= BY_LABEL:
@@ -272,8 +280,11 @@ def _entering(way, context, row, count, closings, machine, key_context):  # type
         label = rows[closings[(BY_LABEL - way) >> 8], LABEL]
         status, context, row = _resolved(context, label, machine)
         if status != ALIVE:
-            return status, context, row, count
-        return _behind(context, row, 0, (BY_LABEL - way) & 255, machine, key_context, True)
+            return status, context, row, count, True
+        status, context, row, count, _ = _behind(
+            context, row, 0, (BY_LABEL - way) & 255, machine, key_context, True
+        )
+        return status, context, row, count, True
     return _behind(context, row, count, BY_BYTE - way, machine, key_context, True)
 
 
@@ -308,8 +319,10 @@ def walk_sites(  # type: ignore[no-untyped-def]
 
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
     fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
-    it stopped. ``stack`` is int64 ``[longest token + 3, 6]``: what the walk goes on with, the state
-    to begin with, then by depth the state, and where among the children the walk is.
+    it stopped. In place of the context a finished walk says whether the context was asked: if not,
+    it is the same in all contexts. ``stack`` is int64 ``[longest token + 3, 6]``: what the walk
+    goes on with, the state to begin with, then by depth the state, and where among the children
+    the walk is.
     """
     nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _ = machine
@@ -317,7 +330,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
         _begin(context, row, count, base, stack, words)
     key_context = _key_context(stack, rows)
     site, level, doubts = stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS]
-    change = np.uint64(stack[0, CHANGE])
+    change, asked = np.uint64(stack[0, CHANGE]), again or rows[stack[OUTSIDE, 1], LABEL] != DEAD
     while site < len(sites):
         if level == OUTSIDE:
             top, way = sites[site, 0], sites[site, 3]
@@ -326,7 +339,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 continue
             if stack[0, WAY] != way:
                 # Once for all sites of a way: their state stays where the first has put it.
-                status, context, row, count = _entering(
+                status, context, row, count, also = _entering(
                     way,
                     stack[OUTSIDE, 0],
                     stack[OUTSIDE, 1],
@@ -335,6 +348,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
                     machine,
                     key_context,
                 )
+                asked |= also
                 if status >= JOINT_MISSING:
                     return _stop(status, site, level, doubts, change, context, row, stack)
                 stack[0, WAY], stack[0, FATE] = way, status
@@ -365,9 +379,10 @@ def walk_sites(  # type: ignore[no-untyped-def]
             if child == last:
                 level -= 1
                 continue
-            status, context, row, count = _behind(
+            status, context, row, count, also = _behind(
                 context, row, count, child_bytes[child], machine, key_context, True
             )
+            asked |= also
             stack[level, CHILD] = child
             if status >= JOINT_MISSING:
                 return _stop(status, site, level, doubts, change, context, row, stack)
@@ -383,7 +398,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
                     _put(level, context, row, count, stack)
                     _begin_children(level, node, nodes, stack)
         site += 1
-    return _stop(FINISHED, site, level, doubts, change, NOWHERE, DEAD, stack)
+    return _stop(FINISHED, site, level, doubts, change, int(asked), DEAD, stack)
 
 
 @kernel
@@ -394,7 +409,8 @@ def correct_mask(  # type: ignore[no-untyped-def]
 
     Where both lead to the same row, all below is the same and stays; elsewhere what the other row
     may have set is forbidden and looked at anew. ``stack`` is as for ``walk_sites``, and so is what
-    is returned; the last column by depth is where the other row leads.
+    is returned, except that where the context was not asked the mask is the ``base`` in any; the
+    last column by depth is where the other row leads.
     """
     nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _ = machine
@@ -406,7 +422,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
         stack[0, LEVEL] = OUTSIDE + 1
     key_context = _key_context(stack, rows)
     level, doubts = stack[0, LEVEL], stack[0, DOUBTS]
-    change = np.uint64(stack[0, CHANGE])
+    change, asked = np.uint64(stack[0, CHANGE]), again or rows[stack[OUTSIDE, 1], LABEL] != DEAD
     while level > OUTSIDE:
         child, last = stack[level, CHILD], stack[level, LAST]
         row, other = stack[level, 1], stack[level, OTHER]
@@ -423,7 +439,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
         if child == last:
             level -= 1
             continue
-        status, context, row, count = _behind(
+        status, context, row, count, also = _behind(
             stack[level, 0],
             row,
             stack[level, 2],
@@ -432,6 +448,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
             key_context,
             True,
         )
+        asked |= also
         stack[level, CHILD] = child
         if status >= JOINT_MISSING:
             return _stop(status, 0, level, doubts, change, context, row, stack)
@@ -441,6 +458,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
             there = DEAD
         if status != ALIVE or there == DEAD:
             change ^= _forbid_below(node, nodes, token_ids, words)
+            asked = True  # if not of the context, something has changed
         if status == UNSURE:
             uncertain[doubts] = node
             doubts += 1
@@ -450,7 +468,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
             _put(level, context, row, count, stack)
             _begin_children(level, node, nodes, stack)
             stack[level, OTHER] = there
-    return _stop(FINISHED, 0, level, doubts, change, NOWHERE, DEAD, stack)
+    return _stop(FINISHED, 0, level, doubts, change, int(asked), DEAD, stack)
 
 
 @kernel
@@ -472,7 +490,7 @@ def walk_places(  # type: ignore[no-untyped-def]
     node = 1
     while node < nodes[0, END]:
         level = nodes[node, DEPTH] + 2
-        status, context, row, count = _behind(
+        status, context, row, count, _ = _behind(
             stack[level - 1, 0],
             stack[level - 1, 1],
             stack[level - 1, 2],
@@ -516,7 +534,7 @@ def take_token(  # type: ignore[no-untyped-def]
     rows, _, _, _, facts = machine
     status, outer = ALIVE, context
     for index in range(first, last):
-        status, context, row, count = _behind(
+        status, context, row, count, _ = _behind(
             context, row, count, text[index], machine, NOWHERE, False
         )
         if status == ALIVE and facts[context, TEXTS]:

@@ -11,7 +11,7 @@ its mask.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -65,6 +65,9 @@ class Walk(NamedTuple):
     """A number that equal masks mostly share, and different ones hardly ever."""
     uncertain: NDArray[np.int32]
     """Nodes whose tokens, those below included, have to be tried on the exact state."""
+    is_local: bool = False
+    """Whether it is the same in all contexts; of a row that is like another one, whether the walk
+    of that one stays as it is."""
 
 
 class Walker:
@@ -78,8 +81,11 @@ class Walker:
         inner: InnerMasks,
         blank: InnerMask,
         scratch: Scratch,
+        before_work: Callable[[], None] = lambda: None,
     ) -> None:
         self.machine = machine
+        self._before_work = before_work
+        """Called before anything that the recogniser may have to work for."""
         self.trie = trie
         self._texts = texts
         self._inner = inner
@@ -145,10 +151,17 @@ class Walker:
         if outline is not None and self._names_left(state.context, outline):
             inner = self._inner.get(self.packed.current(), state.row, outline)
             missing, left = traits.low - state.count, traits.high - state.count
-            return self._from_sites(inner, state, outline.closings, missing, left)
+            walk = self._from_sites(inner, state, outline.closings, missing, left)
+            # Names that are left in this context need not be left in others.
+            return walk if outline.fewest == NO_BOUND else walk._replace(is_local=False)
         if base is not None:
-            return self._corrected(base, state, traits.like)
+            walk = self._corrected(base, state, traits.like)
+            return walk if traits.high == COUNTS_NOTHING else walk._replace(is_local=False)
         return self._from_sites(self._nothing, state, _NO_ROWS, 0, 0)
+
+    def _remember_joint(self, context: int, label: int) -> None:
+        self._before_work()
+        self.machine.remember_joint(context, label)
 
     def _names_left(self, context: int, outline: Outline) -> bool:
         """Whether names are left wherever rows of an outline lead."""
@@ -183,8 +196,8 @@ class Walker:
             )
             if status == FINISHED:
                 nodes = uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
-                return Walk(words, fingerprint ^ change, nodes)
-            self.machine.remember_joint(at, label)
+                return Walk(words, fingerprint ^ change, nodes, not at)
+            self._remember_joint(at, label)
             again = True
 
     def _corrected(self, base: Walk, state: State, like: int) -> Walk:
@@ -208,8 +221,8 @@ class Walker:
             )
             if status == FINISHED:
                 nodes = np.concatenate([base.uncertain, uncertain[:doubts]])
-                return Walk(words, base.fingerprint ^ change, nodes)
-            self.machine.remember_joint(at, label)
+                return Walk(words, base.fingerprint ^ change, nodes, not at)
+            self._remember_joint(at, label)
             again = True
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
@@ -241,6 +254,7 @@ class Walker:
 
         Byte by byte down the trie, so that what tokens begin with in common is tried once.
         """
+        self._before_work()
         nodes, machine = self.trie.nodes, self.machine
         reached: dict[bytes, State | None] = {b"": state}
         found = [_NO_TOKENS]
@@ -274,7 +288,7 @@ class Walker:
             return None
         begun = _IN_KEY_BEFORE if texts else NOWHERE
         if texts and (self.machine.contexts.depth(context) or not self._traits(row).is_key):
-            return self.machine.advance(state, text)
+            return self._advanced(state, text)
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
         while True:
             status, reached, target, counted, key = take_token(
@@ -288,8 +302,12 @@ class Walker:
             if status == DIES:
                 return None
             if status != JOINT_MISSING:
-                return self.machine.advance(state, text)
-            self.machine.remember_joint(reached, target)
+                return self._advanced(state, text)
+            self._remember_joint(reached, target)
+
+    def _advanced(self, state: State, text: bytes) -> State | None:
+        self._before_work()
+        return self.machine.advance(state, text)
 
     def by_place(self, state: State, tokens: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """The tokens, all of them allowed, sorted by where they lead; end tokens are left out.
@@ -328,4 +346,4 @@ class Walker:
             if status == PLACES_FULL:
                 slots *= 4
             else:
-                self.machine.remember_joint(at, label)
+                self._remember_joint(at, label)

@@ -11,6 +11,7 @@ import pytest
 from guided.constraint import ConstraintCompiler
 from guided.constraint.compiled import CompiledConstraint
 from guided.recognizer.recognizer import State
+from guided.recognizer.table import DEAD
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from guided.tokens.binding import TokenBinding
 from guided.tokens.inner import InnerMask, InnerMasks
@@ -39,6 +40,11 @@ _FREE = JsonOptions(
 )
 _OPTIONS = {"compact": JsonOptions(), "one space": JsonOptions(whitespace=1), "free": _FREE}
 _SHORT = {"type": "string", "minLength": 1, "maxLength": 3}
+_MEMBERS = {
+    "type": "object",
+    "properties": {"ab": _SHORT, "name": {"type": "boolean"}, "red": {"enum": ["a", "ab"]}},
+}
+_NEEDY = {**_MEMBERS, "required": ["name"]}
 _SCHEMAS: dict[str, Any] = {
     "anything": {},
     "bounded strings": {"type": "array", "items": _SHORT},
@@ -53,6 +59,19 @@ _SCHEMAS: dict[str, Any] = {
         "type": "object",
         "properties": {"a": _SHORT, "ab": {"type": "integer"}},
         "additionalProperties": {"type": "boolean"},
+    },
+    "the same names in several contexts": {
+        "type": "array",
+        "prefixItems": [_MEMBERS, _NEEDY, {"type": "array", "items": _MEMBERS}],
+        "items": {**_NEEDY, "additionalProperties": {"type": "null"}},
+        "minItems": 2,
+        "maxItems": 5,
+    },
+    "the same closed names in several contexts": {
+        "type": "array",
+        "prefixItems": [{**_MEMBERS, "additionalProperties": False}],
+        "items": {**_NEEDY, "additionalProperties": False},
+        "minItems": 2,
     },
     "few names": {"type": "object", "propertyNames": {"enum": ["a", "ab", "name"]}},
     "short names": {"type": "object", "propertyNames": {"maxLength": 2}, "minProperties": 2},
@@ -122,6 +141,33 @@ def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
     state = compiled.machine.advance(compiled.machine.start, text)
     assert state is not None
     return compiled.walker, state
+
+
+_LONG_NAME = "x" * 40
+
+
+@pytest.mark.parametrize("free", [False, True])
+@pytest.mark.parametrize(
+    ("text", "is_local"),
+    [
+        (f'{{"{_LONG_NAME[:9]}', True),
+        (f'{{"{_LONG_NAME}', False),  # the closing quote may not stand everywhere
+        ("", False),
+    ],
+)
+def test_a_walk_that_stays_inside_a_name_is_local(free: bool, text: str, is_local: bool) -> None:
+    schema = {"properties": {_LONG_NAME: {"type": "null"}}, "additionalProperties": free}
+    walker, state = _walker_inside({"type": "object", **schema}, text.encode())
+    like = walker.like(state.row)
+    assert (like != DEAD) == (free and text != "")
+    base = None if like == DEAD else walker.walk(walker.machine.beneath(state, like))
+    if base is not None:
+        base = base._replace(mask=base.mask.copy())
+    walk = walker.walk(state, base)
+    assert walk.is_local == is_local
+    if free and is_local:
+        assert base is not None
+        assert walk.mask.tolist() == base.mask.tolist()
 
 
 def _digest(schema: Any, text: bytes) -> bytes | None:
