@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from guided.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from guided.errors import (
     AnswerValidationError,
     ConstraintError,
@@ -78,6 +79,7 @@ __all__ = [
     "Alternative",
     "Answer",
     "AnswerValidationError",
+    "AnyOf",
     "AsyncClient",
     "AsyncStream",
     "Beams",
@@ -98,6 +100,7 @@ __all__ = [
     "GuidedError",
     "InternalServiceError",
     "InvalidConstraintError",
+    "JsonObject",
     "JsonOptions",
     "JsonSchema",
     "KeyOrder",
@@ -111,15 +114,19 @@ __all__ = [
     "RawPrompt",
     "Regex",
     "RegexDialect",
+    "Repeat",
     "Request",
     "RequestCancelledError",
     "RequestError",
     "Sampling",
     "SchemaReport",
+    "Sequence",
     "ServiceError",
     "ServiceUnavailableError",
     "Spelling",
     "Stream",
+    "Template",
+    "Text",
     "Timing",
     "TokenLogprobs",
     "TokenRejectedError",

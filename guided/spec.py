@@ -47,6 +47,7 @@ __all__ = [
     "TokenId",
     "TokenLogprobs",
     "Usage",
+    "digest_of",
 ]
 
 FREE_WHITESPACE = 32
@@ -200,7 +201,7 @@ class JsonSchema(Structure):
         object.__setattr__(self, "documents", ordered)
 
     def digest(self) -> str:
-        return _digest("json_schema", (self.text, self.options, self.documents))
+        return digest_of("json_schema", (self.text, self.options, self.documents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,7 @@ class Lark(Structure):
         return cls(read_grammar(name).text)
 
     def digest(self) -> str:
-        return _digest("lark", (self.text, self.start, self.imports))
+        return digest_of("lark", (self.text, self.start, self.imports))
 
 
 class RegexDialect(StrEnum):
@@ -267,7 +268,7 @@ class Regex(Structure):
         object.__setattr__(self, "dialect", _word(RegexDialect, self.dialect, "dialect", "regex"))
 
     def digest(self) -> str:
-        return _digest("regex", (self.pattern, self.dialect))
+        return digest_of("regex", (self.pattern, self.dialect))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +280,7 @@ class Ebnf(Structure):
     """The rule that the whole answer is a text of."""
 
     def digest(self) -> str:
-        return _digest("ebnf", (self.text, self.root))
+        return digest_of("ebnf", (self.text, self.root))
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,10 +308,11 @@ class Choice(Structure):
         object.__setattr__(self, "options", options)
 
     def digest(self) -> str:
-        return _digest("choice", self.options)
+        return digest_of("choice", self.options)
 
 
-def _digest(kind: str, parts: object) -> str:
+def digest_of(kind: str, parts: object) -> str:
+    """A key of a constraint: its kind and what it says."""
     return f"{kind}:" + hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
 
 

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from google.protobuf.duration_pb2 import Duration
 
+from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
     Beams,
@@ -129,7 +130,27 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
             return pb.Constraint(
                 regex=pb.RegexPattern(pattern=written, dialect=REGEX_DIALECTS[dialect])
             )
+        case Text(text):
+            return pb.Constraint(text=_utf8(text, "constraint"))
+        case Sequence(parts):
+            return pb.Constraint(sequence=_encode_parts(parts))
+        case AnyOf(alternatives):
+            return pb.Constraint(any_of=_encode_parts(alternatives))
+        case Repeat(part, least, most):
+            repetition = pb.Repetition(part=_encode_constraint(part), least=least, most=most)
+            return pb.Constraint(repeat=repetition)
+        case Template(text, holes):
+            filled = [
+                pb.TemplateHole(name=_utf8(name, "constraint"), constraint=_encode_constraint(part))
+                for name, part in holes
+            ]
+            template = pb.Template(text=_utf8(text, "constraint"), holes=filled)
+            return pb.Constraint(template=template)
     raise AssertionError(f"{constraint!r} has no message")
+
+
+def _encode_parts(parts: Iterable[Structure]) -> pb.ConstraintList:
+    return pb.ConstraintList(parts=map(_encode_constraint, parts))
 
 
 def _encode_schema(constraint: JsonSchema) -> pb.Constraint:

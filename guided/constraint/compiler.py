@@ -16,27 +16,15 @@ from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
-from guided.frontends.choice import lower_choice
-from guided.frontends.ebnf import lower_ebnf
+from guided.frontends.composition import Composition, lower_composition, naming
 from guided.frontends.json_schema import known_formats, lower_json_schema
-from guided.frontends.lark import lower_lark
-from guided.frontends.regex import lower_regex
-from guided.grammar.context_free import ContextFreeGrammar
-from guided.grammar.json_grammar import JsonGrammar
-from guided.network import network_from_grammar
+from guided.network import HoleText, network_from_grammar
+from guided.recognizer.composite_machine import CompositeMachine
 from guided.recognizer.grammar_machine import GrammarMachine
 from guided.recognizer.json_machine import JsonMachine
 from guided.recognizer.recognizer import Recognizer
-from guided.spec import (
-    Choice,
-    Constraint,
-    Ebnf,
-    JsonOptions,
-    JsonSchema,
-    Lark,
-    Regex,
-    Structure,
-)
+from guided.recognizer.table import TransitionTable
+from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Structure
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
 
@@ -111,11 +99,9 @@ class ConstraintCompiler:
         with limited_work(self.limits.compile_work):
             machine: Recognizer
             if isinstance(constraint, JsonSchema):
-                grammar = lower_json_schema(constraint).grammar
-                machine = self._json_machine(grammar, constraint.options)
+                machine = self._json_machine(constraint, self._table())
             else:
-                network = network_from_grammar(_lowered(constraint), self._missing_bytes)
-                machine = GrammarMachine(network, self.limits.recognizer)
+                machine = self._grammar_machine(lower_composition(constraint))
             machine.check_room()
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)
 
@@ -123,10 +109,25 @@ class ConstraintCompiler:
     def _missing_bytes(self) -> frozenset[int]:
         return self.binding.vocabulary.missing_bytes
 
-    def _json_machine(self, grammar: JsonGrammar, options: JsonOptions) -> JsonMachine:
+    def _table(self) -> TransitionTable:
+        return TransitionTable(self.limits.recognizer.max_cells)
+
+    def _grammar_machine(self, composition: Composition) -> GrammarMachine:
+        table, fillings, texts = self._table(), list[JsonMachine](), list[HoleText]()
+        for hole in composition.holes:
+            with naming(hole.place):
+                fillings.append(self._json_machine(hole.schema, table))
+                texts.append(_hole_text(fillings[-1]))
+        network = network_from_grammar(composition.grammar, self._missing_bytes, texts)
+        if not fillings:
+            return GrammarMachine(network, self.limits.recognizer, table)
+        return CompositeMachine(network, fillings, table, self.limits.recognizer)
+
+    def _json_machine(self, schema: JsonSchema, table: TransitionTable) -> JsonMachine:
         missing, limits = self._missing_bytes, self.limits.recognizer
+        grammar, options = lower_json_schema(schema).grammar, schema.options
         try:
-            return JsonMachine(grammar, options, missing, limits)
+            return JsonMachine(grammar, options, missing, limits, table)
         except UnsatisfiableError:
             if missing:
                 # Tell apart what no text satisfies from what this vocabulary cannot spell.
@@ -138,14 +139,7 @@ class ConstraintCompiler:
             raise
 
 
-def _lowered(constraint: Structure) -> ContextFreeGrammar:
-    match constraint:
-        case Lark(text, start, imports):
-            return lower_lark(text, start, dict(imports))
-        case Ebnf(text, root):
-            return lower_ebnf(text, root)
-        case Regex():
-            return lower_regex(constraint)
-        case Choice(options):
-            return lower_choice(options)
-    raise AssertionError(f"{constraint!r} has no front end")
+def _hole_text(machine: JsonMachine) -> HoleText:
+    """What the documents of a recogniser are like."""
+    first = [byte for byte in range(256) if machine.step(machine.start, byte) is not None]
+    return HoleText(frozenset(first), len(machine.shortest_end(machine.start)))

@@ -783,12 +783,19 @@ class Constraint(_message.Message):
     REGEX_FIELD_NUMBER: _builtins.int
     EBNF_FIELD_NUMBER: _builtins.int
     CHOICE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    ANY_OF_FIELD_NUMBER: _builtins.int
+    REPEAT_FIELD_NUMBER: _builtins.int
+    TEMPLATE_FIELD_NUMBER: _builtins.int
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
     """A JSON Schema as text: the order of its properties is the order of the answer's keys,
     and a parsed form would lose it.
     """
+    text: _builtins.str
+    """Exactly this text."""
     @_builtins.property
     def lark(self) -> Global___LarkGrammar:
         """A context-free grammar in the format of the parsing toolkit Lark."""
@@ -804,6 +811,22 @@ class Constraint(_message.Message):
     @_builtins.property
     def choice(self) -> Global___TextChoice:
         """One of several texts."""
+
+    @_builtins.property
+    def sequence(self) -> Global___ConstraintList:
+        """A text of each constraint, one after another."""
+
+    @_builtins.property
+    def any_of(self) -> Global___ConstraintList:
+        """A text of any one of the constraints."""
+
+    @_builtins.property
+    def repeat(self) -> Global___Repetition:
+        """Texts of a constraint one after another."""
+
+    @_builtins.property
+    def template(self) -> Global___Template:
+        """A text with holes that are constraints."""
 
     @_builtins.property
     def json_options(self) -> Global___JsonOptions:
@@ -823,18 +846,137 @@ class Constraint(_message.Message):
         regex: Global___RegexPattern | None = ...,
         ebnf: Global___EbnfGrammar | None = ...,
         choice: Global___TextChoice | None = ...,
+        text: _builtins.str = ...,
+        sequence: Global___ConstraintList | None = ...,
+        any_of: Global___ConstraintList | None = ...,
+        repeat: Global___Repetition | None = ...,
+        template: Global___Template | None = ...,
         json_options: Global___JsonOptions | None = ...,
         documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "template", b"template", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "template", b"template", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Constraint: _TypeAlias = Constraint  # noqa: Y015
+
+@_typing.final
+class ConstraintList(_message.Message):
+    """Constraints that another one is made of; they stand at most 30 deep inside of one another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Constraint]:
+        """The constraints."""
+
+    def __init__(
+        self,
+        *,
+        parts: _abc.Iterable[Global___Constraint] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConstraintList: _TypeAlias = ConstraintList  # noqa: Y015
+
+@_typing.final
+class Repetition(_message.Message):
+    """Texts of a constraint one after another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    LEAST_FIELD_NUMBER: _builtins.int
+    MOST_FIELD_NUMBER: _builtins.int
+    least: _builtins.int
+    """How many texts at least."""
+    most: _builtins.int
+    """How many texts at most. Absent: no bound."""
+    @_builtins.property
+    def part(self) -> Global___Constraint:
+        """What is repeated."""
+
+    def __init__(
+        self,
+        *,
+        part: Global___Constraint | None = ...,
+        least: _builtins.int = ...,
+        most: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_most", b"_most", "most", b"most", "part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_most", b"_most", "least", b"least", "most", b"most", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__most: _TypeAlias = _typing.Literal["most"]  # noqa: Y015
+    _WhichOneofArgType__most: _TypeAlias = _typing.Literal["_most", b"_most"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__most) -> _WhichOneofReturnType__most | None: ...
+
+Global___Repetition: _TypeAlias = Repetition  # noqa: Y015
+
+@_typing.final
+class Template(_message.Message):
+    """A text with holes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    HOLES_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The text. A hole is its name in braces, and a brace that is part of the text is doubled."""
+    @_builtins.property
+    def holes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TemplateHole]:
+        """What fills the holes: each name once, and each of them in the text."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        holes: _abc.Iterable[Global___TemplateHole] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holes", b"holes", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Template: _TypeAlias = Template  # noqa: Y015
+
+@_typing.final
+class TemplateHole(_message.Message):
+    """What fills a hole of a template."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CONSTRAINT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The name of the hole."""
+    @_builtins.property
+    def constraint(self) -> Global___Constraint:
+        """The constraint whose texts fill it."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        constraint: Global___Constraint | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TemplateHole: _TypeAlias = TemplateHole  # noqa: Y015
 
 @_typing.final
 class LarkGrammar(_message.Message):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from guided.client.decode import decode_answer
 from guided.client.decode_stats import decode_stats
 from guided.client.encode import encode_request
+from guided.composition import MAX_NESTING, AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
     Alternative,
@@ -304,6 +305,13 @@ def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
     assert decoded == JsonSchema("{}", JsonOptions(whitespace=None, max_number_digits=7))
 
 
+def _nested(depth: int) -> Structure:
+    constraint: Structure = Text("a")
+    for _ in range(depth - 1):
+        constraint = Template("{a}", a=constraint)
+    return constraint
+
+
 @pytest.mark.parametrize(
     "constraint",
     [
@@ -314,6 +322,13 @@ def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
         Ebnf('a ::= "a"', "a"),
         Choice(["a", ""]),
         Regex(r"\p{L}", "ecma"),
+        Text("a\u00e9"),
+        Sequence([]),
+        AnyOf(["a", Sequence([JsonSchema("{}", JsonOptions(whitespace=3)), Regex("b")])]),
+        Repeat(Choice(["c"]), 2),
+        Repeat(JsonSchema("true"), 0, 1),
+        Template("{{{b}}} {a}", a=JsonSchema("{}"), b=Template("{c}", c="d")),
+        _nested(MAX_NESTING),
     ],
 )
 def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -> None:
@@ -355,7 +370,8 @@ def newer_request() -> pb.GenerateRequest:
         (
             pb.GenerateRequest(text="x", constraint=pb.Constraint()),
             InvalidConstraintError,
-            "the constraint says nothing; set json_schema, lark, ebnf, regex or choice, "
+            "the constraint says nothing; set one of json_schema, lark, regex, ebnf, choice, "
+            "text, sequence, any_of, repeat, template, "
             "or leave the constraint out",
         ),
         (
