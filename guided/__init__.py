@@ -58,6 +58,7 @@ from guided.spec import (
     Usage,
 )
 from guided.stats import EngineStats, ModelInfo
+from guided.tagged import Calls, FreeText, Tag, Tagged, Until
 
 if TYPE_CHECKING:
     from guided.client import (
@@ -83,6 +84,7 @@ __all__ = [
     "AsyncClient",
     "AsyncStream",
     "Beams",
+    "Calls",
     "Candidate",
     "CandidateResult",
     "Choice",
@@ -95,6 +97,7 @@ __all__ = [
     "FinishReason",
     "Forcing",
     "FormatMode",
+    "FreeText",
     "GenerationRequest",
     "GenerationResult",
     "GuidedError",
@@ -125,6 +128,8 @@ __all__ = [
     "ServiceUnavailableError",
     "Spelling",
     "Stream",
+    "Tag",
+    "Tagged",
     "Template",
     "Text",
     "Timing",
@@ -133,6 +138,7 @@ __all__ = [
     "UnenforcedValidator",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
+    "Until",
     "Usage",
     "check",
     "grammar_names",

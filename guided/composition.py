@@ -20,7 +20,8 @@ __all__ = [
     "Sequence",
     "Template",
     "Text",
-    "parts_of",
+    "check_nesting",
+    "checked_part",
 ]
 
 MAX_NESTING = 30
@@ -76,7 +77,10 @@ class Sequence(Structure):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", _parts(self.parts, "part"))
-        _check_nesting(self)
+        check_nesting(self)
+
+    def inner(self) -> tuple[Structure, ...]:
+        return self.parts
 
     def digest(self) -> str:
         return digest_of("sequence", [part.digest() for part in self.parts])
@@ -97,7 +101,10 @@ class AnyOf(Structure):
         if not alternatives:
             raise InvalidConstraintError("there are no alternatives")
         object.__setattr__(self, "alternatives", alternatives)
-        _check_nesting(self)
+        check_nesting(self)
+
+    def inner(self) -> tuple[Structure, ...]:
+        return self.alternatives
 
     def digest(self) -> str:
         return digest_of("any_of", [part.digest() for part in self.alternatives])
@@ -116,7 +123,7 @@ class Repeat(Structure):
         def __init__(self, part: Part, least: int = 0, most: int | None = None) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "part", _part(self.part, "repeated part"))
+        object.__setattr__(self, "part", checked_part(self.part, "repeated part"))
         for name, bound in (("least", self.least), ("most", self.most)):
             if bound is None and name == "most":
                 continue
@@ -131,7 +138,10 @@ class Repeat(Structure):
                 )
         if self.most is not None and self.most < self.least:
             raise InvalidConstraintError(f"most {self.most} is below least {self.least}")
-        _check_nesting(self)
+        check_nesting(self)
+
+    def inner(self) -> tuple[Structure, ...]:
+        return (self.part,)
 
     def digest(self) -> str:
         return digest_of("repeat", (self.part.digest(), self.least, self.most))
@@ -160,7 +170,7 @@ class Template(Structure):
         object.__setattr__(self, "text", text)
         pairs = holes.items() if isinstance(holes, Mapping) else holes
         given = [*pairs, *more.items()]
-        filled = [(name, _part(part, f"hole {name!r}")) for name, part in given]
+        filled = [(name, checked_part(part, f"hole {name!r}")) for name, part in given]
         object.__setattr__(self, "holes", tuple(sorted(filled, key=lambda hole: hole[0])))
         used = {name for _, name in self.pieces() if name is not None}
         known = [name for name, _ in self.holes]
@@ -178,7 +188,7 @@ class Template(Structure):
                     position=text.find(f"{{{name}}}"),
                     hint=f"pass {name}=..., or double the braces where they are part of the text",
                 )
-        _check_nesting(self)
+        check_nesting(self)
 
     def pieces(self) -> list[tuple[str, str | None]]:
         """Fixed texts, each with the name of the hole behind it; ``None`` where none is.
@@ -202,30 +212,23 @@ class Template(Structure):
                 )
         return [(Text(fixed).text, name) for fixed, name, _, _ in parsed]
 
+    def inner(self) -> tuple[Structure, ...]:
+        return tuple(part for _, part in self.holes)
+
     def digest(self) -> str:
         holes = [(name, part.digest()) for name, part in self.holes]
         return digest_of("template", (self.text, holes))
 
 
-def parts_of(constraint: Structure) -> tuple[Structure, ...]:
-    """The constraints that a constraint is made of."""
-    match constraint:
-        case Sequence(parts) | AnyOf(parts):
-            return parts
-        case Repeat(part):
-            return (part,)
-        case Template():
-            return tuple(part for _, part in constraint.holes)
-    return ()
-
-
 def _parts(given: object, what: str) -> tuple[Structure, ...]:
     if isinstance(given, str | Structure) or not isinstance(given, Iterable):
         raise InvalidConstraintError(f"{given!r} is no list of {what}s", hint="pass a list")
-    return tuple(_part(part, f"{what} {number}") for number, part in enumerate(given, start=1))
+    numbered = enumerate(given, start=1)
+    return tuple(checked_part(part, f"{what} {number}") for number, part in numbered)
 
 
-def _part(given: object, what: str) -> Structure:
+def checked_part(given: object, what: str) -> Structure:
+    """What a constraint is made of; raises InvalidConstraintError for what is none."""
     part = Text(given) if isinstance(given, str) else given
     if not isinstance(part, Structure):
         raise InvalidConstraintError(
@@ -235,8 +238,9 @@ def _part(given: object, what: str) -> Structure:
     return part
 
 
-def _check_nesting(constraint: Structure) -> None:
-    level, depth = list(parts_of(constraint)), 1
+def check_nesting(constraint: Structure) -> None:
+    """Raise LimitExceededError for what nests deeper than MAX_NESTING."""
+    level, depth = list(constraint.inner()), 1
     while level:
         depth += 1
         if depth > MAX_NESTING:
@@ -246,4 +250,4 @@ def _check_nesting(constraint: Structure) -> None:
                 field="constraint",
                 hint="write what nests as a grammar",
             )
-        level = [inner for part in level for inner in parts_of(part)]
+        level = [inner for part in level for inner in part.inner()]

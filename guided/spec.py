@@ -48,6 +48,7 @@ __all__ = [
     "TokenLogprobs",
     "Usage",
     "digest_of",
+    "word_of",
 ]
 
 FREE_WHITESPACE = 32
@@ -133,9 +134,9 @@ class JsonOptions:
     def __post_init__(self) -> None:
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "whitespace", _whitespace(self.whitespace))
-        object.__setattr__(self, "key_order", _word(KeyOrder, self.key_order, "key_order"))
-        object.__setattr__(self, "format", _word(FormatMode, self.format, "format"))
-        object.__setattr__(self, "spelling", _word(Spelling, self.spelling, "spelling"))
+        object.__setattr__(self, "key_order", word_of(KeyOrder, self.key_order, "key_order"))
+        object.__setattr__(self, "format", word_of(FormatMode, self.format, "format"))
+        object.__setattr__(self, "spelling", word_of(Spelling, self.spelling, "spelling"))
         _check_bound(self.whitespace, 0, "whitespace", '"compact", "free", an integer or None')
         _check_bound(self.max_string_length, 1, "max_string_length", "an integer or None")
         _check_bound(self.max_number_digits, 1, "max_number_digits", "an integer or None")
@@ -147,7 +148,8 @@ def _whitespace(value: object) -> object:
     return value
 
 
-def _word(kind: type[Word], value: object, name: str, field: str = "json_options") -> Word:
+def word_of(kind: type[Word], value: object, name: str, field: str = "json_options") -> Word:
+    """The member of an enumeration that a value is or names; raises RequestError for others."""
     try:
         return kind(cast("str", value))
     except ValueError as error:
@@ -178,6 +180,10 @@ class Structure(ABC):
     @abstractmethod
     def digest(self) -> str:
         """Key under which the compiled form is cached."""
+
+    def inner(self) -> tuple[Structure, ...]:
+        """The constraints that this one is made of."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +271,7 @@ class Regex(Structure):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dialect", _word(RegexDialect, self.dialect, "dialect", "regex"))
+        object.__setattr__(self, "dialect", word_of(RegexDialect, self.dialect, "dialect", "regex"))
 
     def digest(self) -> str:
         return digest_of("regex", (self.pattern, self.dialect))

@@ -27,6 +27,7 @@ from guided.spec import (
     Structure,
     TokenId,
 )
+from guided.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode_options import decode_json_options, decode_regex_dialect
 
@@ -46,6 +47,14 @@ _RANKS: Mapping[pb.Rank.ValueType, Rank] = {
     pb.RANK_UNSPECIFIED: Rank.LIKELIHOOD,
     pb.RANK_LIKELIHOOD: Rank.LIKELIHOOD,
     pb.RANK_REWARD: Rank.REWARD,
+}
+
+
+_CALLS: Mapping[pb.Calls.ValueType, Calls] = {
+    pb.CALLS_UNSPECIFIED: Calls.AUTO,
+    pb.CALLS_AUTO: Calls.AUTO,
+    pb.CALLS_REQUIRED: Calls.REQUIRED,
+    pb.CALLS_NONE: Calls.NONE,
 }
 
 
@@ -121,6 +130,15 @@ def _decode_repeat(message: pb.Repetition) -> Repeat:
     return Repeat(_decode_structure(message.part), message.least, most)
 
 
+def _decode_tagged(message: pb.Tagged) -> Tagged:
+    tags = [Tag(tag.begin, _decode_structure(tag.body), tag.end) for tag in message.tags]
+    calls = _CALLS.get(message.calls)
+    if calls is None:
+        known = ", ".join(pb.Calls.Name(number) for number in _CALLS)
+        raise RequestError(f"calls {message.calls} is none of {known}", field="constraint")
+    return Tagged(tags, message.triggers, calls, parallel=not message.single)
+
+
 def _decode_template(message: pb.Template) -> Template:
     holes = [(hole.name, _decode_structure(hole.constraint)) for hole in message.holes]
     return Template(message.text, holes)
@@ -132,6 +150,9 @@ _COMPOSITIONS: Mapping[str, Callable[[pb.Constraint], Structure]] = {
     "any_of": lambda message: AnyOf(map(_decode_structure, message.any_of.parts)),
     "repeat": lambda message: _decode_repeat(message.repeat),
     "template": lambda message: _decode_template(message.template),
+    "free_text": lambda message: FreeText(message.free_text.without),
+    "until": lambda message: Until(message.until.ends),
+    "tagged": lambda message: _decode_tagged(message.tagged),
 }
 
 

@@ -21,6 +21,7 @@ from guided.spec import (
     Structure,
 )
 from guided.stats import EngineStats, ModelInfo
+from guided.tagged import FreeText, Tagged, Until
 
 __all__ = [
     "Answered",
@@ -141,6 +142,9 @@ _KINDS = (
     AnyOf,
     Repeat,
     Template,
+    FreeText,
+    Until,
+    Tagged,
 )
 _encoder = msgspec.msgpack.Encoder()
 _to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(

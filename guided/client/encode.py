@@ -28,6 +28,7 @@ from guided.spec import (
     Spelling,
     Structure,
 )
+from guided.tagged import Calls, FreeText, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 
 __all__ = [
@@ -59,6 +60,12 @@ FORMAT_MODES: Mapping[FormatMode, pb.FormatMode.ValueType] = {
 REGEX_DIALECTS: Mapping[RegexDialect, pb.RegexDialect.ValueType] = {
     RegexDialect.PYTHON: pb.REGEX_DIALECT_PYTHON,
     RegexDialect.ECMA: pb.REGEX_DIALECT_ECMA,
+}
+
+CALLS: Mapping[Calls, pb.Calls.ValueType] = {
+    Calls.AUTO: pb.CALLS_AUTO,
+    Calls.REQUIRED: pb.CALLS_REQUIRED,
+    Calls.NONE: pb.CALLS_NONE,
 }
 
 SPELLINGS: Mapping[Spelling, pb.Spelling.ValueType] = {
@@ -146,11 +153,36 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
             ]
             template = pb.Template(text=_utf8(text, "constraint"), holes=filled)
             return pb.Constraint(template=template)
+        case FreeText(without):
+            texts = [_utf8(text, "constraint") for text in without]
+            return pb.Constraint(free_text=pb.FreeText(without=texts))
+        case Until(ends):
+            texts = [_utf8(text, "constraint") for text in ends]
+            return pb.Constraint(until=pb.Until(ends=texts))
+        case Tagged():
+            return pb.Constraint(tagged=_encode_tagged(constraint))
     raise AssertionError(f"{constraint!r} has no message")
 
 
 def _encode_parts(parts: Iterable[Structure]) -> pb.ConstraintList:
     return pb.ConstraintList(parts=map(_encode_constraint, parts))
+
+
+def _encode_tagged(tagged: Tagged) -> pb.Tagged:
+    tags = [
+        pb.Tag(
+            begin=_utf8(tag.begin, "constraint"),
+            body=_encode_constraint(tag.body),
+            end=_utf8(tag.end, "constraint"),
+        )
+        for tag in tagged.tags
+    ]
+    return pb.Tagged(
+        tags=tags,
+        triggers=[_utf8(trigger, "constraint") for trigger in tagged.triggers],
+        calls=CALLS[tagged.calls],
+        single=not tagged.parallel,
+    )
 
 
 def _encode_schema(constraint: JsonSchema) -> pb.Constraint:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from guided.automata.regular import Alternate, Regular, literal
+from guided.automata.codepoints import ANY
+from guided.automata.regular import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.automata.regular import Repeat as Repeated
 from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import ConstraintError, LimitExceededError
@@ -16,6 +17,7 @@ from guided.frontends.lark import lower_lark
 from guided.frontends.regex import lower_regex
 from guided.grammar import context_free as cf
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.tagged import Calls, FreeText, Tagged, Until
 
 __all__ = ["Composition", "FilledHole", "lower_composition", "naming"]
 
@@ -47,11 +49,11 @@ def lower_composition(constraint: Structure) -> Composition:
     """
     composer = _Composer()
     match constraint:
-        case Sequence() | AnyOf() | Repeat() | Template() | Text() | JsonSchema():
-            composer.rules[_WHOLE] = composer.body(constraint, ())
-            grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
-            return Composition(grammar, tuple(composer.holes.values()))
-    return Composition(_lowered(constraint), ())
+        case Lark() | Ebnf() | Regex() | Choice():
+            return Composition(_lowered(constraint), ())
+    composer.rules[_WHOLE] = composer.body(constraint, ())
+    grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
+    return Composition(grammar, tuple(composer.holes.values()))
 
 
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
@@ -89,6 +91,12 @@ class _Composer:
                 return cf.Times(self.body(part, (*place, "the repeated part")), least, most)
             case Template():
                 return self._template(constraint, place)
+            case FreeText(without):
+                return _terminal(_free(without))
+            case Until(ends):
+                return _terminal(_until(ends, ends))
+            case Tagged():
+                return self._tagged(constraint, place)
             case JsonSchema():
                 hole = self.holes.setdefault(constraint.digest(), FilledHole(constraint, place))
                 return cf.Hole(list(self.holes.values()).index(hole))
@@ -118,6 +126,24 @@ class _Composer:
                 parts.append(filled[name])
         return cf.Sequence(tuple(parts))
 
+    def _tagged(self, tagged: Tagged, place: tuple[str, ...]) -> cf.Body:
+        triggers, free = tagged.triggers, _terminal(_free(tagged.triggers))
+        if tagged.calls is Calls.NONE:
+            return free
+        bodies = [self.body(tag.body, (*place, f"tag {tag.begin!r}")) for tag in tagged.tags]
+        options: list[cf.Body] = []
+        for trigger in triggers:
+            begun = [
+                _between(tag.begin[len(trigger) :], body, tag.end)
+                for tag, body in zip(tagged.tags, bodies, strict=True)
+                if tag.begin.startswith(trigger)
+            ]
+            until = cf.Terminal(_until((trigger,), triggers))
+            options.append(cf.Sequence((until, cf.Choice(tuple(begun)))))
+        least = 1 if tagged.calls is Calls.REQUIRED else 0
+        most = None if tagged.parallel else 1
+        return cf.Sequence((cf.Times(cf.Choice(tuple(options)), least, most), free))
+
     def _taken_in(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
         """Add a grammar's rules under names of their own; the body of its texts."""
         blank = Repeated(Alternate(grammar.ignored), 0, None) if grammar.ignored else None
@@ -125,6 +151,32 @@ class _Composer:
             self.rules[prefix + name] = _renamed(body, prefix, blank)
         start = cf.Call(prefix + grammar.start)
         return start if blank is None else cf.Sequence((start, cf.Terminal(blank)))
+
+
+def _free(without: tuple[str, ...]) -> Regular:
+    """The texts in which none of some texts stands."""
+    if not without:
+        return ANYTHING
+    return Both(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
+
+
+def _until(ends: tuple[str, ...], among: tuple[str, ...]) -> Regular:
+    """The texts that end with one of the ends, and before with none of those it is among."""
+    before = Concat((ANYTHING, _any(among), Chars(ANY), ANYTHING))
+    return Both(Concat((ANYTHING, _any(ends))), before, negative=True)
+
+
+def _any(texts: tuple[str, ...]) -> Regular:
+    return Alternate(tuple(map(literal, texts)))
+
+
+def _terminal(regular: Regular) -> cf.Body:
+    """A terminal of its own: what is said about whole texts is not to be joined with others."""
+    return cf.Sequence((cf.Terminal(regular),))
+
+
+def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
+    return cf.Sequence((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
 
 
 def _renamed(body: cf.Body, prefix: str, blank: Regular | None) -> cf.Body:

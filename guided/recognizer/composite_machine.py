@@ -234,9 +234,9 @@ class CompositeMachine(GrammarMachine):
         lone = self._lone(closed)
         if lone is not None:
             hole, state = self._position(lone)
-            if not state.count and not state.texts:
-                context = self._context_inside(_Inside(hole, state.context, closed[lone]))
-                return context, state.row
+            assert not state.count, "texts of holes begin with a byte that counts nothing"
+            context = self._context_inside(_Inside(hole, state.context, closed[lone]))
+            return context, state.row
         return self._context_of_several(self._with_returns(closed)), self._row_of_several()
 
     def _lone(self, closed: Mapping[int, int]) -> int | None:

@@ -45,6 +45,34 @@ RANK_REWARD: Rank.ValueType  # 2
 """The score of the server's reward model; INVALID_ARGUMENT where it has none."""
 Global___Rank: _TypeAlias = Rank  # noqa: Y015
 
+class _Calls:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CallsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Calls.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CALLS_UNSPECIFIED: _Calls.ValueType  # 0
+    """The server's choice, which is as the text likes."""
+    CALLS_AUTO: _Calls.ValueType  # 1
+    """As the text likes."""
+    CALLS_REQUIRED: _Calls.ValueType  # 2
+    """At least one."""
+    CALLS_NONE: _Calls.ValueType  # 3
+    """None."""
+
+class Calls(_Calls, metaclass=_CallsEnumTypeWrapper):
+    """Whether a text has tags in it."""
+
+CALLS_UNSPECIFIED: Calls.ValueType  # 0
+"""The server's choice, which is as the text likes."""
+CALLS_AUTO: Calls.ValueType  # 1
+"""As the text likes."""
+CALLS_REQUIRED: Calls.ValueType  # 2
+"""At least one."""
+CALLS_NONE: Calls.ValueType  # 3
+"""None."""
+Global___Calls: _TypeAlias = Calls  # noqa: Y015
+
 class _RegexDialect:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -788,6 +816,9 @@ class Constraint(_message.Message):
     ANY_OF_FIELD_NUMBER: _builtins.int
     REPEAT_FIELD_NUMBER: _builtins.int
     TEMPLATE_FIELD_NUMBER: _builtins.int
+    FREE_TEXT_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    TAGGED_FIELD_NUMBER: _builtins.int
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
@@ -829,6 +860,18 @@ class Constraint(_message.Message):
         """A text with holes that are constraints."""
 
     @_builtins.property
+    def free_text(self) -> Global___FreeText:
+        """Any text in which none of some texts stands."""
+
+    @_builtins.property
+    def until(self) -> Global___Until:
+        """Any text up to where one of some texts first ends, and with it."""
+
+    @_builtins.property
+    def tagged(self) -> Global___Tagged:
+        """Free text with tags in it, such as calls of tools."""
+
+    @_builtins.property
     def json_options(self) -> Global___JsonOptions:
         """How the JSON is written where its schema leaves that open; only with json_schema.
         Absent: compact, and all else as for the fields of an empty message.
@@ -851,14 +894,17 @@ class Constraint(_message.Message):
         any_of: Global___ConstraintList | None = ...,
         repeat: Global___Repetition | None = ...,
         template: Global___Template | None = ...,
+        free_text: Global___FreeText | None = ...,
+        until: Global___Until | None = ...,
+        tagged: Global___Tagged | None = ...,
         json_options: Global___JsonOptions | None = ...,
         documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "template", b"template", "text", b"text"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "template", b"template", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template", "free_text", "until", "tagged"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
@@ -977,6 +1023,126 @@ class TemplateHole(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TemplateHole: _TypeAlias = TemplateHole  # noqa: Y015
+
+@_typing.final
+class FreeText(_message.Message):
+    """Any text in which none of some texts stands."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WITHOUT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def without(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The texts that must not stand in it."""
+
+    def __init__(
+        self,
+        *,
+        without: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["without", b"without"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FreeText: _TypeAlias = FreeText  # noqa: Y015
+
+@_typing.final
+class Until(_message.Message):
+    """Any text up to where one of some texts first ends, and with it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The texts that it may end with; at least one."""
+
+    def __init__(
+        self,
+        *,
+        ends: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends", b"ends"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Until: _TypeAlias = Until  # noqa: Y015
+
+@_typing.final
+class Tagged(_message.Message):
+    """Free text with tags in it. Where a trigger first ends, one of the tags that begin with it has
+    begun; behind the end of that tag the free text goes on.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TAGS_FIELD_NUMBER: _builtins.int
+    TRIGGERS_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    SINGLE_FIELD_NUMBER: _builtins.int
+    calls: Global___Calls.ValueType
+    """Whether there are tags. Unspecified: as the text likes."""
+    single: _builtins.bool
+    """At most one tag."""
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tag]:
+        """The tags; at least one."""
+
+    @_builtins.property
+    def triggers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What tags begin with. Empty: the whole beginnings of the tags."""
+
+    def __init__(
+        self,
+        *,
+        tags: _abc.Iterable[Global___Tag] | None = ...,
+        triggers: _abc.Iterable[_builtins.str] | None = ...,
+        calls: Global___Calls.ValueType = ...,
+        single: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "single", b"single", "tags", b"tags", "triggers", b"triggers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tagged: _TypeAlias = Tagged  # noqa: Y015
+
+@_typing.final
+class Tag(_message.Message):
+    """A region of a text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGIN_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    begin: _builtins.str
+    """What it begins with."""
+    end: _builtins.str
+    """What it ends with; may be empty."""
+    @_builtins.property
+    def body(self) -> Global___Constraint:
+        """What stands in it."""
+
+    def __init__(
+        self,
+        *,
+        begin: _builtins.str = ...,
+        body: Global___Constraint | None = ...,
+        end: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "body", b"body", "end", b"end"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tag: _TypeAlias = Tag  # noqa: Y015
 
 @_typing.final
 class LarkGrammar(_message.Message):

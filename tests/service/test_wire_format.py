@@ -41,6 +41,7 @@ from guided.spec import (
     Usage,
 )
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
+from guided.tagged import FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode import decode_request
 from guided_service.encode import encode_result
@@ -328,6 +329,13 @@ def _nested(depth: int) -> Structure:
         Repeat(Choice(["c"]), 2),
         Repeat(JsonSchema("true"), 0, 1),
         Template("{{{b}}} {a}", a=JsonSchema("{}"), b=Template("{c}", c="d")),
+        FreeText(),
+        FreeText(["a", "b"]),
+        Until("</think>"),
+        Tagged([Tag("<a>", JsonSchema("{}"), "</a>"), Tag("<b>", "x")], "<", "required"),
+        Tagged(
+            [Tag("<a>", Sequence(["x", Tagged([Tag("b", "c")])]))], calls="none", parallel=False
+        ),
         _nested(MAX_NESTING),
     ],
 )
@@ -371,7 +379,7 @@ def newer_request() -> pb.GenerateRequest:
             pb.GenerateRequest(text="x", constraint=pb.Constraint()),
             InvalidConstraintError,
             "the constraint says nothing; set one of json_schema, lark, regex, ebnf, choice, "
-            "text, sequence, any_of, repeat, template, "
+            "text, sequence, any_of, repeat, template, free_text, until, tagged, "
             "or leave the constraint out",
         ),
         (

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from guided.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
-from guided.constraint import ConstraintCompiler, ConstraintLimits
+from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
 from guided.recognizer.composite_machine import CompositeMachine
 from guided.recognizer.limits import RecognizerLimits
@@ -22,6 +22,7 @@ from guided.spec import (
     Structure,
     TokenId,
 )
+from guided.tokens.mask import tokens_of
 from tests.kit.walks import BYTES, PIECES, accepts, random_walk
 
 _COMPILER = ConstraintCompiler(BYTES)
@@ -177,3 +178,31 @@ def test_the_parts_agree_behind_many_texts() -> None:
         random_walk(compiled.start(), random.Random(seed), 30)
     assert isinstance(compiled.machine, CompositeMachine)
     compiled.machine.check()
+
+
+def test_what_was_counted_and_written_is_known_where_one_reading_is_left() -> None:
+    """Behind a token that ends all readings but one, in the middle of a string or of a name."""
+    short = JsonSchema('{"type": "string", "maxLength": 3}')
+    start = ConstraintCompiler(PIECES).start(AnyOf([short, '"a#']))
+    inside = start.advance(PIECES.byte_ids[ord('"')])
+    assert _allowed(inside) >= {b"a", b"ab", b"abc"}
+    assert b"name" not in _allowed(inside)
+    assert _allowed(inside.advance(_token(b"abc"))) == {b'"'}
+    assert {b"a", b'"'} <= _allowed(inside.advance(_token(b"ab")))
+    assert b"ab" not in _allowed(inside.advance(_token(b"ab")))
+    # A name that stands already.
+    start = ConstraintCompiler(PIECES).start(AnyOf([JsonObject(), '{"ab":0,"a#']))
+    for byte in b'{"ab":0,"':
+        start = start.advance(PIECES.byte_ids[byte])
+    inside = start.advance(_token(b"ab"))
+    assert b"c" in _allowed(inside)
+    assert not any(text.startswith(b'"') for text in _allowed(inside))
+
+
+def _token(text: bytes) -> TokenId:
+    return TokenId(PIECES.token_bytes.index(text))
+
+
+def _allowed(matcher: Matcher) -> set[bytes]:
+    texts = [PIECES.token_bytes[token] for token in tokens_of(matcher.mask())]
+    return {text for text in texts if text is not None}
