@@ -8,10 +8,9 @@ from string import Formatter
 from typing import TYPE_CHECKING
 
 from guided.errors import InvalidConstraintError, LimitExceededError
-from guided.spec import JsonOptions, JsonSchema, Structure, digest_of
+from guided.spec import JsonOptions, JsonSchema, Structure, check_nesting, digest_of
 
 __all__ = [
-    "MAX_NESTING",
     "MAX_REPEATS",
     "AnyOf",
     "JsonObject",
@@ -20,12 +19,9 @@ __all__ = [
     "Sequence",
     "Template",
     "Text",
-    "check_nesting",
     "checked_part",
 ]
 
-MAX_NESTING = 30
-"""How deep constraints may stand inside of one another; protobuf reads messages 100 deep."""
 MAX_REPEATS = 1_000_000
 
 Part = Structure | str
@@ -236,18 +232,3 @@ def checked_part(given: object, what: str) -> Structure:
             hint="pass a constraint such as guided.JsonSchema(text), or a string",
         )
     return part
-
-
-def check_nesting(constraint: Structure) -> None:
-    """Raise LimitExceededError for what nests deeper than MAX_NESTING."""
-    level, depth = list(constraint.inner()), 1
-    while level:
-        depth += 1
-        if depth > MAX_NESTING:
-            raise LimitExceededError(
-                f"constraints stand more than {MAX_NESTING} deep inside of one another",
-                limit=MAX_NESTING,
-                field="constraint",
-                hint="write what nests as a grammar",
-            )
-        level = [inner for part in level for inner in part.inner()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
@@ -19,6 +19,7 @@ __all__ = [
     "FREE_WHITESPACE",
     "HIGHEST_PRIORITY",
     "LONGEST_DEADLINE",
+    "MAX_NESTING",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "Alternative",
@@ -47,12 +48,16 @@ __all__ = [
     "TokenId",
     "TokenLogprobs",
     "Usage",
+    "check_nesting",
     "digest_of",
     "word_of",
 ]
 
 FREE_WHITESPACE = 32
 """What ``whitespace="free"`` stands for: a line break and an indentation of up to 31."""
+
+MAX_NESTING = 30
+"""How deep constraints may stand inside of one another; protobuf reads messages 100 deep."""
 
 LONGEST_DEADLINE = 86_400.0
 """Seconds; a day."""
@@ -226,8 +231,32 @@ class Lark(Structure):
 
     Nothing is read from any disk.
     """
+    holes: tuple[tuple[str, Structure], ...] = ()
+    """What fills terminals that it declares: name and constraint of each."""
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(
+            self,
+            text: str,
+            start: str = "start",
+            imports: tuple[tuple[str, str], ...] = (),
+            holes: Mapping[str, Structure] | Iterable[tuple[str, Structure]] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
+        pairs = self.holes.items() if isinstance(self.holes, Mapping) else self.holes
+        holes = tuple(sorted(pairs, key=lambda hole: hole[0]))
+        for name, filling in holes:
+            if not isinstance(filling, Structure):
+                raise InvalidConstraintError(
+                    f"what fills {name!r} is {type(filling).__name__}, no constraint"
+                )
+        for (name, _), (following, _) in itertools.pairwise(holes):
+            if name == following:
+                raise InvalidConstraintError(f"two constraints are given for the name {name!r}")
+        object.__setattr__(self, "holes", holes)
+        check_nesting(self)
         ordered = tuple(sorted(self.imports))
         for (name, _), (following, _) in itertools.pairwise(ordered):
             if name == following:
@@ -242,8 +271,12 @@ class Lark(Structure):
         """
         return cls(read_grammar(name).text)
 
+    def inner(self) -> tuple[Structure, ...]:
+        return tuple(filling for _, filling in self.holes)
+
     def digest(self) -> str:
-        return digest_of("lark", (self.text, self.start, self.imports))
+        holes = [(name, filling.digest()) for name, filling in self.holes]
+        return digest_of("lark", (self.text, self.start, self.imports, holes))
 
 
 class RegexDialect(StrEnum):
@@ -315,6 +348,21 @@ class Choice(Structure):
 
     def digest(self) -> str:
         return digest_of("choice", self.options)
+
+
+def check_nesting(constraint: Structure) -> None:
+    """Raise LimitExceededError for what nests deeper than MAX_NESTING."""
+    level, depth = list(constraint.inner()), 1
+    while level:
+        depth += 1
+        if depth > MAX_NESTING:
+            raise LimitExceededError(
+                f"constraints stand more than {MAX_NESTING} deep inside of one another",
+                limit=MAX_NESTING,
+                field="constraint",
+                hint="write what nests as a grammar",
+            )
+        level = [inner for part in level for inner in part.inner()]
 
 
 def digest_of(kind: str, parts: object) -> str:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
-from guided.composition import Part, Text, check_nesting, checked_part
+from guided.composition import Part, Text, checked_part
 from guided.errors import InvalidConstraintError
-from guided.spec import Structure, digest_of, word_of
+from guided.spec import Structure, check_nesting, digest_of, word_of
 
 __all__ = ["Calls", "FreeText", "Tag", "Tagged", "Until"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
@@ -109,7 +109,7 @@ def _decode_structure(constraint: pb.Constraint) -> Structure:
     if kind == "lark":
         grammar = constraint.lark
         imports = tuple((imported.name, imported.text) for imported in grammar.imports)
-        return Lark(grammar.text, grammar.start or "start", imports)
+        return Lark(grammar.text, grammar.start or "start", imports, _decode_holes(grammar.holes))
     if kind == "ebnf":
         return Ebnf(constraint.ebnf.text, constraint.ebnf.root or "root")
     if kind == "choice":
@@ -140,8 +140,11 @@ def _decode_tagged(message: pb.Tagged) -> Tagged:
 
 
 def _decode_template(message: pb.Template) -> Template:
-    holes = [(hole.name, _decode_structure(hole.constraint)) for hole in message.holes]
-    return Template(message.text, holes)
+    return Template(message.text, _decode_holes(message.holes))
+
+
+def _decode_holes(holes: Iterable[pb.NamedConstraint]) -> list[tuple[str, Structure]]:
+    return [(hole.name, _decode_structure(hole.constraint)) for hole in holes]
 
 
 _COMPOSITIONS: Mapping[str, Callable[[pb.Constraint], Structure]] = {

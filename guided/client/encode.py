@@ -113,7 +113,7 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
     match constraint:
         case JsonSchema():
             return _encode_schema(constraint)
-        case Lark(text, start, imports):
+        case Lark(text, start, imports, holes):
             grammar = pb.LarkGrammar(
                 text=_utf8(text, "constraint"),
                 start=_utf8(start, "constraint"),
@@ -123,6 +123,7 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
                     )
                     for name, body in imports
                 ],
+                holes=_encode_holes(holes),
             )
             return pb.Constraint(lark=grammar)
         case Ebnf(text, root):
@@ -147,11 +148,7 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
             repetition = pb.Repetition(part=_encode_constraint(part), least=least, most=most)
             return pb.Constraint(repeat=repetition)
         case Template(text, holes):
-            filled = [
-                pb.TemplateHole(name=_utf8(name, "constraint"), constraint=_encode_constraint(part))
-                for name, part in holes
-            ]
-            template = pb.Template(text=_utf8(text, "constraint"), holes=filled)
+            template = pb.Template(text=_utf8(text, "constraint"), holes=_encode_holes(holes))
             return pb.Constraint(template=template)
         case FreeText(without):
             texts = [_utf8(text, "constraint") for text in without]
@@ -166,6 +163,13 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
 
 def _encode_parts(parts: Iterable[Structure]) -> pb.ConstraintList:
     return pb.ConstraintList(parts=map(_encode_constraint, parts))
+
+
+def _encode_holes(holes: Iterable[tuple[str, Structure]]) -> list[pb.NamedConstraint]:
+    return [
+        pb.NamedConstraint(name=_utf8(name, "constraint"), constraint=_encode_constraint(part))
+        for name, part in holes
+    ]
 
 
 def _encode_tagged(tagged: Tagged) -> pb.Tagged:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import ConstraintError, LimitExceededError
 from guided.frontends.choice import lower_choice
 from guided.frontends.ebnf import lower_ebnf
-from guided.frontends.lark import lower_lark
+from guided.frontends.lark import lower_lark, without_inline_json
 from guided.frontends.regex import lower_regex
 from guided.grammar import context_free as cf
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
@@ -49,7 +49,9 @@ def lower_composition(constraint: Structure) -> Composition:
     """
     composer = _Composer()
     match constraint:
-        case Lark() | Ebnf() | Regex() | Choice():
+        case Lark() if not _filled(constraint)[1]:
+            return Composition(_lowered(constraint), ())
+        case Ebnf() | Regex() | Choice():
             return Composition(_lowered(constraint), ())
     composer.rules[_WHOLE] = composer.body(constraint, ())
     grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
@@ -102,10 +104,27 @@ class _Composer:
                 return cf.Hole(list(self.holes.values()).index(hole))
         digest = constraint.digest()
         if digest not in self._starts:
-            with naming(place):
-                grammar = _lowered(constraint)
-            self._starts[digest] = self._taken_in(grammar, f"{len(self._starts)}:")
+            prefix = f"{len(self._starts)}:"
+            # It stands for what is under way, which nothing can lead back to.
+            self._starts[digest] = cf.Sequence(())
+            if isinstance(constraint, Lark):
+                grammar = self._lark(constraint, prefix, place)
+            else:
+                with naming(place):
+                    grammar = _lowered(constraint)
+            self._starts[digest] = self._taken_in(grammar, prefix)
         return self._starts[digest]
+
+    def _lark(self, lark: Lark, prefix: str, place: tuple[str, ...]) -> cf.ContextFreeGrammar:
+        with naming(place):
+            text, fillings = _filled(lark)
+        holes: dict[str, cf.Body] = {}
+        for name, (what, filling) in fillings.items():
+            rule = f"{prefix}%{name}"
+            self.rules[rule] = self.body(filling, (*place, what))
+            holes[name] = cf.Call(rule)
+        with naming(place):
+            return lower_lark(text, lark.start, dict(lark.imports), holes)
 
     def _bodies(
         self, parts: tuple[Structure, ...], what: str, place: tuple[str, ...]
@@ -148,7 +167,7 @@ class _Composer:
         """Add a grammar's rules under names of their own; the body of its texts."""
         blank = Repeated(Alternate(grammar.ignored), 0, None) if grammar.ignored else None
         for name, body in grammar.rules.items():
-            self.rules[prefix + name] = _renamed(body, prefix, blank)
+            self.rules[prefix + name] = _renamed(body, prefix, grammar.rules.keys(), blank)
         start = cf.Call(prefix + grammar.start)
         return start if blank is None else cf.Sequence((start, cf.Terminal(blank)))
 
@@ -179,17 +198,28 @@ def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
     return cf.Sequence((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
 
 
-def _renamed(body: cf.Body, prefix: str, blank: Regular | None) -> cf.Body:
-    """A body that calls rules by their new names, and spells out what is ignored."""
+def _filled(lark: Lark) -> tuple[str, dict[str, tuple[str, Structure]]]:
+    """A grammar without schemas in its rules, and by name what fills its holes, with its place."""
+    text, schemas = without_inline_json(lark.text)
+    fillings: dict[str, tuple[str, Structure]] = {
+        name: (f"hole {name!r}", filling) for name, filling in lark.holes
+    }
+    for number, (name, schema) in enumerate(schemas.items(), start=1):
+        fillings[name] = (f"%json {number}", JsonSchema(schema))
+    return text, fillings
+
+
+def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: Regular | None) -> cf.Body:
+    """A body that calls its own rules by their new names, and spells out what is ignored."""
 
     def inner(part: cf.Body) -> cf.Body:
-        return _renamed(part, prefix, blank)
+        return _renamed(part, prefix, own, blank)
 
     match body:
-        case cf.Terminal() | cf.Hole():
-            return body if blank is None else cf.Sequence((cf.Terminal(blank), body))
-        case cf.Call(rule):
+        case cf.Call(rule) if rule in own:
             return cf.Call(prefix + rule)
+        case cf.Terminal() | cf.Hole() | cf.Call():
+            return body if blank is None else cf.Sequence((cf.Terminal(blank), body))
         case cf.Sequence(parts):
             return cf.Sequence(tuple(map(inner, parts)))
         case cf.Choice(options):

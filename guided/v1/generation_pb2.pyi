@@ -979,14 +979,14 @@ class Template(_message.Message):
     text: _builtins.str
     """The text. A hole is its name in braces, and a brace that is part of the text is doubled."""
     @_builtins.property
-    def holes(self) -> _containers.RepeatedCompositeFieldContainer[Global___TemplateHole]:
+    def holes(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedConstraint]:
         """What fills the holes: each name once, and each of them in the text."""
 
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
-        holes: _abc.Iterable[Global___TemplateHole] | None = ...,
+        holes: _abc.Iterable[Global___NamedConstraint] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -997,8 +997,8 @@ class Template(_message.Message):
 Global___Template: _TypeAlias = Template  # noqa: Y015
 
 @_typing.final
-class TemplateHole(_message.Message):
-    """What fills a hole of a template."""
+class NamedConstraint(_message.Message):
+    """What fills a hole of a template or of a grammar."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1022,7 +1022,7 @@ class TemplateHole(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___TemplateHole: _TypeAlias = TemplateHole  # noqa: Y015
+Global___NamedConstraint: _TypeAlias = NamedConstraint  # noqa: Y015
 
 @_typing.final
 class FreeText(_message.Message):
@@ -1155,6 +1155,7 @@ class LarkGrammar(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
     IMPORTS_FIELD_NUMBER: _builtins.int
+    HOLES_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The grammar."""
     start: _builtins.str
@@ -1163,16 +1164,21 @@ class LarkGrammar(_message.Message):
     def imports(self) -> _containers.RepeatedCompositeFieldContainer[Global___ImportedGrammar]:
         """Grammars that it may import besides Lark's own, each name once. Nothing is read from a disk."""
 
+    @_builtins.property
+    def holes(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedConstraint]:
+        """What fills the terminals that it declares, each once."""
+
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
         start: _builtins.str = ...,
         imports: _abc.Iterable[Global___ImportedGrammar] | None = ...,
+        holes: _abc.Iterable[Global___NamedConstraint] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["imports", b"imports", "start", b"start", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holes", b"holes", "imports", b"imports", "start", b"start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -96,6 +96,10 @@ def random_composition(rng: random.Random, depth: int = 3) -> Language:
         most = least + rng.randint(0, 1)
         found = _repeated(texts, least, most)
         return (part, texts) if found is None else (Repeat(part, least, most), found)
+    if kind < 0.95:
+        found = _joined([texts, texts])
+        lark = Lark('start: a a | "1" a\na: A\n%declare A', holes={"A": part})
+        return (part, texts) if found is None else (lark, found | {"1" + text for text in texts})
     found = _joined([frozenset(["1{"]), texts, frozenset(["}"]), texts])
     if found is None:
         return part, texts

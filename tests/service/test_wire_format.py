@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from guided.client.decode import decode_answer
 from guided.client.decode_stats import decode_stats
 from guided.client.encode import encode_request
-from guided.composition import MAX_NESTING, AnyOf, Repeat, Sequence, Template, Text
+from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
+    MAX_NESTING,
     Alternative,
     Beams,
     CandidateResult,
@@ -329,6 +330,7 @@ def _nested(depth: int) -> Structure:
         Repeat(Choice(["c"]), 2),
         Repeat(JsonSchema("true"), 0, 1),
         Template("{{{b}}} {a}", a=JsonSchema("{}"), b=Template("{c}", c="d")),
+        Lark("%declare A\nstart: A", holes={"A": JsonSchema("{}")}),
         FreeText(),
         FreeText(["a", "b"]),
         Until("</think>"),

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from guided.composition import (
-    MAX_NESTING,
     AnyOf,
     JsonObject,
     Repeat,
@@ -17,7 +16,7 @@ from guided.composition import (
     Text,
 )
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
-from guided.spec import JsonSchema, Regex, Structure
+from guided.spec import MAX_NESTING, JsonSchema, Regex, Structure
 
 
 def _any(value: Any) -> Any:
