@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from examples.tools import TOOLS, tagged
 from guided.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
@@ -206,3 +207,12 @@ def _token(text: bytes) -> TokenId:
 def _allowed(matcher: Matcher) -> set[bytes]:
     texts = [PIECES.token_bytes[token] for token in tokens_of(matcher.mask())]
     return {text for text in texts if text is not None}
+
+
+def test_the_example_of_tools_lets_their_calls_stand_in_a_text() -> None:
+    start = _COMPILER.start(tagged(TOOLS))
+    call = '<tool_call>\n{"name": "convert", "arguments": {"amount":20,"to":"EUR"}}\n</tool_call>'
+    assert accepts(start, f"Well, 3 < 4. {call}\nAnd {call}".encode())
+    assert not accepts(start, b"No calls.")
+    assert not accepts(start, call.replace("convert", "other").encode())
+    assert not accepts(start, f"{call} <tool_call>".encode())

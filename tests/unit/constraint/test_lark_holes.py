@@ -117,7 +117,7 @@ def test_a_mask_equals_trying_every_token() -> None:
         # Behind a schema of three lines.
         (lambda: Lark('start: %json {\n"type":\n"null"} b\n'), "line 3, column "),
         (
-            lambda: Lark("start: A", holes={"A": "a"}),  # type: ignore[dict-item]
+            lambda: Lark("start: A", holes={"A": "a"}),  # type: ignore[arg-type]
             "what fills 'A' is str, no constraint",
         ),
         (
