@@ -4,7 +4,8 @@ All share one table of rows. While one reading alone is left, and it is inside o
 one of the recogniser that fills the hole, and the context is that recogniser's with what follows
 the hole: walks run through it as if it stood alone. Where several readings are left and one of them
 is inside of a hole, the context is all of them, and every byte of the one row there is for that is
-a label, which Python resolves.
+a label, which Python resolves. But where all are in rows that lead on alike, such as the strings of
+two schemas, the row is that of the first, and the context knows the rows of the others by it.
 
 Numbers (``12``) are all that may end and go on as well. Where what follows a hole may begin with a
 byte that goes on, too, they are read as one of several readings from the start.
@@ -18,7 +19,8 @@ from typing import NamedTuple
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
 from guided.network.network import Network
-from guided.recognizer.contexts import KNOWLEDGE, KNOWN
+from guided.recognizer.alike_rows import AlikeRows, Likeness
+from guided.recognizer.contexts import KNOWLEDGE, KNOWN, TEXTS
 from guided.recognizer.contexts import ROOT as DOCUMENT
 from guided.recognizer.continuations import END
 from guided.recognizer.grammar_machine import GrammarMachine
@@ -31,8 +33,9 @@ from guided.recognizer.table import TransitionTable
 
 __all__ = ["CompositeMachine"]
 
-_INSIDE, _SEVERAL = -1, -2
+_INSIDE, _SEVERAL, _ALIKE = -1, -2, -3
 """What frames of contexts begin with that are none of the grammar's."""
+_OTHERS = ((_INSIDE,), (_SEVERAL,), (_ALIKE,))
 _FIRST_BYTE = 8
 """The label of byte 0 among several readings; lower ones mean something to walks."""
 _BYTE_WORK = 20
@@ -45,6 +48,14 @@ class _Inside(NamedTuple):
     context: int
     """That of the recogniser that fills the hole."""
     continuation: int
+
+
+class _Alike(NamedTuple):
+    """All readings are inside of holes, in rows that are alike."""
+
+    readings: tuple[_Inside, ...]
+    likenesses: tuple[Likeness, ...]
+    """How the row of each is like that of the first."""
 
 
 class _Position(NamedTuple):
@@ -71,6 +82,8 @@ class CompositeMachine(GrammarMachine):
         self._inside: dict[int, _Inside] = {}
         self._several: dict[int, Mapping[int, int]] = {}
         """By context the readings: the continuation of each state, END among them."""
+        self._alike: dict[int, _Alike] = {}
+        self._alike_rows = AlikeRows(table)
         # A state is one of the network or, numbered on behind those, a position in a hole.
         self._positions = [_Position(at, each.start) for at, each in enumerate(self.fillings)]
         self._numbers = {
@@ -91,7 +104,34 @@ class CompositeMachine(GrammarMachine):
         several = self._several.get(state.context)
         if several is not None:
             return self._state_of(self._moved(several, byte))
+        alike = self._alike.get(state.context)
+        if alike is not None:
+            return self._step_alike(alike, state, byte)
         return super().step(state, byte)
+
+    def _step_alike(self, alike: _Alike, state: State, byte: int) -> State | None:
+        target = self.table.step(state.row, byte)
+        if target != DEAD and not self.table.exits[target]:
+            first = alike.readings[0]
+            behind = self.fillings[first.hole].step(state._replace(context=first.context), byte)
+            return None if behind is None else behind._replace(context=state.context)
+        return self._state_of(self._moved(self._with_returns(self._readings(alike, state)), byte))
+
+    def _readings(self, alike: _Alike, state: State) -> dict[int, int]:
+        """The readings of a state in rows that are alike."""
+        found: dict[int, int] = {}
+        for reading, likeness in zip(alike.readings, alike.likenesses, strict=True):
+            local = State(reading.context, likeness.rows[state.row], state.count)
+            number = self._number(_Position(reading.hole, local))
+            self.continuations.add(found, number, reading.continuation)
+        return found
+
+    def _readings_of(self, state: State) -> Mapping[int, int] | None:
+        """All readings with all that may follow them, ``None`` where the state tells."""
+        alike = self._alike.get(state.context)
+        if alike is not None:
+            return self._with_returns(self._readings(alike, state))
+        return self._several.get(state.context)
 
     def _step_inside(self, inside: _Inside, state: State, byte: int) -> State | None:
         filling = self.fillings[inside.hole]
@@ -132,7 +172,7 @@ class CompositeMachine(GrammarMachine):
             local = state._replace(context=inside.context)
             accepting = self.fillings[inside.hole].is_accepting(local)
             return accepting and self.is_accepting(self._behind(inside.continuation))
-        several = self._several.get(state.context)
+        several = self._readings_of(state)
         return super().is_accepting(state) if several is None else END in several
 
     def only_byte(self, state: State) -> int | None:
@@ -168,7 +208,8 @@ class CompositeMachine(GrammarMachine):
     def remember_joint(self, context: int, label: int) -> None:
         """Enter what a label leads to in a context into the table that walks read."""
         inside, several = self._inside.get(context), self._several.get(context)
-        if inside is None and several is None:
+        alike = self._alike.get(context)
+        if inside is None and several is None and alike is None:
             super().remember_joint(context, label)
             return
         behind: State | None
@@ -178,6 +219,12 @@ class CompositeMachine(GrammarMachine):
                 self.joints.put(context, label, EXACT if target == EXACT else context, DEAD)
                 return
             behind = self._placed_inside(inside, State(target, row))
+        elif alike is not None:
+            reached = self._behind_label(alike, label)
+            if reached is None:
+                self.joints.put(context, label, EXACT, DEAD)
+                return
+            behind = self._state_of(reached)
         else:
             assert several is not None, context
             behind = self._state_of(self._moved(several, label - _FIRST_BYTE))
@@ -188,10 +235,28 @@ class CompositeMachine(GrammarMachine):
         else:
             self.joints.put(context, label, behind.context, behind.row)
 
+    def _behind_label(self, alike: _Alike, label: int) -> dict[int, int] | None:
+        """Where a label leads from readings that are alike, ``None`` where their texts say so."""
+        reached: dict[int, int] = {}
+        for reading, likeness in zip(alike.readings, alike.likenesses, strict=True):
+            filling = self.fillings[reading.hole]
+            target, row = filling.joint(reading.context, likeness.labels[label])
+            if target == EXACT:
+                return None
+            if row != DEAD:
+                self._reach(reached, reading.hole, State(target, row), reading.continuation)
+        return reached
+
+    def _reach(self, reached: dict[int, int], hole: int, state: State, behind: int) -> None:
+        """Add a state in a hole to a configuration, or what is behind the hole."""
+        if state.row == END_ROW:
+            for frame in self._returned([behind]).items():
+                self.continuations.add(reached, *frame)
+        else:
+            self.continuations.add(reached, self._number(_Position(hole, state)), behind)
+
     def _settled(self, context: int, row: int) -> State:
-        while context not in self._inside and context not in self._several:
-            if not self.table.exits[row]:
-                break
+        while self.contexts.frames[context][:1] not in _OTHERS and self.table.exits[row]:
             context, row = self.resolve(context, int(self.table.label[row]))
         return State(context, row)
 
@@ -204,7 +269,8 @@ class CompositeMachine(GrammarMachine):
         closed = self._with_calls(configuration)
         lone = self._lone(closed)
         if lone is None:
-            return self._settled(*self._placed(closed))
+            alike = self._placed_alike(closed)
+            return self._settled(*self._placed(closed)) if alike is None else alike
         position = self._position(lone)
         context = self._context_inside(_Inside(position.hole, position.state.context, closed[lone]))
         return position.state._replace(context=context)
@@ -244,10 +310,39 @@ class CompositeMachine(GrammarMachine):
         kept = [state for state in closed if state >= self.network.first_hole or self._keeps(state)]
         if len(kept) > 1 or kept[0] < self.network.first_hole:
             return None
-        hole, state = self._position(kept[0])
-        if state.context == DOCUMENT and state.row in self._forks_of(hole):
+        return None if self._is_fork(*self._position(kept[0])) else kept[0]
+
+    def _placed_alike(self, closed: Mapping[int, int]) -> State | None:
+        """The state of readings whose rows are alike, ``None`` for others."""
+        kept = sorted(
+            state for state in closed if state >= self.network.first_hole or self._keeps(state)
+        )
+        if kept[0] < self.network.first_hole:
             return None
-        return kept[0]
+        positions = [self._position(state) for state in kept]
+        first = positions[0].state
+        likenesses: list[Likeness] = []
+        for hole, state in positions:
+            likeness = None
+            if not self._is_fork(hole, state) and self._counts_alone(hole, state, first.count):
+                likeness = self._alike_rows.of(first.row, state.row)
+            if likeness is None:
+                return None
+            likenesses.append(likeness)
+        readings = tuple(
+            _Inside(hole, state.context, closed[number])
+            for number, (hole, state) in zip(kept, positions, strict=True)
+        )
+        context = self._context_alike(_Alike(readings, tuple(likenesses)))
+        return State(context, first.row, first.count)
+
+    def _counts_alone(self, hole: int, state: State, count: int) -> bool:
+        """Whether a state knows its count, and nothing that was written."""
+        facts = self.fillings[hole].contexts.facts[state.context]
+        return state.count == count and not state.texts and not facts[TEXTS]
+
+    def _is_fork(self, hole: int, state: State) -> bool:
+        return state.context == DOCUMENT and state.row in self._forks_of(hole)
 
     def _keeps(self, state: int) -> bool:
         return state == END or self._is_kept[state]
@@ -319,12 +414,7 @@ class CompositeMachine(GrammarMachine):
                 target = self.fillings[hole].step(at, byte)
                 if target is None:
                     continue
-                if target.row == END_ROW:
-                    for frame in self._returned([behind]).items():
-                        self.continuations.add(reached, *frame)
-                else:
-                    number = self._number(_Position(hole, target))
-                    self.continuations.add(reached, number, behind)
+                self._reach(reached, hole, target, behind)
             elif state != END and self.network.moves[state, byte] != DEAD:
                 self.continuations.add(reached, int(self.network.moves[state, byte]), behind)
         return reached
@@ -340,6 +430,13 @@ class CompositeMachine(GrammarMachine):
             if facts[KNOWLEDGE] == KNOWN:
                 self.contexts.with_keys.append(number)
         return number
+
+    def _context_alike(self, alike: _Alike) -> int:
+        frame = [number for reading in alike.readings for number in reading]
+        frame += [likeness.number for likeness in alike.likenesses]
+        context = self.contexts.of((_ALIKE, *frame))
+        self._alike.setdefault(context, alike)
+        return context
 
     def _context_of_several(self, closed: Mapping[int, int]) -> int:
         readings = sorted(
@@ -367,7 +464,7 @@ class CompositeMachine(GrammarMachine):
         if inside is not None:
             local = state._replace(context=inside.context)
             return self._left_inside(_Position(inside.hole, local), inside.continuation)
-        several = self._several.get(state.context)
+        several = self._readings_of(state)
         if several is None:
             return super().bytes_left(state)
         return min(self._left(*item) for item in several.items())
@@ -387,7 +484,7 @@ class CompositeMachine(GrammarMachine):
         if inside is not None:
             local = state._replace(context=inside.context)
             return self._way_out_inside(_Position(inside.hole, local), inside.continuation)
-        several = self._several.get(state.context)
+        several = self._readings_of(state)
         if several is None:
             return super().shortest_end(state)
         at, continuation = min(several.items(), key=lambda item: (self._left(*item), item))
