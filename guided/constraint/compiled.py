@@ -111,6 +111,9 @@ class CompiledConstraint:
         return position.held.lone(mask)
 
     def _held_mask(self, state: State) -> tuple[HeldMask, Mask]:
+        readings = self.machine.readings(state)
+        if readings:
+            return self._joined(state, readings)
         # Which text a free key has so far matters to few tokens, so most states share a walk.
         held, mask = self._walked(state)
         held.used = True
@@ -119,6 +122,23 @@ class CompiledConstraint:
             return held, mask
         walk = Walk(mask, held.fingerprint, held.uncertain)
         return self._masks.keep(self.walker.exact(walk, state, repeating))
+
+    def _joined(self, state: State, readings: tuple[State, ...]) -> tuple[HeldMask, Mask]:
+        """What may follow any of the readings of a state."""
+        place = self.walker.place(state)
+        held = self._by_place.get(place)
+        if held is None or (mask := held.mask) is None:
+            self.machine.check_room()
+            found = [self._held_mask(reading) for reading in readings]
+            (first, mask), *others = found
+            walk = Walk(mask, first.fingerprint, first.uncertain[:0])
+            walk = self.walker.joined(walk, [mask for _, mask in others])
+            if self.machine.is_accepting(state):
+                walk = self.walker.with_ends(walk, self._ends)
+            held, mask = self._masks.keep(walk)
+            self._by_place[place] = held
+        held.used = True
+        return held, mask
 
     def _walked(self, state: State) -> tuple[HeldMask, Mask]:
         """The walk of a state's place."""

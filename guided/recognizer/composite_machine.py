@@ -165,6 +165,34 @@ class CompositeMachine(GrammarMachine):
         local = state._replace(context=inside.context)
         return self._placed_inside(inside, self.fillings[inside.hole].beneath(local, row))
 
+    def readings(self, state: State) -> tuple[State, ...]:
+        """Of several readings each in a hole by itself, and all others together."""
+        several = self._several.get(state.context)
+        if several is None:
+            return ()
+        alone: list[State] = []
+        rules: dict[int, int] = {}
+        others: dict[int, int] = {}
+        for number, behind in several.items():
+            if number >= self.network.first_hole:
+                hole, at = self._position(number)
+                if self._is_fork(hole, at):
+                    others[number] = behind
+                else:
+                    context = self._context_inside(_Inside(hole, at.context, behind))
+                    alone.append(at._replace(context=context))
+            # What only ends is there for what may follow it, which is there by itself.
+            elif number != END and (self.network.moves[number] != DEAD).any():
+                # The row of a state with calls makes them, which was done.
+                (others if self.network.calls[number] else rules)[number] = behind
+        if not alone:
+            return ()
+        if rules:
+            alone.append(self._settled(*self._placed(rules)))
+        if others:
+            alone.append(State(self._context_of_several(others), state.row))
+        return tuple(alone)
+
     def is_accepting(self, state: State) -> bool:
         """Whether the text may end here."""
         inside = self._inside.get(state.context)
@@ -241,7 +269,7 @@ class CompositeMachine(GrammarMachine):
         for reading, likeness in zip(alike.readings, alike.likenesses, strict=True):
             filling = self.fillings[reading.hole]
             target, row = filling.joint(reading.context, likeness.labels[label])
-            if target == EXACT:
+            if target == EXACT or filling.contexts.depth(target):
                 return None
             if row != DEAD:
                 self._reach(reached, reading.hole, State(target, row), reading.continuation)

@@ -98,6 +98,10 @@ class GrammarMachine:
         """The state in another row of the same context."""
         return state._replace(row=row)
 
+    def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
+        """None: a state is gone on from by itself."""
+        return ()
+
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
         return state.row == self.rows.end

@@ -188,6 +188,10 @@ class JsonMachine:
         context = self.evaluation.behind_names(state.context)
         return State(context, row, state.count, state.texts)
 
+    def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
+        """None: a state is gone on from by itself."""
+        return ()
+
     def is_complete(self, state: State) -> bool:
         """Whether the document is complete and nothing may follow."""
         return state.row == END_ROW

@@ -20,6 +20,8 @@ def _schema(schema: object, *texts: str) -> Language:
 
 
 _CLOSED = {"type": "object", "additionalProperties": False}
+_LETTERS = {"type": "string", "pattern": "^[ab]{0,2}$"}
+_SPELLED = ('""', *(f'"{x}{y}"' for x in "ab" for y in ["", *"ab"]))
 _LEAVES: tuple[Language, ...] = (
     # Numbers, of which some begin others.
     _schema({"type": "integer", "minimum": 0, "maximum": 12}, *map(str, range(13))),
@@ -65,6 +67,15 @@ _LEAVES: tuple[Language, ...] = (
         '{"b":1}',
         '{"a":1,"b":1}',
         '{"b":1,"a":1}',
+    ),
+    # Objects that begin alike.
+    _schema(
+        {**_CLOSED, "properties": {"a": _LETTERS, "b": {"const": 1}}, "required": ["a"]},
+        *(f'{{"a":{a}{b}}}' for a in _SPELLED for b in ("", ',"b":1')),
+    ),
+    _schema(
+        {**_CLOSED, "properties": {"a": _LETTERS, "b": {"const": 2}}, "required": ["a", "b"]},
+        *(f'{{"a":{a},"b":2}}' for a in _SPELLED),
     ),
     # Grammars, patterns and texts.
     (Regex("a?b*?(?<!bbb)"), frozenset(a + "b" * n for a in ("", "a") for n in range(3))),

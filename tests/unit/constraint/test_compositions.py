@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 
 import pytest
@@ -198,6 +199,62 @@ def test_what_was_counted_and_written_is_known_where_one_reading_is_left() -> No
     inside = start.advance(_token(b"ab"))
     assert b"c" in _allowed(inside)
     assert not any(text.startswith(b'"') for text in _allowed(inside))
+
+
+_SHORT = {"type": "string", "minLength": 2, "maxLength": 3}
+
+
+def _objects(*schemas: dict[str, object]) -> AnyOf:
+    return AnyOf([JsonSchema(json.dumps({"type": "object", **schema})) for schema in schemas])
+
+
+_SAME = _objects(
+    {"properties": {"a": _SHORT, "b": {"type": "integer"}}, "required": ["a"]},
+    {"properties": {"a": _SHORT, "b": {"type": "boolean"}}, "required": ["a", "b"]},
+)
+_OTHER = _objects(
+    {"properties": {"a": _SHORT, "b": True}, "required": ["a", "b"]},
+    {"properties": {"a": {"type": "string", "maxLength": 9}}, "additionalProperties": False},
+)
+_OPEN = _objects(
+    {"properties": {"a": {"const": 1}}, "required": ["a"]},
+    {"properties": {"a": {"const": 1}, "b": {"const": 1}}, "required": ["a", "b"]},
+)
+_ITEMS = _objects(
+    {"properties": {"a": {"items": {"type": "string"}, "uniqueItems": True, "type": "array"}}},
+    {"properties": {"a": {"enum": [["ab", "ab"]]}}, "additionalProperties": False},
+)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "begun", "allowed", "forbidden"),
+    [
+        # The same strings, of the same bounds, in two schemas.
+        (_SAME, b'{"a":"', [b"ab", b"abc", b"a"], [b"name", b'"']),
+        (_SAME, b'{"a":"ab', [b'"', b"a", b'"}', b'","'], [b"ab"]),
+        (_SAME, b'{"a":"abc', [b'"', b'"}', b'","'], [b"a"]),
+        (_SAME, b'{"a":"abc","b":', [b"true", b"1"], [b"null"]),
+        # Bounds that differ.
+        (_OTHER, b'{"a":"abc', [b'"', b"a", b"abc", b'"}', b'","'], [b"\xf0\x9f\x9f"]),
+        (_OTHER, b'{"a":"abcde', [b'"', b"a", b'"}'], [b"\xa9", b'","']),
+        # A name that is to differ from all before, and beside it one that is due.
+        (_OPEN, b'{"a":1,"', [b"b", b"ab", b"name"], [b'a"']),
+        (_OPEN, b'{"a":1,"b', [b'"', b"ab", b'":'], [b'","']),
+        # Items that are to differ, and others.
+        (_ITEMS, b'{"a":["ab","', [b"ab", b"abc", b"a"], [b'"}']),
+        (_ITEMS, b'{"a":["ab","ab', [b"c", b"a", b'"'], [b'"}']),
+        (_ITEMS, b'{"a":["ab","ab"', [b"]", b"]}"], [b","]),
+    ],
+)
+def test_masks_of_schemas_that_begin_alike(
+    constraint: Structure, begun: bytes, allowed: list[bytes], forbidden: list[bytes]
+) -> None:
+    start = ConstraintCompiler(PIECES).start(constraint)
+    for byte in begun:
+        start = start.advance(PIECES.byte_ids[byte])
+    found = _allowed(start)
+    assert found >= {text for text in allowed if text in PIECES.token_bytes}
+    assert found.isdisjoint(forbidden)
 
 
 def _token(text: bytes) -> TokenId:
