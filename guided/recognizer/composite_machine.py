@@ -20,7 +20,7 @@ from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
 from guided.network.network import Network
 from guided.recognizer.alike_rows import AlikeRows, Likeness
-from guided.recognizer.contexts import KNOWLEDGE, KNOWN, TEXTS
+from guided.recognizer.contexts import KNOWLEDGE, KNOWN
 from guided.recognizer.contexts import ROOT as DOCUMENT
 from guided.recognizer.continuations import END
 from guided.recognizer.grammar_machine import GrammarMachine
@@ -352,7 +352,8 @@ class CompositeMachine(GrammarMachine):
         likenesses: list[Likeness] = []
         for hole, state in positions:
             likeness = None
-            if not self._is_fork(hole, state) and self._counts_alone(hole, state, first.count):
+            counts_alike = state.count == first.count and not state.texts
+            if counts_alike and not self._is_fork(hole, state):
                 likeness = self._alike_rows.of(first.row, state.row)
             if likeness is None:
                 return None
@@ -363,11 +364,6 @@ class CompositeMachine(GrammarMachine):
         )
         context = self._context_alike(_Alike(readings, tuple(likenesses)))
         return State(context, first.row, first.count)
-
-    def _counts_alone(self, hole: int, state: State, count: int) -> bool:
-        """Whether a state knows its count, and nothing that was written."""
-        facts = self.fillings[hole].contexts.facts[state.context]
-        return state.count == count and not state.texts and not facts[TEXTS]
 
     def _is_fork(self, hole: int, state: State) -> bool:
         return state.context == DOCUMENT and state.row in self._forks_of(hole)

@@ -212,6 +212,9 @@ _SAME = _objects(
     {"properties": {"a": _SHORT, "b": {"type": "integer"}}, "required": ["a"]},
     {"properties": {"a": _SHORT, "b": {"type": "boolean"}}, "required": ["a", "b"]},
 )
+_BEGUN = Sequence(
+    [AnyOf(["", '"\\']), JsonSchema('{"type": "string", "minLength": 2, "maxLength": 3}')]
+)
 _OTHER = _objects(
     {"properties": {"a": _SHORT, "b": True}, "required": ["a", "b"]},
     {"properties": {"a": {"type": "string", "maxLength": 9}}, "additionalProperties": False},
@@ -220,8 +223,13 @@ _OPEN = _objects(
     {"properties": {"a": {"const": 1}}, "required": ["a"]},
     {"properties": {"a": {"const": 1}, "b": {"const": 1}}, "required": ["a", "b"]},
 )
+_SET = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+_UNIQUE = _objects(
+    {"properties": {"a": _SET}, "required": ["a"]},
+    {"properties": {"a": _SET, "b": True}, "required": ["a", "b"]},
+)
 _ITEMS = _objects(
-    {"properties": {"a": {"items": {"type": "string"}, "uniqueItems": True, "type": "array"}}},
+    {"properties": {"a": _SET}},
     {"properties": {"a": {"enum": [["ab", "ab"]]}}, "additionalProperties": False},
 )
 
@@ -234,13 +242,19 @@ _ITEMS = _objects(
         (_SAME, b'{"a":"ab', [b'"', b"a", b'"}', b'","'], [b"ab"]),
         (_SAME, b'{"a":"abc', [b'"', b'"}', b'","'], [b"a"]),
         (_SAME, b'{"a":"abc","b":', [b"true", b"1"], [b"null"]),
+        # One string in which another one began, with fewer characters so far.
+        (_BEGUN, b'"\\"ab', [b'"', b"a"], [b"ab", b"abc"]),
+        (_BEGUN, b'"\\"a', [b'"', b"a", b"ab"], [b"abc"]),
+        (_BEGUN, b'"\\"aba', [b'"'], [b"a"]),
         # Bounds that differ.
         (_OTHER, b'{"a":"abc', [b'"', b"a", b"abc", b'"}', b'","'], [b"\xf0\x9f\x9f"]),
         (_OTHER, b'{"a":"abcde', [b'"', b"a", b'"}'], [b"\xa9", b'","']),
         # A name that is to differ from all before, and beside it one that is due.
         (_OPEN, b'{"a":1,"', [b"b", b"ab", b"name"], [b'a"']),
         (_OPEN, b'{"a":1,"b', [b'"', b"ab", b'":'], [b'","']),
-        # Items that are to differ, and others.
+        # Items that are to differ, in both and in one alone.
+        (_UNIQUE, b'{"a":["ab","ab', [b"c", b"a"], [b'"']),
+        (_UNIQUE, b'{"a":["ab","abc"', [b",", b"]", b"],"], [b"}"]),
         (_ITEMS, b'{"a":["ab","', [b"ab", b"abc", b"a"], [b'"}']),
         (_ITEMS, b'{"a":["ab","ab', [b"c", b"a", b'"'], [b'"}']),
         (_ITEMS, b'{"a":["ab","ab"', [b"]", b"]}"], [b","]),
