@@ -13,17 +13,11 @@ from guided.automata.fuel import limited_work
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.free_text import FreeText
 from guided.constraint.limits import ConstraintLimits
+from guided.constraint.machine import machine_of
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
-from guided.frontends.composition import Composition, lower_composition, naming
-from guided.frontends.json_schema import known_formats, lower_json_schema
-from guided.network import HoleText, network_from_grammar
-from guided.recognizer.composite_machine import CompositeMachine
-from guided.recognizer.grammar_machine import GrammarMachine
-from guided.recognizer.json_machine import JsonMachine
-from guided.recognizer.recognizer import Recognizer
-from guided.recognizer.table import TransitionTable
+from guided.frontends.json_schema import known_formats
 from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Structure
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
@@ -97,49 +91,7 @@ class ConstraintCompiler:
 
     def _compile(self, constraint: Structure) -> CompiledConstraint:
         with limited_work(self.limits.compile_work):
-            machine: Recognizer
-            if isinstance(constraint, JsonSchema):
-                machine = self._json_machine(constraint, self._table())
-            else:
-                machine = self._grammar_machine(lower_composition(constraint))
+            missing = self.binding.vocabulary.missing_bytes
+            machine = machine_of(constraint, missing, self.limits.recognizer)
             machine.check_room()
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)
-
-    @property
-    def _missing_bytes(self) -> frozenset[int]:
-        return self.binding.vocabulary.missing_bytes
-
-    def _table(self) -> TransitionTable:
-        return TransitionTable(self.limits.recognizer.max_cells)
-
-    def _grammar_machine(self, composition: Composition) -> GrammarMachine:
-        table, fillings, texts = self._table(), list[JsonMachine](), list[HoleText]()
-        for hole in composition.holes:
-            with naming(hole.place):
-                fillings.append(self._json_machine(hole.schema, table))
-                texts.append(_hole_text(fillings[-1]))
-        network = network_from_grammar(composition.grammar, self._missing_bytes, texts)
-        if not fillings:
-            return GrammarMachine(network, self.limits.recognizer, table)
-        return CompositeMachine(network, fillings, table, self.limits.recognizer)
-
-    def _json_machine(self, schema: JsonSchema, table: TransitionTable) -> JsonMachine:
-        missing, limits = self._missing_bytes, self.limits.recognizer
-        grammar, options = lower_json_schema(schema).grammar, schema.options
-        try:
-            return JsonMachine(grammar, options, missing, limits, table)
-        except UnsatisfiableError:
-            if missing:
-                # Tell apart what no text satisfies from what this vocabulary cannot spell.
-                JsonMachine(grammar, options, frozenset(), limits)
-                raise UnsatisfiableError(
-                    "every document needs bytes for which the model has no token",
-                    hint="use a model whose tokenizer covers all bytes",
-                ) from None
-            raise
-
-
-def _hole_text(machine: JsonMachine) -> HoleText:
-    """What the documents of a recogniser are like."""
-    first = [byte for byte in range(256) if machine.step(machine.start, byte) is not None]
-    return HoleText(frozenset(first), len(machine.shortest_end(machine.start)))
