@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from guided.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from guided.errors import (
     AnswerValidationError,
     ConstraintError,
@@ -57,6 +58,7 @@ from guided.spec import (
     Usage,
 )
 from guided.stats import EngineStats, ModelInfo
+from guided.tagged import Calls, FreeText, Tag, Tagged, Until
 
 if TYPE_CHECKING:
     from guided.client import (
@@ -78,9 +80,11 @@ __all__ = [
     "Alternative",
     "Answer",
     "AnswerValidationError",
+    "AnyOf",
     "AsyncClient",
     "AsyncStream",
     "Beams",
+    "Calls",
     "Candidate",
     "CandidateResult",
     "Choice",
@@ -93,11 +97,13 @@ __all__ = [
     "FinishReason",
     "Forcing",
     "FormatMode",
+    "FreeText",
     "GenerationRequest",
     "GenerationResult",
     "GuidedError",
     "InternalServiceError",
     "InvalidConstraintError",
+    "JsonObject",
     "JsonOptions",
     "JsonSchema",
     "KeyOrder",
@@ -111,21 +117,28 @@ __all__ = [
     "RawPrompt",
     "Regex",
     "RegexDialect",
+    "Repeat",
     "Request",
     "RequestCancelledError",
     "RequestError",
     "Sampling",
     "SchemaReport",
+    "Sequence",
     "ServiceError",
     "ServiceUnavailableError",
     "Spelling",
     "Stream",
+    "Tag",
+    "Tagged",
+    "Template",
+    "Text",
     "Timing",
     "TokenLogprobs",
     "TokenRejectedError",
     "UnenforcedValidator",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
+    "Until",
     "Usage",
     "check",
     "grammar_names",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
@@ -19,6 +19,7 @@ __all__ = [
     "FREE_WHITESPACE",
     "HIGHEST_PRIORITY",
     "LONGEST_DEADLINE",
+    "MAX_NESTING",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "Alternative",
@@ -47,10 +48,16 @@ __all__ = [
     "TokenId",
     "TokenLogprobs",
     "Usage",
+    "check_nesting",
+    "digest_of",
+    "word_of",
 ]
 
 FREE_WHITESPACE = 32
 """What ``whitespace="free"`` stands for: a line break and an indentation of up to 31."""
+
+MAX_NESTING = 30
+"""How deep constraints may stand inside of one another; protobuf reads messages 100 deep."""
 
 LONGEST_DEADLINE = 86_400.0
 """Seconds; a day."""
@@ -132,9 +139,9 @@ class JsonOptions:
     def __post_init__(self) -> None:
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "whitespace", _whitespace(self.whitespace))
-        object.__setattr__(self, "key_order", _word(KeyOrder, self.key_order, "key_order"))
-        object.__setattr__(self, "format", _word(FormatMode, self.format, "format"))
-        object.__setattr__(self, "spelling", _word(Spelling, self.spelling, "spelling"))
+        object.__setattr__(self, "key_order", word_of(KeyOrder, self.key_order, "key_order"))
+        object.__setattr__(self, "format", word_of(FormatMode, self.format, "format"))
+        object.__setattr__(self, "spelling", word_of(Spelling, self.spelling, "spelling"))
         _check_bound(self.whitespace, 0, "whitespace", '"compact", "free", an integer or None')
         _check_bound(self.max_string_length, 1, "max_string_length", "an integer or None")
         _check_bound(self.max_number_digits, 1, "max_number_digits", "an integer or None")
@@ -146,7 +153,8 @@ def _whitespace(value: object) -> object:
     return value
 
 
-def _word(kind: type[Word], value: object, name: str, field: str = "json_options") -> Word:
+def word_of(kind: type[Word], value: object, name: str, field: str = "json_options") -> Word:
+    """The member of an enumeration that a value is or names; raises RequestError for others."""
     try:
         return kind(cast("str", value))
     except ValueError as error:
@@ -178,6 +186,10 @@ class Structure(ABC):
     def digest(self) -> str:
         """Key under which the compiled form is cached."""
 
+    def inner(self) -> tuple[Structure, ...]:
+        """The constraints that this one is made of."""
+        return ()
+
 
 @dataclass(frozen=True, slots=True)
 class JsonSchema(Structure):
@@ -200,7 +212,7 @@ class JsonSchema(Structure):
         object.__setattr__(self, "documents", ordered)
 
     def digest(self) -> str:
-        return _digest("json_schema", (self.text, self.options, self.documents))
+        return digest_of("json_schema", (self.text, self.options, self.documents))
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +231,32 @@ class Lark(Structure):
 
     Nothing is read from any disk.
     """
+    holes: tuple[tuple[str, Structure], ...] = ()
+    """What fills terminals that it declares: name and constraint of each."""
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(
+            self,
+            text: str,
+            start: str = "start",
+            imports: tuple[tuple[str, str], ...] = (),
+            holes: Mapping[str, Structure] | Iterable[tuple[str, Structure]] = (),
+        ) -> None: ...
 
     def __post_init__(self) -> None:
+        pairs = self.holes.items() if isinstance(self.holes, Mapping) else self.holes
+        holes = tuple(sorted(pairs, key=lambda hole: hole[0]))
+        for name, filling in holes:
+            if not isinstance(filling, Structure):
+                raise InvalidConstraintError(
+                    f"what fills {name!r} is {type(filling).__name__}, no constraint"
+                )
+        for (name, _), (following, _) in itertools.pairwise(holes):
+            if name == following:
+                raise InvalidConstraintError(f"two constraints are given for the name {name!r}")
+        object.__setattr__(self, "holes", holes)
+        check_nesting(self)
         ordered = tuple(sorted(self.imports))
         for (name, _), (following, _) in itertools.pairwise(ordered):
             if name == following:
@@ -235,8 +271,12 @@ class Lark(Structure):
         """
         return cls(read_grammar(name).text)
 
+    def inner(self) -> tuple[Structure, ...]:
+        return tuple(filling for _, filling in self.holes)
+
     def digest(self) -> str:
-        return _digest("lark", (self.text, self.start, self.imports))
+        holes = [(name, filling.digest()) for name, filling in self.holes]
+        return digest_of("lark", (self.text, self.start, self.imports, holes))
 
 
 class RegexDialect(StrEnum):
@@ -264,10 +304,10 @@ class Regex(Structure):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dialect", _word(RegexDialect, self.dialect, "dialect", "regex"))
+        object.__setattr__(self, "dialect", word_of(RegexDialect, self.dialect, "dialect", "regex"))
 
     def digest(self) -> str:
-        return _digest("regex", (self.pattern, self.dialect))
+        return digest_of("regex", (self.pattern, self.dialect))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +319,7 @@ class Ebnf(Structure):
     """The rule that the whole answer is a text of."""
 
     def digest(self) -> str:
-        return _digest("ebnf", (self.text, self.root))
+        return digest_of("ebnf", (self.text, self.root))
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,10 +347,26 @@ class Choice(Structure):
         object.__setattr__(self, "options", options)
 
     def digest(self) -> str:
-        return _digest("choice", self.options)
+        return digest_of("choice", self.options)
 
 
-def _digest(kind: str, parts: object) -> str:
+def check_nesting(constraint: Structure) -> None:
+    """Raise LimitExceededError for what nests deeper than MAX_NESTING."""
+    level, depth = list(constraint.inner()), 1
+    while level:
+        depth += 1
+        if depth > MAX_NESTING:
+            raise LimitExceededError(
+                f"constraints stand more than {MAX_NESTING} deep inside of one another",
+                limit=MAX_NESTING,
+                field="constraint",
+                hint="write what nests as a grammar",
+            )
+        level = [inner for part in level for inner in part.inner()]
+
+
+def digest_of(kind: str, parts: object) -> str:
+    """A key of a constraint: its kind and what it says."""
     return f"{kind}:" + hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 
+from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
     Beams,
@@ -23,8 +24,10 @@ from guided.spec import (
     Rank,
     Regex,
     Sampling,
+    Structure,
     TokenId,
 )
+from guided.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode_options import decode_json_options, decode_regex_dialect
 
@@ -44,6 +47,14 @@ _RANKS: Mapping[pb.Rank.ValueType, Rank] = {
     pb.RANK_UNSPECIFIED: Rank.LIKELIHOOD,
     pb.RANK_LIKELIHOOD: Rank.LIKELIHOOD,
     pb.RANK_REWARD: Rank.REWARD,
+}
+
+
+_CALLS: Mapping[pb.Calls.ValueType, Calls] = {
+    pb.CALLS_UNSPECIFIED: Calls.AUTO,
+    pb.CALLS_AUTO: Calls.AUTO,
+    pb.CALLS_REQUIRED: Calls.REQUIRED,
+    pb.CALLS_NONE: Calls.NONE,
 }
 
 
@@ -82,32 +93,70 @@ def _decode_prompt(message: pb.GenerateRequest) -> str | tuple[Message, ...]:
 
 
 def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
-    if not message.HasField("constraint"):
-        return None
-    if message.constraint.WhichOneof("kind") is None:
+    return _decode_structure(message.constraint) if message.HasField("constraint") else None
+
+
+def _decode_structure(constraint: pb.Constraint) -> Structure:
+    kind = constraint.WhichOneof("kind")
+    if kind is None:
+        known = ", ".join(field.name for field in constraint.DESCRIPTOR.oneofs[0].fields)
         raise InvalidConstraintError(
             "the constraint says nothing",
-            hint="set json_schema, lark, ebnf, regex or choice, or leave the constraint out",
+            hint=f"set one of {known}, or leave the constraint out",
         )
-    constraint = message.constraint
-    kind = constraint.WhichOneof("kind")
     if kind != "json_schema" and (constraint.HasField("json_options") or constraint.documents):
         raise RequestError(f"json_options and documents do not go with {kind}", field="constraint")
     if kind == "lark":
         grammar = constraint.lark
         imports = tuple((imported.name, imported.text) for imported in grammar.imports)
-        return Lark(grammar.text, grammar.start or "start", imports)
+        return Lark(grammar.text, grammar.start or "start", imports, _decode_holes(grammar.holes))
     if kind == "ebnf":
         return Ebnf(constraint.ebnf.text, constraint.ebnf.root or "root")
     if kind == "choice":
         return Choice(constraint.choice.options)
     if kind == "regex":
         return Regex(constraint.regex.pattern, decode_regex_dialect(constraint.regex))
+    if kind in _COMPOSITIONS:
+        return _COMPOSITIONS[kind](constraint)
     return JsonSchema(
         constraint.json_schema,
         decode_json_options(constraint.json_options),
         tuple((document.uri, document.text) for document in constraint.documents),
     )
+
+
+def _decode_repeat(message: pb.Repetition) -> Repeat:
+    most = message.most if message.HasField("most") else None
+    return Repeat(_decode_structure(message.part), message.least, most)
+
+
+def _decode_tagged(message: pb.Tagged) -> Tagged:
+    tags = [Tag(tag.begin, _decode_structure(tag.body), tag.end) for tag in message.tags]
+    calls = _CALLS.get(message.calls)
+    if calls is None:
+        known = ", ".join(pb.Calls.Name(number) for number in _CALLS)
+        raise RequestError(f"calls {message.calls} is none of {known}", field="constraint")
+    return Tagged(tags, message.triggers, calls, parallel=not message.single)
+
+
+def _decode_template(message: pb.Template) -> Template:
+    return Template(message.text, _decode_holes(message.holes))
+
+
+def _decode_holes(holes: Iterable[pb.NamedConstraint]) -> list[tuple[str, Structure]]:
+    return [(hole.name, _decode_structure(hole.constraint)) for hole in holes]
+
+
+_COMPOSITIONS: Mapping[str, Callable[[pb.Constraint], Structure]] = {
+    "text": lambda message: Text(message.text),
+    "sequence": lambda message: Sequence(map(_decode_structure, message.sequence.parts)),
+    "any_of": lambda message: AnyOf(map(_decode_structure, message.any_of.parts)),
+    "repeat": lambda message: _decode_repeat(message.repeat),
+    "template": lambda message: _decode_template(message.template),
+    "free_text": lambda message: FreeText(message.free_text.without),
+    "until": lambda message: Until(message.until.ends),
+    "tagged": lambda message: _decode_tagged(message.tagged),
+}
 
 
 def _decode_sampling(message: pb.Sampling) -> Sampling:

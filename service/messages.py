@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.error_record import ErrorRecord
 from guided.spec import (
     Choice,
@@ -20,6 +21,7 @@ from guided.spec import (
     Structure,
 )
 from guided.stats import EngineStats, ModelInfo
+from guided.tagged import FreeText, Tagged, Until
 
 __all__ = [
     "Answered",
@@ -129,6 +131,21 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 ToEngine: TypeAlias = Submit | Cancel | Stop
 FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Failed
 
+_KINDS = (
+    JsonSchema,
+    Lark,
+    Ebnf,
+    Regex,
+    Choice,
+    Text,
+    Sequence,
+    AnyOf,
+    Repeat,
+    Template,
+    FreeText,
+    Until,
+    Tagged,
+)
 _encoder = msgspec.msgpack.Encoder()
 _to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(
     ToEngine, dec_hook=lambda _, sent: _structure(sent)
@@ -148,9 +165,9 @@ def read_to_engine(payload: bytes) -> ToEngine:
 
 def _structure(sent: Mapping[str, object]) -> Structure:
     """The constraint that was sent by its fields, which tell the kinds apart."""
-    for kind in (JsonSchema, Lark, Ebnf, Regex, Choice):
+    for kind in _KINDS:
         if sent.keys() == {field.name for field in fields(kind)}:
-            return msgspec.convert(sent, kind)
+            return msgspec.convert(sent, kind, dec_hook=lambda _, part: _structure(part))
     raise AssertionError(f"no constraint has the fields {sorted(sent)}")
 
 

@@ -12,13 +12,9 @@ from guided.bench.measured import Measured
 from guided.bench.workload import Workload
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import (
-    Choice,
-    Ebnf,
     FinishReason,
     GenerationRequest,
     JsonSchema,
-    Lark,
-    Regex,
     Timing,
     Usage,
 )
@@ -134,7 +130,6 @@ class Remote:
         constraint = request.constraint
         if isinstance(constraint, JsonSchema):
             return ask(schema=constraint.text, json_options=constraint.options)
-        assert constraint is None or isinstance(constraint, Lark | Ebnf | Regex | Choice)
         return ask(grammar=constraint)
 
     def _ask(self, name: str, request: GenerationRequest) -> Measured:

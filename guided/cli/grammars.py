@@ -12,9 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from guided.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
+from guided.spec import Lark
 
 if TYPE_CHECKING:
-    from guided.recognizer.grammar_machine import GrammarMachine
+    from guided.recognizer.recognizer import Recognizer
 
 __all__ = ["grammars"]
 
@@ -70,15 +71,13 @@ def _named(name: str) -> LibraryGrammar:
 def _faults(grammar: LibraryGrammar) -> Iterator[str]:
     """What is wrong with the examples of a grammar; raises ConstraintError for a faulty one."""
     # Loaded here, so that the other commands need not wait for it.
-    from guided.frontends.lark import lower_lark
-    from guided.network import network_from_grammar
-    from guided.recognizer.grammar_machine import GrammarMachine
+    from guided.constraint.machine import machine_of
 
     if not grammar.accepted:
         yield "no example is to be accepted"
     if not grammar.rejected:
         yield "no example is to be rejected"
-    machine = GrammarMachine(network_from_grammar(lower_lark(grammar.text)))
+    machine = machine_of(Lark(grammar.text))
     for text in grammar.accepted:
         refused = _refused_at(machine, text)
         if refused is not None:
@@ -88,7 +87,7 @@ def _faults(grammar: LibraryGrammar) -> Iterator[str]:
             yield f"not rejected: {text!r}"
 
 
-def _refused_at(machine: GrammarMachine, text: str) -> int | None:
+def _refused_at(machine: Recognizer, text: str) -> int | None:
     """The first character that does not fit, or the end; ``None`` for a text that fits."""
     state = machine.start
     for index, character in enumerate(text):

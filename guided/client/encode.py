@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from google.protobuf.duration_pb2 import Duration
 
+from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
     Beams,
@@ -27,6 +28,7 @@ from guided.spec import (
     Spelling,
     Structure,
 )
+from guided.tagged import Calls, FreeText, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 
 __all__ = [
@@ -58,6 +60,12 @@ FORMAT_MODES: Mapping[FormatMode, pb.FormatMode.ValueType] = {
 REGEX_DIALECTS: Mapping[RegexDialect, pb.RegexDialect.ValueType] = {
     RegexDialect.PYTHON: pb.REGEX_DIALECT_PYTHON,
     RegexDialect.ECMA: pb.REGEX_DIALECT_ECMA,
+}
+
+CALLS: Mapping[Calls, pb.Calls.ValueType] = {
+    Calls.AUTO: pb.CALLS_AUTO,
+    Calls.REQUIRED: pb.CALLS_REQUIRED,
+    Calls.NONE: pb.CALLS_NONE,
 }
 
 SPELLINGS: Mapping[Spelling, pb.Spelling.ValueType] = {
@@ -105,7 +113,7 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
     match constraint:
         case JsonSchema():
             return _encode_schema(constraint)
-        case Lark(text, start, imports):
+        case Lark(text, start, imports, holes):
             grammar = pb.LarkGrammar(
                 text=_utf8(text, "constraint"),
                 start=_utf8(start, "constraint"),
@@ -115,6 +123,7 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
                     )
                     for name, body in imports
                 ],
+                holes=_encode_holes(holes),
             )
             return pb.Constraint(lark=grammar)
         case Ebnf(text, root):
@@ -129,7 +138,55 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
             return pb.Constraint(
                 regex=pb.RegexPattern(pattern=written, dialect=REGEX_DIALECTS[dialect])
             )
+        case Text(text):
+            return pb.Constraint(text=_utf8(text, "constraint"))
+        case Sequence(parts):
+            return pb.Constraint(sequence=_encode_parts(parts))
+        case AnyOf(alternatives):
+            return pb.Constraint(any_of=_encode_parts(alternatives))
+        case Repeat(part, least, most):
+            repetition = pb.Repetition(part=_encode_constraint(part), least=least, most=most)
+            return pb.Constraint(repeat=repetition)
+        case Template(text, holes):
+            template = pb.Template(text=_utf8(text, "constraint"), holes=_encode_holes(holes))
+            return pb.Constraint(template=template)
+        case FreeText(without):
+            texts = [_utf8(text, "constraint") for text in without]
+            return pb.Constraint(free_text=pb.FreeText(without=texts))
+        case Until(ends):
+            texts = [_utf8(text, "constraint") for text in ends]
+            return pb.Constraint(until=pb.Until(ends=texts))
+        case Tagged():
+            return pb.Constraint(tagged=_encode_tagged(constraint))
     raise AssertionError(f"{constraint!r} has no message")
+
+
+def _encode_parts(parts: Iterable[Structure]) -> pb.ConstraintList:
+    return pb.ConstraintList(parts=map(_encode_constraint, parts))
+
+
+def _encode_holes(holes: Iterable[tuple[str, Structure]]) -> list[pb.NamedConstraint]:
+    return [
+        pb.NamedConstraint(name=_utf8(name, "constraint"), constraint=_encode_constraint(part))
+        for name, part in holes
+    ]
+
+
+def _encode_tagged(tagged: Tagged) -> pb.Tagged:
+    tags = [
+        pb.Tag(
+            begin=_utf8(tag.begin, "constraint"),
+            body=_encode_constraint(tag.body),
+            end=_utf8(tag.end, "constraint"),
+        )
+        for tag in tagged.tags
+    ]
+    return pb.Tagged(
+        tags=tags,
+        triggers=[_utf8(trigger, "constraint") for trigger in tagged.triggers],
+        calls=CALLS[tagged.calls],
+        single=not tagged.parallel,
+    )
 
 
 def _encode_schema(constraint: JsonSchema) -> pb.Constraint:

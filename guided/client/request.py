@@ -21,17 +21,14 @@ from guided.response_types.adapter import adapter_of, schema_of_adapter
 from guided.response_types.given_schema import document_texts, schema_text
 from guided.spec import (
     Beams,
-    Choice,
     Constraint,
-    Ebnf,
     Forcing,
     GenerationRequest,
     JsonOptions,
     JsonSchema,
-    Lark,
     Rank,
-    Regex,
     Sampling,
+    Structure,
     Usage,
 )
 
@@ -100,7 +97,7 @@ class Options(TypedDict, total=False):
     """Search for the likeliest answers instead of drawing them."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
-    grammar: Lark | Ebnf | Regex | Choice | None
+    grammar: Structure | None
     """What the answer must look like, instead of a schema; the value is then its text."""
     show_schema: bool
     """Tell the model the schema in a system message; only with a conversation."""
@@ -152,7 +149,7 @@ class Request(Generic[T]):
     rank: Rank | Literal["likelihood", "reward"] = field(default=Rank.LIKELIHOOD, kw_only=True)
     beams: Beams | None = field(default=None, kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
-    grammar: Lark | Ebnf | Regex | Choice | None = field(default=None, kw_only=True)
+    grammar: Structure | None = field(default=None, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
     documents: Mapping[str, str | Mapping[str, object]] = field(default_factory=dict, kw_only=True)
@@ -316,8 +313,8 @@ _KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
     "grammar": (
-        Lark | Ebnf | Regex | Choice,
-        "guided.Lark, guided.Ebnf, guided.Regex, guided.Choice or None",
+        Structure,
+        "a constraint such as guided.Lark or guided.Template",
         True,
     ),
     "documents": (Mapping, "a mapping of URIs to schemas", False),

@@ -125,6 +125,9 @@ class CompiledConstraint:
         return position.held.lone(mask)
 
     def _held_mask(self, state: State) -> tuple[HeldMask, Mask]:
+        readings = self.machine.readings(state)
+        if readings:
+            return self._joined(state, readings)
         # Which text a free key has so far matters to few tokens, so most states share a walk.
         held, walk = self._walked(state)
         repeating = self._repeating(state) if state.texts else []
@@ -133,6 +136,23 @@ class CompiledConstraint:
             return self._masks.keep(walk.mask, walk.fingerprint)
         held.used = True
         return held, walk.mask
+
+    def _joined(self, state: State, readings: tuple[State, ...]) -> tuple[HeldMask, Mask]:
+        """What may follow any of the readings of a state."""
+        place = self.walker.place(state)
+        known = self._by_place.get(place)
+        if known is not None and (mask := known[0].mask) is not None:
+            held = known[0]
+        else:
+            self.machine.check_room()
+            (first, mask), *others = [self._held_mask(reading) for reading in readings]
+            walk = self.walker.joined(mask, first.fingerprint, [mask for _, mask in others])
+            if self.machine.is_accepting(state):
+                walk = self.walker.with_ends(walk, self._ends)
+            held, mask = self._masks.keep(walk.mask, walk.fingerprint)
+            self._by_place[place] = held, walk.uncertain
+        held.used = True
+        return held, mask
 
     def _walked(self, state: State) -> tuple[HeldMask, Walk]:
         """The walk of a state's place, and where its mask is held."""

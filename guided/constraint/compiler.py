@@ -13,30 +13,12 @@ from guided.automata.fuel import limited_work
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.free_text import FreeText
 from guided.constraint.limits import ConstraintLimits
+from guided.constraint.machine import machine_of
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
-from guided.frontends.choice import lower_choice
-from guided.frontends.ebnf import lower_ebnf
-from guided.frontends.json_schema import known_formats, lower_json_schema
-from guided.frontends.lark import lower_lark
-from guided.frontends.regex import lower_regex
-from guided.grammar.context_free import ContextFreeGrammar
-from guided.grammar.json_grammar import JsonGrammar
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
-from guided.recognizer.json_machine import JsonMachine
-from guided.recognizer.recognizer import Recognizer
-from guided.spec import (
-    Choice,
-    Constraint,
-    Ebnf,
-    JsonOptions,
-    JsonSchema,
-    Lark,
-    Regex,
-    Structure,
-)
+from guided.frontends.json_schema import known_formats
+from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Structure
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
 
@@ -109,43 +91,7 @@ class ConstraintCompiler:
 
     def _compile(self, constraint: Structure) -> CompiledConstraint:
         with limited_work(self.limits.compile_work):
-            machine: Recognizer
-            if isinstance(constraint, JsonSchema):
-                grammar = lower_json_schema(constraint).grammar
-                machine = self._json_machine(grammar, constraint.options)
-            else:
-                network = network_from_grammar(_lowered(constraint), self._missing_bytes)
-                machine = GrammarMachine(network, self.limits.recognizer)
+            missing = self.binding.vocabulary.missing_bytes
+            machine = machine_of(constraint, missing, self.limits.recognizer)
             machine.check_room()
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)
-
-    @property
-    def _missing_bytes(self) -> frozenset[int]:
-        return self.binding.vocabulary.missing_bytes
-
-    def _json_machine(self, grammar: JsonGrammar, options: JsonOptions) -> JsonMachine:
-        missing, limits = self._missing_bytes, self.limits.recognizer
-        try:
-            return JsonMachine(grammar, options, missing, limits)
-        except UnsatisfiableError:
-            if missing:
-                # Tell apart what no text satisfies from what this vocabulary cannot spell.
-                JsonMachine(grammar, options, frozenset(), limits)
-                raise UnsatisfiableError(
-                    "every document needs bytes for which the model has no token",
-                    hint="use a model whose tokenizer covers all bytes",
-                ) from None
-            raise
-
-
-def _lowered(constraint: Structure) -> ContextFreeGrammar:
-    match constraint:
-        case Lark(text, start, imports):
-            return lower_lark(text, start, dict(imports))
-        case Ebnf(text, root):
-            return lower_ebnf(text, root)
-        case Regex():
-            return lower_regex(constraint)
-        case Choice(options):
-            return lower_choice(options)
-    raise AssertionError(f"{constraint!r} has no front end")

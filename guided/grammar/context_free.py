@@ -12,7 +12,16 @@ from typing import TypeAlias
 
 from guided.automata.regular import Regular
 
-__all__ = ["Body", "Call", "Choice", "ContextFreeGrammar", "Sequence", "Terminal", "Times"]
+__all__ = [
+    "Body",
+    "Call",
+    "Choice",
+    "ContextFreeGrammar",
+    "Hole",
+    "Sequence",
+    "Terminal",
+    "Times",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +29,13 @@ class Terminal:
     """One text of a regular language of code points; ignored text may stand before it."""
 
     regular: Regular
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """One text of another recogniser; ignored text may stand before it."""
+
+    number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +68,7 @@ class Times:
     high: int | None
 
 
-Body: TypeAlias = Terminal | Call | Sequence | Choice | Times
+Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times
 
 
 @dataclass(frozen=True, slots=True, eq=False)

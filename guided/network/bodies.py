@@ -11,8 +11,8 @@ from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, dfa_from_regular
 from guided.automata.regular import Alternate, Chars, Concat, Graph, Regular, Repeat
 from guided.automata.utf8 import utf8_sequences
-from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
-from guided.network.letters import letter_of
+from guided.grammar.context_free import Body, Call, Choice, Hole, Sequence, Terminal, Times
+from guided.network.letters import hole_letter, letter_of
 
 __all__ = ["Bodies"]
 
@@ -42,6 +42,10 @@ class Bodies:
         match body:
             case Terminal(regular):
                 return self._terminal(regular)
+            case Hole(number):
+                letter = hole_letter(number)
+                hole = Chars(CodePoints(((letter, letter),)))
+                return hole if self.blank is _NOTHING else Concat((self.blank, hole))
             case Call(rule):
                 letter = letter_of(self._numbers[rule])
                 return Chars(CodePoints(((letter, letter),)))

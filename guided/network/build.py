@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Set
+from collections.abc import Sequence as Items
 
 import numpy as np
 
@@ -23,8 +24,16 @@ from guided.network.bodies import Bodies
 from guided.network.closed_sets import nullable_rules, productive_rules
 from guided.network.components import components
 from guided.network.inlining import inlined
-from guided.network.letters import MAX_RULES, call_edges, calls_in, determined, paste, without_calls
-from guided.network.network import CallEdge, Network, shortest_ways
+from guided.network.letters import (
+    MAX_RULES,
+    call_edges,
+    calls_in,
+    determined,
+    hole_edges,
+    paste,
+    without_calls,
+)
+from guided.network.network import CallEdge, HoleText, Network, shortest_ways
 from guided.network.recursion import begins_with, without_leading_calls
 
 __all__ = ["MAX_STATES", "network_from_grammar"]
@@ -34,10 +43,13 @@ MAX_STATES = 60_000
 _START = 0
 
 
-def network_from_grammar(grammar: ContextFreeGrammar, missing: Collection[int] = ()) -> Network:
+def network_from_grammar(
+    grammar: ContextFreeGrammar, missing: Collection[int] = (), holes: Items[HoleText] = ()
+) -> Network:
     """The network of a grammar's texts that need no byte out of ``missing``.
 
-    Raises UnsatisfiableError where there are none, and LimitExceededError.
+    ``holes`` says what the texts are like that fill the grammar's holes. Raises UnsatisfiableError
+    where there are none, and LimitExceededError.
     """
     automata = _rule_automata(grammar, missing)
     productive = productive_rules(automata)
@@ -53,12 +65,12 @@ def network_from_grammar(grammar: ContextFreeGrammar, missing: Collection[int] =
     emptied = {rule: _without_empty(automata[rule], nullable, dead) for rule in productive}
     alive = productive_rules(emptied)
     if _START not in alive:
-        return _laid_out({}, accepts_nothing=True)
+        return _laid_out({}, True, ())
     if alive != productive:
         dead = automata.keys() - alive
         emptied = {rule: _without_empty(emptied[rule], set(), dead) for rule in alive}
     left = inlined(emptied, _START)
-    return _laid_out(_without_left_recursion(left), _START in nullable)
+    return _laid_out(_without_left_recursion(left), _START in nullable, holes)
 
 
 def _rule_automata(grammar: ContextFreeGrammar, missing: Collection[int]) -> dict[int, Dfa]:
@@ -143,10 +155,11 @@ def _without_left_recursion(automata: dict[int, Dfa]) -> dict[int, Dfa]:
     return found
 
 
-def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool) -> Network:
+def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[HoleText]) -> Network:
     order = sorted(automata)
     number = {rule: index for index, rule in enumerate(order)}
-    sizes = [len(automata[rule]) for rule in order]
+    # Behind the rules comes a state for each hole.
+    sizes = [*(len(automata[rule]) for rule in order), *[1] * len(holes)]
     starts = np.cumsum([0, *sizes])
     count = int(starts[-1])
     if count > MAX_STATES:
@@ -170,6 +183,18 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool) -> Network:
                     moves[first : first + size, low : min(high, 255) + 1] = shifted[:, [column]]
         for source, callee, target in call_edges(dfa):
             calls[first + source].append(CallEdge(number[callee], first + target))
+        for source, hole, target in hole_edges(dfa):
+            calls[first + source].append(CallEdge(len(order) + hole, first + target))
     firsts = tuple(starts[:-1].tolist())
-    left, ways = shortest_ways(firsts, moves, calls, accepting)
-    return Network(firsts, moves, tuple(map(tuple, calls)), accepting, left, ways, accepts_nothing)
+    known = {count - len(holes) + at: hole.shortest for at, hole in enumerate(holes)}
+    left, ways = shortest_ways(firsts, moves, calls, accepting, known)
+    return Network(
+        firsts,
+        moves,
+        tuple(map(tuple, calls)),
+        accepting,
+        left,
+        ways,
+        accepts_nothing,
+        tuple(holes),
+    )

@@ -9,7 +9,7 @@ import numpy as np
 from guided.automata.dfa import DEAD, Dfa
 from guided.automata.fuel import spend
 from guided.automata.reachability import reachable
-from guided.network.letters import BYTES, called, calls_in
+from guided.network.letters import BYTES, called, calls_in, holds_hole
 
 __all__ = ["nullable_rules", "productive_rules"]
 
@@ -27,7 +27,7 @@ def productive_rules(automata: Mapping[int, Dfa]) -> set[int]:
 def _closed(automata: Mapping[int, Dfa], *, reads_bytes: bool) -> set[int]:
     """The least set of rules whose automata reach an end by calls of rules in the set.
 
-    With ``reads_bytes`` by bytes as well.
+    With ``reads_bytes`` by bytes and holes as well.
     """
     callers: dict[int, list[int]] = {}
     for rule, dfa in automata.items():
@@ -50,6 +50,7 @@ def _reaches_end(dfa: Dfa, rules: set[int], reads_bytes: bool) -> bool:
     spend(1 + dfa.next.size // 16)
     taken = [
         (reads_bytes and bool(chars.ranges) and chars.ranges[0][0] <= BYTES.ranges[0][1])
+        or (reads_bytes and holds_hole(chars))
         or any(rule in rules for rule in calls_in(chars))
         for chars in dfa.classes
     ]

@@ -26,6 +26,8 @@ def call_order(network: Network) -> list[int]:
 def bytes_behind(network: Network) -> NDArray[np.bool_]:
     """By rule the bytes that may come behind its texts, bool ``[rules, 256]``."""
     own: NDArray[np.bool_] = network.moves != DEAD
+    for place, hole in enumerate(network.holes, start=network.first_hole):
+        own[place, sorted(hole.first)] = True
     behind = np.zeros((len(network.starts), 256), dtype=np.bool_)
     first = np.zeros_like(behind)
     for rule in reversed(call_order(network)):

@@ -1,8 +1,9 @@
-"""The letters of a rule's automaton: bytes, and calls of rules.
+"""The letters of a rule's automaton: bytes, calls of rules, and holes.
 
-Both are written as code points, so that rules are built, made deterministic and made small by what
-serves expressions over text: a byte is the code point of its value, and a call of rule ``n`` is the
-``n``-th one behind all that UTF-16 calls a plane.
+All are written as code points, so that rules are built, made deterministic and made small by what
+serves expressions over text: a byte is the code point of its value, a call of rule ``n`` is the
+``n``-th one behind all that UTF-16 calls a plane, and holes, which other recognisers fill, are the
+last ones there are.
 """
 
 from __future__ import annotations
@@ -20,11 +21,15 @@ from guided.errors import LimitExceededError
 
 __all__ = [
     "BYTES",
+    "MAX_HOLES",
     "MAX_RULES",
     "call_edges",
     "called",
     "calls_in",
     "determined",
+    "holds_hole",
+    "hole_edges",
+    "hole_letter",
     "letter_of",
     "letters",
     "paste",
@@ -33,7 +38,9 @@ __all__ = [
 ]
 
 _FIRST_CALL = 0x10000
-MAX_RULES = MAX_CODE_POINT - _FIRST_CALL + 1
+MAX_HOLES = 4096
+_FIRST_HOLE = MAX_CODE_POINT - MAX_HOLES + 1
+MAX_RULES = _FIRST_HOLE - _FIRST_CALL
 MAX_DETERMINED = 50_000
 """States of a rule's automaton, before equal ones merge."""
 _SPARE_STATES = 1_000
@@ -43,6 +50,11 @@ BYTES = CodePoints.of([(0, 255)])
 def letter_of(rule: int) -> int:
     """The letter that calls a rule."""
     return _FIRST_CALL + rule
+
+
+def hole_letter(hole: int) -> int:
+    """The letter of a hole."""
+    return _FIRST_HOLE + hole
 
 
 def letters(rules: Iterable[int]) -> CodePoints:
@@ -56,9 +68,24 @@ def calls_in(chars: CodePoints) -> tuple[int, ...]:
     return tuple(
         letter - _FIRST_CALL
         for low, high in chars.ranges
-        if high >= _FIRST_CALL
+        if _FIRST_CALL <= low < _FIRST_HOLE
         for letter in range(low, high + 1)
     )
+
+
+def _holes_in(chars: CodePoints) -> tuple[int, ...]:
+    """The holes that the letters of a set stand for."""
+    return tuple(
+        letter - _FIRST_HOLE
+        for low, high in chars.ranges
+        if high >= _FIRST_HOLE
+        for letter in range(max(low, _FIRST_HOLE), high + 1)
+    )
+
+
+def holds_hole(chars: CodePoints) -> bool:
+    """Whether a letter of the set stands for a hole."""
+    return bool(chars.ranges) and chars.ranges[-1][1] >= _FIRST_HOLE
 
 
 def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
@@ -82,6 +109,15 @@ def call_edges(dfa: Dfa) -> Iterator[tuple[int, int, int]]:
             for source in np.nonzero(targets != DEAD)[0].tolist():
                 for rule in rules:
                     yield source, rule, int(targets[source])
+
+
+def hole_edges(dfa: Dfa) -> Iterator[tuple[int, int, int]]:
+    """Source, hole and target of each move over a hole."""
+    for column, chars in enumerate(dfa.classes):
+        for hole in _holes_in(chars):
+            targets: NDArray[np.int32] = dfa.next[:, column]
+            for source in np.nonzero(targets != DEAD)[0].tolist():
+                yield source, hole, int(targets[source])
 
 
 def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from guided.automata.dfa import DEAD
 
-__all__ = ["CallEdge", "Network", "Way"]
+__all__ = ["CallEdge", "HoleText", "Network", "Way"]
 
 
 class CallEdge(NamedTuple):
@@ -22,6 +22,15 @@ class CallEdge(NamedTuple):
 
     rule: int
     target: int
+
+
+class HoleText(NamedTuple):
+    """What is known of the texts that fill a hole."""
+
+    first: frozenset[int]
+    """The bytes that they begin with."""
+    shortest: int
+    """Bytes of the shortest one."""
 
 
 class Way(NamedTuple):
@@ -54,6 +63,13 @@ class Network:
     """The first move of that way, ``None`` where a rule may end."""
     accepts_nothing: bool
     """Whether the empty text is one, too."""
+    holes: tuple[HoleText, ...] = ()
+    """The last rules, of one state each: their texts are for other recognisers to read."""
+
+    @property
+    def first_hole(self) -> int:
+        """The first of the states that stand for holes."""
+        return len(self) - len(self.holes)
 
     def __len__(self) -> int:
         return len(self.accepting)
@@ -66,7 +82,8 @@ class Network:
         """Raise AssertionError unless the network is as it says."""
         for start in self.starts:
             assert not self.accepting[start], start
-        for state, (left, way) in enumerate(zip(self.left, self.ways, strict=True)):
+        rules = zip(self.left[: self.first_hole], self.ways, strict=False)
+        for state, (left, way) in enumerate(rules):
             assert (left == 0) == bool(self.accepting[state]) == (way is None), state
             if way is not None and way.byte is not None:
                 assert self.moves[state, way.byte] == way.target, state
@@ -81,8 +98,12 @@ def shortest_ways(
     moves: NDArray[np.int32],
     calls: Sequence[Sequence[CallEdge]],
     accepting: NDArray[np.bool_],
+    known: Mapping[int, int],
 ) -> tuple[tuple[int, ...], tuple[Way | None, ...]]:
-    """``left`` and ``ways`` of a network (Knuth, Information Processing Letters 6(1), 1977)."""
+    """``left`` and ``ways`` of a network (Knuth, Information Processing Letters 6(1), 1977).
+
+    ``known`` tells by state what is left of holes.
+    """
     count = len(accepting)
     into: list[list[tuple[int, int]]] = [[] for _ in range(count)]
     for source, byte in _first_bytes(moves):
@@ -100,6 +121,8 @@ def shortest_ways(
     heap: list[tuple[int, int, int, Way | None]] = [
         (0, next(ties), state, None) for state in np.nonzero(accepting)[0].tolist()
     ]
+    heap += ((cost, next(ties), state, None) for state, cost in known.items())
+    heapq.heapify(heap)
     while heap:
         cost, _, state, way = heapq.heappop(heap)
         if left[state] is not None:

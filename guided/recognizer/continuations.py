@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.network import Network
+from guided.recognizer.contexts import TAKEN, TEXTS
 
 __all__ = ["END", "ROOT", "Continuations", "GrammarContexts"]
 
@@ -100,7 +101,7 @@ class GrammarContexts:
     def __init__(self, most: int) -> None:
         self.most = most
         self.frames: list[tuple[int, ...]] = []
-        # No context of a grammar has names that must not come again.
+        # No context of a grammar by itself has names that must not come again.
         self.facts: NDArray[np.int32] = np.zeros((256, 3), dtype=np.int32)
         self.with_keys: list[int] = []
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -122,13 +123,13 @@ class GrammarContexts:
                 )
             self.frames.append(continuations)
             if number >= len(self.facts):
-                self.facts = np.zeros((2 * number, 3), dtype=np.int32)
+                self.facts = np.append(self.facts, np.zeros_like(self.facts), axis=0)
         return number
 
-    def depth(self, number: int) -> int:  # noqa: ARG002 - the same of all
-        """How many of the values being written have to be remembered: none."""
-        return 0
+    def depth(self, number: int) -> int:
+        """How many of the values being written have to be remembered."""
+        return self.facts.item(number, TEXTS)
 
-    def taken(self, number: int) -> int:  # noqa: ARG002 - the same of all
-        """How many names are taken: none."""
-        return 0
+    def taken(self, number: int) -> int:
+        """How many names are taken at most."""
+        return self.facts.item(number, TAKEN)

@@ -38,10 +38,15 @@ class GrammarMachine:
     ``limits``, and where the shortest text is longer than MAX_SHORTEST_BYTES.
     """
 
-    def __init__(self, network: Network, limits: RecognizerLimits | None = None) -> None:
+    def __init__(
+        self,
+        network: Network,
+        limits: RecognizerLimits | None = None,
+        table: TransitionTable | None = None,
+    ) -> None:
         limits = limits or RecognizerLimits()
         self.network = network
-        self.table = TransitionTable(limits.max_cells)
+        self.table = TransitionTable(limits.max_cells) if table is None else table
         self.joints = JointTable()
         self.contexts = GrammarContexts(limits.max_contexts)
         self.continuations = Continuations(network, limits.max_contexts)
@@ -71,14 +76,14 @@ class GrammarMachine:
 
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
-        context, row = state.context, state.row
-        while (target := self.table.step(row, byte)) == DEAD:
-            label = int(self.table.label[row])
-            if label == DEAD:
-                return None
-            # The byte may belong to what follows the rules that end here.
-            context, row = self.resolve(context, label)
-        return self._settled(context, target)
+        target = self.table.step(state.row, byte)
+        if target != DEAD:
+            return self._settled(state.context, target)
+        label = int(self.table.label[state.row])
+        if label == DEAD:
+            return None
+        # The byte may belong to what follows the rules that end here.
+        return self.step(State(*self.resolve(state.context, label)), byte)
 
     def advance(self, state: State, text: bytes) -> State | None:
         """The state behind all bytes of ``text``, ``None`` where one is not allowed."""
@@ -93,19 +98,20 @@ class GrammarMachine:
         """The state in another row of the same context."""
         return state._replace(row=row)
 
+    def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
+        """None: a state is gone on from by itself."""
+        return ()
+
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
         return state.row == self.rows.end
 
     def is_accepting(self, state: State) -> bool:
         """Whether the text may end here."""
-        context, row = state.context, state.row
-        while row not in self.rows.may_end:
-            label = int(self.table.label[row])
-            if label == DEAD:
-                return False
-            context, row = self.resolve(context, label)
-        return True
+        if state.row in self.rows.may_end:
+            return True
+        label = int(self.table.label[state.row])
+        return label != DEAD and self.is_accepting(State(*self.resolve(state.context, label)))
 
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
@@ -170,7 +176,7 @@ class GrammarMachine:
                     for state, slot in items:
                         self.continuations.add(reached, state, continuations[slot])
                 case Both(items, byte):
-                    reached = self._behind(
+                    reached = self._behind_byte(
                         [(state, continuations[slot]) for state, slot in items], byte
                     )
             found = self._resolved[context, label] = self._entered(reached)
@@ -184,7 +190,7 @@ class GrammarMachine:
                 self.continuations.add(reached, state, behind)
         return reached
 
-    def _behind(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
+    def _behind_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         """Where a byte leads from the items, and from what may follow those that end."""
         reached: dict[int, int] = {}
         seen = set(items)
@@ -203,7 +209,10 @@ class GrammarMachine:
 
     def _entered(self, configuration: dict[int, int]) -> tuple[int, int]:
         """Context and row of a configuration, calls that begin in it included."""
-        closed = self._with_calls(configuration)
+        return self._placed(self._with_calls(configuration))
+
+    def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
+        """Context and row of a configuration in which no call is still to begin."""
         may_end = closed.pop(END, None) is not None
         slots: dict[int, int] = {}
         items: list[Item] = []
@@ -278,14 +287,18 @@ class GrammarMachine:
         """The fewest bytes that complete the text from here."""
         if state.row in self.rows.may_end:
             return b""
+        left = self.continuations.left_behind
+        return self._way_out(*min(self._configuration(state), key=lambda item: (left(*item), item)))
+
+    def _way_out(self, at: int, continuation: int) -> bytes:
+        """The fewest bytes from a state to the end of the text."""
         network, continuations = self.network, self.continuations
         text = bytearray()
-        at, continuation = min(
-            self._configuration(state), key=lambda item: (continuations.left_behind(*item), item)
-        )
         returns: list[int] = []
         while at != END:
             way = network.ways[at]
+            if at >= network.first_hole:
+                text += self._hole_text(at)
             if way is None and returns:
                 at = returns.pop()
             elif way is None:
@@ -300,13 +313,17 @@ class GrammarMachine:
             spend(1)
         return bytes(text)
 
+    def _hole_text(self, state: int) -> bytes:
+        """The shortest text that fills a hole."""
+        raise AssertionError(f"nobody fills the hole at {state}")
+
     # --- parts ----------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise AssertionError unless network, table, contexts and joints agree."""
         self.network.check()
         self.table.check()
-        assert len(self.rows.items) == self.table.num_rows
+        assert all(0 <= row < self.table.num_rows for row in self.rows.items)
         slots = self.joints.slots
         used = slots[slots[:, KEY] != EMPTY_SLOT]
         assert len(used) == len(self.joints), (len(used), len(self.joints))

@@ -68,7 +68,7 @@ class GrammarRows:
         self.network = network
         self.table = table
         self.behind = bytes_behind(network)
-        self.items: list[Items] = []
+        self.items: dict[int, Items] = {}
         """By row."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
@@ -102,7 +102,7 @@ class GrammarRows:
         row = self._waiting.get(label)
         if row is None:
             row = self._waiting[label] = self.table.add_row({}, label=label)
-            self.items.append(meaning.items)
+            self.items[row] = meaning.items
         return row
 
     # --- single states --------------------------------------------------------------------
@@ -141,8 +141,9 @@ class GrammarRows:
         assert len(dfa) == len(label), "every state of a network leads on"
         labels = {number: number for number in np.unique(label).tolist() if number != DEAD}
         first = self.table.add_block(block_of(dfa), labels)
-        self.items += [(Item(state, slot),) for state in range(begin, end)]
-        self.items += [meaning.items for meaning in both]
+        laid: list[Items] = [(Item(state, slot),) for state in range(begin, end)]
+        laid += [meaning.items for meaning in both]
+        self.items.update(enumerate(laid, first))
         return first
 
     # --- sets of states -------------------------------------------------------------------
@@ -195,7 +196,7 @@ class GrammarRows:
         slots = tuple(sorted({item.slot for item in ending}))
         label = self._label(Return(slots)) if slots else DEAD
         row = self.table.add_row(edges, label=label, itself=tuple(onward))
-        self.items.append(items)
+        self.items[row] = items
         if may_end:
             self.may_end.add(row)
             self.table.only[row] = DEAD

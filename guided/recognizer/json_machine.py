@@ -52,6 +52,7 @@ from guided.recognizer.table import (
     STOP,
     TICK,
     UNCOUNTED,
+    TransitionTable,
 )
 from guided.recognizer.values import MAX_SHORTEST_BYTES
 from guided.spec import JsonOptions
@@ -84,6 +85,7 @@ class JsonMachine:
     """Recognises the documents of a ``JsonGrammar``, byte by byte.
 
     ``missing`` are bytes that the vocabulary cannot spell; no text that needs one is recognised.
+    ``table`` is one that several recognisers share.
     Not thread-safe. Raises UnsatisfiableError where no document is left, and LimitExceededError,
     from any method that may lay down rows, past ``limits``.
     """
@@ -95,14 +97,15 @@ class JsonMachine:
         options: JsonOptions | None = None,
         missing: frozenset[int] = frozenset(),
         limits: RecognizerLimits | None = None,
+        table: TransitionTable | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
         self.evaluation = Evaluation(
             grammar, options or JsonOptions(), missing, limits.max_contexts
         )
         self.contexts = self.evaluation.contexts
-        self.rows = Rows(self.evaluation, limits.max_cells)
-        self.table = self.rows.table
+        self.table = TransitionTable(limits.max_cells) if table is None else table
+        self.rows = Rows(self.evaluation, self.table)
         self.labels = self.rows.labels
         self.joints = JointTable()
         self._behind_values: dict[tuple[int, int], tuple[int, int] | None] = {}
@@ -184,6 +187,10 @@ class JsonMachine:
         """
         context = self.evaluation.behind_names(state.context)
         return State(context, row, state.count, state.texts)
+
+    def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
+        """None: a state is gone on from by itself."""
+        return ()
 
     def is_complete(self, state: State) -> bool:
         """Whether the document is complete and nothing may follow."""
@@ -326,18 +333,19 @@ class JsonMachine:
 
     def remember_joint(self, context: int, label: int) -> None:
         """Enter what ``resolve`` says without a text into the table that walks read."""
+        self.joints.put(context, label, *self.joint(context, label))
+
+    def joint(self, context: int, label: int) -> tuple[int, int]:
+        """What a label leads to in a context, as the table of joints says it."""
         at = context, label
         while True:
             if self._needs_text(*at):
-                self.joints.put(context, label, EXACT, DEAD)
-                return
+                return EXACT, DEAD
             resolved = self.resolve(*at)
             if resolved is None:
-                self.joints.put(context, label, at[0], DEAD)
-                return
+                return at[0], DEAD
             if not self.table.exits[resolved[1]]:
-                self.joints.put(context, label, *resolved)
-                return
+                return resolved
             at = resolved[0], int(self.table.label[resolved[1]])
 
     def _needs_text(self, context: int, label: int) -> bool:

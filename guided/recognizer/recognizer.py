@@ -77,6 +77,10 @@ class Recognizer(Protocol):
         """
         ...
 
+    def readings(self, state: State) -> tuple[State, ...]:
+        """States that together may be gone on from as this one, if that takes less; often none."""
+        ...
+
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
         ...

@@ -40,13 +40,15 @@ _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 class Rows:
     """Lays blocks down for contexts; equal places of different contexts share their rows.
 
-    Methods that lay rows down raise LimitExceededError past ``max_cells``.
+    The first to use a table lays down the row behind the document, which is that of all of them.
+
+    Methods that lay rows down raise LimitExceededError past the limit of the table.
     """
 
-    def __init__(self, evaluation: Evaluation, max_cells: int) -> None:
+    def __init__(self, evaluation: Evaluation, table: TransitionTable) -> None:
         self.evaluation = evaluation
         self.scalars = evaluation.scalars
-        self.table = TransitionTable(max_cells)
+        self.table = table
         self.labels = Labels()
         self.between: set[int] = set()
         """Rows of an open container where nothing of its next member or item was written."""
@@ -60,8 +62,9 @@ class Rows:
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
-        end_row = self.table.add_row({})
-        assert end_row == END_ROW, end_row
+        if not table.num_rows:
+            end_row = table.add_row({})
+            assert end_row == END_ROW, end_row
         self.chains = Chains(self.table, self.exit_row)
         self.names = MemberRows(self.chains, self.labels)
 

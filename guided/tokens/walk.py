@@ -11,7 +11,7 @@ its mask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
-from guided.tokens.mask import Mask, allowed
+from guided.tokens.mask import Mask, allowed, tokens_of
 from guided.tokens.outline import Outline
 from guided.tokens.packed import PackedMachine
 from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
@@ -243,6 +243,14 @@ class Walker:
         fingerprint ^= clear_tokens(np.array(forbidden, dtype=np.int32), words)
         fingerprint ^= clear_tokens(np.concatenate([_NO_TOKENS, *below]), words)
         fingerprint ^= set_tokens(settled, words)
+        return Walk(words, fingerprint, _NOTHING_UNCERTAIN)
+
+    def joined(self, mask: Mask, fingerprint: int, others: Iterable[Mask]) -> Walk:
+        """The walk that allows what any of the masks does; nothing of it is uncertain."""
+        words = self._scratch.words
+        np.copyto(words, mask)
+        for other in others:
+            fingerprint ^= set_tokens(tokens_of(other).astype(np.int32), words)
         return Walk(words, fingerprint, _NOTHING_UNCERTAIN)
 
     def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:

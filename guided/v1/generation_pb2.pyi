@@ -45,6 +45,34 @@ RANK_REWARD: Rank.ValueType  # 2
 """The score of the server's reward model; INVALID_ARGUMENT where it has none."""
 Global___Rank: _TypeAlias = Rank  # noqa: Y015
 
+class _Calls:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CallsEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Calls.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    CALLS_UNSPECIFIED: _Calls.ValueType  # 0
+    """The server's choice, which is as the text likes."""
+    CALLS_AUTO: _Calls.ValueType  # 1
+    """As the text likes."""
+    CALLS_REQUIRED: _Calls.ValueType  # 2
+    """At least one."""
+    CALLS_NONE: _Calls.ValueType  # 3
+    """None."""
+
+class Calls(_Calls, metaclass=_CallsEnumTypeWrapper):
+    """Whether a text has tags in it."""
+
+CALLS_UNSPECIFIED: Calls.ValueType  # 0
+"""The server's choice, which is as the text likes."""
+CALLS_AUTO: Calls.ValueType  # 1
+"""As the text likes."""
+CALLS_REQUIRED: Calls.ValueType  # 2
+"""At least one."""
+CALLS_NONE: Calls.ValueType  # 3
+"""None."""
+Global___Calls: _TypeAlias = Calls  # noqa: Y015
+
 class _RegexDialect:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -783,12 +811,22 @@ class Constraint(_message.Message):
     REGEX_FIELD_NUMBER: _builtins.int
     EBNF_FIELD_NUMBER: _builtins.int
     CHOICE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    ANY_OF_FIELD_NUMBER: _builtins.int
+    REPEAT_FIELD_NUMBER: _builtins.int
+    TEMPLATE_FIELD_NUMBER: _builtins.int
+    FREE_TEXT_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    TAGGED_FIELD_NUMBER: _builtins.int
     JSON_OPTIONS_FIELD_NUMBER: _builtins.int
     DOCUMENTS_FIELD_NUMBER: _builtins.int
     json_schema: _builtins.str
     """A JSON Schema as text: the order of its properties is the order of the answer's keys,
     and a parsed form would lose it.
     """
+    text: _builtins.str
+    """Exactly this text."""
     @_builtins.property
     def lark(self) -> Global___LarkGrammar:
         """A context-free grammar in the format of the parsing toolkit Lark."""
@@ -804,6 +842,34 @@ class Constraint(_message.Message):
     @_builtins.property
     def choice(self) -> Global___TextChoice:
         """One of several texts."""
+
+    @_builtins.property
+    def sequence(self) -> Global___ConstraintList:
+        """A text of each constraint, one after another."""
+
+    @_builtins.property
+    def any_of(self) -> Global___ConstraintList:
+        """A text of any one of the constraints."""
+
+    @_builtins.property
+    def repeat(self) -> Global___Repetition:
+        """Texts of a constraint one after another."""
+
+    @_builtins.property
+    def template(self) -> Global___Template:
+        """A text with holes that are constraints."""
+
+    @_builtins.property
+    def free_text(self) -> Global___FreeText:
+        """Any text in which none of some texts stands."""
+
+    @_builtins.property
+    def until(self) -> Global___Until:
+        """Any text up to where one of some texts first ends, and with it."""
+
+    @_builtins.property
+    def tagged(self) -> Global___Tagged:
+        """Free text with tags in it, such as calls of tools."""
 
     @_builtins.property
     def json_options(self) -> Global___JsonOptions:
@@ -823,18 +889,260 @@ class Constraint(_message.Message):
         regex: Global___RegexPattern | None = ...,
         ebnf: Global___EbnfGrammar | None = ...,
         choice: Global___TextChoice | None = ...,
+        text: _builtins.str = ...,
+        sequence: Global___ConstraintList | None = ...,
+        any_of: Global___ConstraintList | None = ...,
+        repeat: Global___Repetition | None = ...,
+        template: Global___Template | None = ...,
+        free_text: Global___FreeText | None = ...,
+        until: Global___Until | None = ...,
+        tagged: Global___Tagged | None = ...,
         json_options: Global___JsonOptions | None = ...,
         documents: _abc.Iterable[Global___SchemaDocument] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_of", b"any_of", "choice", b"choice", "documents", b"documents", "ebnf", b"ebnf", "free_text", b"free_text", "json_options", b"json_options", "json_schema", b"json_schema", "kind", b"kind", "lark", b"lark", "regex", b"regex", "repeat", b"repeat", "sequence", b"sequence", "tagged", b"tagged", "template", b"template", "text", b"text", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["json_schema", "lark", "regex", "ebnf", "choice", "text", "sequence", "any_of", "repeat", "template", "free_text", "until", "tagged"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 
 Global___Constraint: _TypeAlias = Constraint  # noqa: Y015
+
+@_typing.final
+class ConstraintList(_message.Message):
+    """Constraints that another one is made of; they stand at most 30 deep inside of one another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def parts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Constraint]:
+        """The constraints."""
+
+    def __init__(
+        self,
+        *,
+        parts: _abc.Iterable[Global___Constraint] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parts", b"parts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConstraintList: _TypeAlias = ConstraintList  # noqa: Y015
+
+@_typing.final
+class Repetition(_message.Message):
+    """Texts of a constraint one after another."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PART_FIELD_NUMBER: _builtins.int
+    LEAST_FIELD_NUMBER: _builtins.int
+    MOST_FIELD_NUMBER: _builtins.int
+    least: _builtins.int
+    """How many texts at least."""
+    most: _builtins.int
+    """How many texts at most. Absent: no bound."""
+    @_builtins.property
+    def part(self) -> Global___Constraint:
+        """What is repeated."""
+
+    def __init__(
+        self,
+        *,
+        part: Global___Constraint | None = ...,
+        least: _builtins.int = ...,
+        most: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_most", b"_most", "most", b"most", "part", b"part"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_most", b"_most", "least", b"least", "most", b"most", "part", b"part"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__most: _TypeAlias = _typing.Literal["most"]  # noqa: Y015
+    _WhichOneofArgType__most: _TypeAlias = _typing.Literal["_most", b"_most"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__most) -> _WhichOneofReturnType__most | None: ...
+
+Global___Repetition: _TypeAlias = Repetition  # noqa: Y015
+
+@_typing.final
+class Template(_message.Message):
+    """A text with holes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    HOLES_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The text. A hole is its name in braces, and a brace that is part of the text is doubled."""
+    @_builtins.property
+    def holes(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedConstraint]:
+        """What fills the holes: each name once, and each of them in the text."""
+
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        holes: _abc.Iterable[Global___NamedConstraint] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holes", b"holes", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Template: _TypeAlias = Template  # noqa: Y015
+
+@_typing.final
+class NamedConstraint(_message.Message):
+    """What fills a hole of a template or of a grammar."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CONSTRAINT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """The name of the hole."""
+    @_builtins.property
+    def constraint(self) -> Global___Constraint:
+        """The constraint whose texts fill it."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        constraint: Global___Constraint | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["constraint", b"constraint", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NamedConstraint: _TypeAlias = NamedConstraint  # noqa: Y015
+
+@_typing.final
+class FreeText(_message.Message):
+    """Any text in which none of some texts stands."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WITHOUT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def without(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The texts that must not stand in it."""
+
+    def __init__(
+        self,
+        *,
+        without: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["without", b"without"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FreeText: _TypeAlias = FreeText  # noqa: Y015
+
+@_typing.final
+class Until(_message.Message):
+    """Any text up to where one of some texts first ends, and with it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def ends(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The texts that it may end with; at least one."""
+
+    def __init__(
+        self,
+        *,
+        ends: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ends", b"ends"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Until: _TypeAlias = Until  # noqa: Y015
+
+@_typing.final
+class Tagged(_message.Message):
+    """Free text with tags in it. Where a trigger first ends, one of the tags that begin with it has
+    begun; behind the end of that tag the free text goes on.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TAGS_FIELD_NUMBER: _builtins.int
+    TRIGGERS_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    SINGLE_FIELD_NUMBER: _builtins.int
+    calls: Global___Calls.ValueType
+    """Whether there are tags. Unspecified: as the text likes."""
+    single: _builtins.bool
+    """At most one tag."""
+    @_builtins.property
+    def tags(self) -> _containers.RepeatedCompositeFieldContainer[Global___Tag]:
+        """The tags; at least one."""
+
+    @_builtins.property
+    def triggers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What tags begin with. Empty: the whole beginnings of the tags."""
+
+    def __init__(
+        self,
+        *,
+        tags: _abc.Iterable[Global___Tag] | None = ...,
+        triggers: _abc.Iterable[_builtins.str] | None = ...,
+        calls: Global___Calls.ValueType = ...,
+        single: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "single", b"single", "tags", b"tags", "triggers", b"triggers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tagged: _TypeAlias = Tagged  # noqa: Y015
+
+@_typing.final
+class Tag(_message.Message):
+    """A region of a text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEGIN_FIELD_NUMBER: _builtins.int
+    BODY_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    begin: _builtins.str
+    """What it begins with."""
+    end: _builtins.str
+    """What it ends with; may be empty."""
+    @_builtins.property
+    def body(self) -> Global___Constraint:
+        """What stands in it."""
+
+    def __init__(
+        self,
+        *,
+        begin: _builtins.str = ...,
+        body: Global___Constraint | None = ...,
+        end: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "body", b"body", "end", b"end"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Tag: _TypeAlias = Tag  # noqa: Y015
 
 @_typing.final
 class LarkGrammar(_message.Message):
@@ -847,6 +1155,7 @@ class LarkGrammar(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     START_FIELD_NUMBER: _builtins.int
     IMPORTS_FIELD_NUMBER: _builtins.int
+    HOLES_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The grammar."""
     start: _builtins.str
@@ -855,16 +1164,21 @@ class LarkGrammar(_message.Message):
     def imports(self) -> _containers.RepeatedCompositeFieldContainer[Global___ImportedGrammar]:
         """Grammars that it may import besides Lark's own, each name once. Nothing is read from a disk."""
 
+    @_builtins.property
+    def holes(self) -> _containers.RepeatedCompositeFieldContainer[Global___NamedConstraint]:
+        """What fills the terminals that it declares, each once."""
+
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
         start: _builtins.str = ...,
         imports: _abc.Iterable[Global___ImportedGrammar] | None = ...,
+        holes: _abc.Iterable[Global___NamedConstraint] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["imports", b"imports", "start", b"start", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holes", b"holes", "imports", b"imports", "start", b"start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -12,6 +12,7 @@ from guided.grammar.context_free import (
     Call,
     Choice,
     ContextFreeGrammar,
+    Hole,
     Sequence,
     Terminal,
     Times,
@@ -106,6 +107,8 @@ def language(rules: dict[str, Body], longest: int, *, ignoring: bool = False) ->
                         found |= now
                     now = joined(now, one)
                 return found
+            case Hole():
+                raise AssertionError("no random grammar has holes")
 
     def joined(left: set[str], right: set[str]) -> set[str]:
         return {a + b for a in left for b in right if len(a) + len(b) <= longest}

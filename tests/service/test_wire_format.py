@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from guided.client.decode import decode_answer
 from guided.client.decode_stats import decode_stats
 from guided.client.encode import encode_request
+from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import InvalidConstraintError, RequestError
 from guided.spec import (
+    MAX_NESTING,
     Alternative,
     Beams,
     CandidateResult,
@@ -40,6 +42,7 @@ from guided.spec import (
     Usage,
 )
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
+from guided.tagged import FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode import decode_request
 from guided_service.encode import encode_result
@@ -304,6 +307,13 @@ def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
     assert decoded == JsonSchema("{}", JsonOptions(whitespace=None, max_number_digits=7))
 
 
+def _nested(depth: int) -> Structure:
+    constraint: Structure = Text("a")
+    for _ in range(depth - 1):
+        constraint = Template("{a}", a=constraint)
+    return constraint
+
+
 @pytest.mark.parametrize(
     "constraint",
     [
@@ -314,6 +324,21 @@ def test_a_bound_without_a_number_is_lifted_and_an_absent_one_is_not() -> None:
         Ebnf('a ::= "a"', "a"),
         Choice(["a", ""]),
         Regex(r"\p{L}", "ecma"),
+        Text("a\u00e9"),
+        Sequence([]),
+        AnyOf(["a", Sequence([JsonSchema("{}", JsonOptions(whitespace=3)), Regex("b")])]),
+        Repeat(Choice(["c"]), 2),
+        Repeat(JsonSchema("true"), 0, 1),
+        Template("{{{b}}} {a}", a=JsonSchema("{}"), b=Template("{c}", c="d")),
+        Lark("%declare A\nstart: A", holes={"A": JsonSchema("{}")}),
+        FreeText(),
+        FreeText(["a", "b"]),
+        Until("</think>"),
+        Tagged([Tag("<a>", JsonSchema("{}"), "</a>"), Tag("<b>", "x")], "<", "required"),
+        Tagged(
+            [Tag("<a>", Sequence(["x", Tagged([Tag("b", "c")])]))], calls="none", parallel=False
+        ),
+        _nested(MAX_NESTING),
     ],
 )
 def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -> None:
@@ -355,7 +380,8 @@ def newer_request() -> pb.GenerateRequest:
         (
             pb.GenerateRequest(text="x", constraint=pb.Constraint()),
             InvalidConstraintError,
-            "the constraint says nothing; set json_schema, lark, ebnf, regex or choice, "
+            "the constraint says nothing; set one of json_schema, lark, regex, ebnf, choice, "
+            "text, sequence, any_of, repeat, template, free_text, until, tagged, "
             "or leave the constraint out",
         ),
         (

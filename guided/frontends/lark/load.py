@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
@@ -38,8 +38,12 @@ class Definitions:
     """Names of terminals."""
 
 
-def load_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
+def load_definitions(
+    text: str, imports: Mapping[str, str], holes: Collection[str] = ()
+) -> Definitions:
     """The definitions of a grammar.
+
+    ``holes`` are terminals that it may declare, and leave to others.
 
     ``imports`` are grammars that it may import, by their dotted names, besides those that come with
     Lark. Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
@@ -81,18 +85,29 @@ def load_definitions(text: str, imports: Mapping[str, str]) -> Definitions:
         ) from error
     declared = [name for name, (tree, _) in grammar.term_defs if tree is None]
     declared += [name for name, _, tree, _ in grammar.rule_defs if tree is None]
-    if declared:
-        raise UnsupportedFeatureError(
-            Place.of_name(text, declared[0]).message(
-                f"{declared[0]!r} is declared and has no text, as for a post-lexer"
-            ),
-            hint="define what it stands for",
-        )
+    _check_declared(text, declared, holes)
     return Definitions(
         {name: (tuple(params), tree) for name, params, tree, _ in grammar.rule_defs},
-        {name: tree for name, (tree, _) in grammar.term_defs},
+        {name: tree for name, (tree, _) in grammar.term_defs if tree is not None},
         tuple(grammar.ignore),
     )
+
+
+def _check_declared(text: str, declared: Collection[str], holes: Collection[str]) -> None:
+    for name in declared:
+        if name not in holes:
+            raise UnsupportedFeatureError(
+                Place.of_name(text, name).message(
+                    f"{name!r} is declared and has no text, as for a post-lexer"
+                ),
+                hint="define what it stands for, or give the constraint that fills it",
+            )
+    for name in holes:
+        if name not in declared:
+            raise InvalidConstraintError(
+                f"the grammar declares no terminal {name!r} to be filled",
+                hint=f"write %declare {name}, and use the name in its rules",
+            )
 
 
 def _check_depth(text: str) -> None:

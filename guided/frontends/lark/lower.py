@@ -29,21 +29,26 @@ MAX_RULES = 20_000
 
 
 def lower_lark(
-    text: str, start: str = "start", imports: Mapping[str, str] | None = None
+    text: str,
+    start: str = "start",
+    imports: Mapping[str, str] | None = None,
+    holes: Mapping[str, Body] | None = None,
 ) -> ContextFreeGrammar:
     """The grammar that ``text`` writes.
 
     ``imports`` are the texts of grammars that it may import, by dotted name; those that come with
-    Lark (``common``, ``unicode``, …) need not be among them. Raises InvalidConstraintError or
+    Lark (``common``, ``unicode``, …) need not be among them. ``holes`` are the bodies of terminals
+    that it declares. Raises InvalidConstraintError or
     UnsupportedFeatureError, with line, column and caret, or LimitExceededError.
     """
-    definitions = load_definitions(text, imports or {})
+    holes = holes or {}
+    definitions = load_definitions(text, imports or {}, holes)
     if start not in definitions.rules or definitions.rules[start][0]:
         raise InvalidConstraintError(
             f"the grammar has no rule {start!r} to start with",
             hint=f"define it, or start with one of {', '.join(sorted(definitions.rules)[:10])}",
         )
-    rules = _Rules(text, definitions.rules, Terminals(text, definitions.terminals))
+    rules = _Rules(text, definitions.rules, Terminals(text, definitions.terminals), holes)
     lowered = rules.lowered(start)
     ignored = tuple(rules.terminals.named(name).regular for name in definitions.ignored)
     return ContextFreeGrammar(lowered, start, ignored)
@@ -51,11 +56,16 @@ def lower_lark(
 
 class _Rules:
     def __init__(
-        self, text: str, rules: Mapping[str, tuple[tuple[str, ...], Any]], terminals: Terminals
+        self,
+        text: str,
+        rules: Mapping[str, tuple[tuple[str, ...], Any]],
+        terminals: Terminals,
+        holes: Mapping[str, Body],
     ) -> None:
         self.terminals = terminals
         self._text = text
         self._rules = rules
+        self._holes = holes
         self._bodies: dict[str, Body] = {}
         self._waiting: list[tuple[str, str, tuple[Body, ...]]] = []
         self._used: dict[tuple[str, tuple[Body, ...]], str] = {}
@@ -107,7 +117,8 @@ class _Rules:
 
     def _value(self, value: Any, given: Mapping[str, Body]) -> Body:
         if isinstance(value, LarkTerminal):
-            return self.terminals.named(value.name)
+            hole = self._holes.get(value.name)
+            return self.terminals.named(value.name) if hole is None else hole
         if isinstance(value, NonTerminal):
             if value.name in given:
                 return given[value.name]

@@ -42,6 +42,12 @@ class Terminals:
         terminal = self._named.get(name)
         if terminal is None:
             place = Place.of_name(self._text, name)
+            if name not in self._trees:
+                raise UnsupportedFeatureError(
+                    place.message(f"{name!r}, which a constraint fills, cannot be ignored"),
+                    position=place.position,
+                    hint="use it in a rule",
+                )
             terminal = self._named[name] = self._whole(self._of(self._trees[name]), place)
         return terminal
 

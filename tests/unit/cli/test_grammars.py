@@ -75,3 +75,9 @@ def test_a_faulty_grammar_ends_with_its_place(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "line 1, column 12: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_schemas_in_a_grammar_are_checked_with_it(tmp_path: Path) -> None:
+    grammar = 'start: "=" %json {"type": "integer"} ";"'
+    done = _guided("check", _write(tmp_path, grammar, "=1;\n=-20;\n", "=1.5;\n=;\n"))
+    assert (done.returncode, done.stdout.strip()) == (0, "ok mine: 4 examples"), done.stderr

@@ -1,0 +1,234 @@
+"""Constraints made of constraints: one after another, any of several, repeated, in a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import TYPE_CHECKING
+
+from guided.errors import InvalidConstraintError, LimitExceededError
+from guided.spec import JsonOptions, JsonSchema, Structure, check_nesting, digest_of
+
+__all__ = [
+    "MAX_REPEATS",
+    "AnyOf",
+    "JsonObject",
+    "Part",
+    "Repeat",
+    "Sequence",
+    "Template",
+    "Text",
+    "checked_part",
+]
+
+MAX_REPEATS = 1_000_000
+
+Part = Structure | str
+"""What a constraint is made of; a string is that text."""
+
+
+class JsonObject(JsonSchema):
+    """Any JSON object."""
+
+    __slots__ = ()
+
+    def __init__(self, options: JsonOptions | None = None) -> None:
+        super().__init__('{"type": "object"}', options or JsonOptions())
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Structure):
+    """Exactly this text."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.text, str):
+            raise InvalidConstraintError(f"the text {self.text!r} is no string")
+        try:
+            self.text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidConstraintError(
+                f"the text {self.text[:40]!r} holds a surrogate, which is half of a character",
+                position=error.start,
+            ) from error
+
+    def digest(self) -> str:
+        return digest_of("text", self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence(Structure):
+    """A text of each part, one after another; of no parts the empty text.
+
+    >>> Sequence(["Answer: ", JsonObject(), "\\n"])
+    """
+
+    parts: tuple[Structure, ...]
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(self, parts: Iterable[Part]) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", _parts(self.parts, "part"))
+        check_nesting(self)
+
+    def inner(self) -> tuple[Structure, ...]:
+        return self.parts
+
+    def digest(self) -> str:
+        return digest_of("sequence", [part.digest() for part in self.parts])
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf(Structure):
+    """A text of any one of several constraints."""
+
+    alternatives: tuple[Structure, ...]
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(self, alternatives: Iterable[Part]) -> None: ...
+
+    def __post_init__(self) -> None:
+        alternatives = _parts(self.alternatives, "alternative")
+        if not alternatives:
+            raise InvalidConstraintError("there are no alternatives")
+        object.__setattr__(self, "alternatives", alternatives)
+        check_nesting(self)
+
+    def inner(self) -> tuple[Structure, ...]:
+        return self.alternatives
+
+    def digest(self) -> str:
+        return digest_of("any_of", [part.digest() for part in self.alternatives])
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Structure):
+    """Texts of a part one after another, at least and at most so many; ``None`` is no bound."""
+
+    part: Structure
+    least: int = 0
+    most: int | None = None
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(self, part: Part, least: int = 0, most: int | None = None) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "part", checked_part(self.part, "repeated part"))
+        for name, bound in (("least", self.least), ("most", self.most)):
+            if bound is None and name == "most":
+                continue
+            if not isinstance(bound, int) or isinstance(bound, bool) or bound < 0:
+                raise InvalidConstraintError(f"{name} {bound!r} is no number of repeats")
+            if bound > MAX_REPEATS:
+                raise LimitExceededError(
+                    f"{name} {bound} is above {MAX_REPEATS}",
+                    limit=MAX_REPEATS,
+                    field="constraint",
+                    hint="leave most out where no bound is meant",
+                )
+        if self.most is not None and self.most < self.least:
+            raise InvalidConstraintError(f"most {self.most} is below least {self.least}")
+        check_nesting(self)
+
+    def inner(self) -> tuple[Structure, ...]:
+        return (self.part,)
+
+    def digest(self) -> str:
+        return digest_of("repeat", (self.part.digest(), self.least, self.most))
+
+
+@dataclass(frozen=True, slots=True)
+class Template(Structure):
+    """A text with holes in braces, each filled by a text of the constraint of that name.
+
+    >>> Template("Name: {name}\\nAge: {age}", name=Regex("[A-Z][a-z]+"), age=Regex("[0-9]{1,3}"))
+
+    A hole may stand in several places; each is filled by itself. ``{{`` and ``}}`` are braces.
+    """
+
+    text: str
+    holes: tuple[tuple[str, Structure], ...]
+    """Name and constraint of each, ordered by name."""
+
+    def __init__(
+        self,
+        text: str,
+        holes: Mapping[str, Part] | Iterable[tuple[str, Part]] = (),
+        /,
+        **more: Part,
+    ) -> None:
+        object.__setattr__(self, "text", text)
+        pairs = holes.items() if isinstance(holes, Mapping) else holes
+        given = [*pairs, *more.items()]
+        filled = [(name, checked_part(part, f"hole {name!r}")) for name, part in given]
+        object.__setattr__(self, "holes", tuple(sorted(filled, key=lambda hole: hole[0])))
+        used = {name for _, name in self.pieces() if name is not None}
+        known = [name for name, _ in self.holes]
+        for name in known:
+            if known.count(name) > 1:
+                raise InvalidConstraintError(f"the hole {name!r} is given twice")
+            if name not in used:
+                raise InvalidConstraintError(
+                    f"the text has no hole {name!r}", hint=f"write {{{name}}} where it is to stand"
+                )
+        for name in sorted(used):
+            if name not in known:
+                raise InvalidConstraintError(
+                    f"nothing is given for the hole {name!r}",
+                    position=text.find(f"{{{name}}}"),
+                    hint=f"pass {name}=..., or double the braces where they are part of the text",
+                )
+        check_nesting(self)
+
+    def pieces(self) -> list[tuple[str, str | None]]:
+        """Fixed texts, each with the name of the hole behind it; ``None`` where none is.
+
+        Raises InvalidConstraintError for a lone brace, or for what is not the name of a hole.
+        """
+        if not isinstance(self.text, str):
+            raise InvalidConstraintError(f"the text {self.text!r} is no string")
+        try:
+            parsed = list(Formatter().parse(self.text))
+        except ValueError as error:
+            raise InvalidConstraintError(
+                f"the text cannot be read: {error}".lower(),
+                hint="write {{ and }} for braces that are part of the text",
+            ) from error
+        for _, name, form, conversion in parsed:
+            if name is not None and (form or conversion or not name.isidentifier()):
+                raise InvalidConstraintError(
+                    f"{name[:40]!r} is not the name of a hole",
+                    hint="holes are written {name}, and {{ and }} are braces",
+                )
+        return [(Text(fixed).text, name) for fixed, name, _, _ in parsed]
+
+    def inner(self) -> tuple[Structure, ...]:
+        return tuple(part for _, part in self.holes)
+
+    def digest(self) -> str:
+        holes = [(name, part.digest()) for name, part in self.holes]
+        return digest_of("template", (self.text, holes))
+
+
+def _parts(given: object, what: str) -> tuple[Structure, ...]:
+    if isinstance(given, str | Structure) or not isinstance(given, Iterable):
+        raise InvalidConstraintError(f"{given!r} is no list of {what}s", hint="pass a list")
+    numbered = enumerate(given, start=1)
+    return tuple(checked_part(part, f"{what} {number}") for number, part in numbered)
+
+
+def checked_part(given: object, what: str) -> Structure:
+    """What a constraint is made of; raises InvalidConstraintError for what is none."""
+    part = Text(given) if isinstance(given, str) else given
+    if not isinstance(part, Structure):
+        raise InvalidConstraintError(
+            f"{what} is {type(given).__name__}, no constraint",
+            hint="pass a constraint such as guided.JsonSchema(text), or a string",
+        )
+    return part

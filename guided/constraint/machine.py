@@ -1,0 +1,75 @@
+"""Constraints → recognisers of bytes, whatever they are made of."""
+
+from __future__ import annotations
+
+from guided.errors import UnsatisfiableError
+from guided.frontends.composition import lower_composition, naming
+from guided.frontends.json_schema import lower_json_schema
+from guided.network import HoleText, network_from_grammar
+from guided.recognizer.composite_machine import CompositeMachine
+from guided.recognizer.grammar_machine import GrammarMachine
+from guided.recognizer.json_machine import JsonMachine
+from guided.recognizer.limits import RecognizerLimits
+from guided.recognizer.recognizer import Recognizer
+from guided.recognizer.table import TransitionTable
+from guided.spec import JsonSchema, Structure
+
+__all__ = ["machine_of"]
+
+
+def machine_of(
+    constraint: Structure,
+    missing: frozenset[int] = frozenset(),
+    limits: RecognizerLimits | None = None,
+) -> Recognizer:
+    """The recogniser of a constraint's texts that need none of the ``missing`` bytes.
+
+    Raises InvalidConstraintError, UnsupportedFeatureError, UnsatisfiableError or
+    LimitExceededError.
+    """
+    builder = _Builder(missing, limits or RecognizerLimits())
+    if isinstance(constraint, JsonSchema):
+        return builder.json_machine(constraint)
+    return builder.grammar_machine(constraint)
+
+
+class _Builder:
+    """Builds recognisers on one table."""
+
+    def __init__(self, missing: frozenset[int], limits: RecognizerLimits) -> None:
+        self._missing = missing
+        self._limits = limits
+        self._table = TransitionTable(limits.max_cells)
+
+    def grammar_machine(self, constraint: Structure) -> GrammarMachine:
+        composition = lower_composition(constraint)
+        fillings: list[JsonMachine] = []
+        texts: list[HoleText] = []
+        for hole in composition.holes:
+            with naming(hole.place):
+                fillings.append(self.json_machine(hole.schema))
+                texts.append(_hole_text(fillings[-1]))
+        network = network_from_grammar(composition.grammar, self._missing, texts)
+        if not fillings:
+            return GrammarMachine(network, self._limits, self._table)
+        return CompositeMachine(network, fillings, self._table, self._limits)
+
+    def json_machine(self, schema: JsonSchema) -> JsonMachine:
+        grammar, options = lower_json_schema(schema).grammar, schema.options
+        try:
+            return JsonMachine(grammar, options, self._missing, self._limits, self._table)
+        except UnsatisfiableError:
+            if self._missing:
+                # Tell apart what no text satisfies from what this vocabulary cannot spell.
+                JsonMachine(grammar, options, frozenset(), self._limits)
+                raise UnsatisfiableError(
+                    "every document needs bytes for which the model has no token",
+                    hint="use a model whose tokenizer covers all bytes",
+                ) from None
+            raise
+
+
+def _hole_text(machine: JsonMachine) -> HoleText:
+    """What the documents of a recogniser are like."""
+    first = [byte for byte in range(256) if machine.step(machine.start, byte) is not None]
+    return HoleText(frozenset(first), len(machine.shortest_end(machine.start)))

@@ -1,0 +1,255 @@
+"""Constraints made of constraints as one grammar, with holes for what is not context-free."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from guided.automata.codepoints import ANY
+from guided.automata.regular import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
+from guided.automata.regular import Repeat as Repeated
+from guided.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.errors import ConstraintError, LimitExceededError
+from guided.frontends.choice import lower_choice
+from guided.frontends.ebnf import lower_ebnf
+from guided.frontends.lark import lower_lark, without_inline_json
+from guided.frontends.regex import lower_regex
+from guided.grammar import context_free as cf
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.tagged import Calls, FreeText, Tagged, Until
+
+__all__ = ["Composition", "FilledHole", "lower_composition", "naming"]
+
+_WHOLE = "whole"
+
+
+@dataclass(frozen=True, slots=True)
+class FilledHole:
+    """A schema whose documents fill a hole."""
+
+    schema: JsonSchema
+    place: tuple[str, ...]
+    """Where it first stands, from the outside in."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Composition:
+    """A grammar, and by number what fills its holes."""
+
+    grammar: cf.ContextFreeGrammar
+    holes: tuple[FilledHole, ...]
+
+
+def lower_composition(constraint: Structure) -> Composition:
+    """The grammar of any constraint but a schema alone.
+
+    Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the
+    part.
+    """
+    composer = _Composer()
+    match constraint:
+        case Lark() if not _filled(constraint)[1]:
+            return Composition(_lowered(constraint), ())
+        case Ebnf() | Regex() | Choice():
+            return Composition(_lowered(constraint), ())
+    composer.rules[_WHOLE] = composer.body(constraint, ())
+    grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
+    return Composition(grammar, tuple(composer.holes.values()))
+
+
+def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
+    match constraint:
+        case Lark(text, start, imports):
+            return lower_lark(text, start, dict(imports))
+        case Ebnf(text, root):
+            return lower_ebnf(text, root)
+        case Regex():
+            return lower_regex(constraint)
+        case Choice(options):
+            return lower_choice(options)
+    raise AssertionError(f"{constraint!r} has no front end")
+
+
+class _Composer:
+    """Gathers the rules and the holes of all parts."""
+
+    def __init__(self) -> None:
+        self.rules: dict[str, cf.Body] = {}
+        self.holes: dict[str, FilledHole] = {}
+        self._starts: dict[str, cf.Body] = {}
+        """By the digest of a part that is a grammar."""
+
+    def body(self, constraint: Structure, place: tuple[str, ...]) -> cf.Body:
+        """The body of a part."""
+        match constraint:
+            case Text(text):
+                return cf.Terminal(literal(text))
+            case Sequence(parts):
+                return cf.Sequence(self._bodies(parts, "part", place))
+            case AnyOf(alternatives):
+                return cf.Choice(self._bodies(alternatives, "alternative", place))
+            case Repeat(part, least, most):
+                return cf.Times(self.body(part, (*place, "the repeated part")), least, most)
+            case Template():
+                return self._template(constraint, place)
+            case FreeText(without):
+                return _terminal(_free(without))
+            case Until(ends):
+                return _terminal(_until(ends, ends))
+            case Tagged():
+                return self._tagged(constraint, place)
+            case JsonSchema():
+                hole = self.holes.setdefault(constraint.digest(), FilledHole(constraint, place))
+                return cf.Hole(list(self.holes.values()).index(hole))
+        digest = constraint.digest()
+        if digest not in self._starts:
+            prefix = f"{len(self._starts)}:"
+            # It stands for what is under way, which nothing can lead back to.
+            self._starts[digest] = cf.Sequence(())
+            if isinstance(constraint, Lark):
+                grammar = self._lark(constraint, prefix, place)
+            else:
+                with naming(place):
+                    grammar = _lowered(constraint)
+            self._starts[digest] = self._taken_in(grammar, prefix)
+        return self._starts[digest]
+
+    def _lark(self, lark: Lark, prefix: str, place: tuple[str, ...]) -> cf.ContextFreeGrammar:
+        with naming(place):
+            text, fillings = _filled(lark)
+        holes: dict[str, cf.Body] = {}
+        for name, (what, filling) in fillings.items():
+            rule = f"{prefix}%{name}"
+            self.rules[rule] = self.body(filling, (*place, what))
+            holes[name] = cf.Call(rule)
+        with naming(place):
+            return lower_lark(text, lark.start, dict(lark.imports), holes)
+
+    def _bodies(
+        self, parts: tuple[Structure, ...], what: str, place: tuple[str, ...]
+    ) -> tuple[cf.Body, ...]:
+        return tuple(
+            self.body(part, (*place, f"{what} {number}"))
+            for number, part in enumerate(parts, start=1)
+        )
+
+    def _template(self, template: Template, place: tuple[str, ...]) -> cf.Body:
+        filled = {
+            name: self.body(part, (*place, f"hole {name!r}")) for name, part in template.holes
+        }
+        parts: list[cf.Body] = []
+        for fixed, name in template.pieces():
+            parts.append(cf.Terminal(literal(fixed)))
+            if name is not None:
+                parts.append(filled[name])
+        return cf.Sequence(tuple(parts))
+
+    def _tagged(self, tagged: Tagged, place: tuple[str, ...]) -> cf.Body:
+        triggers, free = tagged.triggers, _terminal(_free(tagged.triggers))
+        if tagged.calls is Calls.NONE:
+            return free
+        bodies = [self.body(tag.body, (*place, f"tag {tag.begin!r}")) for tag in tagged.tags]
+        options: list[cf.Body] = []
+        for trigger in triggers:
+            begun = [
+                _between(tag.begin[len(trigger) :], body, tag.end)
+                for tag, body in zip(tagged.tags, bodies, strict=True)
+                if tag.begin.startswith(trigger)
+            ]
+            until = cf.Terminal(_until((trigger,), triggers))
+            options.append(cf.Sequence((until, cf.Choice(tuple(begun)))))
+        least = 1 if tagged.calls is Calls.REQUIRED else 0
+        most = None if tagged.parallel else 1
+        return cf.Sequence((cf.Times(cf.Choice(tuple(options)), least, most), free))
+
+    def _taken_in(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
+        """Add a grammar's rules under names of their own; the body of its texts."""
+        blank = Repeated(Alternate(grammar.ignored), 0, None) if grammar.ignored else None
+        for name, body in grammar.rules.items():
+            self.rules[prefix + name] = _renamed(body, prefix, grammar.rules.keys(), blank)
+        start = cf.Call(prefix + grammar.start)
+        return start if blank is None else cf.Sequence((start, cf.Terminal(blank)))
+
+
+def _free(without: tuple[str, ...]) -> Regular:
+    """The texts in which none of some texts stands."""
+    if not without:
+        return ANYTHING
+    return Both(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
+
+
+def _until(ends: tuple[str, ...], among: tuple[str, ...]) -> Regular:
+    """The texts that end with one of the ends, and before with none of those it is among."""
+    before = Concat((ANYTHING, _any(among), Chars(ANY), ANYTHING))
+    return Both(Concat((ANYTHING, _any(ends))), before, negative=True)
+
+
+def _any(texts: tuple[str, ...]) -> Regular:
+    return Alternate(tuple(map(literal, texts)))
+
+
+def _terminal(regular: Regular) -> cf.Body:
+    """A terminal of its own: what is said about whole texts is not to be joined with others."""
+    return cf.Sequence((cf.Terminal(regular),))
+
+
+def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
+    return cf.Sequence((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
+
+
+def _filled(lark: Lark) -> tuple[str, dict[str, tuple[str, Structure]]]:
+    """A grammar without schemas in its rules, and by name what fills its holes, with its place."""
+    text, schemas = without_inline_json(lark.text)
+    fillings: dict[str, tuple[str, Structure]] = {
+        name: (f"hole {name!r}", filling) for name, filling in lark.holes
+    }
+    for number, (name, schema) in enumerate(schemas.items(), start=1):
+        fillings[name] = (f"%json {number}", JsonSchema(schema))
+    return text, fillings
+
+
+def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: Regular | None) -> cf.Body:
+    """A body that calls its own rules by their new names, and spells out what is ignored."""
+
+    def inner(part: cf.Body) -> cf.Body:
+        return _renamed(part, prefix, own, blank)
+
+    match body:
+        case cf.Call(rule) if rule in own:
+            return cf.Call(prefix + rule)
+        case cf.Terminal() | cf.Hole() | cf.Call():
+            return body if blank is None else cf.Sequence((cf.Terminal(blank), body))
+        case cf.Sequence(parts):
+            return cf.Sequence(tuple(map(inner, parts)))
+        case cf.Choice(options):
+            terminals = tuple(each for each in options if isinstance(each, cf.Terminal))
+            others = [inner(each) for each in options if not isinstance(each, cf.Terminal)]
+            if not terminals:
+                return cf.Choice(tuple(others))
+            # Side by side they are one, so that what is ignored stands before all of them once.
+            together = cf.Choice(terminals)
+            first = together if blank is None else cf.Sequence((cf.Terminal(blank), together))
+            return cf.Choice((first, *others))
+        case cf.Times(item, low, high):
+            return cf.Times(inner(item), low, high)
+
+
+@contextmanager
+def naming(place: tuple[str, ...]) -> Iterator[None]:
+    """Say in errors in which part they are, from the outside in."""
+    try:
+        yield
+    except (ConstraintError, LimitExceededError) as error:
+        if not place:
+            raise
+        message = f"in {', '.join(place)}: {error.message}"
+        named: ConstraintError | LimitExceededError
+        if isinstance(error, LimitExceededError):
+            named = LimitExceededError(
+                message, limit=error.limit, field=error.field, hint=error.hint
+            )
+        else:
+            named = type(error)(message, position=error.position, hint=error.hint)
+        named.pointer = error.pointer
+        raise named from error

@@ -1,0 +1,64 @@
+"""``%json {…}`` in the rules of a grammar: a schema whose documents stand there."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from guided.errors import InvalidConstraintError
+from guided.frontends.place import Place
+
+__all__ = ["without_inline_json"]
+
+_LITERALS: Final = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|//[^\n]*|#[^\n]*'
+_INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
+
+
+def without_inline_json(text: str) -> tuple[str, dict[str, str]]:
+    """The grammar with a declared terminal in place of each schema, and the schemas by its name.
+
+    Lines stay where they are. Raises InvalidConstraintError, with line, column and caret, for what
+    is not JSON.
+    """
+    schemas: dict[str, str] = {}
+    pieces: list[str] = []
+    at = 0
+    while (found := _INLINE.search(text, at)) is not None:
+        if found["json"] is None:
+            pieces.append(text[at : found.end()])
+            at = found.end()
+            continue
+        end = _end_of_json(text, found.end())
+        name = _unused_name(text, len(schemas))
+        schemas[name] = text[found.end() : end]
+        # Behind a backslash Lark goes on in the next line as if it were this one.
+        breaks = "\\\n" * text.count("\n", found.start(), end)
+        pieces += (text[at : found.start()], name, " ", breaks)
+        at = end
+    if not schemas:
+        return text, schemas
+    pieces += (text[at:], "\n%declare ", " ".join(schemas), "\n")
+    return "".join(pieces), schemas
+
+
+def _end_of_json(text: str, at: int) -> int:
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        raise InvalidConstraintError(
+            Place(text, error.pos).message(f"no JSON behind %json: {error.msg}"),
+            position=error.pos,
+        ) from error
+    except RecursionError as error:
+        raise InvalidConstraintError(
+            Place(text, at).message("the JSON behind %json nests too deeply"), position=at
+        ) from error
+    return end
+
+
+def _unused_name(text: str, number: int) -> str:
+    name = f"JSON_{number}"
+    while name in text:
+        name += "_"
+    return name

@@ -1,0 +1,289 @@
+"""Constraints made of constraints: their texts, their forced tokens, their errors."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from examples.tools import TOOLS, tagged
+from guided.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
+from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
+from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
+from guided.recognizer.composite_machine import CompositeMachine
+from guided.recognizer.limits import RecognizerLimits
+from guided.spec import (
+    Choice,
+    Ebnf,
+    Forcing,
+    JsonOptions,
+    JsonSchema,
+    Lark,
+    Regex,
+    Structure,
+    TokenId,
+)
+from guided.tokens.mask import tokens_of
+from tests.kit.walks import BYTES, PIECES, accepts, random_walk
+
+_COMPILER = ConstraintCompiler(BYTES)
+_AGE = JsonSchema('{"type": "integer", "minimum": 0}')
+_FORM = Template("Name: {name}\nAge: {age}\n", name=Regex("[A-Z][a-z]+"), age=_AGE)
+_FLAG = JsonSchema(
+    '{"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"],'
+    ' "additionalProperties": false}'
+)
+_SPACED = Lark('start: "a" "b"\n%ignore " "')
+_TWO = AnyOf(
+    [
+        JsonSchema('{"properties": {"a": {"type": "string"}}, "required": ["a"]}'),
+        JsonSchema('{"properties": {"b": {"type": "string", "minLength": 2}}, "required": ["b"]}'),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "texts", "others"),
+    [
+        (Text(""), [""], ["a"]),
+        (Sequence([]), [""], ["a"]),
+        (JsonObject(), ["{}", '{"a":[1]}'], ["", "[]", "{", "{}{}"]),
+        (_FORM, ["Name: Ada\nAge: 36\n"], ["Name: Ada\nAge: 36", "Name: Ada\nAge: 3.5\n"]),
+        # A number and what follows it, which may be more of the number.
+        (Sequence([_AGE, "0"]), ["00", "10", "100"], ["0", "1", "01", "12"]),
+        (Sequence([_AGE, _AGE]), ["00", "12", "123", "10", "100"], ["0", "", "-10"]),
+        (Sequence([_AGE, ".5", Regex("0*")]), ["1.5", "0.500"], ["1", "1.4", ".5"]),
+        (Sequence([JsonSchema('{"type": "number"}'), "e"]), ["1e", "1.5e"], ["1", "1e1", "e"]),
+        (Repeat(JsonObject(), 1, 2), ["{}", '{}{"a":1}'], ["", "{}{}{}"]),
+        (Repeat(_AGE, 2, None), ["00", "10", "123"], ["0", "1"]),
+        # What is ignored belongs to its own part.
+        (Sequence([_SPACED, "c"]), ["abc", " a b c"], ["ab", "abc ", "a bc d"]),
+        (Sequence(["c", _SPACED]), ["cab", "c a b "], [" cab"]),
+        (Repeat(_SPACED, 2, 2), ["abab", "a b  ab"], ["ab"]),
+        (
+            Sequence([Ebnf('root ::= "(" root ")" | "x"'), AnyOf([Choice(["y", ""]), _AGE])]),
+            ["x", "(x)y", "((x))12"],
+            ["((x)", "(x)y1"],
+        ),
+        # Several schemas that begin alike, and differ further in.
+        (_TWO, ['{"a":"x"}', '{"b":"xy"}', '{"a":"x","b":1}'], ['{"b":"x"}', "{}", '{"c":1}']),
+        (
+            Sequence([Regex('[{}":a]*'), JsonObject()]),
+            ["{}", '{"a":{}', '{}{"a":"{}"}'],
+            ["{", '{"a":1', "}"],
+        ),
+    ],
+)
+def test_the_texts_are_those_of_the_parts(
+    constraint: Structure, texts: list[str], others: list[str]
+) -> None:
+    start = _COMPILER.start(constraint)
+    for text in texts:
+        assert accepts(start, text.encode()), text
+    for text in others:
+        assert not accepts(start, text.encode()), text
+    for seed in range(5):
+        random_walk(start, random.Random(seed), 12)
+
+
+def _trace(constraint: Structure, answer: str) -> str:
+    """The tokens of the answer, forced runs in brackets."""
+    matcher = ConstraintCompiler(PIECES).start(constraint)
+    trace, left = [], answer.encode()
+    while not matcher.is_complete:
+        run = matcher.forced_run(Forcing.CANONICAL)
+        tokens = run or (TokenId(PIECES.spell(left.decode())[0]),)
+        for token in tokens:
+            matcher = matcher.advance(token)
+        spelled = PIECES.decode(tokens)
+        assert left.startswith(spelled), (left, spelled)
+        left = left[len(spelled) :]
+        trace.append(f"[{spelled.decode()}]" if run else spelled.decode())
+    assert not left
+    return "|".join(trace)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "answer", "trace"),
+    [
+        (Text("Hello"), "Hello", "[Hello]"),
+        (
+            Template("Name: {name}\nAge: {age}\n", name=Regex("[A-Z][a-z]"), age=_AGE),
+            "Name: Al\nAge: 36\n",
+            "[Name: ]|A|l|[\nAge: ]|3|6|\n",
+        ),
+        (Sequence(["<", _FLAG, ">"]), '<{"ok":true}>', '[<{"ok":]|true|[}>]'),
+        (AnyOf([JsonSchema('{"const": [1]}'), "[1}"]), "[1]", "[[1]|]"),
+        (Sequence([JsonSchema('{"enum": [1, 15]}'), "5"]), "155", "[15]|5"),
+    ],
+)  # fmt: skip
+def test_traces(constraint: Structure, answer: str, trace: str) -> None:
+    assert _trace(constraint, answer) == trace
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        (
+            Template("{a}", a=Sequence(["x", Regex("(")])),
+            "in hole 'a', part 2: ",
+        ),
+        (
+            AnyOf(["x", Lark('start: "a" b')]),
+            "in alternative 2: line 1, column 12: ",
+        ),
+        (
+            Repeat(JsonSchema('{"type": "text"}')),
+            "in the repeated part: at /type: ",
+        ),
+        (
+            Sequence([JsonSchema('{"minimum": 2, "maximum": 1, "type": "number"}')]),
+            "in part 1: at the root: no document satisfies the schema",
+        ),
+    ],
+)
+def test_errors_name_the_part(constraint: Structure, message: str) -> None:
+    with pytest.raises(RequestError) as caught:
+        _COMPILER.start(constraint)
+    assert str(caught.value).startswith(message)
+    if isinstance(caught.value, UnsatisfiableError):
+        assert caught.value.pointer == ""
+
+
+def test_options_of_a_part_are_its_own() -> None:
+    loose = JsonSchema('{"type": "object"}', JsonOptions(whitespace="free"))
+    start = _COMPILER.start(Sequence([loose, JsonObject()]))
+    assert accepts(start, b'{ "a": 1 }{"a":1}')
+    assert not accepts(start, b'{ "a": 1 }{ "a": 1 }')
+
+
+def test_many_repeats_of_a_schema_are_taken_or_refused() -> None:
+    start = _COMPILER.start(Repeat(JsonObject(), 0, 1000))
+    assert accepts(start, b"{}" * 1000)
+    assert not accepts(start, b"{}" * 1001)
+    with pytest.raises(LimitExceededError):
+        _COMPILER.start(Repeat(JsonObject(), 0, 1_000_000))
+
+
+def test_readings_without_number_end_in_a_limit() -> None:
+    limits = ConstraintLimits(recognizer=RecognizerLimits(max_contexts=400))
+    start = ConstraintCompiler(BYTES, limits).start(Sequence([Regex("(?s).*"), JsonObject()]))
+    text = b"".join(b'{"%d' % number for number in range(200))
+    with pytest.raises(LimitExceededError):
+        accepts(start, text)
+
+
+def test_the_parts_agree_behind_many_texts() -> None:
+    compiled = ConstraintCompiler(PIECES).compile(Sequence([_TWO, "0", _AGE, "0"]))
+    for seed in range(5):
+        random_walk(compiled.start(), random.Random(seed), 30)
+    assert isinstance(compiled.machine, CompositeMachine)
+    compiled.machine.check()
+
+
+def test_what_was_counted_and_written_is_known_where_one_reading_is_left() -> None:
+    """Behind a token that ends all readings but one, in the middle of a string or of a name."""
+    short = JsonSchema('{"type": "string", "maxLength": 3}')
+    start = ConstraintCompiler(PIECES).start(AnyOf([short, '"a#']))
+    inside = start.advance(PIECES.byte_ids[ord('"')])
+    assert _allowed(inside) >= {b"a", b"ab", b"abc"}
+    assert b"name" not in _allowed(inside)
+    assert _allowed(inside.advance(_token(b"abc"))) == {b'"'}
+    assert {b"a", b'"'} <= _allowed(inside.advance(_token(b"ab")))
+    assert b"ab" not in _allowed(inside.advance(_token(b"ab")))
+    # A name that stands already.
+    start = ConstraintCompiler(PIECES).start(AnyOf([JsonObject(), '{"ab":0,"a#']))
+    for byte in b'{"ab":0,"':
+        start = start.advance(PIECES.byte_ids[byte])
+    inside = start.advance(_token(b"ab"))
+    assert b"c" in _allowed(inside)
+    assert not any(text.startswith(b'"') for text in _allowed(inside))
+
+
+_SHORT = {"type": "string", "minLength": 2, "maxLength": 3}
+
+
+def _objects(*schemas: dict[str, object]) -> AnyOf:
+    return AnyOf([JsonSchema(json.dumps({"type": "object", **schema})) for schema in schemas])
+
+
+_SAME = _objects(
+    {"properties": {"a": _SHORT, "b": {"type": "integer"}}, "required": ["a"]},
+    {"properties": {"a": _SHORT, "b": {"type": "boolean"}}, "required": ["a", "b"]},
+)
+_BEGUN = Sequence(
+    [AnyOf(["", '"\\']), JsonSchema('{"type": "string", "minLength": 2, "maxLength": 3}')]
+)
+_OTHER = _objects(
+    {"properties": {"a": _SHORT, "b": True}, "required": ["a", "b"]},
+    {"properties": {"a": {"type": "string", "maxLength": 9}}, "additionalProperties": False},
+)
+_OPEN = _objects(
+    {"properties": {"a": {"const": 1}}, "required": ["a"]},
+    {"properties": {"a": {"const": 1}, "b": {"const": 1}}, "required": ["a", "b"]},
+)
+_SET = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+_UNIQUE = _objects(
+    {"properties": {"a": _SET}, "required": ["a"]},
+    {"properties": {"a": _SET, "b": True}, "required": ["a", "b"]},
+)
+_ITEMS = _objects(
+    {"properties": {"a": _SET}},
+    {"properties": {"a": {"enum": [["ab", "ab"]]}}, "additionalProperties": False},
+)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "begun", "allowed", "forbidden"),
+    [
+        # The same strings, of the same bounds, in two schemas.
+        (_SAME, b'{"a":"', [b"ab", b"abc", b"a"], [b"name", b'"']),
+        (_SAME, b'{"a":"ab', [b'"', b"a", b'"}', b'","'], [b"ab"]),
+        (_SAME, b'{"a":"abc', [b'"', b'"}', b'","'], [b"a"]),
+        (_SAME, b'{"a":"abc","b":', [b"true", b"1"], [b"null"]),
+        # One string in which another one began, with fewer characters so far.
+        (_BEGUN, b'"\\"ab', [b'"', b"a"], [b"ab", b"abc"]),
+        (_BEGUN, b'"\\"a', [b'"', b"a", b"ab"], [b"abc"]),
+        (_BEGUN, b'"\\"aba', [b'"'], [b"a"]),
+        # Bounds that differ.
+        (_OTHER, b'{"a":"abc', [b'"', b"a", b"abc", b'"}', b'","'], [b"\xf0\x9f\x9f"]),
+        (_OTHER, b'{"a":"abcde', [b'"', b"a", b'"}'], [b"\xa9", b'","']),
+        # A name that is to differ from all before, and beside it one that is due.
+        (_OPEN, b'{"a":1,"', [b"b", b"ab", b"name"], [b'a"']),
+        (_OPEN, b'{"a":1,"b', [b'"', b"ab", b'":'], [b'","']),
+        # Items that are to differ, in both and in one alone.
+        (_UNIQUE, b'{"a":["ab","ab', [b"c", b"a"], [b'"']),
+        (_UNIQUE, b'{"a":["ab","abc"', [b",", b"]", b"],"], [b"}"]),
+        (_ITEMS, b'{"a":["ab","', [b"ab", b"abc", b"a"], [b'"}']),
+        (_ITEMS, b'{"a":["ab","ab', [b"c", b"a", b'"'], [b'"}']),
+        (_ITEMS, b'{"a":["ab","ab"', [b"]", b"]}"], [b","]),
+    ],
+)
+def test_masks_of_schemas_that_begin_alike(
+    constraint: Structure, begun: bytes, allowed: list[bytes], forbidden: list[bytes]
+) -> None:
+    start = ConstraintCompiler(PIECES).start(constraint)
+    for byte in begun:
+        start = start.advance(PIECES.byte_ids[byte])
+    found = _allowed(start)
+    assert found >= {text for text in allowed if text in PIECES.token_bytes}
+    assert found.isdisjoint(forbidden)
+
+
+def _token(text: bytes) -> TokenId:
+    return TokenId(PIECES.token_bytes.index(text))
+
+
+def _allowed(matcher: Matcher) -> set[bytes]:
+    texts = [PIECES.token_bytes[token] for token in tokens_of(matcher.mask())]
+    return {text for text in texts if text is not None}
+
+
+def test_the_example_of_tools_lets_their_calls_stand_in_a_text() -> None:
+    start = _COMPILER.start(tagged(TOOLS))
+    call = '<tool_call>\n{"name": "convert", "arguments": {"amount":20,"to":"EUR"}}\n</tool_call>'
+    assert accepts(start, f"Well, 3 < 4. {call}\nAnd {call}".encode())
+    assert not accepts(start, b"No calls.")
+    assert not accepts(start, call.replace("convert", "other").encode())
+    assert not accepts(start, f"{call} <tool_call>".encode())

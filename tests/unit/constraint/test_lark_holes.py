@@ -1,0 +1,147 @@
+"""Lark grammars with constraints in them: ``%json {…}``, and declared terminals that are filled."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from guided.composition import Repeat, Sequence
+from guided.constraint import ConstraintCompiler
+from guided.errors import ConstraintError, InvalidConstraintError, RequestError
+from guided.frontends.lark import without_inline_json
+from guided.spec import Choice, JsonSchema, Lark, Regex, Structure
+from guided.tokens.mask import tokens_of
+from tests.kit.walks import BYTES, END, PIECES, accepts, random_walk, tried
+
+_ONE = '{"type": "integer"}'
+_NESTED = Lark(
+    """
+    // A list of calls, nested at will.  %json {
+    start: "call" "(" (argument ("," argument)*)? ")"
+    argument: start
+        | %json {
+            "type": "object",
+            "properties": {"a": {"enum": [1, 11]}},
+            "additionalProperties": false
+        }
+        | NUMBER | "%json"
+    %declare NUMBER
+    %ignore " "
+    """,
+    holes={"NUMBER": JsonSchema(_ONE)},
+)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "texts", "others"),
+    [
+        (
+            _NESTED,
+            ["call()", 'call( {"a":11} , 12,call(0) )', "call(%json)", " call({})  "],
+            ["call(,)", 'call({"a": 1})', "call(1.5)", "call({},)"],
+        ),
+        # Inside of a rule that calls itself in the middle, and behind a number.
+        (
+            Lark('start: "(" start ")" | ONE "0"\n%declare ONE', holes={"ONE": JsonSchema(_ONE)}),
+            ["10", "(00)", "((-120))"],
+            ["1", "(10", "01", "((10)"],
+        ),
+        # A grammar in a grammar, a pattern, one that has the empty text.
+        (
+            Lark(
+                'start: A "," B ","\n%declare A B\n%ignore " "',
+                holes=[
+                    ("B", Lark('start: "b"? "c"?\n%ignore "_"')),
+                    ("A", Sequence([Regex("a*"), Repeat(Choice(["x"]), 0, 1)])),
+                ],
+            ),
+            [",,", "aax,b_c,", " a , bc , ", ",_b__,"],
+            ["a x,,", ",b c,", "_,,"],
+        ),
+        # Used in two places, with one schema in common.
+        (
+            Sequence([Lark(f"start: %json {_ONE}"), ";", Lark(f'start: %json{_ONE} "."')]),
+            ["1;2."],
+            ["1;2", "a;2."],
+        ),
+    ],
+)
+def test_the_texts_are_those_of_the_grammar_with_its_holes_filled(
+    constraint: Structure, texts: list[str], others: list[str]
+) -> None:
+    start = ConstraintCompiler(BYTES).start(constraint)
+    for text in texts:
+        assert accepts(start, text.encode()), text
+    for text in others:
+        assert not accepts(start, text.encode()), text
+
+
+def test_a_mask_equals_trying_every_token() -> None:
+    start = ConstraintCompiler(PIECES).start(_NESTED)
+    for seed in range(8):
+        for matcher in random_walk(start, random.Random(seed), 25).matchers:
+            expected: set[int] = set(tried(matcher, range(1, len(PIECES))))
+            if matcher.is_accepting:
+                expected.add(END)
+            assert set(tokens_of(matcher.mask()).tolist()) == expected
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Lark("start: A\n%declare A"),
+            "line 1, column 8: 'A' is declared and has no text, as for a post-lexer",
+        ),
+        (
+            lambda: Lark('start: "a"', holes={"A": Regex("a")}),
+            "the grammar declares no terminal 'A' to be filled; write %declare A",
+        ),
+        (
+            lambda: Lark('start: "a"\n%declare A\n%ignore A', holes={"A": Regex("a")}),
+            "'A', which a constraint fills, cannot be ignored",
+        ),
+        (
+            lambda: Lark('start: "a"\n  | %json {"a": }'),
+            "line 2, column 17: no JSON behind %json: Expecting value",
+        ),
+        (
+            lambda: Lark('start: %json {"type": "integer"} | %json {"type": "int"}'),
+            "in %json 2: at /type: ",
+        ),
+        (
+            lambda: Sequence(["a", Lark("start: A\n%declare A", holes={"A": Regex("(")})]),
+            "in part 2, hole 'A': ",
+        ),
+        # Behind a schema of three lines.
+        (lambda: Lark('start: %json {\n"type":\n"null"} b\n'), "line 3, column "),
+        (
+            lambda: Lark("start: A", holes={"A": "a"}),  # type: ignore[arg-type]
+            "what fills 'A' is str, no constraint",
+        ),
+        (
+            lambda: Lark("start: A", holes=[("A", Regex("a")), ("A", Regex("b"))]),
+            "two constraints are given for the name 'A'",
+        ),
+    ],
+)
+def test_errors_say_where(make: object, message: str) -> None:
+    assert callable(make)
+    with pytest.raises(RequestError) as caught:
+        ConstraintCompiler(BYTES).start(make())
+    assert message in str(caught.value)
+    assert isinstance(caught.value, ConstraintError)
+
+
+def test_what_only_looks_like_a_schema_stays() -> None:
+    text = 'start: "%json {" | /%json {/ // %json {\n# %json {\n'
+    assert without_inline_json(text) == (text, {})
+    with pytest.raises(InvalidConstraintError, match="no JSON"):
+        without_inline_json("start: %json x")
+
+
+def test_names_that_are_taken_are_left_alone() -> None:
+    text, schemas = without_inline_json("start: JSON_0 %json 1 %json\n\n2 \nJSON_0: 'a'")
+    assert schemas == {"JSON_0_": "1", "JSON_1": "2"}
+    assert text.count("\n", 0, text.index("'a'")) == 3
