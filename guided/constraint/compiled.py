@@ -200,13 +200,21 @@ class CompiledConstraint:
         """``mask`` without the tokens after which more than ``budget - 1`` are needed to end."""
         state, mask = position.state, self.mask(position)
         with self._working:
-            groups = self.walker.by_place(state, tokens_of(mask))
-            kept = [self._fitting(state, tokens, budget - 1) for tokens in groups]
+            kept = self._kept_within(state, mask, budget)
             # The way out stays open even where the bound for a place was too careful about it.
             way_out = [] if position.is_accepting else self._kept_way_out(state)[:1]
             ends = self.binding.vocabulary.end_ids if position.is_accepting else ()
             allowed = np.concatenate([*kept, np.array([*ends, *way_out], dtype=np.int64)])
             return mask_of(len(self.binding.vocabulary), allowed)
+
+    def _kept_within(self, state: State, mask: Mask, budget: int) -> list[NDArray[np.int64]]:
+        """Tokens of the mask that the budget suffices for."""
+        readings = self.machine.readings(state)
+        if readings:
+            kept = [self._kept_within(each, self._held_mask(each)[1], budget) for each in readings]
+            return [tokens for found in kept for tokens in found]
+        groups = self.walker.by_place(state, tokens_of(mask))
+        return [self._fitting(state, tokens, budget - 1) for tokens in groups]
 
     def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
         """Those of the tokens, all of which lead to one place, behind which the budget suffices."""

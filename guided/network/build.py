@@ -25,6 +25,7 @@ from guided.network.closed_sets import nullable_rules, productive_rules
 from guided.network.components import components
 from guided.network.inlining import inlined
 from guided.network.letters import (
+    MAX_HOLES,
     MAX_RULES,
     call_edges,
     calls_in,
@@ -51,6 +52,13 @@ def network_from_grammar(
     ``holes`` says what the texts are like that fill the grammar's holes. Raises UnsatisfiableError
     where there are none, and LimitExceededError.
     """
+    if len(holes) > MAX_HOLES:
+        raise LimitExceededError(
+            f"there are {len(holes)} schemas, more than {MAX_HOLES}",
+            limit=MAX_HOLES,
+            field="constraint",
+            hint="say with one schema what is alike",
+        )
     automata = _rule_automata(grammar, missing)
     productive = productive_rules(automata)
     if _START not in productive:

@@ -13,7 +13,7 @@ from guided.spec import Forcing, Structure
 from guided.tokens.mask import tokens_of
 from tests.kit.compositions import random_composition
 from tests.kit.tiny_vocabulary import tiny_vocabulary
-from tests.kit.walks import END, random_walk
+from tests.kit.walks import END, random_walk, tried
 
 _VOCABULARY = tiny_vocabulary(
     (b"10", b"1,", b'"a', b'":', b'{"', b'{"a":', b'"}', b"]1", b"}1", b"0.5", b'a"', b"ab", b'","')
@@ -75,3 +75,18 @@ def test_a_walk_in_its_budget_ends_inside_it(seed: int) -> None:
     walk = random_walk(start, rng, 0, budget)
     assert len(walk.tokens) <= budget
     assert _VOCABULARY.decode(walk.tokens) in texts
+
+
+def test_a_mask_within_a_budget_holds_what_fits() -> None:
+    for seed in range(60):
+        constraint, texts = _drawn(seed)
+        rng = random.Random(seed)
+        walk = random_walk(_COMPILER.start(constraint), rng, rng.randrange(1, 12))
+        for place, matcher in enumerate(walk.matchers):
+            begun = _VOCABULARY.decode(walk.tokens[:place])
+            budget = len(matcher.shortest_end()) + rng.randrange(3)
+            kept = set(tokens_of(matcher.mask_within(budget)).tolist())
+            reached = tried(matcher, range(1, len(_VOCABULARY)))
+            fitting = {token for token in reached if reached[token].fits(budget - 1)}
+            assert kept - {END} == fitting, (begun, texts)
+            assert (END in kept) == matcher.is_accepting
