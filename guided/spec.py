@@ -20,6 +20,7 @@ __all__ = [
     "HIGHEST_PRIORITY",
     "LONGEST_DEADLINE",
     "MAX_NESTING",
+    "MAX_PARTS",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "Alternative",
@@ -58,6 +59,9 @@ FREE_WHITESPACE = 32
 
 MAX_NESTING = 30
 """How deep constraints may stand inside of one another; protobuf reads messages 100 deep."""
+
+MAX_PARTS = 20_000
+"""Constraints that one is made of, on all levels together."""
 
 LONGEST_DEADLINE = 86_400.0
 """Seconds; a day."""
@@ -351,16 +355,24 @@ class Choice(Structure):
 
 
 def check_nesting(constraint: Structure) -> None:
-    """Raise LimitExceededError for what nests deeper than MAX_NESTING."""
-    level, depth = list(constraint.inner()), 1
+    """Raise LimitExceededError for what nests deeper than MAX_NESTING, or has very many parts."""
+    level, depth, parts = list(constraint.inner()), 1, 0
     while level:
         depth += 1
+        parts += len(level)
         if depth > MAX_NESTING:
             raise LimitExceededError(
                 f"constraints stand more than {MAX_NESTING} deep inside of one another",
                 limit=MAX_NESTING,
                 field="constraint",
                 hint="write what nests as a grammar",
+            )
+        if parts > MAX_PARTS:
+            raise LimitExceededError(
+                f"the constraint has more than {MAX_PARTS} parts",
+                limit=MAX_PARTS,
+                field="constraint",
+                hint="repeat what is the same, and list texts as a Choice",
             )
         level = [inner for part in level for inner in part.inner()]
 

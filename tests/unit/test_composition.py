@@ -31,6 +31,13 @@ def _nested(depth: int) -> Structure:
     return constraint
 
 
+def _doubled(times: int) -> Structure:
+    constraint: Structure = Text("a")
+    for _ in range(times):
+        constraint = Sequence([constraint, constraint])
+    return constraint
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -59,6 +66,7 @@ def _nested(depth: int) -> Structure:
         (lambda: Template("{a!r}", a="a"), "'a' is not the name of a hole"),
         (lambda: Template("{a}", {"a": "a"}, a="b"), "the hole 'a' is given twice"),
         (lambda: Template("{a}", a=_any(3)), "hole 'a' is int, no constraint"),
+        (lambda: _doubled(20), "the constraint has more than 20000 parts; repeat what is the same"),
         (lambda: _nested(MAX_NESTING + 1), "more than 30 deep inside of one another"),
     ],
 )
