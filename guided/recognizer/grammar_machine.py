@@ -285,7 +285,7 @@ class GrammarMachine:
         )
         returns: list[int] = []
         while at != END:
-            way = network.ways[at]
+            way = network.way(at)
             if way is None and returns:
                 at = returns.pop()
             elif way is None:
