@@ -127,16 +127,37 @@ class CompiledConstraint:
         if held is not None and (mask := held.mask) is not None:
             return held, mask
         self.machine.check_room()
-        base, like = None, self.walker.like(state.row)
-        if like != DEAD:
-            held, mask = self._walked(self.machine.beneath(state, like))
-            base = Walk(mask, held.fingerprint, held.uncertain)
-        walk = self.walker.walk(state, base)
-        if self.machine.is_accepting(state):
-            walk = self.walker.with_ends(walk, self._ends)
-        held, mask = self._masks.keep(walk)
-        self._by_place[place] = held
-        return held, mask
+        top = self.machine.top(state)
+        if top != state:
+            found = self._walked_from_top(state, top)
+        else:
+            base, like = None, self.walker.like(state.row)
+            if like != DEAD:
+                held, mask = self._walked(self.machine.beneath(state, like))
+                base = Walk(mask, held.fingerprint, held.uncertain)
+            walk = self.walker.walk(state, base)
+            if self.machine.is_accepting(state):
+                walk = self.walker.with_ends(walk, self._ends)
+            found = self._masks.keep(walk)
+        self._by_place[place] = found[0]
+        return found
+
+    def _walked_from_top(self, state: State, top: State) -> tuple[HeldMask, Mask]:
+        """The walk of a state out of that of its top, which most tokens need no more than."""
+        is_accepting = self.machine.is_accepting(state)
+        place = (*self.walker.place(top)[:3], int(is_accepting))
+        held = self._by_place.get(place)
+        if held is None or (mask := held.mask) is None:
+            walk = self.walker.walk(top)
+            if is_accepting:
+                walk = self.walker.with_ends(walk, self._ends)
+            held, mask = self._masks.keep(walk)
+            self._by_place[place] = held
+        if not len(held.uncertain):
+            return held, mask
+        return self._masks.keep(
+            self.walker.completed(Walk(mask, held.fingerprint, held.uncertain), state)
+        )
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""

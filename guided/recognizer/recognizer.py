@@ -77,6 +77,13 @@ class Recognizer(Protocol):
         """
         ...
 
+    def top(self, state: State) -> State:
+        """A state of which as much is known as most tokens depend on, the same for many states.
+
+        What a walk of it is sure of is so in ``state``, but for the end of the text.
+        """
+        ...
+
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
         ...
