@@ -5,7 +5,7 @@
 For each grammar of the library and each engine: compile plus first mask, then every text token by
 token, mask and step timed together. Texts come first to a fresh compile, so nothing is cached but
 what the texts before them left; the last column is the same texts once more. llguidance reads
-the library's own text where it can, else, as xgrammar always, the grammar printed for it by
+the library's own text where it can, else, as xgrammar but for JSON, the grammar printed for it by
 ``peer_grammars``. Compiling is timed on first use and as the best of three, in milliseconds of the
 process; all else in microseconds of the calling thread. ``--plot`` draws time by place in the text.
 BENCH_TOKENIZER names the folder of a tokenizer.
@@ -93,8 +93,12 @@ class _Llguidance:
 
 
 class _Xgrammar:
-    def __init__(self, compiler: Any, words: NDArray[np.int32], ebnf: str) -> None:
-        self.compiled = compiler.compile_grammar(xgrammar.Grammar.from_ebnf(ebnf))
+    def __init__(self, compiler: Any, words: NDArray[np.int32], ebnf: str | None) -> None:
+        self.compiled = (
+            compiler.compile_builtin_json_grammar()
+            if ebnf is None
+            else compiler.compile_grammar(xgrammar.Grammar.from_ebnf(ebnf))
+        )
         self.words = words[None]
         self.begin()
 
@@ -116,7 +120,8 @@ class _Sources(NamedTuple):
 
     guided: str
     llguidance: str
-    xgrammar: str
+    xgrammar: str | None
+    """``None`` for its own grammar of JSON."""
 
     @classmethod
     def of(cls, name: str) -> _Sources:
@@ -124,7 +129,11 @@ class _Sources(NamedTuple):
         grammar = lower_lark(text)
         # llguidance has neither look-around nor templates.
         is_plain = "(?!" not in text and "_list{" not in text
-        return cls(text, text if is_plain else llguidance_lark_of(grammar), ebnf_of(grammar))
+        return cls(
+            text,
+            text if is_plain else llguidance_lark_of(grammar),
+            None if name == "json" else ebnf_of(grammar),
+        )
 
 
 class _Figures(NamedTuple):
