@@ -1,4 +1,5 @@
 # make demo   install what is needed, serve the default model, answer a batch, compare, drain
+# make demo-grammars   the same with a text of every grammar in grammars/, each parsed back by Lark
 # make test   install what is needed, then formatting, lint, types, import contracts and all tests
 
 PYTHON ?= python3
@@ -8,10 +9,13 @@ STAMP := $(VENV)/.installed
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo test test-long check format proto clean
+.PHONY: demo demo-grammars test test-long check format proto clean
 
 demo: $(STAMP)
 	$(BIN)/python -m examples.demo
+
+demo-grammars: $(STAMP)
+	$(BIN)/python -m examples.demo_grammars
 
 # Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (2 GiB each).
 test: check

@@ -1,31 +1,42 @@
-"""Masks of Lark grammars over long texts, side by side with llguidance, which reads them too.
+"""Masks of grammars over long texts, side by side with llguidance and xgrammar.
 
-``python benchmarks/grammar_masks.py [--tokens 2000] [--texts 3] [GRAMMAR ...]``
+``python benchmarks/grammar_masks.py [--tokens 2000] [--texts 3] [--plot PATH] [GRAMMAR ...]``
 
 For each grammar of the library and each engine: compile plus first mask, then every text token by
 token, mask and step timed together. Texts come first to a fresh compile, so nothing is cached but
-what the texts before them left; the last column is the same texts once more. Times are those of the
-calling thread, in microseconds but for compiling. BENCH_TOKENIZER names the folder of a tokenizer.
+what the texts before them left; the last column is the same texts once more. llguidance reads
+the library's own text where it can, else, as xgrammar but for JSON, the grammar printed for it by
+``peer_grammars``. Compiling is timed on first use and as the best of three, in milliseconds of the
+process; all else in microseconds of the calling thread. ``--plot`` draws time by place in the text.
+BENCH_TOKENIZER names the folder of a tokenizer.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
-import json
+import itertools
 import os
 import random
-import string
+import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import llguidance
 import llguidance.hf
 import numpy as np
+import xgrammar
+from numpy.typing import NDArray
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from benchmarks.grammar_texts import WRITERS
+from benchmarks.peer_grammars import ebnf_of, llguidance_lark_of
 from guided.constraint.compiler import ConstraintCompiler
+from guided.frontends.lark import lower_lark
 from guided.library import read_grammar
 from guided.spec import Lark, TokenId
 from guided.tokens.huggingface import vocabulary_from_tokenizer
@@ -34,6 +45,7 @@ from guided.tokens.huggingface import vocabulary_from_tokenizer
 class Matcher(Protocol):
     """A position in a text, moved in place."""
 
+    def begin(self) -> None: ...
     def mask(self) -> None: ...
     def accept(self, token: int) -> bool: ...
     def finished(self) -> bool: ...
@@ -59,7 +71,7 @@ class _Guided:
 
 
 class _Llguidance:
-    def __init__(self, tokenizer: Any, words: np.ndarray[Any, Any], text: str) -> None:
+    def __init__(self, tokenizer: Any, words: NDArray[np.int32], text: str) -> None:
         grammar = llguidance.LLMatcher.grammar_from_lark(text)
         self.first = llguidance.LLMatcher(tokenizer, grammar, log_level=0)
         if self.first.is_error():
@@ -80,64 +92,156 @@ class _Llguidance:
         return bool(self.at.is_accepting())
 
 
+class _Xgrammar:
+    def __init__(self, compiler: Any, words: NDArray[np.int32], ebnf: str | None) -> None:
+        self.compiled = (
+            compiler.compile_builtin_json_grammar()
+            if ebnf is None
+            else compiler.compile_grammar(xgrammar.Grammar.from_ebnf(ebnf))
+        )
+        self.words = words[None]
+        self.begin()
+
+    def begin(self) -> None:
+        self.at = xgrammar.GrammarMatcher(self.compiled)
+
+    def mask(self) -> None:
+        self.at.fill_next_token_bitmask(self.words)
+
+    def accept(self, token: int) -> bool:
+        return bool(self.at.accept_token(token))
+
+    def finished(self) -> bool:
+        return bool(self.at.is_completed())
+
+
+class _Sources(NamedTuple):
+    """A grammar as each engine reads it."""
+
+    guided: str
+    llguidance: str
+    xgrammar: str | None
+    """``None`` for its own grammar of JSON."""
+
+    @classmethod
+    def of(cls, name: str) -> _Sources:
+        text = read_grammar(name).text
+        grammar = lower_lark(text)
+        # llguidance has neither look-around nor templates.
+        is_plain = "(?!" not in text and "_list{" not in text
+        return cls(
+            text,
+            text if is_plain else llguidance_lark_of(grammar),
+            None if name == "json" else ebnf_of(grammar),
+        )
+
+
+class _Figures(NamedTuple):
+    first_compile: float
+    best_compile: float
+    steps: list[NDArray[np.float64]]
+    """By text the times of its tokens."""
+    again: float
+    """The mean when all texts come once more."""
+
+
+Engines = dict[str, Callable[[_Sources], Any]]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("grammars", nargs="*", default=[*_WRITERS])
+    parser.add_argument("grammars", nargs="*", default=[*WRITERS])
     parser.add_argument("--tokens", type=int, default=2_000)
     parser.add_argument("--texts", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=30, help="at most, by engine and grammar")
+    parser.add_argument("--plot", type=Path)
     options = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(os.environ["BENCH_TOKENIZER"])
     assert isinstance(tokenizer, PreTrainedTokenizerFast)
-    vocabulary = vocabulary_from_tokenizer(tokenizer)
-    compiler = ConstraintCompiler(vocabulary)
-    compiler.rehearse()
-    foreign = llguidance.hf.from_tokenizer(tokenizer, n_vocab=len(vocabulary))
-    words = np.zeros((len(vocabulary) + 31) // 32, dtype=np.int32)
-    engines: dict[str, Callable[[str], Any]] = {
-        "guided": lambda text: _Guided(compiler, text),
-        "llguidance": lambda text: _Llguidance(foreign, words, text),
-    }
+    engines = _engines(tokenizer)
     for engine in engines.values():  # what a process needs once
-        warm = engine(read_grammar("arithmetic").text)
+        warm = engine(_Sources.of("arithmetic"))
         for token in tokenizer.encode("1+(x*2)", add_special_tokens=False):
             warm.mask()
             warm.accept(token)
     print(
-        f"{'grammar':12}{'engine':12}{'compile ms':>11}{'mean':>9}{'p50':>9}{'p99':>9}{'max':>9}"
-        f"{'last/first':>11}{'warm':>8}"
+        f"{'grammar':18}{'engine':11}{'tokens':>7}{'compile':>9}{'best':>9}{'mean':>9}{'p50':>8}{'p99':>8}"
+        f"{'max':>8}{'last/first':>11}{'warm':>8}"
     )
     gc.disable()
+    drawn: dict[str, dict[str, list[NDArray[np.float64]]]] = {}
     for name in options.grammars:
-        writer, rng = _WRITERS[name], random.Random(1)
+        rng = random.Random(1)
         texts = [
-            tokenizer.encode(writer(rng, options.tokens), add_special_tokens=False)
+            tokenizer.encode(WRITERS[name](rng, options.tokens), add_special_tokens=False)
             for _ in range(options.texts)
         ]
         for engine_name, engine in engines.items():
-            _measure(name, engine_name, engine, texts)
+            figures = _measured(engine, _Sources.of(name), texts, options.seconds)
+            drawn.setdefault(name, {})[engine_name] = figures.steps
+            _print(name, engine_name, figures)
+            gc.collect()
+    if options.plot:
+        _plot(drawn, options.plot)
 
 
-def _measure(name: str, engine_name: str, engine: Callable[[str], Any], texts: Any) -> None:
-    text = read_grammar(name).text
-    best = float("inf")
-    for _ in range(3):
-        begun = time.thread_time()
-        matcher = engine(text)
+def _engines(tokenizer: PreTrainedTokenizerFast) -> Engines:
+    vocabulary = vocabulary_from_tokenizer(tokenizer)
+    compiler = ConstraintCompiler(vocabulary)
+    compiler.rehearse()
+    size = len(vocabulary)
+    foreign = llguidance.hf.from_tokenizer(tokenizer, n_vocab=size)
+    info = xgrammar.TokenizerInfo.from_huggingface(tokenizer, vocab_size=size)
+    third = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+    words = np.zeros((size + 31) // 32, dtype=np.int32)
+    return {
+        "guided": lambda sources: _Guided(compiler, sources.guided),
+        "llguidance": lambda sources: _Llguidance(foreign, words, sources.llguidance),
+        "xgrammar": lambda sources: _Xgrammar(third, words, sources.xgrammar),
+    }
+
+
+def _measured(
+    engine: Callable[[_Sources], Any], sources: _Sources, texts: list[list[int]], seconds: float
+) -> _Figures:
+    compiling: list[float] = []
+    while not compiling or (len(compiling) < 3 and sum(compiling) < 5_000):
+        begun = time.process_time()
+        matcher = engine(sources)
         matcher.mask()
-        best = min(best, time.thread_time() - begun)
-    first = np.array([each for tokens in texts for each in _walk(matcher, tokens)])
-    again = np.array([each for tokens in texts for each in _walk(matcher, tokens)])
-    lengths = [len(tokens) for tokens in texts]
-    quarter = max(1, lengths[-1] // 4)
-    last = first[-lengths[-1] :]
+        compiling.append((time.process_time() - begun) * 1e3)
+    steps, again = _walks(matcher, texts, seconds), _walks(matcher, texts, seconds)
+    return _Figures(compiling[0], min(compiling), steps, float(np.concatenate(again).mean()))
+
+
+def _walks(matcher: Matcher, texts: list[list[int]], seconds: float) -> list[NDArray[np.float64]]:
+    """By text the times of its tokens, as many as there is time for."""
+    until = time.thread_time() + seconds
+    return [
+        np.array(steps)
+        for tokens in texts
+        if (
+            steps := list(
+                itertools.takewhile(lambda _: time.thread_time() < until, _walk(matcher, tokens))
+            )
+        )
+    ]
+
+
+def _print(name: str, engine: str, figures: _Figures) -> None:
+    every = np.concatenate(figures.steps)
+    last = figures.steps[-1]
+    quarter = max(1, len(last) // 4)
     growth = last[-quarter:].mean() / last[:quarter].mean()
     print(
-        f"{name:12}{engine_name:12}{best * 1e3:11.1f}{first.mean():9.1f}{np.median(first):9.1f}"
-        f"{np.percentile(first, 99):9.1f}{first.max():9.0f}{growth:11.2f}{again.mean():8.1f}"
+        f"{name:18}{engine:11}{len(every):7}{figures.first_compile:9.1f}{figures.best_compile:9.1f}"
+        f"{every.mean():9.1f}{np.median(every):8.1f}{np.percentile(every, 99):8.1f}"
+        f"{every.max():8.0f}{growth:11.2f}{figures.again:8.1f}",
+        flush=True,
     )
 
 
-def _walk(matcher: Any, tokens: list[int]) -> Iterator[float]:
+def _walk(matcher: Matcher, tokens: list[int]) -> Iterator[float]:
     matcher.begin()
     for token in tokens:
         begun = time.thread_time()
@@ -148,63 +252,24 @@ def _walk(matcher: Any, tokens: list[int]) -> Iterator[float]:
     assert matcher.finished()
 
 
-# --- texts ----------------------------------------------------------------------------------------
+_WINDOW = 100
 
 
-def _json(rng: random.Random, size: int) -> str:
-    def value(depth: int) -> object:
-        kind = rng.random()
-        if depth and kind < 0.3:
-            return {_word(rng): value(depth - 1) for _ in range(rng.randint(1, 5))}
-        if depth and kind < 0.5:
-            return [value(depth - 1) for _ in range(rng.randint(0, 6))]
-        if kind < 0.75:
-            return " ".join(_word(rng) for _ in range(rng.randint(1, 6)))
-        return rng.choice([True, None, rng.randint(-9999, 9999), round(rng.random() * 100, 3)])
+def _plot(drawn: dict[str, dict[str, list[NDArray[np.float64]]]], path: Path) -> None:
+    """Time per token, as the mean of a window, against the place in the last text."""
+    from matplotlib.figure import Figure
 
-    items: list[object] = []
-    while len(text := json.dumps(items, indent=rng.choice([None, 1]))) < 3 * size:
-        items.append(value(5))
-    return text
+    figure = Figure(figsize=(4 * len(drawn), 3.4), layout="constrained")
+    panels = figure.subplots(1, len(drawn), squeeze=False)[0]
+    for axes, (name, engines) in zip(panels, drawn.items(), strict=True):
+        for engine, steps in engines.items():
+            last = steps[-1]
+            means = last[: len(last) // _WINDOW * _WINDOW].reshape(-1, _WINDOW).mean(axis=1)
+            axes.plot(np.arange(1, len(means) + 1) * _WINDOW, means, label=engine)
+        axes.set(title=name, xlabel="token of the text", ylabel="µs a token", yscale="log")
+        axes.legend()
+    figure.savefig(path)
 
-
-def _arithmetic(rng: random.Random, size: int) -> str:
-    def term(depth: int) -> str:
-        kind = rng.random()
-        if depth and kind < 0.35:
-            return f"({total(depth - 1)})"
-        if depth and kind < 0.5:
-            given = ", ".join(total(depth - 1) for _ in range(rng.randint(0, 3)))
-            return f"{_word(rng)}({given})"
-        if kind < 0.75:
-            return _word(rng)
-        return str(rng.choice([rng.randint(0, 9999), round(rng.random() * 100, 3)]))
-
-    def total(depth: int) -> str:
-        parts = [term(depth)]
-        for _ in range(rng.randint(0, 3)):
-            parts += [rng.choice("+-*/^"), term(depth)]
-        return rng.choice(["", " "]).join(parts)
-
-    text = total(6)
-    while len(text) < 2.4 * size:
-        text += f" {rng.choice('+-*/')} {term(6)}"
-    return text
-
-
-_WORDS = ("name", "value", "total", "count", "index", "price", "user", "x", "y", "alpha", "result")
-
-
-def _word(rng: random.Random) -> str:
-    if rng.random() < 0.7:
-        return rng.choice(_WORDS)
-    return "".join(rng.choices(string.ascii_letters, k=rng.randint(1, 8)))
-
-
-_WRITERS: dict[str, Callable[[random.Random, int], str]] = {
-    "json": _json,
-    "arithmetic": _arithmetic,
-}
 
 if __name__ == "__main__":
     main()

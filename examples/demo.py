@@ -5,12 +5,9 @@ Ends with 0 only if every answer validates and the server drains when it is told
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 
 from pydantic import BaseModel
@@ -20,10 +17,9 @@ from rich.table import Table
 from rich.text import Text
 
 from examples.demo_requests import REQUESTS
-from guided import Answer, Client, Forcing, GuidedError, Request, wait_until_serving
+from examples.serving import served
+from guided import Answer, Client, Forcing, GuidedError, Request
 
-_START_SECONDS = 600.0
-_DRAIN_SECONDS = 30.0
 _GOAL = 0.6
 """Model calls with canonical forcing, at most, as a share of those with masks alone."""
 
@@ -31,7 +27,7 @@ console = Console(width=150)
 
 
 def main() -> int:
-    with _server() as address, Client(address) as client:
+    with served(console) as address, Client(address) as client:
         console.rule(f"one batch of {len(REQUESTS)} requests")
         started = time.monotonic()
         outcomes = client.batch(REQUESTS)
@@ -47,46 +43,6 @@ def main() -> int:
         console.print(f"[red]model calls: {share:.2f} of masks alone, above {_GOAL}")
         return 1
     return 0
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    """A server process that is serving; drained by SIGTERM at the end."""
-    command = [sys.executable, "-m", "guided_service", "--port", "0"]
-    console.print("starting the server (the first time it fetches and converts its model)")
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        address = server.stdout.readline().strip().rpartition(" ")[2]
-        if not address:
-            raise SystemExit(f"the server ended with status {server.wait()}")
-        _wait_until_serving(server, address)
-        yield address
-        console.print("stopping the server with SIGTERM")
-        server.send_signal(signal.SIGTERM)
-        status = server.wait(_DRAIN_SECONDS)
-        if status != 0:
-            raise SystemExit(f"the server did not drain: status {status}")
-        console.print("the server drained and ended with status 0")
-    finally:
-        if server.poll() is None:
-            server.kill()
-            server.wait()
-
-
-def _wait_until_serving(server: subprocess.Popen[str], address: str) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while True:
-        try:
-            wait_until_serving(address, timeout=1)
-        except GuidedError:
-            if server.poll() is not None:
-                raise SystemExit(f"the server ended with status {server.returncode}") from None
-            if time.monotonic() > deadline:
-                raise
-        else:
-            console.print(f"serving at {address}")
-            return
 
 
 def _valid(outcomes: Sequence[Answer[BaseModel] | GuidedError]) -> list[Answer[BaseModel]]:

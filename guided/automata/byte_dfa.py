@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import CodePoints
@@ -21,6 +22,7 @@ from guided.errors import LimitExceededError
 __all__ = [
     "MAX_BLOCK_CELLS",
     "ByteDfa",
+    "byte_classes",
     "byte_dfa_from_dfa",
     "byte_dfa_from_literals",
     "byte_dfa_from_rows",
@@ -179,7 +181,7 @@ def _template(
 
     rows[0] = node(sequences)
     stacked = np.array(rows, dtype=np.int32)
-    byte_class, representative = _byte_classes(stacked)
+    byte_class, representative = byte_classes(stacked)
     template = np.ascontiguousarray(stacked[:, representative])
     # Both are kept, and shared by all automata of these classes.
     template.flags.writeable = byte_class.flags.writeable = False
@@ -191,17 +193,40 @@ def _spelled(spelling: Spelling, low: int, high: int) -> tuple[ByteRanges, ...]:
     return tuple(spelling(low, high))
 
 
-def _byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
+def byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
     """The class of each byte, uint8 ``[256]``, and a byte of each class: equal columns are one."""
-    numbers: dict[bytes, int] = {}
-    representative: list[int] = []
-    byte_class = np.empty(256, dtype=np.uint8)
-    for byte, column in enumerate(np.ascontiguousarray(rows.T)):
-        number = numbers.setdefault(column.tobytes(), len(numbers))
-        if number == len(representative):
-            representative.append(byte)
-        byte_class[byte] = number
-    return byte_class, representative
+    byte_class, representative = _equal_columns(np.ascontiguousarray(rows))
+    return byte_class, representative.tolist()
+
+
+@njit(cache=True, nogil=True)
+def _equal_columns(rows):  # type: ignore[no-untyped-def]
+    count, width = rows.shape
+    hashes = np.zeros(width, dtype=np.uint64)
+    for row in range(count):
+        for column in range(width):
+            mixed = hashes[column] + np.uint64(rows[row, column] + 1)
+            hashes[column] = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
+    byte_class = np.empty(width, dtype=np.uint8)
+    representative = np.empty(width, dtype=np.int64)
+    classes = 0
+    for column in range(width):
+        found = classes
+        for number in range(classes):
+            other = representative[number]
+            if hashes[other] != hashes[column]:
+                continue
+            row = 0
+            while row < count and rows[row, other] == rows[row, column]:
+                row += 1
+            if row == count:
+                found = number
+                break
+        if found == classes:
+            representative[classes] = column
+            classes += 1
+        byte_class[column] = found
+    return byte_class, representative[:classes]
 
 
 def _empty() -> ByteDfa:
@@ -230,5 +255,5 @@ def _trimmed(
 
 def byte_dfa_from_rows(rows: NDArray[np.int32], label: NDArray[np.int32]) -> ByteDfa:
     """The automaton of full rows, int32 ``[states, 256]``; bytes that nothing tells apart merge."""
-    byte_class, representative = _byte_classes(rows)
+    byte_class, representative = byte_classes(rows)
     return _trimmed(byte_class, np.ascontiguousarray(rows[:, representative]), label, len(label))

@@ -16,7 +16,17 @@ from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.pairs import pair_up
 from guided.automata.partition import partition
 from guided.automata.reachability import coaccessible
-from guided.automata.regular import ANYTHING, Both, Concat, Look, Regular, Start
+from guided.automata.regular import (
+    ANYTHING,
+    Alternate,
+    Both,
+    Chars,
+    Concat,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+)
 from guided.automata.subsets import subset_table
 from guided.automata.threads import Threads
 from guided.errors import LimitExceededError
@@ -100,7 +110,7 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
 
     Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
     """
-    regular = _without_first_look(regular)
+    regular = _without_first_look(regular, search=search)
     if isinstance(regular, Both):
         sides = [dfa_from_regular(side, search=search) for side in (regular.left, regular.right)]
         wanted = DEAD if regular.negative else 0
@@ -124,15 +134,32 @@ def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES
     return None if made is None else _finished(parts.classes, *made)
 
 
-def _without_first_look(regular: Regular) -> Regular:
+def _without_first_look(regular: Regular, *, search: bool) -> Regular:
     # ^(?=x)y -> ^x and ^y, each found in the text: cheaper than to carry x along as an obligation.
-    if not isinstance(regular, Concat) or Start() not in regular.parts[:1]:
+    # Of a text that matches as a whole the start is where it begins, with or without a ^.
+    if not isinstance(regular, Concat) or (search and Start() not in regular.parts[:1]):
         return regular
     first = next((part for part in regular.parts if not isinstance(part, Start)), None)
     if not isinstance(first, Look) or not first.ahead:
         return regular
     rest = tuple(part for part in regular.parts if part is not first)
-    return Both(Concat(rest), Concat((Start(), first.item, ANYTHING)), first.negative)
+    ahead = Concat((Start(), _and_anything(first.item)) if search else (_and_anything(first.item),))
+    return Both(Concat(rest), ahead, first.negative)
+
+
+def _and_anything(regular: Regular) -> Regular:
+    """The expression and any text behind it, of which its last look-ahead speaks."""
+    match regular:
+        case Concat((*parts, last)) if isinstance(last, Look | Concat | Alternate):
+            return Concat((*parts, _and_anything(last)))
+        case Alternate(options) if any(isinstance(each, Look | Concat) for each in options):
+            return Alternate(tuple(map(_and_anything, options)))
+        case Look(item, ahead=True, negative=False):
+            return _and_anything(item)
+        case Look(Chars(chars), ahead=True, negative=True):
+            # (?!c).* -> ([^c].*)?
+            return Repeat(Concat((Chars(~chars), ANYTHING)), 0, 1)
+    return Concat((regular, ANYTHING))
 
 
 def length_dfa(low: int, high: int | None) -> Dfa:

@@ -18,9 +18,16 @@ class Partition:
     classes: tuple[CodePoints, ...]
     holders: tuple[int, ...]
 
-    def members(self, number: int) -> list[int]:
-        """The classes that the set of this number is put together of."""
-        return [i for i, bits in enumerate(self.holders) if bits >> number & 1]
+    def members(self, count: int) -> list[list[int]]:
+        """For each of the first ``count`` sets the classes that it is put together of."""
+        found: list[list[int]] = [[] for _ in range(count)]
+        for index, bits in enumerate(self.holders):
+            left = bits & ((1 << count) - 1)
+            while left:
+                lowest = left & -left
+                found[lowest.bit_length() - 1].append(index)
+                left ^= lowest
+        return found
 
 
 def partition(sets: Sequence[CodePoints]) -> Partition:

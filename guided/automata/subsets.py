@@ -29,7 +29,7 @@ def subset_table(
     """
     assert not nfa.looks, "look-around needs its own construction"
     width = len(parts.classes)
-    members = [parts.members(number) for number in range(len(nfa.sets))]
+    members = parts.members(len(nfa.sets))
     member_first = np.zeros(len(members) + 1, dtype=np.int32)
     np.cumsum([len(classes) for classes in members], out=member_first[1:])
     count, table, label, work = _subset_table(

@@ -66,7 +66,7 @@ class Threads:
         edges = zip(nfa.conditions.sources, nfa.conditions.targets, strict=True)
         for (source, target), look in zip(edges, nfa.condition_looks, strict=True):
             self.conditions.setdefault(source, []).append((look, target))
-        members = [parts.members(number) for number in range(len(nfa.sets))]
+        members = parts.members(len(nfa.sets))
         self.moves: dict[tuple[int, int], list[int]] = {}
         moves = zip(nfa.moves.sources, nfa.moves.targets, nfa.move_sets, strict=True)
         for source, target, number in moves:

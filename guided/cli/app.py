@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import EntryPoint, entry_points, version
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +14,9 @@ from rich.text import Text
 from guided.cli.bench import bench
 from guided.cli.check import check
 from guided.cli.generate import generate
+from guided.cli.grammar_flags import GrammarFlag
 from guided.cli.grammars import grammars
+from guided.cli.inspect_grammar import inspect_grammar
 from guided.cli.inspect_model import inspect_model
 from guided.errors import GuidedError
 
@@ -34,7 +37,7 @@ def main() -> None:
     app.command()(generate)
     app.add_typer(grammars)
     inspect = typer.Typer(no_args_is_help=True)
-    inspect.callback()(_group)
+    inspect.callback(invoke_without_command=True)(_inspect)
     inspect.command("model")(inspect_model)
     app.add_typer(inspect, name="inspect")
     for command in entry_points(group="guided.commands"):
@@ -62,8 +65,25 @@ def _options(
     """Structured generation: answers that fit a JSON Schema exactly."""
 
 
-def _group() -> None:
-    """Tell about things before they are used."""
+def _inspect(
+    context: typer.Context,
+    grammar: GrammarFlag = None,
+    text: Annotated[
+        list[Path] | None,
+        typer.Option(help="File with a text of the grammar to follow; may be repeated."),
+    ] = None,
+    walks: Annotated[
+        int, typer.Option(min=0, help="Random texts to follow where none is given.")
+    ] = 20,
+    vocabulary: Annotated[
+        str, typer.Option(help="Model whose tokens are meant, as for 'inspect model'.")
+    ] = "default",
+) -> None:
+    """Tell about things before they are used: a model, or with --grammar a grammar."""
+    if context.invoked_subcommand is None and grammar is None:
+        raise typer.BadParameter("there is neither a command nor --grammar")
+    if grammar is not None:
+        inspect_grammar(grammar, text or [], walks, vocabulary)
 
 
 def _add(app: typer.Typer, command: EntryPoint) -> None:

@@ -164,6 +164,11 @@ class CompiledConstraint:
         if known is not None and (mask := known[0].mask) is not None:
             return known[0], Walk(mask, known[0].fingerprint, known[1])
         self.machine.check_room()
+        top = self.machine.top(state)
+        if top != state:
+            found = self._walked_from_top(state, top)
+            self._by_place[place] = found[0], found[1].uncertain
+            return found
         like = walker.like(row)
         if like != DEAD:
             held, base = self._walked(self.machine.beneath(state, like))
@@ -180,6 +185,27 @@ class CompiledConstraint:
         held, mask = self._masks.keep(walk.mask, walk.fingerprint)
         self._by_place[place] = held, walk.uncertain
         return held, Walk(mask, walk.fingerprint, walk.uncertain)
+
+    def _walked_from_top(self, state: State, top: State) -> tuple[HeldMask, Walk]:
+        """The walk of a state out of that of its top, which most tokens need no more than."""
+        is_accepting = self.machine.is_accepting(state)
+        place = (*self.walker.place(top)[:3], int(is_accepting))
+        known = self._by_place.get(place)
+        if known is not None and (mask := known[0].mask) is not None:
+            held, uncertain = known
+            walk = Walk(mask, held.fingerprint, uncertain)
+        else:
+            walk = self.walker.walk(top)
+            if is_accepting:
+                walk = self.walker.with_ends(walk, self._ends)
+            held, mask = self._masks.keep(walk.mask, walk.fingerprint)
+            self._by_place[place] = held, walk.uncertain
+            walk = walk._replace(mask=mask)
+        if len(walk.uncertain):
+            walk = self.walker.completed(walk, state)
+            held, mask = self._masks.keep(walk.mask, walk.fingerprint)
+            walk = walk._replace(mask=mask)
+        return held, walk
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""

@@ -27,6 +27,12 @@ __all__ = ["ConstraintCompiler"]
 _FULL_ENOUGH = 0.25
 """New answers begin on a new machine when the old one has grown to this share of its limits."""
 
+_REHEARSED = r"""
+start: "(" start ("," start)* ")" | /(?!if(?![a-z]))[a-z]+/ | "if" start | /"[^"]*"/
+%ignore " "
+"""
+"""A grammar with something of all that grammars are made of."""
+
 _ANY_BUDGET = 2**62
 """More tokens than any answer has."""
 
@@ -58,7 +64,11 @@ class ConstraintCompiler:
         That is machine code, read from where numba keeps it, the parser of grammars, and the
         automata of formats as they are spelled under the options: about a second.
         """
-        self._compile(Lark('start: "a" start "b" | "c"')).start().mask()
+        matcher = self._compile(Lark(_REHEARSED)).start()
+        for byte in b"(((ab ":
+            matcher.mask()
+            matcher = matcher.advance(self.binding.vocabulary.byte_ids[byte])
+        matcher.mask()
         schemas = [{"type": "string", "format": name} for name in known_formats()]
         for schema in (*schemas, {"patternProperties": {".": schemas[0]}}):
             constraint = JsonSchema(json.dumps(schema), options or JsonOptions())

@@ -22,7 +22,7 @@ from guided.model.reading import reading
 from guided.tokens.huggingface import vocabulary_from_tokenizer
 from guided.tokens.vocabulary import Vocabulary
 
-__all__ = ["LoadedModel", "load_model", "native_dtype"]
+__all__ = ["LoadedModel", "load_model", "load_tokenizer", "native_dtype"]
 
 _from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
     "Any", AutoModelForCausalLM.from_pretrained
@@ -63,8 +63,7 @@ def load_model(
     """
     progress = progress or RichProgress()
     files = model if isinstance(model, ModelFiles) else find_model(model, progress)
-    with reading("tokenizer", files.folder):
-        tokenizer = AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
+    tokenizer = _tokenizer(files)
     module = _load_weights(files, dtype or native_dtype(), attention, progress)
     vocabulary = vocabulary_from_tokenizer(
         tokenizer, end_ids=_end_ids(module), logits_width=_logits_width(module)
@@ -76,6 +75,16 @@ def load_model(
         vocabulary=vocabulary,
         context_window=files.context_window,
     )
+
+
+def load_tokenizer(model: str | None = None) -> PreTrainedTokenizerBase:
+    """The tokenizer alone; ``None`` is that of the default model."""
+    return _tokenizer(find_model(model))
+
+
+def _tokenizer(files: ModelFiles) -> PreTrainedTokenizerBase:
+    with reading("tokenizer", files.folder):
+        return AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
 
 
 def native_dtype() -> torch.dtype:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -17,7 +18,10 @@ from guided.network.letters import hole_letter, letter_of
 __all__ = ["Bodies"]
 
 _NOTHING = Concat(())
+_NEVER_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+_NO_RULES: Mapping[str, Body] = {}
 _SMALL = 64
+"""Parts of an expression that is not made deterministic by itself, but with what is around it."""
 
 
 class Bodies:
@@ -30,15 +34,15 @@ class Bodies:
         self, numbers: Mapping[str, int], ignored: tuple[Regular, ...], missing: Collection[int]
     ) -> None:
         self._numbers = numbers
-        self._missing = missing
+        self._missing = frozenset(missing) - _NEVER_IN_UTF8
         self._spelled: dict[Regular, Regular] = {}
         self.blank: Regular = _NOTHING
         """What may stand before each terminal and at the end."""
         if ignored:
             self.blank = Repeat(self._bytes(Alternate(ignored)), 0, None)
 
-    def letters(self, body: Body) -> Regular:
-        """The expression of a body."""
+    def letters(self, body: Body, written_out: Mapping[str, Body] = _NO_RULES) -> Regular:
+        """The expression of a body; calls of ``written_out`` rules are replaced by their bodies."""
         match body:
             case Terminal(regular):
                 return self._terminal(regular)
@@ -46,20 +50,26 @@ class Bodies:
                 letter = hole_letter(number)
                 hole = Chars(CodePoints(((letter, letter),)))
                 return hole if self.blank is _NOTHING else Concat((self.blank, hole))
+            case Call(rule) if rule in written_out:
+                return self.letters(written_out[rule], written_out)
             case Call(rule):
                 letter = letter_of(self._numbers[rule])
                 return Chars(CodePoints(((letter, letter),)))
             case Sequence(parts):
-                return Concat(tuple(self.letters(part) for part in parts))
+                return Concat(tuple(self.letters(part, written_out) for part in parts))
             case Choice(options):
-                return self._choice(options)
+                return self._choice(options, written_out)
             case Times(item, low, high):
-                return Repeat(self.letters(item), low, high)
+                return Repeat(self.letters(item, written_out), low, high)
 
-    def _choice(self, options: tuple[Body, ...]) -> Regular:
+    def _choice(self, options: tuple[Body, ...], written_out: Mapping[str, Body]) -> Regular:
         # Terminals side by side are one, so that what is ignored stands before all of them once.
         terminals = [option.regular for option in options if isinstance(option, Terminal)]
-        others = [self.letters(option) for option in options if not isinstance(option, Terminal)]
+        others = [
+            self.letters(option, written_out)
+            for option in options
+            if not isinstance(option, Terminal)
+        ]
         if terminals:
             others.append(self._terminal(Alternate(tuple(terminals))))
         return others[0] if len(others) == 1 else Alternate(tuple(others))
@@ -71,27 +81,46 @@ class Bodies:
     def _bytes(self, regular: Regular) -> Regular:
         spelled = self._spelled.get(regular)
         if spelled is None:
-            spelled = None if self._missing else _as_bytes(regular)
-            if spelled is None:
-                dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
-                spelled = _graph(dfa)
-            self._spelled[regular] = spelled
+            spelled = self._spelled[regular] = self._spelling(regular)
         return spelled
 
+    def _spelling(self, regular: Regular) -> Regular:
+        spelled = _as_bytes(regular, self._missing)
+        if spelled is not None:
+            return spelled
+        if isinstance(regular, Alternate) and len(regular.options) <= _SMALL:
+            return Alternate(tuple(map(self._bytes, regular.options)))
+        return _graph(byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing))
 
-def _as_bytes(regular: Regular) -> Regular | None:
-    """A small expression over ASCII, which is one over bytes as it stands; ``None`` for others."""
+
+def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
+    """A small expression with its characters spelled in bytes; ``None`` for others."""
     match regular:
         case Chars(chars):
-            is_ascii = not chars.ranges or chars.ranges[-1][1] < 128
-            return regular if is_ascii else None
+            return _spelled_out(chars, missing)
         case Concat(parts) | Alternate(parts):
-            is_small = len(parts) <= _SMALL and all(_as_bytes(part) for part in parts)
-            return regular if is_small else None
-        case Repeat(item, low, high):
-            is_small = max(low, high or 0) <= 1 and _as_bytes(item) is not None
-            return regular if is_small else None
+            spelled = [_as_bytes(part, missing) for part in parts] if len(parts) <= _SMALL else []
+            made = tuple(part for part in spelled if part is not None)
+            return type(regular)(made) if len(made) == len(parts) else None
+        case Repeat(item, low, high) if max(low, high or 0) <= 1:
+            inner = _as_bytes(item, missing)
+            return None if inner is None else Repeat(inner, low, high)
     return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
+    if not missing and (not chars or chars.ranges[-1][1] < 128):
+        return Chars(chars)
+    if len(chars.ranges) > _SMALL:
+        return None
+    gone = ~CodePoints.of((byte, byte) for byte in missing)
+    options: list[Regular] = []
+    for low, high in chars.ranges:
+        for sequence in utf8_sequences(low, high):
+            kept = (Chars(CodePoints((bounds,)) & gone) for bounds in sequence)
+            options.append(Concat(tuple(kept)))
+    return Alternate(tuple(options)) if len(options) <= _SMALL else None
 
 
 def _graph(dfa: ByteDfa) -> Regular:

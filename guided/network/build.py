@@ -1,6 +1,7 @@
 """A grammar as a network, in steps that each keep the language.
 
-1. Each rule becomes an automaton over letters: bytes, and calls of rules.
+1. Each rule becomes an automaton over letters: bytes, and calls of rules. Rules that are called
+   from one place are written out there.
 2. Rules without any text go, and calls of them. Beside a call of a rule that has the empty text
    comes an empty move, and the rule itself loses that text: a call always reads a byte.
 3. Rules are taken in by their callers where that is possible and stays small (``inlining``).
@@ -9,18 +10,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Set
+from collections.abc import Callable, Collection, Mapping, Set
 from collections.abc import Sequence as Items
 
 import numpy as np
 
-from guided.automata.dfa import DEAD, Dfa, dfa_from_regular
+from guided.automata.dfa import DEAD, Dfa
 from guided.automata.fuel import spend
-from guided.automata.nfa import Nfa
+from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.regular import Concat
 from guided.errors import LimitExceededError, UnsatisfiableError
-from guided.grammar.context_free import Body, Call, Choice, ContextFreeGrammar, Sequence, Times
+from guided.grammar.context_free import Body, Call, ContextFreeGrammar
 from guided.network.bodies import Bodies
+from guided.network.callers import called_once, reached_rules
 from guided.network.closed_sets import nullable_rules, productive_rules
 from guided.network.components import components
 from guided.network.inlining import inlined
@@ -32,10 +34,12 @@ from guided.network.letters import (
     determined,
     hole_edges,
     paste,
+    simpler,
     without_calls,
 )
-from guided.network.network import CallEdge, HoleText, Network, shortest_ways
+from guided.network.network import CallEdge, HoleText, Network
 from guided.network.recursion import begins_with, without_leading_calls
+from guided.network.shortest import shortest_ways
 
 __all__ = ["MAX_STATES", "network_from_grammar"]
 
@@ -86,34 +90,45 @@ def _rule_automata(grammar: ContextFreeGrammar, missing: Collection[int]) -> dic
 
     Rule 0 is the whole: the start rule, and what may be ignored behind it.
     """
-    numbers = {grammar.start: _START + 1}
-    for name in (order := [grammar.start]):
-        for callee in _called_names(grammar.rules[name]):
-            if callee not in numbers:
-                numbers[callee] = len(numbers) + 1
-                order.append(callee)
+    order = reached_rules(grammar)
     if len(order) >= MAX_RULES:
         raise LimitExceededError(
             f"the grammar has more than {MAX_RULES} rules", limit=MAX_RULES, field="constraint"
         )
+    numbers = {name: number for number, name in enumerate(order, _START + 1)}
     bodies = Bodies(numbers, grammar.ignored, missing)
-    whole = Concat((bodies.letters(Call(grammar.start)), bodies.blank))
-    automata = {_START: dfa_from_regular(whole)}
-    for name in order:
-        spend(300)
-        automata[numbers[name]] = dfa_from_regular(bodies.letters(grammar.rules[name]))
+    once = called_once(grammar, order)
+    if once:
+        automata = _automata(grammar, bodies, numbers, once, simpler)
+        if automata is not None:
+            return automata
+    # What would make its callers large is better called.
+    automata = _automata(grammar, bodies, numbers, {}, determined)
+    assert automata is not None, "a limit raises"
     return automata
 
 
-def _called_names(body: Body) -> list[str]:
-    match body:
-        case Call(rule):
-            return [rule]
-        case Sequence(parts) | Choice(parts):
-            return [name for part in parts for name in _called_names(part)]
-        case Times(item):
-            return _called_names(item)
-    return []
+def _automata(
+    grammar: ContextFreeGrammar,
+    bodies: Bodies,
+    numbers: Mapping[str, int],
+    once: Mapping[str, Body],
+    made: Callable[[Nfa], Dfa | None],
+) -> dict[int, Dfa] | None:
+    """The automata of the rules that are not written out ``once``, ``None`` if one is not made."""
+    wholes: dict[int, Body] = {_START: Call(grammar.start)}
+    wholes |= {number: grammar.rules[name] for name, number in numbers.items() if name not in once}
+    automata: dict[int, Dfa] = {}
+    for number, body in wholes.items():
+        spend(300)
+        letters = bodies.letters(body, once)
+        if number == _START:
+            letters = Concat((letters, bodies.blank))
+        dfa = made(nfa_from_regular(letters))
+        if dfa is None:
+            return None
+        automata[number] = dfa
+    return automata
 
 
 def _without_empty(dfa: Dfa, nullable: Set[int], dead: Set[int]) -> Dfa:
@@ -179,7 +194,7 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
         )
     spend(4 * count)
     moves = np.full((count, 256), DEAD, dtype=np.int32)
-    calls: list[list[CallEdge]] = [[] for _ in range(count)]
+    calls: list[tuple[int, int, int]] = []
     accepting = np.zeros(count, dtype=np.bool_)
     for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
         dfa = automata[rule]
@@ -190,18 +205,22 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
                 if low < 256:
                     moves[first : first + size, low : min(high, 255) + 1] = shifted[:, [column]]
         for source, callee, target in call_edges(dfa):
-            calls[first + source].append(CallEdge(number[callee], first + target))
+            calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):
-            calls[first + source].append(CallEdge(len(order) + hole, first + target))
-    firsts = tuple(starts[:-1].tolist())
-    known = {count - len(holes) + at: hole.shortest for at, hole in enumerate(holes)}
-    left, ways = shortest_ways(firsts, moves, calls, accepting, known)
+            calls.append((first + source, len(order) + hole, first + target))
+    by_state: list[list[CallEdge]] = [[] for _ in range(count)]
+    for source, rule, target in calls:
+        by_state[source].append(CallEdge(rule, target))
+    as_array = np.array(calls, dtype=np.int32).reshape(-1, 3)
+    known = np.where(accepting, 0, -1)
+    known[count - len(holes) :] = [hole.shortest for hole in holes]
+    left, ways = shortest_ways(starts[:-1], moves, as_array, known)
     return Network(
-        firsts,
+        tuple(starts[:-1].tolist()),
         moves,
-        tuple(map(tuple, calls)),
+        tuple(map(tuple, by_state)),
         accepting,
-        left,
+        tuple(left.tolist()),
         ways,
         accepts_nothing,
         tuple(holes),

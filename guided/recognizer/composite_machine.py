@@ -96,6 +96,10 @@ class CompositeMachine(GrammarMachine):
 
     # --- moving ---------------------------------------------------------------------------
 
+    def top(self, state: State) -> State:
+        """The state itself: recognisers in holes know nothing of what was cut off."""
+        return state
+
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
         inside = self._inside.get(state.context)

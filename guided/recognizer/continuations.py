@@ -19,12 +19,14 @@ from guided.errors import LimitExceededError
 from guided.network.network import Network
 from guided.recognizer.contexts import TAKEN, TEXTS
 
-__all__ = ["END", "ROOT", "Continuations", "GrammarContexts"]
+__all__ = ["CUT", "END", "ROOT", "UNKNOWN", "Continuations", "GrammarContexts"]
 
 END = -1
 """In place of a state: the text may end."""
-ROOT = 0
-"""The continuation of the whole text."""
+UNKNOWN = -2
+"""In place of a state: what follows was cut off."""
+ROOT, CUT = 0, 1
+"""The continuations of the whole text, and of what was cut off."""
 Frames: TypeAlias = Mapping[int, int]
 """By the state that is returned to the continuation there."""
 
@@ -35,10 +37,11 @@ class Continuations:
     def __init__(self, network: Network, most: int) -> None:
         self.most = most
         self._left = network.left
-        self.frames: list[Frames] = [{END: ROOT}]
-        self.left: list[int] = [0]
+        self.frames: list[Frames] = [{END: ROOT}, {UNKNOWN: CUT}]
+        self.left: list[int] = [0, 0]
         """Bytes from each to the end of the text, at least."""
-        self._numbers: dict[frozenset[tuple[int, int]], int] = {}
+        self._numbers = {frozenset(frames.items()): at for at, frames in enumerate(self.frames)}
+        self._cut: dict[tuple[int, int], int] = {}
         self._unions: dict[tuple[int, int], int] = {}
 
     def __len__(self) -> int:
@@ -49,8 +52,6 @@ class Continuations:
         key = frozenset(frames.items())
         number = self._numbers.get(key)
         if number is None:
-            if dict(frames) == self.frames[ROOT]:
-                return ROOT
             if len(self.frames) >= self.most:
                 raise LimitExceededError(
                     f"the recogniser needs more than {self.most} continuations",
@@ -65,7 +66,7 @@ class Continuations:
 
     def left_behind(self, state: int, continuation: int) -> int:
         """Bytes from a state to the end of the text, at least."""
-        return 0 if state == END else self._left[state] + self.left[continuation]
+        return 0 if state < 0 else self._left[state] + self.left[continuation]
 
     def best(self, continuation: int) -> tuple[int, int]:
         """The frame from which it is nearest to the end of the text."""
@@ -93,6 +94,20 @@ class Continuations:
                 self.add(frames, state, continuation)
             joined = self._unions[key] = self.of(frames)
         return joined
+
+    def cut(self, continuation: int, depth: int) -> int:
+        """The same down to a depth of callers, beyond which nothing is known."""
+        if not depth:
+            return CUT
+        if continuation <= CUT:
+            return continuation
+        cut = self._cut.get((continuation, depth))
+        if cut is None:
+            frames: dict[int, int] = {}
+            for state, behind in self.frames[continuation].items():
+                frames[state] = self.cut(behind, depth - 1)
+            cut = self._cut[continuation, depth] = self.of(frames)
+        return cut
 
 
 class GrammarContexts:

@@ -17,10 +17,10 @@ from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.first_bytes import call_order
 from guided.network.network import Network
-from guided.recognizer.continuations import END, ROOT, Continuations, GrammarContexts
+from guided.recognizer.continuations import CUT, END, ROOT, UNKNOWN, Continuations, GrammarContexts
 from guided.recognizer.depth import bounded_depth
 from guided.recognizer.grammar_rows import Both, Enter, GrammarRows, Item, Return
-from guided.recognizer.joints import EMPTY_SLOT, KEY, ROW, TARGET, JointTable
+from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.recognizer.limits import RecognizerLimits
 from guided.recognizer.recognizer import State
 from guided.recognizer.table import TransitionTable
@@ -29,6 +29,8 @@ __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
 
 MAX_SHORTEST_BYTES = 1_000_000
 """Length of a way out that is still written."""
+_DEPTH = 2
+"""Callers in the top of a state: more tell more tokens, fewer are the same more often."""
 
 
 class GrammarMachine:
@@ -101,6 +103,12 @@ class GrammarMachine:
     def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
         """None: a state is gone on from by itself."""
         return ()
+
+    def top(self, state: State) -> State:
+        """The state with only the innermost callers known."""
+        continuations = self.contexts.frames[state.context]
+        cut = tuple(self.continuations.cut(each, _DEPTH) for each in continuations)
+        return state._replace(context=self.contexts.of(cut))
 
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
@@ -201,14 +209,22 @@ class GrammarMachine:
                 self.continuations.add(reached, target, continuation)
             if not self._accepting[state]:
                 continue
-            for item in self._with_calls(self._returned([continuation])).items():
+            returned = self._returned([continuation])
+            if UNKNOWN in returned:
+                return {UNKNOWN: CUT}
+            for item in self._with_calls(returned).items():
                 if item not in seen and item[0] != END:
                     seen.add(item)
                     items.append(item)
         return reached
 
     def _entered(self, configuration: dict[int, int]) -> tuple[int, int]:
-        """Context and row of a configuration, calls that begin in it included."""
+        """Context and row of a configuration, calls that begin in it included.
+
+        In place of the context EXACT where the configuration is not known.
+        """
+        if UNKNOWN in configuration:
+            return EXACT, self.rows.end
         return self._placed(self._with_calls(configuration))
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
@@ -296,7 +312,7 @@ class GrammarMachine:
         text = bytearray()
         returns: list[int] = []
         while at != END:
-            way = network.ways[at]
+            way = network.way(at)
             if at >= network.first_hole:
                 text += self._hole_text(at)
             if way is None and returns:
@@ -330,4 +346,4 @@ class GrammarMachine:
         assert (used[:, TARGET] < len(self.contexts)).all()
         assert (used[:, ROW] < self.table.num_rows).all()
         for frames in self.continuations.frames[1:]:
-            assert all(state == END or 0 <= state < len(self.network) for state in frames)
+            assert all(UNKNOWN <= state < len(self.network) for state in frames)

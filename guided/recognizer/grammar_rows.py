@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_dfa import byte_dfa_from_rows
+from guided.automata.byte_dfa import byte_classes, byte_dfa_from_rows
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
 from guided.network.first_bytes import bytes_behind
@@ -176,26 +176,28 @@ class GrammarRows:
         behind = np.zeros(256, dtype=np.bool_)
         for item in ending:
             behind |= self.behind[network.rule_of(item.state)]
-        targets = network.moves[[item.state for item in items]].reshape(-1, 256)
-        columns, which = np.unique(targets, axis=1, return_inverse=True)
-        reached = [self._reached(items, column) for column in columns.T.tolist()]
-        edges: dict[int, int] = {}
+        moves = network.moves[[item.state for item in items]].reshape(-1, 256)
+        # Each byte that may belong to either side is told apart from all others.
+        unsure = np.where(behind & (moves != DEAD).any(axis=0), np.arange(256), DEAD)
+        byte_class, firsts = byte_classes(np.concatenate([moves, unsure[None]], dtype=np.int32))
+        targets: list[int] = []
         onward: dict[int, Items] = {}
-        for byte, number in enumerate(which.reshape(-1).tolist()):
-            there = reached[number]
-            if not there:
-                continue
-            if behind[byte]:
-                edges[byte] = self._waiting_row(Both(items, byte))
+        for byte in firsts:
+            there = self._reached(items, moves[:, byte].tolist())
+            target = DEAD
+            if unsure[byte] != DEAD:
+                target = self._waiting_row(Both(items, byte))
             elif len(there) == 1:
-                edges[byte] = self._state(*there[0])
-            elif self._needs_context(there) or not (more or (there, False) in self._sets):
-                edges[byte] = self._waiting_row(Enter(there))
-            else:
+                target = self._state(*there[0])
+            elif there and not self._stays(there, more):
+                target = self._waiting_row(Enter(there))
+            elif there:
                 onward[byte] = there
+            targets.append(target)
         slots = tuple(sorted({item.slot for item in ending}))
         label = self._label(Return(slots)) if slots else DEAD
-        row = self.table.add_row(edges, label=label, itself=tuple(onward))
+        itself = byte_class[list(onward)].tolist()
+        row = self.table.add_class_row(byte_class, targets, label=label, itself=itself)
         self.items[row] = items
         if may_end:
             self.may_end.add(row)
@@ -207,7 +209,12 @@ class GrammarRows:
         pairs = zip(targets, items, strict=True)
         return tuple(sorted({Item(to, item.slot) for to, item in pairs if to != DEAD}))
 
-    def _needs_context(self, items: Items) -> bool:
-        """Whether calls begin in a set, or a state came together in it with several slots."""
+    def _stays(self, items: Items, more: bool) -> bool:
+        """Whether a set is a row as it is: no calls begin in it, each state came with one slot.
+
+        Without ``more`` it has to be one already.
+        """
+        if not more and (items, False) not in self._sets:
+            return False
         states = {item.state for item in items}
-        return len(states) < len(items) or any(self.network.calls[state] for state in states)
+        return len(states) == len(items) and not any(self.network.calls[state] for state in states)

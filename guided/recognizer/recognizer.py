@@ -81,6 +81,13 @@ class Recognizer(Protocol):
         """States that together may be gone on from as this one, if that takes less; often none."""
         ...
 
+    def top(self, state: State) -> State:
+        """A state of which as much is known as most tokens depend on, the same for many states.
+
+        What a walk of it is sure of is so in ``state``, but for the end of the text.
+        """
+        ...
+
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
         ...

@@ -217,6 +217,37 @@ class TransitionTable:
         )
         return row
 
+    def add_class_row(
+        self,
+        byte_class: NDArray[np.uint8],
+        targets: Sequence[int],
+        *,
+        label: int = DEAD,
+        itself: Sequence[int] = (),
+    ) -> int:
+        """A row that leads on each class of bytes to a row already there, or nowhere.
+
+        It leads to itself on the classes in ``itself``, until ``lead`` says otherwise.
+        """
+        row, at = self._new_rows(1, len(targets)), self.num_cells - len(targets)
+        cells = np.array(targets, dtype=np.int32)
+        ahead = np.nonzero(cells != DEAD)[0]
+        left, way, aim = 0, STOP, label
+        if label == DEAD and len(ahead):
+            nearest = int(ahead[np.argmin(self.left[cells[ahead]])])
+            way = int(np.argmax(byte_class == nearest))
+            left, aim = int(self.left[cells[nearest]]) + 1, int(self.aim[cells[nearest]])
+        cells[list(itself)] = row
+        self.cells[at : self.num_cells] = cells
+        live = np.nonzero(cells[byte_class] != DEAD)[0]
+        only = int(live[0]) if len(live) == 1 else DEAD
+        exits = label != DEAD and not len(live)
+        self.rows[row] = (
+            *(at, self._map_number(byte_class), label, exits, PLAIN, NO_BEAT, 0, 0, UNCOUNTED),
+            *(NO_BOUND, DEAD, left, way, aim, only),
+        )
+        return row
+
     def _nearest(self, edges: Mapping[int, int]) -> int:
         """The byte with the shortest way to a label."""
         if len(edges) == 1:
@@ -290,7 +321,7 @@ class TransitionTable:
         return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
 
     def lead(self, row: int, byte: int, target: int) -> None:
-        """Lead a row that ``add_row`` made elsewhere by one of its bytes."""
+        """Lead a row made by itself elsewhere by a byte, and by all others of the byte's class."""
         self.cells[self.base[row] + self.byte_maps[self.kind[row], byte]] = target
 
     def edges(self, row: int) -> dict[int, int]:

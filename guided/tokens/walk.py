@@ -28,6 +28,7 @@ from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
 from guided.tokens.scratch import Scratch
 from guided.tokens.steps import (
     ALIVE,
+    BY_BYTE,
     DIES,
     FINISHED,
     ITSELF,
@@ -224,6 +225,28 @@ class Walker:
                 return Walk(words, base.fingerprint ^ change, nodes, not at)
             self._remember_joint(at, label)
             again = True
+
+    def completed(self, walk: Walk, state: State) -> Walk:
+        """The walk of a state's top with what that left uncertain looked at on the state itself."""
+        words = self._scratch.words
+        np.copyto(words, walk.mask)
+        part = Walk(words, walk.fingerprint, _NOTHING_UNCERTAIN)
+        by_prefix: dict[bytes, list[int]] = {}
+        for node in walk.uncertain.tolist():
+            text = self._texts.token_bytes[self.trie.tokens_below(node)[0]]
+            assert text is not None, node
+            by_prefix.setdefault(text[: self.trie.nodes[node, DEPTH] - 1], []).append(node)
+        for prefix, nodes in by_prefix.items():
+            behind = self.machine.advance(state, prefix)
+            if behind is not None:
+                sites = np.zeros((len(nodes), 4), dtype=np.int32)
+                sites[:, 0] = nodes
+                sites[:, 3] = BY_BYTE - self.trie.nodes[nodes, BYTE].astype(np.int32)
+                begun = replace(
+                    self._nothing, mask=words, fingerprint=part.fingerprint, sites=sites
+                )
+                part = self._from_sites(begun, behind, _NO_ROWS, 0, 0)
+        return part
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """The tokens below a node that may, or might, follow ``state``, which stands behind it."""

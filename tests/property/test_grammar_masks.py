@@ -69,6 +69,9 @@ _WORDS = tiny_vocabulary(
         b"a))",
         b"b)]",
         b"a] )",
+        b"(((",
+        b")))",
+        b")])))",
     )
 )
 _WIDE = [
@@ -76,6 +79,8 @@ _WIDE = [
     'start: x | y\nx: "(" x ")" | /[a-z]+/\ny: "(" y "]" | /[a-z0-9]+/',
     'start: x\nx: "(" x ("," x)* ")" | "(" x "]" | /[a-z][a-z0-9]*/\n%ignore " "',
     'start: x\nx: x x | "(" x ")" | /[a-z]+/ | "a1" x "]"',
+    # Tokens that close more callers than the top of a state knows.
+    'start: x\nx: "(" x ")" | "((" x "])" | "(a" x "))" | /[ab]/',
 ]
 
 

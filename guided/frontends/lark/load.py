@@ -77,8 +77,16 @@ def load_definitions(
     except GrammarError as error:
         raise _invalid(text, error) from error
     except UnexpectedInput as error:
-        message = f"{error}\n{error.get_context(text)}"
-        raise InvalidConstraintError(message.strip(), position=error.pos_in_stream) from error
+        raise _unexpected(text, error) from error
+    except TypeError as error:
+        # Lark's search for a like mistake fails with some texts, while it handles what was found.
+        found, at = None, error.__context__
+        while at is not None:
+            found = at if isinstance(at, UnexpectedInput) else found
+            at = at.__context__
+        if found is None:
+            raise
+        raise _unexpected(text, found) from error
     except RecursionError as error:
         raise LimitExceededError(
             "the grammar nests too deeply", limit=MAX_GRAMMAR_LENGTH, field="constraint"
@@ -108,6 +116,11 @@ def _check_declared(text: str, declared: Collection[str], holes: Collection[str]
                 f"the grammar declares no terminal {name!r} to be filled",
                 hint=f"write %declare {name}, and use the name in its rules",
             )
+
+
+def _unexpected(text: str, error: UnexpectedInput) -> InvalidConstraintError:
+    message = f"{error}\n{error.get_context(text)}"
+    return InvalidConstraintError(message.strip(), position=error.pos_in_stream)
 
 
 def _check_depth(text: str) -> None:

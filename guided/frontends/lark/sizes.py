@@ -20,6 +20,8 @@ __all__ = ["check_terminal_sizes"]
 _MAX_SIZE: Final = 100_000
 _FEW_NAMES: Final = 30
 _NAME: Final = r"\b_?[A-Z][_A-Z0-9]*\b"
+_WRITTEN: Final = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\])+/|//[^\n]*|#[^\n]*'
+_RULE: Final = r"\s*(%(override|extend)\s+)?[!?]*_?[a-z]"
 _LIBRARY_SIZE: Final = 50
 """What a terminal out of Lark's own grammars counts for."""
 
@@ -27,8 +29,18 @@ _LIBRARY_SIZE: Final = 50
 def check_terminal_sizes(text: str, name: str, imports: Mapping[str, str]) -> None:
     """Raise LimitExceededError for a terminal that is too large, lark's errors for a wrong text."""
     # So few references make no terminal large, and reading the text twice would take time.
-    if sum(len(re.findall(_NAME, each)) for each in (text, *imports.values())) > _FEW_NAMES:
+    if sum(map(_count_references, (text, *imports.values()))) > _FEW_NAMES:
         _Sizes(imports).largest(text, name)
+
+
+def _count_references(text: str) -> int:
+    """How many names of terminals there are outside of rules."""
+    bare = re.sub(_WRITTEN, " ", text)
+    return sum(
+        len(re.findall(_NAME, statement))
+        for statement in re.split(r"\n(?!\s*\|)", bare)
+        if not re.match(_RULE, statement)
+    )
 
 
 class _Sizes:

@@ -242,8 +242,8 @@ def test_a_partition_tells_the_sets_of_a_code_point(ranges: list[object], point:
     holding = [i for i, chars in enumerate(parts.classes) if point in chars]
     wanted = {number for number, chars in enumerate(sets) if point in chars}
     assert len(holding) == bool(wanted)
-    for number in range(len(sets)):
-        assert (number in wanted) == any(i in parts.members(number) for i in holding)
+    for number, members in enumerate(parts.members(len(sets))):
+        assert (number in wanted) == any(i in members for i in holding)
 
 
 def test_too_many_states_are_refused() -> None:

@@ -132,6 +132,7 @@ def test_given_grammars_are_imported_by_name() -> None:
 _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "no colon": ("start\n", InvalidConstraintError, ["line 1", "column 6", "missing colon"]),
     "bad character": ('start: "a" @', InvalidConstraintError, ["line 1", "column 12", "^"]),
+    "colon in brackets": ("//\nS:(L:", InvalidConstraintError, ["line 2", "column 5", "^"]),
     "unknown rule": (
         'start: "a"\n     | other', InvalidConstraintError, ["line 2, column 8", "'other'", "^"]
     ),

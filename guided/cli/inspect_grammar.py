@@ -1,0 +1,68 @@
+"""The command ``guided inspect --grammar FILE``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from guided.cli.grammar_flags import read_grammar_flags
+from guided.cli.schema_file import read_schema_file
+
+if TYPE_CHECKING:
+    from guided.constraint.inspection import GrammarInspection
+
+__all__ = ["inspect_grammar"]
+
+
+def inspect_grammar(grammar: Path, texts: list[Path], walks: int, model: str) -> None:
+    """Tell what a grammar costs with a model's vocabulary, along texts or random ones."""
+    # Loaded here, so that the other commands need not wait for it.
+    from guided.constraint.compiler import ConstraintCompiler
+    from guided.constraint.inspection import inspect_grammar as inspected
+    from guided.model.load import load_tokenizer
+    from guided.spec import TokenId
+    from guided.tokens.huggingface import vocabulary_from_tokenizer
+
+    constraint = read_grammar_flags(grammar, None, None)
+    assert constraint is not None, "a grammar is given"
+    tokenizer = load_tokenizer(model)
+    compiler = ConstraintCompiler(vocabulary_from_tokenizer(tokenizer))
+    compiler.rehearse()
+    tokens = [
+        [
+            TokenId(token)
+            for token in tokenizer.encode(read_schema_file(text), add_special_tokens=False)
+        ]
+        for text in texts
+    ]
+    _print(inspected(constraint, compiler, tokens, 0 if texts else walks))
+
+
+def _print(found: GrammarInspection) -> None:
+    table = Table("of the grammar", "")
+    table.add_row("states", f"{found.states:,}")
+    table.add_row("rules that are called", f"{found.called_rules:,}")
+    table.add_row("compiling", f"{found.compile_seconds * 1e3:.1f} ms")
+    table.add_row("first mask", f"{found.first_mask_seconds * 1e3:.1f} ms")
+    console = Console(soft_wrap=True)
+    console.print(table)
+    if not found.traces:
+        return
+    allowed = np.concatenate([trace.allowed for trace in found.traces])
+    micros = np.concatenate([trace.mask_seconds for trace in found.traces]) * 1e6
+    readings = np.concatenate([trace.readings for trace in found.traces])
+    along = Table(f"along {len(found.traces)} texts", "median", "mean", "99 %", "most")
+    for name, values, digits in (
+        ("tokens allowed", allowed, 0),
+        ("µs for a mask", micros, 1),
+        ("states at once", readings, 1),
+    ):
+        figures = (np.median(values), values.mean(), np.percentile(values, 99), values.max())
+        along.add_row(name, *(f"{figure:,.{digits}f}" for figure in figures))
+    console.print(along)
+    total = sum(trace.tokens for trace in found.traces)
+    console.print(f"forced: {found.forced_share:.1%} of {total:,} tokens", highlight=False)
