@@ -30,9 +30,9 @@ def shortest_ways(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """For each state the bytes to the end of its rule, int64 ``[states]``, and the way there.
 
-    ``calls`` is int32 ``[calls, 3]``: source, rule and target; ``known`` has the bytes of states that
-    need no move, 0 at an end, and -1 for all others. The way is its first move, int32
-    ``[states, 3]``: byte, called rule and target, -1 for what it has not; all of them where none is needed.
+    ``calls`` is int32 ``[calls, 3]``: source, rule and target; ``known`` has the bytes of states
+    that need no move, 0 at an end, and -1 for all others. The way is its first move, int32
+    ``[states, 3]``: byte, called rule and target, -1 for what it has not.
     """
     left, ways = _shortest_ways(starts, moves, calls, known, _READABLE)
     assert (left >= 0).all(), "a state leads to no end"

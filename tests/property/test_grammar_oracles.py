@@ -117,6 +117,8 @@ def _written(body: Body) -> str:
             return f"({' '.join([_written(item)] * low)} ({_written(item)})*)"
         case Times(item, low, high):
             return f"({_written(item)}) ~ {low}..{high}"
+        case _:
+            raise AssertionError(f"a random grammar has no {body}")
 
 
 def test_random_grammars_have_the_texts_that_lark_parses() -> None:

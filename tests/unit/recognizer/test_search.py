@@ -60,7 +60,7 @@ COUNTS = [
 ]
 
 
-@pytest.mark.parametrize(("counted", "outside"), COUNTS, ids=repr)
+@pytest.mark.parametrize(("counted", "outside"), COUNTS, ids=[repr(c) for c, _ in COUNTS])
 def test_a_count_that_must_fail_is_one_outside(
     counted: MemberCount | ItemCount | Contains, outside: set[object]
 ) -> None:
