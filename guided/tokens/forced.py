@@ -58,13 +58,11 @@ class RunSpeller:
             return run
         tail = run[-CONTEXT_TOKENS:]
         before = (*before, *run[: -len(tail)])[-CONTEXT_TOKENS:]
-        kept = min(
-            (
-                self._kept_before(before, tail, rest)
-                for rest in self._continuations(walker, end, tail)
-            ),
-            default=len(tail),
-        )
+        kept = len(tail)
+        for rest in self._continuations(walker, end, tail):
+            kept = min(kept, self._kept_before(before, tail, rest))
+            if not kept:
+                break
         return run[: len(run) - len(tail) + kept]
 
     def spelling(
