@@ -144,6 +144,7 @@ class CompiledConstraint:
         if known is not None and (mask := known[0].mask) is not None:
             held = known[0]
         else:
+            self._stepping.begin()
             self.machine.check_room()
             (first, mask), *others = [self._held_mask(reading) for reading in readings]
             walk = self.walker.joined(mask, first.fingerprint, [mask for _, mask in others])
@@ -163,6 +164,7 @@ class CompiledConstraint:
         known = self._by_place.get(place) or self._by_place.get((_ANYWHERE, *place[1:]))
         if known is not None and (mask := known[0].mask) is not None:
             return known[0], Walk(mask, known[0].fingerprint, known[1])
+        self._stepping.begin()
         self.machine.check_room()
         top = self.machine.top(state)
         if top != state:

@@ -213,12 +213,32 @@ class CompositeMachine(GrammarMachine):
         if several is None:
             return super().only_byte(state)
         only: int | None = None
-        for byte in range(256):
+        for byte in self._onward(several):
             if self._moved(several, byte):
                 if only is not None:
                     return None
                 only = byte
         return None if END in several else only
+
+    def _onward(self, several: Mapping[int, int]) -> set[int]:
+        """All bytes that may follow some of the readings, and perhaps others."""
+        found: set[int] = set()
+        for number in several:
+            if number >= self.network.first_hole:
+                row = self._position(number).state.row
+                # What is behind a label takes more to find out.
+                is_open = self.table.label[row] != DEAD
+                found.update(range(256) if is_open else self.table.edges(row))
+            elif number != END:
+                found.update((self.network.moves[number] != DEAD).nonzero()[0].tolist())
+        return found
+
+    def num_readings(self, state: State) -> int:
+        """How many states of the network and of what fills its holes the text may be in."""
+        if state.context in self._inside:
+            return 1
+        several = self._readings_of(state)
+        return super().num_readings(state) if several is None else len(several)
 
     def free_keys_of(self, context: int) -> set[bytes]:
         """The names of the innermost object that must not come again, so far."""

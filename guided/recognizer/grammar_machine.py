@@ -126,6 +126,10 @@ class GrammarMachine:
         only = int(self.table.only[state.row])
         return None if only == DEAD or self.table.label[state.row] != DEAD else only
 
+    def num_readings(self, state: State) -> int:
+        """How many states of the network the text may be in, its end counted as one."""
+        return max(1, len(self.rows.items[state.row]))
+
     def free_keys_of(self, context: int) -> set[bytes]:  # noqa: ARG002 - no context has any
         """Names that must not come again: a grammar knows none."""
         return set()

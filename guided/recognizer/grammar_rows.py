@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from guided.automata.byte_dfa import byte_classes, byte_dfa_from_rows
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
+from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
 from guided.recognizer.block import block_of
@@ -150,9 +151,20 @@ class GrammarRows:
 
     def _sets_from(self, items: Items, may_end: bool) -> int:
         """Lay a set of states down, and those that bytes lead to inside of the same rules."""
-        pending = {(items, may_end)}
-        open_edges: list[tuple[int, int, Items]] = []
         waiting = [(items, may_end)]
+        try:
+            self._lay_down(waiting)
+        except LimitExceededError:
+            # Where they lead is not said yet, and somebody else may come to them.
+            for key in waiting:
+                self._sets.pop(key, None)
+            raise
+        return self._sets[items, may_end]
+
+    def _lay_down(self, waiting: list[tuple[Items, bool]]) -> None:
+        """Lay sets down, and to the end of the list those that bytes lead to."""
+        pending = set(waiting)
+        open_edges: list[tuple[int, int, Items]] = []
         for key in waiting:
             row, onward = self._laid_down(*key, more=len(waiting) < _MOST_AT_ONCE)
             self._sets[key] = row
@@ -163,7 +175,6 @@ class GrammarRows:
                     waiting.append((reached, False))
         for row, byte, reached in open_edges:
             self.table.lead(row, byte, self._sets[reached, False])
-        return self._sets[items, may_end]
 
     def _laid_down(self, items: Items, may_end: bool, more: bool) -> tuple[int, dict[int, Items]]:
         """The row of a set, and by byte the sets that it is still to lead to.

@@ -19,12 +19,13 @@ def fewest_tokens(trie: TokenTrie, text: bytes) -> tuple[TokenId, ...]:
     needed, steps = np.empty(len(text) + 1, np.int32), np.empty(len(text), np.int32)
     tokens = np.empty(len(text), np.int32)
     count = _cover(trie.arrays, np.frombuffer(text, np.uint8), needed, steps, tokens)
+    assert count >= 0, f"no tokens spell {text!r}"
     return tuple(map(TokenId, tokens[:count].tolist()))
 
 
 @kernel
 def _cover(arrays, text, needed, steps, tokens):  # type: ignore[no-untyped-def]
-    """Fill ``tokens`` and return how many there are.
+    """Fill ``tokens`` and return how many there are, -1 where none make up the text.
 
     ``needed`` is how many tokens it takes from each byte to the end, ``steps`` the node of the
     first of them: of several ways with as few tokens, the one that begins with the longest.
@@ -44,6 +45,8 @@ def _cover(arrays, text, needed, steps, tokens):  # type: ignore[no-untyped-def]
             is_token = nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]
             if is_token and needed[end] + 1 <= needed[start]:
                 needed[start], steps[start] = needed[end] + 1, node
+    if needed[0] > size:
+        return -1
     count, place = 0, 0
     while place < size:
         node = steps[place]

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from guided.constraint import ConstraintCompiler
+from guided.constraint import ConstraintCompiler, ConstraintLimits
 from guided.constraint.matcher import Matcher
 from guided.spec import Forcing, Structure
-from guided.tokens.mask import tokens_of
+from guided.tokens.mask import empty_mask, tokens_of
 from tests.kit.compositions import random_composition
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.kit.walks import END, random_walk, tried
@@ -27,6 +27,17 @@ def _drawn(seed: int) -> tuple[Structure, frozenset[bytes]]:
     return constraint, frozenset(text.encode() for text in texts)
 
 
+def _beginning(texts: frozenset[bytes], begun: bytes) -> set[int]:
+    """The tokens that one of the texts goes on with, or the end."""
+    rests = {text[len(begun) :] for text in texts if text.startswith(begun)}
+    tokens = {
+        token
+        for token, spelled in enumerate(_VOCABULARY.token_bytes)
+        if spelled is not None and any(rest.startswith(spelled) for rest in rests)
+    }
+    return tokens | {END} if b"" in rests else tokens
+
+
 def _walks() -> Iterator[tuple[bytes, Matcher, frozenset[bytes]]]:
     for seed in range(_COMPOSITIONS):
         constraint, texts = _drawn(seed)
@@ -39,17 +50,32 @@ def _walks() -> Iterator[tuple[bytes, Matcher, frozenset[bytes]]]:
 
 def test_a_mask_holds_what_begins_a_text() -> None:
     for begun, matcher, texts in _walks():
-        rests = {text[len(begun) :] for text in texts if text.startswith(begun)}
-        expected = {
-            token
-            for token, spelled in enumerate(_VOCABULARY.token_bytes)
-            if spelled is not None and any(rest.startswith(spelled) for rest in rests)
-        }
-        if b"" in rests:
-            expected.add(END)
+        expected = _beginning(texts, begun)
         assert set(tokens_of(matcher.mask()).tolist()) == expected, (begun, texts)
-        assert matcher.is_accepting == (b"" in rests)
-        assert matcher.is_complete == (rests == {b""})
+        assert matcher.is_accepting == (END in expected)
+        assert matcher.is_complete == (expected == {END})
+
+
+@pytest.mark.parametrize(("masks", "positions"), [(0, 3), (2, 16_000), (2, 3), (8, 10)])
+def test_masks_that_were_let_go_come_back_the_same(masks: int, positions: int) -> None:
+    nbytes = masks * empty_mask(len(_VOCABULARY)).nbytes
+    compiler = ConstraintCompiler(
+        _VOCABULARY, ConstraintLimits(max_mask_bytes=nbytes, max_positions=positions)
+    )
+    for seed in range(60):
+        constraint, texts = _drawn(seed)
+        start, rng = compiler.start(constraint), random.Random(seed)
+        met: list[tuple[bytes, Matcher]] = []
+        for _ in range(3):
+            walk = random_walk(start, rng, rng.randrange(1, 12))
+            met += (
+                (_VOCABULARY.decode(walk.tokens[:place]), matcher)
+                for place, matcher in enumerate(walk.matchers)
+            )
+        rng.shuffle(met)
+        for begun, matcher in met:
+            found = set(tokens_of(matcher.mask()).tolist())
+            assert found == _beginning(texts, begun), (seed, begun)
 
 
 def test_the_shortest_end_is_a_shortest_text() -> None:

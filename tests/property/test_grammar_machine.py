@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 import pytest
 
-from guided.errors import UnsatisfiableError
+from guided.automata.fuel import limited_work
+from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.frontends.lark import lower_lark
+from guided.network import network_from_grammar
+from guided.recognizer.grammar_machine import GrammarMachine
 from tests.kit.grammars import all_texts, language, machine_of, random_grammar
 
 _LONGEST = 6
@@ -43,3 +48,29 @@ def test_a_machine_recognises_the_language_of_its_grammar(ignoring: bool) -> Non
             assert not ends or len(text) + len(end) == min(ends), (seed, text, end)
         machine.check()
     assert refused < _GRAMMARS / 2
+
+
+_SHARED = """
+start: x | y
+x: "(" x ")" | /[a-z]+/
+y: "(" y "]" | /[a-z][a-z0-9]*/
+"""
+
+
+def test_a_limit_that_is_met_leaves_a_machine_as_good_as_it_was() -> None:
+    network = network_from_grammar(lower_lark(_SHARED))
+    texts = [b"a", b"(a)", b"(a1]", b"((ab]]"]
+    others = [b"(a1)", b"a1)", b"(a", b"((a])"]
+    met = 0
+    for work in range(0, 1_000, 10):
+        machine = GrammarMachine(network)
+        with suppress(LimitExceededError), limited_work(work):
+            for text in texts:
+                machine.advance(machine.start, text)
+            met -= 1
+        met += 1
+        for text in texts + others:
+            state = machine.advance(machine.start, text)
+            accepted = state is not None and machine.is_accepting(state)
+            assert accepted == (text in texts), (work, text)
+    assert met > 10

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from guided.automata import fuel
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import MaskStore
@@ -14,8 +15,9 @@ from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
 from guided.frontends.lark import lower_lark
 from guided.network import network_from_grammar
+from guided.recognizer import grammar_machine
 from guided.recognizer.grammar_machine import GrammarMachine
-from guided.spec import Forcing
+from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
 from guided.tokens.mask import tokens_of
 from tests.kit.grammars import language, machine_of, random_grammar
@@ -95,6 +97,31 @@ def test_masks_of_words_that_many_contexts_share_are_exact(text: str) -> None:
         for matcher in random_walk(constraint.start(), rng, 12).matchers:
             expected: set[int] = set(tried(matcher, range(1, len(_WORDS))))
             assert _allowed(matcher) == (expected | {END} if matcher.is_accepting else expected)
+
+
+@pytest.mark.parametrize("text", _WIDE)
+def test_all_work_for_a_mask_is_limited(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = ConstraintLimits()
+    machine = GrammarMachine(network_from_grammar(lower_lark(text)))
+    binding = TokenBinding.of(_WORDS)
+    constraint = CompiledConstraint(machine, binding, MaskStore(limits.max_mask_bytes), limits)
+    is_limited: list[bool] = []
+    monkeypatch.setattr(
+        grammar_machine, "spend", lambda _: is_limited.append(fuel._tank.get() is not None)
+    )
+    worked = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        matcher = constraint.start()
+        for _ in range(12):
+            is_limited.clear()
+            tokens = sorted(_allowed(matcher) - {END})
+            worked += len(is_limited)
+            assert all(is_limited), (seed, matcher.state)
+            if not tokens:
+                break
+            matcher = matcher.advance(TokenId(rng.choice(tokens)))
+    assert worked > 5
 
 
 def test_a_walk_in_its_budget_ends_inside_it() -> None:

@@ -287,3 +287,17 @@ def test_the_example_of_tools_lets_their_calls_stand_in_a_text() -> None:
     assert not accepts(start, b"No calls.")
     assert not accepts(start, call.replace("convert", "other").encode())
     assert not accepts(start, f"{call} <tool_call>".encode())
+
+
+def test_a_run_that_many_alternatives_share_takes_little_work() -> None:
+    closed = {"type": "object", "additionalProperties": False}
+    functions = AnyOf(
+        [
+            JsonSchema(
+                json.dumps({**closed, "properties": {name: {"const": 1}}, "required": [name]})
+            )
+            for name in (f"function{number}" for number in range(40))
+        ]
+    )
+    start = ConstraintCompiler(BYTES, ConstraintLimits(step_work=60_000)).start(functions)
+    assert BYTES.decode(start.forced_run(Forcing.CANONICAL)) == b'{"function'

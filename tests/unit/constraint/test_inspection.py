@@ -35,6 +35,14 @@ def test_readings_that_a_text_leaves_open_are_counted() -> None:
     assert trace.readings[1] == trace.readings[2] == 2
 
 
+def test_a_grammar_with_schemas_in_it_is_followed_through_them() -> None:
+    rules = Lark('start: "a" (%json {"enum": [1, 10]} "0" | %json {"const": "x"})')
+    one, text = inspect_grammar(rules, _COMPILER, [_tokens(b"a100"), _tokens(b'a"x"')]).traces
+    # The second digit may be of the number or behind it, and so may the third.
+    assert one.readings == (1, 2, 2, 2, 1)
+    assert text.readings == (1, 2, 1, 1, 1)
+
+
 def test_random_texts_end_and_are_the_same_each_time() -> None:
     rules = Lark('start: "(" start* ")" | "abc"')
     first, again = (inspect_grammar(rules, _COMPILER, walks=5) for _ in range(2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,3 +78,11 @@ def test_a_cover_spells_the_text_in_the_fewest_tokens(pieces: list[bytes]) -> No
     tokens = fewest_tokens(trie_from_tokens(vocabulary.token_bytes), text)
     assert vocabulary.decode(tokens) == text
     assert len(tokens) == _fewest(text, {t for t in vocabulary.token_bytes if t is not None})
+
+
+def test_a_text_that_no_tokens_spell_has_no_cover() -> None:
+    trie = trie_from_tokens([None, b"a", b"ab"])
+    assert fewest_tokens(trie, b"aba") == (2, 1)
+    for text in (b"b", b"ba", b"abb", b"a" * 50 + b"c" + b"a" * 50):
+        with pytest.raises(AssertionError, match="no tokens spell"):
+            fewest_tokens(trie, text)
