@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import Formatter
@@ -12,6 +13,7 @@ from guided.spec import JsonOptions, JsonSchema, Structure, check_nesting, diges
 
 __all__ = [
     "MAX_REPEATS",
+    "MAX_TEXT_LENGTH",
     "AnyOf",
     "JsonObject",
     "Part",
@@ -23,6 +25,8 @@ __all__ = [
 ]
 
 MAX_REPEATS = 1_000_000
+MAX_TEXT_LENGTH = 50_000
+"""Characters of a text."""
 
 Part = Structure | str
 """What a constraint is made of; a string is that text."""
@@ -46,6 +50,13 @@ class Text(Structure):
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
             raise InvalidConstraintError(f"the text {self.text!r} is no string")
+        if len(self.text) > MAX_TEXT_LENGTH:
+            raise LimitExceededError(
+                f"the text {self.text[:40]!r}… has {len(self.text)} characters,"
+                f" more than {MAX_TEXT_LENGTH}",
+                limit=MAX_TEXT_LENGTH,
+                field="constraint",
+            )
         try:
             self.text.encode()
         except UnicodeEncodeError as error:
@@ -170,20 +181,20 @@ class Template(Structure):
         object.__setattr__(self, "holes", tuple(sorted(filled, key=lambda hole: hole[0])))
         used = {name for _, name in self.pieces() if name is not None}
         known = [name for name, _ in self.holes]
-        for name in known:
-            if known.count(name) > 1:
+        for name, following in itertools.pairwise(known):
+            if name == following:
                 raise InvalidConstraintError(f"the hole {name!r} is given twice")
+        for name in known:
             if name not in used:
                 raise InvalidConstraintError(
                     f"the text has no hole {name!r}", hint=f"write {{{name}}} where it is to stand"
                 )
-        for name in sorted(used):
-            if name not in known:
-                raise InvalidConstraintError(
-                    f"nothing is given for the hole {name!r}",
-                    position=text.find(f"{{{name}}}"),
-                    hint=f"pass {name}=..., or double the braces where they are part of the text",
-                )
+        for name in sorted(used.difference(known)):
+            raise InvalidConstraintError(
+                f"nothing is given for the hole {name!r}",
+                position=text.find(f"{{{name}}}"),
+                hint=f"pass {name}=..., or double the braces where they are part of the text",
+            )
         check_nesting(self)
 
     def pieces(self) -> list[tuple[str, str | None]]:

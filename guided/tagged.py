@@ -107,6 +107,8 @@ class Tagged(Structure):
         ) -> None: ...
 
     def __post_init__(self) -> None:
+        if isinstance(self.tags, str) or not isinstance(self.tags, Iterable):
+            raise InvalidConstraintError(f"{self.tags!r} is no list of tags", hint="pass a list")
         tags = tuple(self.tags)
         for tag in tags:
             if not isinstance(tag, Tag):
@@ -114,22 +116,40 @@ class Tagged(Structure):
         if not tags:
             raise InvalidConstraintError("there are no tags")
         triggers = _texts(self.triggers, "trigger") or _texts([tag.begin for tag in tags], "tag")
-        for tag in tags:
-            if not any(tag.begin.startswith(trigger) for trigger in triggers):
-                raise InvalidConstraintError(
-                    f"the tag {tag.begin!r} begins with none of the triggers",
-                    hint="leave the triggers out, or add what it begins with",
-                )
-        for trigger in triggers:
-            if not any(tag.begin.startswith(trigger) for tag in tags):
-                raise InvalidConstraintError(
-                    f"no tag begins with the trigger {trigger!r}",
-                    hint="leave it out; FreeText says what a text must not have in it",
-                )
         object.__setattr__(self, "tags", tags)
         object.__setattr__(self, "triggers", triggers)
         object.__setattr__(self, "calls", word_of(Calls, self.calls, "calls", "constraint"))
         check_nesting(self)
+        self._check_triggers()
+
+    def _check_triggers(self) -> None:
+        begun = self.by_trigger()
+        known = {number for numbers in begun.values() for number in numbers}
+        for number, tag in enumerate(self.tags):
+            if number not in known:
+                raise InvalidConstraintError(
+                    f"the tag {tag.begin[:40]!r} begins with none of the triggers",
+                    hint="leave the triggers out, or add what it begins with",
+                )
+        for trigger, numbers in begun.items():
+            if not numbers:
+                raise InvalidConstraintError(
+                    f"no tag begins with the trigger {trigger[:40]!r}",
+                    hint="leave it out; FreeText says what a text must not have in it",
+                )
+
+    def by_trigger(self) -> dict[str, list[int]]:
+        """By trigger the numbers of the tags that begin with it."""
+        begun: dict[str, list[int]] = {trigger: [] for trigger in self.triggers}
+        # There are far fewer lengths than triggers.
+        lengths = sorted(set(map(len, self.triggers)))
+        for number, tag in enumerate(self.tags):
+            for length in lengths:
+                if length > len(tag.begin):
+                    break
+                if (numbers := begun.get(tag.begin[:length])) is not None:
+                    numbers.append(number)
+        return begun
 
     def inner(self) -> tuple[Structure, ...]:
         return tuple(tag.body for tag in self.tags)
@@ -144,11 +164,11 @@ def _texts(given: object, what: str) -> tuple[str, ...]:
     texts = (given,) if isinstance(given, str) else given
     if not isinstance(texts, Iterable):
         raise InvalidConstraintError(f"{given!r} is no list of texts")
-    found = tuple(dict.fromkeys(texts))
+    found = list(texts)
     for text in found:
         if not isinstance(text, str):
             raise InvalidConstraintError(f"the {what} {text!r} is no text")
         if not text:
             raise InvalidConstraintError(f"the {what} is empty")
         Text(text)
-    return found
+    return tuple(dict.fromkeys(found))

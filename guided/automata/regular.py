@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -142,7 +143,12 @@ ANYTHING = Repeat(Chars(ANY), 0, None)
 
 def literal(text: str) -> Regular:
     """Exactly ``text``."""
-    return Concat(tuple(Chars(CodePoints.single(character)) for character in text))
+    return Concat(tuple(map(_character, text)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _character(character: str) -> Chars:
+    return Chars(CodePoints.single(character))
 
 
 def word_boundary(word: CodePoints, *, negative: bool) -> Regular:

@@ -305,7 +305,7 @@ class CompiledConstraint:
     def canonical_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """The forced tokens from a position on as the tokenizer spells them."""
         if position.forces is None:
-            with self.lock:
+            with self._working:
                 position.forces = only_byte(self.machine, position.state) is not None
         if not position.forces:
             return ()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from guided.automata.codepoints import ANY
+from guided.automata.fuel import spend
 from guided.automata.regular import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.automata.regular import Repeat as Repeated
 from guided.composition import AnyOf, Repeat, Sequence, Template, Text
@@ -22,6 +23,10 @@ from guided.tagged import Calls, FreeText, Tagged, Until
 __all__ = ["Composition", "FilledHole", "lower_composition", "naming"]
 
 _WHOLE = "whole"
+_SCHEMA_WORK = 1_000
+"""Units of work for a recogniser of its own, however small."""
+_LETTER_WORK = 20
+"""Units of work for a letter of a trigger, in the automaton of each trigger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,7 @@ def lower_composition(constraint: Structure) -> Composition:
             return Composition(_lowered(constraint), ())
     composer.rules[_WHOLE] = composer.body(constraint, ())
     grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
-    return Composition(grammar, tuple(composer.holes.values()))
+    return Composition(grammar, tuple(composer.holes))
 
 
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
@@ -76,7 +81,9 @@ class _Composer:
 
     def __init__(self) -> None:
         self.rules: dict[str, cf.Body] = {}
-        self.holes: dict[str, FilledHole] = {}
+        self.holes: list[FilledHole] = []
+        self._numbers: dict[str, int] = {}
+        """By the digest of a schema that fills a hole."""
         self._starts: dict[str, cf.Body] = {}
         """By the digest of a part that is a grammar."""
 
@@ -96,12 +103,15 @@ class _Composer:
             case FreeText(without):
                 return _terminal(_free(without))
             case Until(ends):
-                return _terminal(_until(ends, ends))
+                return _terminal(_until(_any(ends), _any(ends)))
             case Tagged():
                 return self._tagged(constraint, place)
             case JsonSchema():
-                hole = self.holes.setdefault(constraint.digest(), FilledHole(constraint, place))
-                return cf.Hole(list(self.holes.values()).index(hole))
+                number = self._numbers.setdefault(constraint.digest(), len(self.holes))
+                if number == len(self.holes):
+                    spend(_SCHEMA_WORK)
+                    self.holes.append(FilledHole(constraint, place))
+                return cf.Hole(number)
         digest = constraint.digest()
         if digest not in self._starts:
             prefix = f"{len(self._starts)}:"
@@ -146,18 +156,18 @@ class _Composer:
         return cf.Sequence(tuple(parts))
 
     def _tagged(self, tagged: Tagged, place: tuple[str, ...]) -> cf.Body:
-        triggers, free = tagged.triggers, _terminal(_free(tagged.triggers))
+        free, among = _terminal(_free(tagged.triggers)), _any(tagged.triggers)
         if tagged.calls is Calls.NONE:
             return free
         bodies = [self.body(tag.body, (*place, f"tag {tag.begin!r}")) for tag in tagged.tags]
         options: list[cf.Body] = []
-        for trigger in triggers:
-            begun = [
-                _between(tag.begin[len(trigger) :], body, tag.end)
-                for tag, body in zip(tagged.tags, bodies, strict=True)
-                if tag.begin.startswith(trigger)
-            ]
-            until = cf.Terminal(_until((trigger,), triggers))
+        work = _LETTER_WORK * sum(map(len, tagged.triggers))
+        for trigger, numbers in tagged.by_trigger().items():
+            # Each has an automaton of its own, which all of them are part of.
+            spend(work)
+            tags = [(tagged.tags[number], bodies[number]) for number in numbers]
+            begun = [_between(tag.begin[len(trigger) :], body, tag.end) for tag, body in tags]
+            until = cf.Terminal(_until(literal(trigger), among))
             options.append(cf.Sequence((until, cf.Choice(tuple(begun)))))
         least = 1 if tagged.calls is Calls.REQUIRED else 0
         most = None if tagged.parallel else 1
@@ -179,10 +189,10 @@ def _free(without: tuple[str, ...]) -> Regular:
     return Both(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
 
 
-def _until(ends: tuple[str, ...], among: tuple[str, ...]) -> Regular:
-    """The texts that end with one of the ends, and before with none of those it is among."""
-    before = Concat((ANYTHING, _any(among), Chars(ANY), ANYTHING))
-    return Both(Concat((ANYTHING, _any(ends))), before, negative=True)
+def _until(end: Regular, among: Regular) -> Regular:
+    """The texts that end with an end, and have before none of those that it is among."""
+    before = Concat((ANYTHING, among, Chars(ANY), ANYTHING))
+    return Both(Concat((ANYTHING, end)), before, negative=True)
 
 
 def _any(texts: tuple[str, ...]) -> Regular:

@@ -318,7 +318,7 @@ class CompositeMachine(GrammarMachine):
         """The state of a configuration, ``None`` for none."""
         if not configuration:
             return None
-        closed = self._with_calls(configuration)
+        closed = self._closed(configuration)
         lone = self._lone(closed)
         if lone is None:
             alike = self._placed_alike(closed)
@@ -391,6 +391,21 @@ class CompositeMachine(GrammarMachine):
 
     def _is_fork(self, hole: int, state: State) -> bool:
         return state.context == DOCUMENT and state.row in self._forks_of(hole)
+
+    def _closed(self, configuration: dict[int, int]) -> dict[int, int]:
+        """A configuration with all its calls, and where the text may end, with its returns."""
+        closed = self._with_calls(configuration)
+        if END not in closed:
+            return closed
+        # A row of states that only end is left at once, and that the text may end with it.
+        returned = self._with_returns(closed)
+        return {at: behind for at, behind in returned.items() if not self._just_ends(at)}
+
+    def _entered(self, configuration: dict[int, int]) -> tuple[int, int]:
+        return self._placed(self._closed(configuration))
+
+    def _just_ends(self, state: int) -> bool:
+        return 0 <= state < self.network.first_hole and self._only_ends[state]
 
     def _keeps(self, state: int) -> bool:
         return state == END or self._is_kept[state]

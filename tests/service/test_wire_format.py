@@ -362,8 +362,9 @@ def with_options(options: pb.JsonOptions, *uris: str) -> pb.GenerateRequest:
 
 
 def newer_request() -> pb.GenerateRequest:
-    """A request with a field 15 that no version has yet, inside its constraint."""
-    return pb.GenerateRequest.FromString(b"\x0a\x01x" + b"\x1a\x04" + b"\x0a\x00" + b"\x78\x01")
+    """A request with a field 100 that no version has yet, inside its constraint."""
+    newer = b"\x0a\x00" + b"\xa0\x06\x01"
+    return pb.GenerateRequest.FromString(b"\x0a\x01x" + b"\x1a\x05" + newer)
 
 
 @pytest.mark.parametrize(
@@ -438,7 +439,7 @@ def newer_request() -> pb.GenerateRequest:
         (
             newer_request(),
             RequestError,
-            "field number 15 of guided.v1.Constraint is unknown to this server; "
+            "field number 100 of guided.v1.Constraint is unknown to this server; "
             "use a client of the server's version",
         ),
     ],

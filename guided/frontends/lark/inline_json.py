@@ -7,12 +7,17 @@ import re
 from typing import Final
 
 from guided.errors import InvalidConstraintError
+from guided.frontends.lark.length import check_length
 from guided.frontends.place import Place
 
 __all__ = ["without_inline_json"]
 
-_LITERALS: Final = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\\n])+/|//[^\n]*|#[^\n]*'
+# One that is not closed goes up to the end of its line: it is refused when the grammar is read.
+_LITERALS: Final = r'"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
 _INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
+
+# Only where it ends is asked here, and Python reads no number of very many digits.
+_DECODER: Final = json.JSONDecoder(parse_int=str)
 
 
 def without_inline_json(text: str) -> tuple[str, dict[str, str]]:
@@ -21,7 +26,9 @@ def without_inline_json(text: str) -> tuple[str, dict[str, str]]:
     Lines stay where they are. Raises InvalidConstraintError, with line, column and caret, for what
     is not JSON.
     """
+    check_length(text)
     schemas: dict[str, str] = {}
+    taken = set(re.findall(r"JSON_\w*", text))
     pieces: list[str] = []
     at = 0
     while (found := _INLINE.search(text, at)) is not None:
@@ -30,7 +37,9 @@ def without_inline_json(text: str) -> tuple[str, dict[str, str]]:
             at = found.end()
             continue
         end = _end_of_json(text, found.end())
-        name = _unused_name(text, len(schemas))
+        name = f"JSON_{len(schemas)}"
+        while name in taken:
+            name += "_"
         schemas[name] = text[found.end() : end]
         # Behind a backslash Lark goes on in the next line as if it were this one.
         breaks = "\\\n" * text.count("\n", found.start(), end)
@@ -44,7 +53,7 @@ def without_inline_json(text: str) -> tuple[str, dict[str, str]]:
 
 def _end_of_json(text: str, at: int) -> int:
     try:
-        _, end = json.JSONDecoder().raw_decode(text, at)
+        _, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
         raise InvalidConstraintError(
             Place(text, error.pos).message(f"no JSON behind %json: {error.msg}"),
@@ -55,10 +64,3 @@ def _end_of_json(text: str, at: int) -> int:
             Place(text, at).message("the JSON behind %json nests too deeply"), position=at
         ) from error
     return end
-
-
-def _unused_name(text: str, number: int) -> str:
-    name = f"JSON_{number}"
-    while name in text:
-        name += "_"
-    return name

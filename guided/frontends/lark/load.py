@@ -12,16 +12,18 @@ from lark.exceptions import GrammarError, UnexpectedInput
 from lark.load_grammar import GrammarBuilder
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.frontends.lark.length import MAX_GRAMMAR_LENGTH, check_length
 from guided.frontends.lark.sizes import check_terminal_sizes
 from guided.frontends.place import Place
 
 __all__ = ["MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "Definitions", "load_definitions"]
 
-MAX_GRAMMAR_LENGTH: Final = 200_000
-"""Characters of a grammar, and of each that it imports."""
 MAX_DEPTH: Final = 100
 """Parentheses inside of one another."""
-_NESTING: Final = r'"(?:\\.|[^"\\\n])*"|/(?!/)(?:\\.|[^/\\])+/|//[^\n]*|#[^\n]*|[][(){}:]'
+_NESTING: Final = re.compile(
+    r""""(?:\\.|[^"\\\n])*(?:"|(?P<text>))|/(?!/)(?:(?s:\\.)|[^/\\])+(?:/|(?P<pattern>))"""
+    r"|//[^\n]*|#[^\n]*|[][(){}:]"
+)
 _NAME: Final = "<grammar>/<text>"
 """Where Lark looks for what the text imports from beside itself: nowhere on a disk."""
 
@@ -49,13 +51,7 @@ def load_definitions(
     Lark. Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
     """
     for each in (text, *imports.values()):
-        if len(each) > MAX_GRAMMAR_LENGTH:
-            raise LimitExceededError(
-                f"the grammar has {len(each)} characters, more than {MAX_GRAMMAR_LENGTH}",
-                limit=MAX_GRAMMAR_LENGTH,
-                field="constraint",
-            )
-
+        check_length(each)
         _check_depth(each)
 
     def find(_: str | None, path: str) -> tuple[str, str]:
@@ -124,9 +120,14 @@ def _unexpected(text: str, error: UnexpectedInput) -> InvalidConstraintError:
 
 
 def _check_depth(text: str) -> None:
-    """Refuse what nests too deeply before it is parsed: that takes long, too."""
+    """Refuse what nests too deeply, or is not closed, before it is parsed: that takes long, too."""
     depth = 0
-    for match in re.finditer(_NESTING, text):
+    for match in _NESTING.finditer(text):
+        if match.lastgroup is not None:
+            raise InvalidConstraintError(
+                Place(text, match.start()).message(f"the {match.lastgroup} is not closed"),
+                position=match.start(),
+            )
         sign = match[0]
         depth = 0 if sign == ":" else depth + (sign in "([{") - (sign in ")]}")
         if depth > MAX_DEPTH:
