@@ -33,6 +33,7 @@ from guided.model.cpu.vectors import (
     INTS,
     LANES,
     LINE,
+    for_each_count,
     pointer,
     prefetch,
     splat,
@@ -112,15 +113,11 @@ def _multiply_block(_: Any, job: Any, block: Any, first: Any, count: Any) -> Any
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_job, its_block, its_first, its_count = args
-        end = builder.append_basic_block()
-        switch = builder.switch(its_count, end)
-        for rows in range(1, _AT_ONCE + 1):
-            case = builder.append_basic_block()
-            switch.add_case(INT64(rows), case)
-            builder.position_at_end(case)
+
+        def products(rows: int) -> None:
             _Products(builder, its_job, its_block, its_first, rows).emit()
-            builder.branch(end)
-        builder.position_at_end(end)
+
+        for_each_count(builder, its_count, _AT_ONCE, products)
         return context.get_dummy_value()
 
     return types.void(job, block, first, count), emit

@@ -32,6 +32,7 @@ from guided.model.cpu.vectors import (
     INTS,
     LANES,
     LINE,
+    for_each_count,
     pointer,
     prefetch,
     splat,
@@ -96,15 +97,10 @@ def _multiply_block(
     """One block times 1 to 8 rows: three addresses, and the lengths of rows."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        end = builder.append_basic_block()
-        switch = builder.switch(args[-1], end)
-        for rows in range(1, MOST_STREAMED + 1):
-            case = builder.append_basic_block()
-            switch.add_case(INT64(rows), case)
-            builder.position_at_end(case)
-            _emit_loop(builder, rows, *args[:-1])
-            builder.branch(end)
-        builder.position_at_end(end)
+        *operands, its_count = args
+        for_each_count(
+            builder, its_count, MOST_STREAMED, lambda rows: _emit_loop(builder, rows, *operands)
+        )
         return context.get_dummy_value()
 
     return types.void(weights, rows, products, inputs, outputs, count), emit

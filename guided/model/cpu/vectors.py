@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -15,6 +16,7 @@ __all__ = [
     "INTS",
     "LANES",
     "LINE",
+    "for_each_count",
     "pointer",
     "prefetch",
     "splat",
@@ -29,6 +31,19 @@ AHEAD = 4096
 with a quarter as many a tenth."""
 INT32, INT64, FLOAT = ir.IntType(32), ir.IntType(64), ir.FloatType()
 INTS, FLOATS = ir.VectorType(INT32, LANES), ir.VectorType(FLOAT, LANES)
+
+
+def for_each_count(builder: Any, count: Any, most: int, emit: Callable[[int], None]) -> None:
+    """Run what is emitted for a count of 1 to ``most`` rows, for the one that there is."""
+    end = builder.append_basic_block()
+    switch = builder.switch(count, end)
+    for rows in range(1, most + 1):
+        case = builder.append_basic_block()
+        switch.add_case(INT64(rows), case)
+        builder.position_at_end(case)
+        emit(rows)
+        builder.branch(end)
+    builder.position_at_end(end)
 
 
 def pointer(builder: Any, address: Any, kind: Any, place: Any = None) -> Any:
