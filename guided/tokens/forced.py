@@ -56,14 +56,9 @@ class RunSpeller:
         end = states[len(self.vocabulary.decode(run))]
         if not run or machine.is_complete(end):
             return run
-        tail = run[-CONTEXT_TOKENS:]
-        before = (*before, *run[: -len(tail)])[-CONTEXT_TOKENS:]
-        kept = len(tail)
-        for rest in self._continuations(walker, end, tail):
-            kept = min(kept, self._kept_before(before, tail, rest))
-            if not kept:
-                break
-        return run[: len(run) - len(tail) + kept]
+        certain, tail = run[:-CONTEXT_TOKENS], run[-CONTEXT_TOKENS:]
+        kept = self._kept_of(walker, end, (*before, *certain)[-CONTEXT_TOKENS:], tail)
+        return (*certain, *tail[:kept])
 
     def spelling(
         self, machine: Recognizer, state: State, recent: Sequence[TokenId]
@@ -85,39 +80,52 @@ class RunSpeller:
                 return context, tokens[taken:]
         return (), ()
 
-    def _continuations(
-        self, walker: Walker, end: State, tail: tuple[TokenId, ...]
-    ) -> Iterator[bytes]:
-        """What may come behind the tail and belongs to a token that begins inside of it.
+    def _kept_of(self, walker: Walker, end: State, before: _Tokens, tail: _Tokens) -> int:
+        """How many tokens of the tail stay whatever comes behind ``end``.
 
-        For every place in the tail: the tokens that begin with the text from there on, reach beyond
-        it, and are allowed. Of many alike, a few stand for all.
+        ``before`` are tokens in front of the tail, without which it might be split otherwise. What
+        splits the tail is a token that begins inside of it and reaches beyond. Then the tokens
+        stay that spell what stands before it, so a place that leaves as many as are kept anyway
+        need not be asked.
         """
         text = self.vocabulary.decode(tail)
-        for start in range(len(text)):
-            node = self.trie.find(text[start:])
-            if node is None or self.trie.nodes[node, END] == node + 1:
+        kept = len(tail)
+        for begin in range(len(text)):
+            node = self._inner_node(text[begin:])
+            if node is None:
                 continue
-            tokens = walker.tokens_below(node, end).tolist()
-            texts = [self.vocabulary.token_bytes[token] for token in tokens]
-            yield from _few_of_each_kind([token[len(text) - start :] for token in texts if token])
+            least = self._spelled_as(before, tail, text[:begin])
+            if least < kept:
+                for rest in self._continuations(walker, end, node, len(text) - begin):
+                    kept = min(kept, self._spelled_as(before, tail, text + rest))
+                    if kept <= least:
+                        break
+        return kept
 
-    def _kept_before(self, before: _Tokens, tail: _Tokens, rest: bytes) -> int:
-        """How many tokens of the tail the tokenizer keeps when ``rest`` comes behind it.
+    def _inner_node(self, begun: bytes) -> int | None:
+        """The node of tokens that begin with these bytes and go on."""
+        node = self.trie.find(begun)
+        return None if node is None or self.trie.nodes[node, END] == node + 1 else node
 
-        ``before`` are tokens in front of the tail, without which it might be split otherwise.
-        """
-        key = (before, tail, rest)
-        kept = self._kept.get(key)
-        if kept is None:
+    def _continuations(self, walker: Walker, end: State, node: int, begun: int) -> Iterator[bytes]:
+        """How tokens go on behind the bytes begun; of many alike, a few stand for all."""
+        tokens = walker.tokens_below(node, end).tolist()
+        texts = [self.vocabulary.token_bytes[token] for token in tokens]
+        yield from _few_of_each_kind([token[begun:] for token in texts if token])
+
+    def _spelled_as(self, before: _Tokens, tail: _Tokens, text: bytes) -> int:
+        """With how many tokens of the tail the tokenizer begins to spell a text behind ``before``."""
+        key = (before, tail, text)
+        count = self._kept.get(key)
+        if count is None:
+            tokens = self._tokens(self.vocabulary.decode(before) + text) or ()
             spelled = (*before, *tail)
-            tokens = self._tokens(self.vocabulary.decode(spelled) + rest) or ()
             pairs = enumerate(zip(spelled, tokens, strict=False))
             same = next(
                 (at for at, (old, new) in pairs if old != new), min(len(spelled), len(tokens))
             )
-            kept = self._kept[key] = max(0, same - len(before))
-        return kept
+            count = self._kept[key] = max(0, same - len(before))
+        return count
 
     def _tokens(self, text: bytes) -> _Tokens | None:
         """The tokens of a text, ``None`` if it begins inside of a character."""
