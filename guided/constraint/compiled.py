@@ -359,7 +359,8 @@ class ConstraintMatcher(NamedTuple):
             return ()
         if forcing is Forcing.CANONICAL:
             run = self.constraint.canonical_run(self.position, self.recent)
-            if run:
+            # Where there is a choice of bytes there is one of tokens: every byte is a token.
+            if run or not self.position.forces:
                 return run
         return self._lone_tokens()
 

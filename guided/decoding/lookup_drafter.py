@@ -84,7 +84,7 @@ class LookupDrafter:
     ) -> list[_Candidate]:
         """What may be guessed behind a node and pays; sorted, so a heap."""
         matcher = growth.matcher(node)
-        if matcher.is_complete:
+        if matcher.is_complete or not growth.pays(1, chance):
             return []
         try:
             guesses = list(self._guesser.guesses(matcher, self._index, tail))

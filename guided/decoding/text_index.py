@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from guided.decoding.token_table import TokenTable
@@ -24,6 +25,7 @@ __all__ = ["MATCH_LENGTHS", "Match", "TextIndex"]
 MATCH_LENGTHS = (16, 8, 5, 3, 2)
 """Lengths of a match in bytes that are told apart, the longest first."""
 _SHORTEST = MATCH_LENGTHS[-1]
+_LONGER = MATCH_LENGTHS[-2::-1]
 _PLACES = 12
 """Places looked at for one match, the latest first."""
 
@@ -60,8 +62,11 @@ class TextIndex:
             text = self._table.bytes[token] or b"\0"
             start = len(self._text)
             self._text += text
-            for end in range(max(start, _SHORTEST - 1) + 1, len(self._text) + 1):
-                self._places[bytes(self._text[end - _SHORTEST : end])].append(end)
+            begin = max(0, start + 1 - _SHORTEST)
+            fresh = bytes(self._text[begin:])
+            for place in range(len(fresh) + 1 - _SHORTEST):
+                last = place + _SHORTEST
+                self._places[fresh[place:last]].append(begin + last)
             self._token_at += [len(self._tokens)] * len(text)
             self._starts.append(start)
             self._tokens.append(token)
@@ -75,17 +80,27 @@ class TextIndex:
 
         Longer matches come first, of equally long ones the latest; each token is there once.
         """
+        places = self._places.get(tail[-_SHORTEST:])
+        if places is None:
+            return []
         found: dict[TokenId, int] = {}
-        for place in self._places.get(tail[-_SHORTEST:], ())[: -_PLACES - 1 : -1]:
+        for place in places[: -_PLACES - 1 : -1]:
             token = self._token_from(place)
             if token is not None:
                 length = self._length(place, tail)
-                found[token] = max(length, found.get(token, 0))
-        return sorted((Match(*item) for item in found.items()), key=lambda match: -match.length)
+                if length > found.get(token, 0):
+                    found[token] = length
+        by_length = sorted(found.items(), key=itemgetter(1), reverse=True)
+        return [Match(token, length) for token, length in by_length]
 
     def _length(self, place: int, tail: bytes) -> int:
-        fitting = (size for size in MATCH_LENGTHS if size <= place)
-        return next(n for n in fitting if tail[-n:] == self._text[place - n : place])
+        """How many of the last bytes of ``tail`` stand before a place; the shortest do."""
+        text, length = self._text, _SHORTEST
+        for longer in _LONGER:
+            if longer > place or text[place - longer : place] != tail[-longer:]:
+                break
+            length = longer
+        return length
 
     def _token_from(self, place: int) -> TokenId | None:
         """The token that goes on at a place, or the rest of the one that is cut there."""

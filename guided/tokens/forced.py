@@ -136,11 +136,11 @@ class RunSpeller:
 def only_byte(machine: Recognizer, state: State) -> int | None:
     """The one byte that may follow, ``None`` where there is a choice or the text may end."""
     byte = machine.only_byte(state)
+    if byte is not None:
+        return byte
     table = machine.table
     high = int(table.high[state.row])
-    if byte is not None or high == UNCOUNTED or table.label[state.row] != DEAD:
-        return byte
-    if state.count < high:
+    if high == UNCOUNTED or state.count < high or table.label[state.row] != DEAD:
         return None
     # The string is as long as it may be: of all bytes that go on, few are left.
     live = [byte for byte in table.edges(state.row) if machine.step(state, byte) is not None]
