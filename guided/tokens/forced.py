@@ -9,17 +9,17 @@ docs/forced-runs.md.
 
 from __future__ import annotations
 
+import functools
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import accumulate
 from typing import TypeAlias
-
-from cachetools import LRUCache
 
 from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import DEAD, UNCOUNTED
 from guided.spec import TokenId
-from guided.tokens.trie import END, TokenTrie
+from guided.tokens.trie import TokenTrie
 from guided.tokens.vocabulary import Vocabulary
 from guided.tokens.walk import Walker
 
@@ -31,17 +31,17 @@ _MAX_RUN_BYTES = 512
 _SAMPLES = 4
 """Continuations tried of each kind: tokenizers treat the letters of a script alike."""
 _REMEMBERED = 65_536
+"""Beginnings of continuations whose kind is remembered."""
 
 _Tokens: TypeAlias = tuple[TokenId, ...]
 
 
 class RunSpeller:
-    """Spells forced runs for one vocabulary, and remembers what it asked the tokenizer."""
+    """Spells forced runs for one vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:
         self.vocabulary = vocabulary
         self.trie = trie
-        self._kept: LRUCache[tuple[_Tokens, _Tokens, bytes], int] = LRUCache(_REMEMBERED)
 
     def run(self, walker: Walker, state: State, recent: Sequence[TokenId]) -> tuple[TokenId, ...]:
         """The tokens forced from ``state`` on, behind the answer's ``recent`` tokens; often none.
@@ -88,24 +88,20 @@ class RunSpeller:
         stay that spell what stands before it, so a place that leaves as many as are kept anyway
         need not be asked.
         """
-        text = self.vocabulary.decode(tail)
+        sizes = [len(self.vocabulary.token_bytes[token] or b"") for token in tail]
+        text, ends = self.vocabulary.decode(tail), list(accumulate(sizes, initial=0))
         kept = len(tail)
-        for begin in range(len(text)):
-            node = self._inner_node(text[begin:])
-            if node is None:
-                continue
-            least = self._spelled_as(before, tail, text[:begin])
+        for begin, node in self.trie.begun_in(text):
+            if begin in ends:
+                least = ends.index(begin)
+            else:
+                least = self._spelled_as(before, tail, text[:begin])
             if least < kept:
                 for rest in self._continuations(walker, end, node, len(text) - begin):
                     kept = min(kept, self._spelled_as(before, tail, text + rest))
                     if kept <= least:
                         break
         return kept
-
-    def _inner_node(self, begun: bytes) -> int | None:
-        """The node of tokens that begin with these bytes and go on."""
-        node = self.trie.find(begun)
-        return None if node is None or self.trie.nodes[node, END] == node + 1 else node
 
     def _continuations(self, walker: Walker, end: State, node: int, begun: int) -> Iterator[bytes]:
         """How tokens go on behind the bytes begun; of many alike, a few stand for all."""
@@ -114,18 +110,12 @@ class RunSpeller:
         yield from _few_of_each_kind([token[begun:] for token in texts if token])
 
     def _spelled_as(self, before: _Tokens, tail: _Tokens, text: bytes) -> int:
-        """With how many tokens of the tail the tokenizer begins to spell a text behind ``before``."""
-        key = (before, tail, text)
-        count = self._kept.get(key)
-        if count is None:
-            tokens = self._tokens(self.vocabulary.decode(before) + text) or ()
-            spelled = (*before, *tail)
-            pairs = enumerate(zip(spelled, tokens, strict=False))
-            same = next(
-                (at for at, (old, new) in pairs if old != new), min(len(spelled), len(tokens))
-            )
-            count = self._kept[key] = max(0, same - len(before))
-        return count
+        """How many tokens of the tail begin the spelling of a text that follows ``before``."""
+        tokens = self._tokens(self.vocabulary.decode(before) + text) or ()
+        spelled = (*before, *tail)
+        pairs = enumerate(zip(spelled, tokens, strict=False))
+        same = next((at for at, (old, new) in pairs if old != new), min(len(spelled), len(tokens)))
+        return max(0, same - len(before))
 
     def _tokens(self, text: bytes) -> _Tokens | None:
         """The tokens of a text, ``None`` if it begins inside of a character."""
@@ -172,13 +162,17 @@ def _whole_characters(text: bytes) -> str | None:
 
 def _few_of_each_kind(continuations: list[bytes]) -> Iterator[bytes]:
     """All continuations that begin with punctuation, and a few of every other kind."""
-    for kind, group in groupby(sorted(continuations, key=_kind), key=_kind):
-        alike = sorted(group, key=len)
-        yield from alike if kind.startswith("P") else alike[:_SAMPLES]
+    by_kind: defaultdict[str, list[bytes]] = defaultdict(list)
+    for continuation in continuations:
+        by_kind[_kind(continuation[:4])].append(continuation)
+    for kind, alike in by_kind.items():
+        yield from alike if kind.startswith("P") else sorted(alike, key=len)[:_SAMPLES]
 
 
-def _kind(continuation: bytes) -> str:
-    character = continuation[:4].decode(errors="ignore")[:1]
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _kind(begin: bytes) -> str:
+    """What begins with these bytes, which are as long as a character may be."""
+    character = begin.decode(errors="ignore")[:1]
     if not character:
         return "part of a character"
     category = unicodedata.category(character)

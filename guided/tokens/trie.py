@@ -75,8 +75,14 @@ class TokenTrie:
 
     def find(self, text: bytes) -> int | None:
         """The node that spells ``text``, ``None`` where no token begins so."""
-        node = int(_find(self.nodes, np.frombuffer(text, dtype=np.uint8)))
+        node = int(_find(self.arrays, np.frombuffer(text, dtype=np.uint8)))
         return None if node == _NOWHERE else node
+
+    def begun_in(self, text: bytes) -> list[tuple[int, int]]:
+        """From where on the rest of a text is the beginning of longer tokens, and its nodes."""
+        nodes = np.empty(len(text), dtype=np.int32)
+        _find_endings(self.arrays, np.frombuffer(text, dtype=np.uint8), nodes)
+        return [(begin, node) for begin, node in enumerate(nodes.tolist()) if node != _NOWHERE]
 
     def tokens_of(self, node: int) -> NDArray[np.int32]:
         """The tokens that ``node`` spells."""
@@ -113,16 +119,27 @@ class TokenTrie:
 
 
 @kernel
-def _find(nodes, text):  # type: ignore[no-untyped-def]
+def _find(arrays, text):  # type: ignore[no-untyped-def]
+    nodes, _, child_bytes, child_nodes = arrays
     node = 0
     for byte in text:
-        child, last = node + 1, nodes[node, END]
-        while child < last and nodes[child, BYTE] != byte:
-            child = nodes[child, END]
-        if child >= last:
+        child, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+        while child < last and child_bytes[child] != byte:
+            child += 1
+        if child == last:
             return _NOWHERE
-        node = child
+        node = child_nodes[child]
     return node
+
+
+@kernel
+def _find_endings(arrays, text, found):  # type: ignore[no-untyped-def]
+    """Find for each ending of a text the node that spells it, if there are any below."""
+    nodes = arrays[0]
+    for begin in range(len(text)):
+        node = _find(arrays, text[begin:])
+        is_inner = node != _NOWHERE and nodes[node, END] != node + 1
+        found[begin] = node if is_inner else _NOWHERE
 
 
 @kernel

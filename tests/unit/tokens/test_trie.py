@@ -27,6 +27,19 @@ def test_the_tokens_below_a_node_are_those_with_its_prefix(
     assert found == expected
 
 
+@given(_TOKENS, st.binary(max_size=6))
+def test_the_endings_of_a_text_with_which_longer_tokens_begin(
+    tokens: list[bytes | None], text: bytes
+) -> None:
+    trie = trie_from_tokens(tokens)
+    expected = [
+        (begin, trie.find(text[begin:]))
+        for begin in range(len(text))
+        if any(t and len(t) > len(text) - begin and t.startswith(text[begin:]) for t in tokens)
+    ]
+    assert trie.begun_in(text) == expected
+
+
 @given(_TOKENS)
 def test_every_node_knows_the_bytes_below_it(tokens: list[bytes | None]) -> None:
     """ASCII bytes one by one, NUL and all others together."""
