@@ -21,6 +21,7 @@ __all__ = [
     "LONGEST_DEADLINE",
     "MAX_NESTING",
     "MAX_PARTS",
+    "MOST_SALT_BYTES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "Alternative",
@@ -66,6 +67,7 @@ MAX_PARTS = 20_000
 LONGEST_DEADLINE = 86_400.0
 """Seconds; a day."""
 
+MOST_SALT_BYTES = 256
 MOST_STOPS = 64
 """Stop strings, and stop tokens, of one request."""
 
@@ -478,6 +480,8 @@ class GenerationRequest:
     """What tells which are best; only with ``best_of``."""
     beams: Beams | None = None
     """Search for the likeliest answers instead of drawing them."""
+    cache_salt: str = ""
+    """Beginnings of prompts are shared in the cache by requests of the same salt alone."""
 
     @property
     def drawn(self) -> int:
@@ -520,6 +524,13 @@ class GenerationRequest:
             raise RequestError(
                 f"deadline {self.deadline!r} is not above 0 and at most {LONGEST_DEADLINE:g}",
                 field="deadline",
+            )
+        if len(self.cache_salt.encode(errors="replace")) > MOST_SALT_BYTES:
+            raise LimitExceededError(
+                f"cache_salt has more than {MOST_SALT_BYTES} bytes",
+                limit=MOST_SALT_BYTES,
+                field="cache_salt",
+                hint="a hash of what it is made of will do",
             )
         check_counts(self.n, self.best_of, self.beams)
         if self.best_of is None and self.rank is not Rank.LIKELIHOOD:

@@ -79,6 +79,7 @@ def decode_request(message: pb.GenerateRequest) -> GenerationRequest:
         best_of=message.best_of if message.HasField("best_of") else None,
         rank=_decode_rank(message.rank),
         beams=_decode_beams(message.beams) if message.HasField("beams") else None,
+        cache_salt=message.cache_salt,
     )
 
 

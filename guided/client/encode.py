@@ -94,6 +94,7 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         best_of=None if request.best_of is None else _int32(request.best_of, "best_of"),
         rank=pb.RANK_REWARD if request.rank is Rank.REWARD else pb.RANK_UNSPECIFIED,
         beams=None if request.beams is None else _encode_beams(request.beams),
+        cache_salt=_utf8(request.cache_salt, "cache_salt"),
     )
     if isinstance(request.prompt, str):
         message.text = _utf8(request.prompt, "prompt")

@@ -95,6 +95,8 @@ class Options(TypedDict, total=False):
     """What tells which are best; the likelihood."""
     beams: Beams | None
     """Search for the likeliest answers instead of drawing them."""
+    cache_salt: str
+    """Beginnings of prompts are shared in the cache by requests of the same salt alone; empty."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
     grammar: Structure | None
@@ -148,6 +150,7 @@ class Request(Generic[T]):
     best_of: int | None = field(default=None, kw_only=True)
     rank: Rank | Literal["likelihood", "reward"] = field(default=Rank.LIKELIHOOD, kw_only=True)
     beams: Beams | None = field(default=None, kw_only=True)
+    cache_salt: str = field(default="", kw_only=True)
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
     grammar: Structure | None = field(default=None, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
@@ -194,6 +197,7 @@ class Request(Generic[T]):
             best_of=self.best_of,
             rank=_word(Rank, self.rank, "rank"),
             beams=self.beams,
+            cache_salt=self.cache_salt,
         )
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "_adapter", adapter)
@@ -310,6 +314,7 @@ _KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
     "n": (Integral, "an integer", False),
     "best_of": (Integral, "an integer", True),
     "beams": (Beams, "a guided.Beams", True),
+    "cache_salt": (str, "a string", False),
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
     "grammar": (

@@ -51,6 +51,7 @@ class BeamGroup:
         request = asked.request
         self.request_id = asked.request_id
         self.urgency = asked.urgency
+        self.cache_salt = asked.request.cache_salt
         self.clock = asked.clock
         self.prompt = asked.prompt
         self.search = BeamSearch(

@@ -271,7 +271,8 @@ class Engine:
             places = waiting.num_places + sum(each.num_places for each in self._running)
             if places > self._max_batch:
                 return
-            blocks = self._cache.open(waiting.tokens)
+            salt = self._groups[waiting.request_id].cache_salt
+            blocks = self._cache.open(waiting.tokens, salt=salt)
             needs = [each.needs(size, step_tokens) for each in self._running]
             mine = waiting.needs(blocks, size, step_tokens)
             if needs and not has_room(self._cache, [*needs, mine]):

@@ -31,6 +31,7 @@ class DrawnGroup:
     ) -> None:
         self.request_id = asked.request_id
         self.urgency = asked.urgency
+        self.cache_salt = asked.request.cache_salt
         self.clock = asked.clock
         self.model_calls = 0
         self._request = asked.request

@@ -25,6 +25,8 @@ class Group(Protocol):
 
     request_id: str
     urgency: Urgency
+    cache_salt: str
+    """Whose beginnings of texts it shares in the cache."""
     clock: RequestClock
     model_calls: int
     """Forward passes that it took part in."""

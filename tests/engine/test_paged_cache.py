@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from guided.decoding.drafting import NoDrafter, TreeGrowth
 from guided.engine.engine import Engine
-from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
+from guided.spec import Beams, Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.architectures import CONFIGS
 from tests.engine.tiny_models import answers, make_engine, make_model, words
 
@@ -94,6 +95,23 @@ def test_the_same_prompt_again_leaves_its_last_token_to_compute() -> None:
     first, second = (answers(engine, {key: request})[key] for key in "ab")
     assert first.tokens == second.tokens
     assert (first.usage.reused_tokens, second.usage.reused_tokens) == (0, 4)
+
+
+@pytest.mark.parametrize("more", [{}, {"beams": Beams(2)}])
+def test_only_requests_of_one_salt_share_beginnings(more: dict[str, Any]) -> None:
+    engine = make_engine(block_size=4)
+    reused = []
+    for salt in ("", "one", "", "one", "two"):
+        request = GenerationRequest(prompt="abcdefgh", max_tokens=3, cache_salt=salt, **more)
+        reused.append(answers(engine, {"r": request})["r"].usage.reused_tokens > 0)
+    assert reused == [False, False, True, True, False]
+
+
+def test_salts_change_no_answer_where_some_start_over() -> None:
+    salted = {key: replace(request, cache_salt=key) for key, request in REQUESTS.items()}
+    engine = make_engine(make_model("llama"), cache_tokens=112, block_size=4)
+    assert tokens(answers(engine, salted)) == alone("llama")
+    assert engine.num_preempted > 0
 
 
 def test_reuse_can_be_turned_off() -> None:

@@ -13,7 +13,7 @@ from guided.client.decode import decode_answer
 from guided.client.decode_stats import decode_stats
 from guided.client.encode import encode_request
 from guided.composition import AnyOf, Repeat, Sequence, Template, Text
-from guided.errors import InvalidConstraintError, RequestError
+from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 from guided.spec import (
     MAX_NESTING,
     Alternative,
@@ -113,6 +113,7 @@ requests = st.builds(
     top_logprobs=st.none() | st.integers(0, 20),
     priority=st.integers(-100, 100),
     deadline=st.none() | st.integers(1, 86_400_000_000).map(lambda micros: micros / 1e6),
+    cache_salt=text,
 ) | st.builds(
     GenerationRequest, prompt=conversations, constraint=constraints, show_schema=st.just(True)
 )
@@ -432,6 +433,11 @@ def newer_request() -> pb.GenerateRequest:
             pb.GenerateRequest(text="x", deadline=Duration()),
             RequestError,
             "deadline 0.0 is not above 0 and at most 86400",
+        ),
+        (
+            pb.GenerateRequest(text="x", cache_salt="é" * 129),
+            LimitExceededError,
+            "cache_salt has more than 256 bytes; a hash of what it is made of will do",
         ),
         (pb.GenerateRequest(text="x", n=0), RequestError, "n 0 is below 1"),
         (pb.GenerateRequest(text="x", beams=pb.Beams()), RequestError, "width 0 is below 1"),

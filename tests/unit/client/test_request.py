@@ -525,6 +525,7 @@ def test_a_schema_answer_that_python_cannot_read_is_refused_the_same_way() -> No
         (Request("x", n=2**31, temperature=1), LimitExceededError, "n"),
         (Request("x", beams=Beams(2**31)), LimitExceededError, "beams.width"),
         (Request("x", stop="a\ud800"), RequestError, "stop"),
+        (Request("x", cache_salt="a\ud800"), RequestError, "cache_salt"),
         (Request("a\ud800"), RequestError, "messages.content"),
         (Request(RawPrompt("a\ud800")), RequestError, "prompt"),
         (Request("x", schema='"\ud800"'), RequestError, "constraint"),
