@@ -263,10 +263,11 @@ class CompiledConstraint:
 
     def fits(self, state: State, budget: int) -> bool:
         """Whether at most ``budget`` tokens end the document."""
-        # The first end is part of compiling, put off until somebody asks how long an answer is.
-        is_first = state == self.machine.start
-        first = limited_work(self._limits.compile_work, lock=self.lock)
-        with first if is_first else self._working:
+        working = self._working
+        if state == self.machine.start:
+            # The first end is part of compiling, put off until somebody asks how long an answer is.
+            working = limited_work(self._limits.compile_work, lock=self.lock)
+        with working:
             return self._fits(state, budget)
 
     def _fits(self, state: State, budget: int) -> bool:

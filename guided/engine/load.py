@@ -130,7 +130,8 @@ def load_engine(
     )
     _warm_up(engine)
     # What is there now stays; looking through all of it for garbage would hold a step up for some
-    # tenths of a second.
+    # tenths of a second. What an engine before this one left there may go.
+    gc.unfreeze()
     gc.collect()
     gc.freeze()
     return engine

@@ -140,11 +140,7 @@ class BlockTable:
         assert not kept or (kept[0] >= 0 and kept[-1] < self._reserved), (
             f"rows {kept!r} are not all among the {self._reserved} reserved"
         )
-        offsets = np.asarray(kept, np.int64)
-        places = np.arange(len(offsets))
-        moved = offsets != places
-        rows = self._slots[self._committed :]
-        copies = SlotCopies(rows[offsets[moved]], rows[places[moved]])
+        copies = self._moves(kept)
         self._committed += len(kept)
         self._reserved = 0
         while self._end - self._committed >= self._pool.block_size:
@@ -218,6 +214,16 @@ class BlockTable:
             and self._end > self._committed
             and self._pool.references(self._blocks[-1]) > 1
         )
+
+    def _moves(self, kept: Sequence[int]) -> SlotCopies:
+        """The copies by which reserved rows with these offsets come to stand one by one."""
+        if not kept or kept[-1] == len(kept) - 1:
+            return SlotCopies.none()
+        offsets = np.asarray(kept, np.int64)
+        places = np.arange(len(offsets))
+        moved = offsets != places
+        rows = self._slots[self._committed :]
+        return SlotCopies(rows[offsets[moved]], rows[places[moved]])
 
     def _own_last(self) -> SlotCopies:
         """Swap the shared last block for one of the table's own; its rows are to be copied."""
