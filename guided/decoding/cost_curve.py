@@ -5,12 +5,16 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 __all__ = ["CostCurve"]
 
 
-@dataclass(frozen=True, slots=True)
+_FEW = 512
+
+
+@dataclass(frozen=True)
 class CostCurve:
     """Seconds of a model call; more tokens never take less time.
 
@@ -44,6 +48,15 @@ class CostCurve:
 
     def seconds(self, tokens: int) -> float:
         """Seconds of a call over so many tokens."""
+        few = self._few
+        return few[tokens] if tokens < _FEW else self._seconds(tokens)
+
+    @cached_property
+    def _few(self) -> tuple[float, ...]:
+        """The seconds of calls that are looked at again and again for each guess."""
+        return tuple(map(self._seconds, range(_FEW)))
+
+    def _seconds(self, tokens: int) -> float:
         right = min(max(bisect_left(self.points, (tokens, 0.0)), 1), len(self.points) - 1)
         (fewer, less), (more, longer) = self.points[right - 1 : right + 1]
         share = max(0.0, (tokens - fewer) / (more - fewer))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["DraftTree"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DraftTree:
     """Nodes in an order that puts every parent before its children."""
 
@@ -60,19 +61,17 @@ class DraftTree:
         """Whether every node follows the one before it."""
         return all(parent == node - 1 for node, parent in enumerate(self.parents[1:], start=1))
 
-    @property
+    @cached_property
     def trunk(self) -> int:
         """How many nodes at the start are certain, one behind the other."""
         count = 0
-        while (
-            count < len(self)
-            and self.certain[count]
-            and (count == 0 or self.parents[count] == count - 1)
-        ):
+        for parent, is_certain in zip(self.parents, self.certain, strict=True):
+            if not is_certain or (count and parent != count - 1):
+                break
             count += 1
         return count
 
-    @property
+    @cached_property
     def deciding(self) -> tuple[int, ...]:
         """The nodes whose logits are needed: those behind which something is to be chosen."""
         decided = {parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure}
