@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from guided.automata.codepoints import ANY
 from guided.automata.fuel import spend
 from guided.automata.regular import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
-from guided.automata.regular import Repeat as Repeated
 from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import ConstraintError, LimitExceededError
 from guided.frontends.choice import lower_choice
@@ -175,11 +174,12 @@ class _Composer:
 
     def _taken_in(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
         """Add a grammar's rules under names of their own; the body of its texts."""
-        blank = Repeated(Alternate(grammar.ignored), 0, None) if grammar.ignored else None
+        blank = cf.Times(cf.Choice(grammar.ignored), 0, None) if grammar.ignored else None
         for name, body in grammar.rules.items():
             self.rules[prefix + name] = _renamed(body, prefix, grammar.rules.keys(), blank)
         start = cf.Call(prefix + grammar.start)
-        return start if blank is None else cf.Sequence((start, cf.Terminal(blank)))
+        whole = start if blank is None else cf.Sequence((start, blank))
+        return cf.Alone(whole) if _looks_around(grammar) else whole
 
 
 def _free(without: tuple[str, ...]) -> Regular:
@@ -219,7 +219,21 @@ def _filled(lark: Lark) -> tuple[str, dict[str, tuple[str, Structure]]]:
     return text, fillings
 
 
-def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: Regular | None) -> cf.Body:
+def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
+    """Whether a terminal looks at what stands around it."""
+    waiting: list[cf.Body] = [*grammar.rules.values(), *grammar.ignored]
+    for part in waiting:
+        match part:
+            case cf.Terminal(_, before, after) if before or after:
+                return True
+            case cf.Sequence(parts) | cf.Choice(parts):
+                waiting += parts
+            case cf.Times(item) | cf.Alone(item):
+                waiting.append(item)
+    return False
+
+
+def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | None) -> cf.Body:
     """A body that calls its own rules by their new names, and spells out what is ignored."""
 
     def inner(part: cf.Body) -> cf.Body:
@@ -229,7 +243,7 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: Regular | 
         case cf.Call(rule) if rule in own:
             return cf.Call(prefix + rule)
         case cf.Terminal() | cf.Hole() | cf.Call():
-            return body if blank is None else cf.Sequence((cf.Terminal(blank), body))
+            return body if blank is None else cf.Sequence((blank, body))
         case cf.Sequence(parts):
             return cf.Sequence(tuple(map(inner, parts)))
         case cf.Choice(options):
@@ -239,10 +253,12 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: Regular | 
                 return cf.Choice(tuple(others))
             # Side by side they are one, so that what is ignored stands before all of them once.
             together = cf.Choice(terminals)
-            first = together if blank is None else cf.Sequence((cf.Terminal(blank), together))
+            first = together if blank is None else cf.Sequence((blank, together))
             return cf.Choice((first, *others))
         case cf.Times(item, low, high):
             return cf.Times(inner(item), low, high)
+        case cf.Alone(item):
+            return cf.Alone(inner(item))
 
 
 @contextmanager

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from guided.automata.regular import Regular
+from guided.automata.regular import Look, Regular
 
 __all__ = [
+    "Alone",
     "Body",
     "Call",
     "Choice",
@@ -26,9 +27,16 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """One text of a regular language of code points; ignored text may stand before it."""
+    """One text of a regular language of code points; ignored text may stand before it.
+
+    Look-around in ``regular`` sees that text alone.
+    """
 
     regular: Regular
+    before: tuple[Look, ...] = ()
+    """Look-behinds that have to hold where it begins, of all that was written up to there."""
+    after: tuple[Look, ...] = ()
+    """Look-aheads that have to hold where it ends, of all that follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +76,24 @@ class Times:
     high: int | None
 
 
-Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A text of ``item``, whose terminals do not see what stands around it."""
+
+    item: Body
+
+
+Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextFreeGrammar:
-    """Every rule that a body calls is among ``rules``; nesting inside a body is bounded."""
+    """Every rule that a body calls is among ``rules``; nesting inside a body is bounded.
+
+    Where no body is ``Alone``, its terminals see the whole text.
+    """
 
     rules: Mapping[str, Body]
     start: str
-    ignored: tuple[Regular, ...] = ()
+    ignored: tuple[Terminal, ...] = ()
     """Texts of these, any number of them, may stand before each terminal and at the end."""

@@ -37,6 +37,12 @@ _EBNF = (
     "ws ::= [ \\t\\n]{0,20}",
     'root ::= e\ne ::= e ("+" | "-") t | t\nt ::= "(" e ")" | [0-9]+ | "é\\U0001F600" # ends',
 )
+_LARK = (
+    "start: (OP | A)+\nOP: /[+*]|[?](?![a-z])/\nA: /\\b[a-z]+\\b/ | /(?<!é)é(?=.;|,)/\n"
+    "%ignore / (?<!x)/",
+    'start: e ~ 2..3\ne: e "+" N | N\nN: /\\d+(?!\\w)(?:\\.\\d*)?/ | /(?:-(?!-))+/\n'
+    "%ignore /#.*?\\n/",
+)
 _PATTERNS = (
     r"(?!if|else)[a-z_]\w{0,30}(?:\.\w+)*",
     r"\d{4}-(0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?:T\d\d:\d\d(?::\d\d)?)?",
@@ -123,7 +129,7 @@ def _ecma(text: str) -> Structure:
 
 
 FRONT_ENDS: Mapping[str, tuple[Callable[[str], Structure], tuple[str, ...]]] = {
-    "lark": (Lark, tuple(read_grammar(name).text for name in grammar_names())),
+    "lark": (Lark, (*_LARK, *(read_grammar(name).text for name in grammar_names()))),
     "ebnf": (Ebnf, _EBNF),
     "python": (_python, _PATTERNS),
     "ecma": (_ecma, (*_PATTERNS, *_ECMA)),

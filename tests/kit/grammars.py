@@ -8,6 +8,7 @@ from functools import cache
 
 from guided.automata.regular import literal
 from guided.grammar.context_free import (
+    Alone,
     Body,
     Call,
     Choice,
@@ -61,7 +62,7 @@ def _body(rng: random.Random, names: str, depth: int) -> Body:
 
 def grammar_of(rules: dict[str, Body], *, ignoring: bool = False) -> ContextFreeGrammar:
     """The grammar that starts with the first rule."""
-    ignored = (literal(_BLANK),) if ignoring else ()
+    ignored = (Terminal(literal(_BLANK)),) if ignoring else ()
     return ContextFreeGrammar(rules, next(iter(rules)), ignored)
 
 
@@ -107,7 +108,7 @@ def language(rules: dict[str, Body], longest: int, *, ignoring: bool = False) ->
                         found |= now
                     now = joined(now, one)
                 return found
-            case Hole():
+            case Hole() | Alone():
                 raise AssertionError("no random grammar has holes")
 
     def joined(left: set[str], right: set[str]) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from guided.grammar.context_free import Body, Call, Choice, Hole, Sequence, Times
+from guided.grammar.context_free import Alone, Body, Call, Choice, Hole, Sequence, Times
 from tests.kit.grammars import spelled
 
 __all__ = ["written"]
@@ -35,7 +35,7 @@ def _body(body: Body, rng: random.Random) -> str:
             return f"{_blank(rng)}|{_blank(rng)}".join(_body(option, rng) for option in options)
         case Times(item, low, high):
             return _group(item, rng) + _bounds(low, high, rng)
-        case Hole():
+        case Hole() | Alone():
             raise AssertionError("EBNF has no holes")
     text = spelled(body.regular)
     if rng.random() < 0.3:

@@ -35,6 +35,7 @@ _FLAG = JsonSchema(
     ' "additionalProperties": false}'
 )
 _SPACED = Lark('start: "a" "b"\n%ignore " "')
+_LOOKS = Lark('start: A "c"?\nA: /(?<!b)a(?!b)/')
 _TWO = AnyOf(
     [
         JsonSchema('{"properties": {"a": {"type": "string"}}, "required": ["a"]}'),
@@ -61,6 +62,20 @@ _TWO = AnyOf(
         (Sequence([_SPACED, "c"]), ["abc", " a b c"], ["ab", "abc ", "a bc d"]),
         (Sequence(["c", _SPACED]), ["cab", "c a b "], [" cab"]),
         (Repeat(_SPACED, 2, 2), ["abab", "a b  ab"], ["ab"]),
+        # Terminals do not see what stands around their own part, but do see what fills it.
+        (Sequence(["b", _LOOKS, "b"]), ["bab", "bacb"], ["babb", "bab" * 2]),
+        (Repeat(_LOOKS, 2, 3), ["aa", "aaca", "acac"], ["a", "ca"]),
+        (
+            Lark('start: A N "!"\nA: /a(?!1)/\n%declare N', holes={"N": _LOOKS}),
+            ["aa!", "aac!"],
+            ["a!", "a"],
+        ),
+        (
+            Lark("start: A N\nA: /a(?!a)/\n%declare N", holes={"N": Choice(["a", "b"])}),
+            ["ab"],
+            ["aa", "a"],
+        ),
+        (Lark('start: A %json {"type": "object"}\nA: /a(?!b)/'), ["a{}", 'a{"b":1}'], ["a", "ab"]),
         (
             Sequence([Ebnf('root ::= "(" root ")" | "x"'), AnyOf([Choice(["y", ""]), _AGE])]),
             ["x", "(x)y", "((x))12"],
