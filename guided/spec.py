@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, TypeVar, cast
 
 from guided.candidates import Beams, check_counts, check_sampling
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
@@ -51,6 +51,7 @@ __all__ = [
     "Usage",
     "check_nesting",
     "digest_of",
+    "named_pairs",
     "word_of",
 ]
 
@@ -249,8 +250,7 @@ class Lark(Structure):
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        pairs = self.holes.items() if isinstance(self.holes, Mapping) else self.holes
-        holes = tuple(sorted(pairs, key=lambda hole: hole[0]))
+        holes = tuple(sorted(named_pairs(self.holes, "holes"), key=lambda hole: hole[0]))
         for name, filling in holes:
             if not isinstance(filling, Structure):
                 raise InvalidConstraintError(
@@ -261,7 +261,10 @@ class Lark(Structure):
                 raise InvalidConstraintError(f"two constraints are given for the name {name!r}")
         object.__setattr__(self, "holes", holes)
         check_nesting(self)
-        ordered = tuple(sorted(self.imports))
+        ordered = tuple(sorted(named_pairs(self.imports, "imports"), key=lambda one: one[0]))
+        for name, text in ordered:
+            if not isinstance(text, str):
+                raise InvalidConstraintError(f"the grammar {name!r} is no text")
         for (name, _), (following, _) in itertools.pairwise(ordered):
             if name == following:
                 raise InvalidConstraintError(f"two grammars are given for the name {name!r}")
@@ -352,6 +355,26 @@ class Choice(Structure):
 
     def digest(self) -> str:
         return digest_of("choice", self.options)
+
+
+def named_pairs(given: object, what: str) -> list[tuple[str, Any]]:
+    """Names, each with what is given for it; raises InvalidConstraintError for what is no such."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise InvalidConstraintError(
+            f"the {what} are {given!r}, which names nothing", hint="pass a dictionary by name"
+        )
+    found: list[tuple[str, Any]] = []
+    for number, pair in enumerate(pairs, start=1):
+        match pair:
+            case (str(name), value):
+                found.append((name, value))
+            case _:
+                raise InvalidConstraintError(
+                    f"number {number} of the {what} is {pair!r}, no name and what is given for it",
+                    hint="pass a dictionary by name",
+                )
+    return found
 
 
 def check_nesting(constraint: Structure) -> None:

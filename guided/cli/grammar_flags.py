@@ -11,7 +11,7 @@ import typer
 from guided.cli.schema_file import read_schema_file
 from guided.spec import Choice, Ebnf, Lark, Regex
 
-__all__ = ["ChoiceFlag", "GrammarFlag", "RegexFlag", "read_grammar_flags"]
+__all__ = ["ChoiceFlag", "GrammarFlag", "RegexFlag", "read_grammar_file", "read_grammar_flags"]
 
 _FORMATS: Final[Mapping[str, Callable[[str], Lark | Ebnf]]] = {
     ".lark": Lark,
@@ -43,10 +43,7 @@ def read_grammar_flags(
     """What the answer must look like, if one of the flags says so."""
     given: list[Lark | Ebnf | Regex | Choice] = []
     if grammar is not None:
-        if grammar.suffix not in _FORMATS:
-            known = ", ".join(_FORMATS)
-            raise typer.BadParameter(f"the name of {str(grammar)!r} ends in none of {known}")
-        given.append(_FORMATS[grammar.suffix](read_schema_file(grammar)))
+        given.append(read_grammar_file(grammar))
     if regex is not None:
         given.append(Regex(regex))
     if choice:
@@ -54,3 +51,11 @@ def read_grammar_flags(
     if len(given) > 1:
         raise typer.BadParameter("--grammar, --regex and --choice exclude each other")
     return given[0] if given else None
+
+
+def read_grammar_file(file: Path) -> Lark | Ebnf:
+    """The grammar in a file, in the format that its name tells."""
+    if file.suffix not in _FORMATS:
+        known = ", ".join(_FORMATS)
+        raise typer.BadParameter(f"the name of {str(file)!r} ends in none of {known}")
+    return _FORMATS[file.suffix](read_schema_file(file))

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from guided.automata.codepoints import ANY
 from guided.automata.fuel import spend
 from guided.automata.regular import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.composition import AnyOf, Repeat, Sequence, Template, Text
-from guided.errors import ConstraintError, LimitExceededError
 from guided.frontends.choice import lower_choice
 from guided.frontends.ebnf import lower_ebnf
-from guided.frontends.lark import lower_lark, without_inline_json
+from guided.frontends.lark import inline_names, lower_lark, without_inline_json
 from guided.frontends.regex import lower_regex
 from guided.grammar import context_free as cf
+from guided.naming import naming
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.tagged import Calls, FreeText, Tagged, Until
 
-__all__ = ["Composition", "FilledHole", "lower_composition", "naming"]
+__all__ = ["Composition", "FilledHole", "lower_composition", "without_holes"]
 
 _WHOLE = "whole"
 _SCHEMA_WORK = 1_000
@@ -53,7 +52,7 @@ def lower_composition(constraint: Structure) -> Composition:
     """
     composer = _Composer()
     match constraint:
-        case Lark() if not _filled(constraint)[1]:
+        case Lark() if not _filled(constraint)[2]:
             return Composition(_lowered(constraint), ())
         case Ebnf() | Regex() | Choice():
             return Composition(_lowered(constraint), ())
@@ -126,14 +125,14 @@ class _Composer:
 
     def _lark(self, lark: Lark, prefix: str, place: tuple[str, ...]) -> cf.ContextFreeGrammar:
         with naming(place):
-            text, fillings = _filled(lark)
+            text, imports, fillings = _filled(lark)
         holes: dict[str, cf.Body] = {}
         for name, (what, filling) in fillings.items():
             rule = f"{prefix}%{name}"
             self.rules[rule] = self.body(filling, (*place, what))
             holes[name] = cf.Call(rule)
         with naming(place):
-            return lower_lark(text, lark.start, dict(lark.imports), holes)
+            return lower_lark(text, lark.start, imports, holes)
 
     def _bodies(
         self, parts: tuple[Structure, ...], what: str, place: tuple[str, ...]
@@ -208,15 +207,24 @@ def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
     return cf.Sequence((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
 
 
-def _filled(lark: Lark) -> tuple[str, dict[str, tuple[str, Structure]]]:
-    """A grammar without schemas in its rules, and by name what fills its holes, with its place."""
-    text, schemas = without_inline_json(lark.text)
+def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
+    """A grammar and its imports without schemas in their rules, and what fills its holes.
+
+    That is by name, with its place.
+    """
     fillings: dict[str, tuple[str, Structure]] = {
         name: (f"hole {name!r}", filling) for name, filling in lark.holes
     }
-    for number, (name, schema) in enumerate(schemas.items(), start=1):
-        fillings[name] = (f"%json {number}", JsonSchema(schema))
-    return text, fillings
+    texts: dict[str | None, str] = {None: lark.text, **dict(lark.imports)}
+    taken = inline_names(texts.values())
+    for file, text in texts.items():
+        texts[file], schemas = without_inline_json(text, taken)
+        taken.update(schemas)
+        for number, (name, schema) in enumerate(schemas.items(), start=1):
+            place = f"%json {number}" if file is None else f"%json {number} of {file!r}"
+            fillings[name] = (place, JsonSchema(schema))
+    text = texts.pop(None)
+    return text, {name: each for name, each in texts.items() if name is not None}, fillings
 
 
 def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
@@ -261,21 +269,26 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
             return cf.Alone(inner(item))
 
 
-@contextmanager
-def naming(place: tuple[str, ...]) -> Iterator[None]:
-    """Say in errors in which part they are, from the outside in."""
-    try:
-        yield
-    except (ConstraintError, LimitExceededError) as error:
-        if not place:
-            raise
-        message = f"in {', '.join(place)}: {error.message}"
-        named: ConstraintError | LimitExceededError
-        if isinstance(error, LimitExceededError):
-            named = LimitExceededError(
-                message, limit=error.limit, field=error.field, hint=error.hint
-            )
-        else:
-            named = type(error)(message, position=error.position, hint=error.hint)
-        named.pointer = error.pointer
-        raise named from error
+def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
+    """The grammar without the texts that need an ``empty`` hole; the others are numbered anew."""
+    if not empty:
+        return grammar
+
+    def inner(body: cf.Body) -> cf.Body:
+        match body:
+            case cf.Hole(number) if number in empty:
+                return cf.Choice(())
+            case cf.Hole(number):
+                return cf.Hole(number - sum(other < number for other in empty))
+            case cf.Sequence(parts):
+                return cf.Sequence(tuple(map(inner, parts)))
+            case cf.Choice(options):
+                return cf.Choice(tuple(map(inner, options)))
+            case cf.Times(item, low, high):
+                return cf.Times(inner(item), low, high)
+            case cf.Alone(item):
+                return cf.Alone(inner(item))
+        return body
+
+    rules = {name: inner(body) for name, body in grammar.rules.items()}
+    return cf.ContextFreeGrammar(rules, grammar.start, grammar.ignored)

@@ -38,6 +38,8 @@ class Definitions:
     """By name; references to other terminals are resolved."""
     ignored: tuple[str, ...]
     """Names of terminals."""
+    filled: Mapping[str, str]
+    """The holes, by the names of the terminals that they are."""
 
 
 def load_definitions(
@@ -89,29 +91,34 @@ def load_definitions(
         ) from error
     declared = [name for name, (tree, _) in grammar.term_defs if tree is None]
     declared += [name for name, _, tree, _ in grammar.rule_defs if tree is None]
-    _check_declared(text, declared, holes)
-    return Definitions(
-        {name: (tuple(params), tree) for name, params, tree, _ in grammar.rule_defs},
-        {name: tree for name, (tree, _) in grammar.term_defs if tree is not None},
-        tuple(grammar.ignore),
-    )
-
-
-def _check_declared(text: str, declared: Collection[str], holes: Collection[str]) -> None:
-    for name in declared:
-        if name not in holes:
-            raise UnsupportedFeatureError(
-                Place.of_name(text, name).message(
-                    f"{name!r} is declared and has no text, as for a post-lexer"
-                ),
-                hint="define what it stands for, or give the constraint that fills it",
-            )
+    filled = {name: _hole_of(text, name, holes) for name in declared}
     for name in holes:
-        if name not in declared:
+        # What an imported grammar declares may be of no use here.
+        if name not in filled.values() and not any(name in each for each in imports.values()):
             raise InvalidConstraintError(
                 f"the grammar declares no terminal {name!r} to be filled",
                 hint=f"write %declare {name}, and use the name in its rules",
             )
+    return Definitions(
+        {name: (tuple(params), tree) for name, params, tree, _ in grammar.rule_defs},
+        {name: tree for name, (tree, _) in grammar.term_defs if tree is not None},
+        tuple(grammar.ignore),
+        filled,
+    )
+
+
+def _hole_of(text: str, declared: str, holes: Collection[str]) -> str:
+    """The hole that a declared terminal is; in imported grammars more stands before its name."""
+    parts = declared.split("__")
+    for at in range(len(parts)):
+        if (name := "__".join(parts[at:])) in holes:
+            return name
+    raise UnsupportedFeatureError(
+        Place.of_name(text, declared).message(
+            f"{declared!r} is declared and has no text, as for a post-lexer"
+        ),
+        hint="define what it stands for, or give the constraint that fills it",
+    )
 
 
 def _unexpected(text: str, error: UnexpectedInput) -> InvalidConstraintError:

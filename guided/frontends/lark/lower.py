@@ -56,7 +56,8 @@ def lower_lark(
             f"the grammar has no rule {start!r} to start with",
             hint=f"define it, or start with one of {', '.join(sorted(definitions.rules)[:10])}",
         )
-    rules = _Rules(text, definitions.rules, Terminals(text, definitions.terminals), holes)
+    filled = {name: holes[hole] for name, hole in definitions.filled.items()}
+    rules = _Rules(text, definitions.rules, Terminals(text, definitions.terminals), filled)
     lowered = rules.lowered(start)
     ignored = [each for name in definitions.ignored for each in rules.terminals.named(name)]
     return ContextFreeGrammar(lowered, start, tuple(ignored))

@@ -35,6 +35,7 @@ _FLAG = JsonSchema(
     ' "additionalProperties": false}'
 )
 _SPACED = Lark('start: "a" "b"\n%ignore " "')
+_NO_SCHEMA = JsonSchema('{"type": "number", "minimum": 2, "maximum": 1}')
 _LOOKS = Lark('start: A "c"?\nA: /(?<!b)a(?!b)/')
 _TWO = AnyOf(
     [
@@ -76,6 +77,14 @@ _TWO = AnyOf(
             ["aa", "a"],
         ),
         (Lark('start: A %json {"type": "object"}\nA: /a(?!b)/'), ["a{}", 'a{"b":1}'], ["a", "ab"]),
+        # What has no text is no choice, whatever it is written as.
+        (AnyOf(["a", _NO_SCHEMA, Regex("(?!)"), _AGE]), ["a", "12"], ["", "1.5"]),
+        (Sequence(["a", Repeat(_NO_SCHEMA), Repeat(Regex("(?!)"))]), ["a"], [""]),
+        (
+            Lark("start: A | B\n%declare A B", holes={"A": _NO_SCHEMA, "B": JsonObject()}),
+            ["{}"],
+            ["1"],
+        ),
         (
             Sequence([Ebnf('root ::= "(" root ")" | "x"'), AnyOf([Choice(["y", ""]), _AGE])]),
             ["x", "(x)y", "((x))12"],
@@ -162,6 +171,7 @@ def test_traces(constraint: Structure, answer: str, trace: str) -> None:
             Sequence([JsonSchema('{"minimum": 2, "maximum": 1, "type": "number"}')]),
             "in part 1: at the root: no document satisfies the schema",
         ),
+        (AnyOf([Sequence(["a", _NO_SCHEMA]), Regex("(?!)")]), "in alternative 1, part 2: at the r"),
     ],
 )
 def test_errors_name_the_part(constraint: Structure, message: str) -> None:
