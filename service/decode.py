@@ -30,7 +30,7 @@ from guided.spec import (
 )
 from guided.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
-from guided_service.decode_options import decode_json_options, decode_regex_dialect
+from guided_service.decode_options import decode_json_options, decode_reading, decode_regex_dialect
 
 __all__ = ["DEFAULT_MAX_TOKENS", "FORCING", "decode_request"]
 
@@ -147,7 +147,8 @@ def _made(message: pb.Constraint, inner: list[Structure]) -> Structure:
             grammar = message.lark
             imports = tuple((imported.name, imported.text) for imported in grammar.imports)
             holes = _named(grammar.holes, inner)
-            return Lark(grammar.text, grammar.start or "start", imports, holes)
+            reading = decode_reading(grammar)
+            return Lark(grammar.text, grammar.start or "start", imports, holes, reading)
         case "ebnf":
             return Ebnf(message.ebnf.text, message.ebnf.root or "root")
         case "choice":

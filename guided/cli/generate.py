@@ -21,6 +21,7 @@ from guided.cli.candidate_flags import (
 from guided.cli.grammar_flags import (
     ChoiceFlag,
     GrammarFlag,
+    ReadingFlag,
     RegexFlag,
     read_grammar_flags,
 )
@@ -65,7 +66,16 @@ from guided.cli.tool_flags import (
     ToolsFlag,
     read_tool_flags,
 )
-from guided.spec import Forcing, FormatMode, JsonOptions, KeyOrder, Rank, Spelling, Structure
+from guided.spec import (
+    Forcing,
+    FormatMode,
+    JsonOptions,
+    KeyOrder,
+    Rank,
+    Reading,
+    Spelling,
+    Structure,
+)
 from guided.tagged import Calls
 
 if TYPE_CHECKING:
@@ -83,6 +93,7 @@ def generate(
         typer.Option(help="File with a JSON Schema for the answer.", exists=True, dir_okay=False),
     ] = None,
     grammar: GrammarFlag = None,
+    reading: ReadingFlag = Reading.CONTEXT_FREE,
     regex: RegexFlag = None,
     choice: ChoiceFlag = None,
     template: TemplateFlag = None,
@@ -145,7 +156,7 @@ def generate(
         whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
     )
     constraint = _only_one(
-        read_grammar_flags(grammar, regex, choice),
+        read_grammar_flags(grammar, regex, choice, reading),
         read_template_flags(template, hole, options),
         read_tool_flags(tools, tool_choice, options, single=single_call),
     )

@@ -9,13 +9,19 @@ from guided.automata.codepoints import ANY
 from guided.automata.fuel import spend
 from guided.automata.regular import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.errors import UnsupportedFeatureError
 from guided.frontends.choice import lower_choice
 from guided.frontends.ebnf import lower_ebnf
-from guided.frontends.lark import inline_names, lower_lark, without_inline_json
+from guided.frontends.lark import (
+    inline_names,
+    lower_contextual,
+    lower_lark,
+    without_inline_json,
+)
 from guided.frontends.regex import lower_regex
 from guided.grammar import context_free as cf
 from guided.naming import naming
-from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Reading, Regex, Structure
 from guided.tagged import Calls, FreeText, Tagged, Until
 
 __all__ = ["Composition", "FilledHole", "lower_composition", "without_holes"]
@@ -52,7 +58,7 @@ def lower_composition(constraint: Structure) -> Composition:
     """
     composer = _Composer()
     match constraint:
-        case Lark() if not _filled(constraint)[2]:
+        case Lark() if not _has_holes(constraint):
             return Composition(_lowered(constraint), ())
         case Ebnf() | Regex() | Choice():
             return Composition(_lowered(constraint), ())
@@ -63,6 +69,8 @@ def lower_composition(constraint: Structure) -> Composition:
 
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
     match constraint:
+        case Lark(text, start, imports, _, Reading.CONTEXTUAL):
+            return lower_contextual(text, start, dict(imports))
         case Lark(text, start, imports):
             return lower_lark(text, start, dict(imports))
         case Ebnf(text, root):
@@ -115,7 +123,7 @@ class _Composer:
             prefix = f"{len(self._starts)}:"
             # It stands for what is under way, which nothing can lead back to.
             self._starts[digest] = cf.Sequence(())
-            if isinstance(constraint, Lark):
+            if isinstance(constraint, Lark) and _has_holes(constraint, place):
                 grammar = self._lark(constraint, prefix, place)
             else:
                 with naming(place):
@@ -227,12 +235,29 @@ def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Struc
     return text, {name: each for name, each in texts.items() if name is not None}, fillings
 
 
+def _has_holes(lark: Lark, place: tuple[str, ...] = ()) -> bool:
+    """Whether other constraints stand in a grammar.
+
+    Raises UnsupportedFeatureError where the reading does not allow for any.
+    """
+    with naming(place):
+        found = bool(_filled(lark)[2])
+        if found and lark.reading is Reading.CONTEXTUAL:
+            raise UnsupportedFeatureError(
+                "constraints in a grammar are not supported in the contextual reading",
+                hint="read it as a context-free grammar",
+            )
+    return found
+
+
 def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
     """Whether a terminal looks at what stands around it."""
     waiting: list[cf.Body] = [*grammar.rules.values(), *grammar.ignored]
     for part in waiting:
         match part:
             case cf.Terminal(_, before, after) if before or after:
+                return True
+            case cf.InContext() | cf.ToContext():
                 return True
             case cf.Sequence(parts) | cf.Choice(parts):
                 waiting += parts
@@ -267,6 +292,8 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
             return cf.Times(inner(item), low, high)
         case cf.Alone(item):
             return cf.Alone(inner(item))
+        case cf.InContext() | cf.ToContext():
+            return body
 
 
 def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:

@@ -19,9 +19,11 @@ __all__ = [
     "Choice",
     "ContextFreeGrammar",
     "Hole",
+    "InContext",
     "Sequence",
     "Terminal",
     "Times",
+    "ToContext",
 ]
 
 
@@ -83,7 +85,21 @@ class Alone:
     item: Body
 
 
-Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone
+@dataclass(frozen=True, slots=True)
+class InContext:
+    """Nothing, where one of these contexts is the one that was turned to last, 0 at first."""
+
+    contexts: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ToContext:
+    """Nothing; turns to a context."""
+
+    context: int
+
+
+Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone | InContext | ToContext
 
 
 @dataclass(frozen=True, slots=True, eq=False)

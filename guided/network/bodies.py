@@ -12,7 +12,18 @@ from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, dfa_from_regular
 from guided.automata.regular import Alternate, Chars, Concat, Graph, Regular, Repeat
 from guided.automata.utf8 import utf8_sequences
-from guided.grammar.context_free import Alone, Body, Call, Choice, Hole, Sequence, Terminal, Times
+from guided.grammar.context_free import (
+    Alone,
+    Body,
+    Call,
+    Choice,
+    Hole,
+    InContext,
+    Sequence,
+    Terminal,
+    Times,
+    ToContext,
+)
 from guided.network.letters import hole_letter, letter_of, mark_letter
 from guided.network.looks import Border, Mark
 
@@ -64,6 +75,8 @@ class Bodies:
                 return self._choice(options, written_out)
             case Times(item, low, high):
                 return Repeat(self.letters(item, written_out), low, high)
+            case InContext() | ToContext():
+                return self._mark(body)
             case Alone(item):
                 begin, end = self._mark(Border.BEGIN), self._mark(Border.END)
                 return Concat((begin, self.letters(item, written_out), end))

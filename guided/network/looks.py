@@ -24,6 +24,7 @@ from guided.automata.nfa import Nfa
 from guided.automata.regular import ANYTHING, Concat, Look
 from guided.automata.utf8 import utf8_sequences
 from guided.errors import LimitExceededError, UnsupportedFeatureError
+from guided.grammar.context_free import InContext, ToContext
 from guided.network.letters import (
     MAX_MARKS,
     MAX_RULES,
@@ -46,7 +47,7 @@ class Border(Enum):
     END = "end"
 
 
-Mark: TypeAlias = Look | Border
+Mark: TypeAlias = Look | Border | InContext | ToContext
 
 
 class _Level(NamedTuple):
@@ -56,6 +57,7 @@ class _Level(NamedTuple):
     """The state of each look-behind."""
     ahead: frozenset[tuple[int, int]]
     """The look-aheads that are not decided, each with its state."""
+    context: int = 0
 
 
 _State: TypeAlias = tuple[_Level, ...]
@@ -76,9 +78,10 @@ class _Looks:
         alone = Border.BEGIN in marks
         self.start: _State = () if alone else (self._fresh,)
         columns = np.array([table.byte_class for table in self._tables.values()], dtype=np.uint8)
+        columns = columns.reshape(-1, 256)
         kinds: dict[bytes, list[tuple[int, int]]] = {}
         for byte in range(256):
-            kinds.setdefault(columns[..., byte].tobytes(), []).append((byte, byte))
+            kinds.setdefault(columns[:, byte].tobytes(), []).append((byte, byte))
         self.classes = [CodePoints.of(bytes_) for bytes_ in kinds.values()]
         self._known: dict[tuple[_State, int], _State | None] = {}
 
@@ -102,7 +105,7 @@ class _Looks:
             if left is None:
                 return None
             obliged |= left
-        return _Level(behind, obliged)
+        return _Level(behind, obliged, level.context)
 
     def _obliged(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
         """What is left of a look-ahead in a state, ``None`` where it fails."""
@@ -121,14 +124,17 @@ class _Looks:
         mark = self._marks[number]
         if mark is Border.BEGIN:
             return (*state, self._fresh)
-        level = state[-1]
-        if mark is Border.END:
-            return state[:-1] if self._may_end(level) else None
+        *outer, level = state
+        match mark:
+            case Border.END:
+                return tuple(outer) if self._may_end(level) else None
+            case InContext(contexts):
+                return state if level.context in contexts else None
+            case ToContext(context):
+                return (*outer, level._replace(context=context))
         if number in self._ahead:
             begun = self._obliged(number, 0 if len(self._tables[number]) else DEAD)
-            return (
-                None if begun is None else (*state[:-1], _Level(level.behind, level.ahead | begun))
-            )
+            return None if begun is None else (*outer, level._replace(ahead=level.ahead | begun))
         at = dict(zip(self._behind, level.behind, strict=True))[number]
         found = at != DEAD and self._tables[number].label[at] != DEAD
         return state if found != self._negative(number) else None

@@ -8,12 +8,10 @@ from functools import cache
 
 from guided.automata.regular import literal
 from guided.grammar.context_free import (
-    Alone,
     Body,
     Call,
     Choice,
     ContextFreeGrammar,
-    Hole,
     Sequence,
     Terminal,
     Times,
@@ -108,8 +106,8 @@ def language(rules: dict[str, Body], longest: int, *, ignoring: bool = False) ->
                         found |= now
                     now = joined(now, one)
                 return found
-            case Hole() | Alone():
-                raise AssertionError("no random grammar has holes")
+            case _:
+                raise AssertionError(f"no random grammar has {body}")
 
     def joined(left: set[str], right: set[str]) -> set[str]:
         return {a + b for a in left for b in right if len(a) + len(b) <= longest}

@@ -14,12 +14,10 @@ from guided.frontends.lark import lower_lark
 from guided.frontends.regex.edges import parted
 from guided.frontends.regex.python import parse_python_regex
 from guided.grammar.context_free import (
-    Alone,
     Body,
     Call,
     Choice,
     ContextFreeGrammar,
-    Hole,
     Sequence,
     Terminal,
     Times,
@@ -73,8 +71,8 @@ def _parses(rules: Mapping[str, Body], patterns: Mapping[str, str], text: str) -
                     spans |= now if count >= low else set()
                     now = joined(now, one)
                 return spans
-            case Hole() | Alone():
-                raise AssertionError("no random grammar has holes")
+            case _:
+                raise AssertionError(f"no random grammar has {body}")
 
     def joined(left: set[tuple[int, int]], right: set[tuple[int, int]]) -> set[tuple[int, int]]:
         return {(a, d) for a, b in left for c, d in right if b == c}

@@ -318,6 +318,7 @@ def _nested(depth: int) -> Structure:
     "constraint",
     [
         Lark('start: "a"'),
+        Lark('start: "a"', reading="contextual"),
         Lark("%import b.C\nbegin: C", "begin", (("b", 'C: "c"'), ("d", ""))),
         Regex("a+"),
         Ebnf('root ::= "a"'),
