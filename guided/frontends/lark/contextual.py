@@ -20,6 +20,7 @@ from lark.exceptions import GrammarError
 from lark.grammar import NonTerminal
 from lark.lexer import PatternRE, PatternStr, TerminalDef
 from lark.parsers.lalr_analysis import LALR_Analyzer
+from typing_extensions import override
 
 from guided.automata.fuel import spend
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
@@ -64,8 +65,8 @@ def lower_contextual(
                 raise InvalidConstraintError(
                     f"the terminal {terminal.name} may be empty, which no scanner can cut off"
                 )
-        analysis = LALR_Analyzer(ParserConf(rules, {}, [start]), strict=True)
         spend(200 * sum(len(rule.expansion) + 1 for rule in rules))
+        analysis = _Analysis(ParserConf(rules, {}, [start]), strict=True)
         try:
             analysis.compute_lalr()  # type: ignore[no-untyped-call]
         except GrammarError as error:
@@ -77,6 +78,21 @@ def lower_contextual(
     begin = table.start_states[start]
     contexts = _Contexts(terminals, frozenset(ignored), table.states)
     return _Rules(rules, table.states, contexts).grammar(begin, start)
+
+
+class _Analysis(LALR_Analyzer):
+    """Lark's analysis, with its work counted: it grows with the cube of a grammar."""
+
+    @override
+    def expand_rule(self, source_rule: NonTerminal, rules_by_origin: Any = None) -> Any:
+        found = super().expand_rule(source_rule, rules_by_origin)
+        spend(4 * (1 + len(found)))
+        return found
+
+    @override
+    def compute_includes_lookback(self) -> None:
+        spend(sum(len(state.closure) for state, _ in self.nonterminal_transitions) // 3)
+        super().compute_includes_lookback()  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -73,7 +73,11 @@ _FEATURES: dict[str, tuple[str, list[str], list[str]]] = {
     "ignored text": (
         'start: "a" "-" "b"\n%ignore /-+>/\n%ignore " "', ["a->- b", "a -b->"], ["a-->b", "a--b"]
     ),
-    "flags": ('start: ("select"i NAME)+\nNAME: /[a-z]+/i\n%ignore " "', ["sElect a", "selecta"], ["selec a"]),
+    "flags": (
+        'start: ("select"i NAME)+\nNAME: /[a-z]+/i\n%ignore " "',
+        ["sElect a", "selecta"],
+        ["selec a"],
+    ),
     "empty": ("start: A*\nA: /a/", ["", "aa"], ["b"]),
     "characters": ('start: ("é" | /[à-ÿ]+/ "!")+', ["é", "éé!", "ü!é"], ["éé", "ü"]),
     "json": (_JSON, ['{"a": [1, 2.5e3, "x\\""]}', " [ ] ", "-1"], ["1.e", "[1,]", "[1e]"]),
