@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from guided.errors import UnsatisfiableError
+from guided.constraint import ConstraintCompiler
+from guided.errors import UnsatisfiableError, UnsupportedFeatureError
 from guided.frontends.lark import lower_lark
 from guided.frontends.regex.edges import parted
 from guided.frontends.regex.python import parse_python_regex
@@ -24,8 +25,11 @@ from guided.grammar.context_free import (
 )
 from guided.network import network_from_grammar
 from guided.recognizer.grammar_machine import GrammarMachine
+from guided.spec import Lark, Reading
+from guided.tokens.mask import tokens_of
 from tests.kit.effort import first_seed, times
 from tests.kit.grammars import accepted_by, all_texts, random_grammar, spelled
+from tests.kit.walks import END, PIECES, random_walk, tried
 
 _PATTERNS = (
     *("a", "b", "ab", "aa", "a|b", "[ab]b?"),
@@ -177,3 +181,32 @@ def test_what_terminals_see(grammar: str, accepted: list[str], rejected: list[st
         assert accepted_by(machine, text), text
     for text in rejected:
         assert not accepted_by(machine, text), text
+
+
+@pytest.mark.parametrize(
+    "lark",
+    [
+        Lark(
+            "start: (A | B)+\nA: /[ab]+(?!1)/\nB: /\\b[a-c0-9]+\\b/ | /(?<!a) /\n%ignore /\\n(?=.)/"
+        ),
+        Lark('start: e\ne: e "," e | "(" e ")" | N\nN: /\\b[a-z]+\\b(?!\\()/ | /1(?=,|2)/ | "2"'),
+        Lark.named("json"),
+        Lark('start: ("=" | "==" | NAME | "in" NAME)+\nNAME: /[a-zé]+/\n%ignore " "'),
+    ],
+)
+def test_masks_hold_what_can_be_gone_on_from(lark: Lark) -> None:
+    """In both readings: a mask equals trying every token."""
+    compiler = ConstraintCompiler(PIECES)
+    for reading in Reading:
+        try:
+            start = compiler.start(Lark(lark.text, reading=reading))
+        except UnsupportedFeatureError:
+            assert reading is Reading.CONTEXTUAL
+            assert "(?" in lark.text
+            continue
+        for seed in range(times(4)):
+            for matcher in random_walk(start, random.Random(seed), 20).matchers:
+                expected: set[int] = set(tried(matcher, range(1, len(PIECES))))
+                if matcher.is_accepting:
+                    expected.add(END)
+                assert set(tokens_of(matcher.mask()).tolist()) == expected
