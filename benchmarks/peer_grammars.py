@@ -33,7 +33,9 @@ def ebnf_of(grammar: ContextFreeGrammar) -> str:
     if grammar.ignored:
         blank = "blank "
         # (x+)* -> x*, which is not ambiguous
-        kept = (each.item if isinstance(each, Repeat) else each for each in grammar.ignored)
+        kept = (
+            each.item if isinstance(each, Repeat) else each for each in map(_plain, grammar.ignored)
+        )
         lines.append(f"blank ::= ({_regular(Alternate(tuple(kept)), _EBNF)})*")
 
     def terminal(regular: Regular) -> str:
@@ -55,7 +57,7 @@ def llguidance_lark_of(grammar: ContextFreeGrammar) -> str:
 
     lines = [f"start: {names[grammar.start]}"]
     lines += [f"{names[rule]}: {_body(b, names, terminal)}" for rule, b in grammar.rules.items()]
-    ignored = [terminal(regular) for regular in grammar.ignored]
+    ignored = [terminal(_plain(each)) for each in grammar.ignored]
     lines += [f"{name}: /{pattern}/" for pattern, name in terminals.items()]
     lines += [f"%ignore {name}" for name in ignored]
     return "\n".join(lines)
@@ -63,8 +65,8 @@ def llguidance_lark_of(grammar: ContextFreeGrammar) -> str:
 
 def _body(body: Body, names: dict[str, str], terminal: Callable[[Regular], str]) -> str:
     match body:
-        case Terminal(regular):
-            return f"({terminal(regular)})"
+        case Terminal():
+            return f"({terminal(_plain(body))})"
         case Call(rule):
             return names[rule]
         case Sequence(parts):
@@ -73,6 +75,11 @@ def _body(body: Body, names: dict[str, str], terminal: Callable[[Regular], str])
             return f"({' | '.join(_body(option, names, terminal) for option in options)})"
         case Times(item, low, high):
             return f"({_body(item, names, terminal)}){_times(low, high)}"
+
+
+def _plain(terminal: Terminal) -> Regular:
+    assert not [*terminal.before, *terminal.after], "no peer looks around terminals"
+    return terminal.regular
 
 
 class _Format(NamedTuple):

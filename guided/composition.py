@@ -9,7 +9,7 @@ from string import Formatter
 from typing import TYPE_CHECKING
 
 from guided.errors import InvalidConstraintError, LimitExceededError
-from guided.spec import JsonOptions, JsonSchema, Structure, check_nesting, digest_of
+from guided.spec import JsonOptions, JsonSchema, Structure, check_nesting, digest_of, named_pairs
 
 __all__ = [
     "MAX_REPEATS",
@@ -175,8 +175,7 @@ class Template(Structure):
         **more: Part,
     ) -> None:
         object.__setattr__(self, "text", text)
-        pairs = holes.items() if isinstance(holes, Mapping) else holes
-        given = [*pairs, *more.items()]
+        given = [*named_pairs(holes, "holes"), *more.items()]
         filled = [(name, checked_part(part, f"hole {name!r}")) for name, part in given]
         object.__setattr__(self, "holes", tuple(sorted(filled, key=lambda hole: hole[0])))
         used = {name for _, name in self.pieces() if name is not None}

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, NewType, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias, TypeVar, cast
 
 from guided.candidates import Beams, check_counts, check_sampling
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
@@ -41,6 +41,7 @@ __all__ = [
     "Lark",
     "Message",
     "Rank",
+    "Reading",
     "Regex",
     "RegexDialect",
     "Sampling",
@@ -52,6 +53,7 @@ __all__ = [
     "Usage",
     "check_nesting",
     "digest_of",
+    "named_pairs",
     "word_of",
 ]
 
@@ -221,12 +223,21 @@ class JsonSchema(Structure):
         return digest_of("json_schema", (self.text, self.options, self.documents))
 
 
+class Reading(StrEnum):
+    """Which texts a grammar in Lark's format has."""
+
+    CONTEXT_FREE = "context_free"
+    """All that can be cut into terminals so that some derivation reads them."""
+    CONTEXTUAL = "contextual"
+    """Those that Lark's LALR parser takes, with its contextual scanner."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lark(Structure):
     """A context-free grammar in Lark's own format.
 
-    The language is the context-free one over the languages of its terminals; priorities say nothing
-    about it.
+    The language is the context-free one over the languages of its terminals, and priorities say
+    nothing about it, unless ``reading`` says otherwise.
     """
 
     text: str
@@ -239,6 +250,7 @@ class Lark(Structure):
     """
     holes: tuple[tuple[str, Structure], ...] = ()
     """What fills terminals that it declares: name and constraint of each."""
+    reading: Reading = Reading.CONTEXT_FREE
 
     if TYPE_CHECKING:
         # What may be given is wider than what is kept.
@@ -248,11 +260,12 @@ class Lark(Structure):
             start: str = "start",
             imports: tuple[tuple[str, str], ...] = (),
             holes: Mapping[str, Structure] | Iterable[tuple[str, Structure]] = (),
+            reading: Reading | Literal["context_free", "contextual"] = Reading.CONTEXT_FREE,
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        pairs = self.holes.items() if isinstance(self.holes, Mapping) else self.holes
-        holes = tuple(sorted(pairs, key=lambda hole: hole[0]))
+        object.__setattr__(self, "reading", word_of(Reading, self.reading, "reading", "constraint"))
+        holes = tuple(sorted(named_pairs(self.holes, "holes"), key=lambda hole: hole[0]))
         for name, filling in holes:
             if not isinstance(filling, Structure):
                 raise InvalidConstraintError(
@@ -263,7 +276,10 @@ class Lark(Structure):
                 raise InvalidConstraintError(f"two constraints are given for the name {name!r}")
         object.__setattr__(self, "holes", holes)
         check_nesting(self)
-        ordered = tuple(sorted(self.imports))
+        ordered = tuple(sorted(named_pairs(self.imports, "imports"), key=lambda one: one[0]))
+        for name, text in ordered:
+            if not isinstance(text, str):
+                raise InvalidConstraintError(f"the grammar {name!r} is no text")
         for (name, _), (following, _) in itertools.pairwise(ordered):
             if name == following:
                 raise InvalidConstraintError(f"two grammars are given for the name {name!r}")
@@ -282,7 +298,7 @@ class Lark(Structure):
 
     def digest(self) -> str:
         holes = [(name, filling.digest()) for name, filling in self.holes]
-        return digest_of("lark", (self.text, self.start, self.imports, holes))
+        return digest_of("lark", (self.text, self.start, self.imports, holes, self.reading))
 
 
 class RegexDialect(StrEnum):
@@ -354,6 +370,26 @@ class Choice(Structure):
 
     def digest(self) -> str:
         return digest_of("choice", self.options)
+
+
+def named_pairs(given: object, what: str) -> list[tuple[str, Any]]:
+    """Names, each with what is given for it; raises InvalidConstraintError for what is no such."""
+    pairs = given.items() if isinstance(given, Mapping) else given
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise InvalidConstraintError(
+            f"the {what} are {given!r}, which names nothing", hint="pass a dictionary by name"
+        )
+    found: list[tuple[str, Any]] = []
+    for number, pair in enumerate(pairs, start=1):
+        match pair:
+            case (str(name), value):
+                found.append((name, value))
+            case _:
+                raise InvalidConstraintError(
+                    f"number {number} of the {what} is {pair!r}, no name and what is given for it",
+                    hint="pass a dictionary by name",
+                )
+    return found
 
 
 def check_nesting(constraint: Structure) -> None:

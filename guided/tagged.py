@@ -119,6 +119,10 @@ class Tagged(Structure):
         object.__setattr__(self, "tags", tags)
         object.__setattr__(self, "triggers", triggers)
         object.__setattr__(self, "calls", word_of(Calls, self.calls, "calls", "constraint"))
+        if not isinstance(self.parallel, bool):
+            raise InvalidConstraintError(
+                f"parallel is {self.parallel!r}", hint="pass True or False"
+            )
         check_nesting(self)
         self._check_triggers()
 

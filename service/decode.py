@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
@@ -11,6 +11,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import InvalidConstraintError, RequestError
+from guided.naming import naming
 from guided.spec import (
     Beams,
     Choice,
@@ -29,7 +30,7 @@ from guided.spec import (
 )
 from guided.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
-from guided_service.decode_options import decode_json_options, decode_regex_dialect
+from guided_service.decode_options import decode_json_options, decode_reading, decode_regex_dialect
 
 __all__ = ["DEFAULT_MAX_TOKENS", "FORCING", "decode_request"]
 
@@ -94,45 +95,88 @@ def _decode_prompt(message: pb.GenerateRequest) -> str | tuple[Message, ...]:
 
 
 def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
-    return _decode_structure(message.constraint) if message.HasField("constraint") else None
+    return _decode_structure(message.constraint, ()) if message.HasField("constraint") else None
 
 
-def _decode_structure(constraint: pb.Constraint) -> Structure:
-    kind = constraint.WhichOneof("kind")
+def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structure:
+    """A constraint; errors name its ``place`` in the whole one."""
+    inner = [_decode_structure(part, (*place, what)) for what, part in _parts_of(message)]
+    with naming(place):
+        return _made(message, inner)
+
+
+def _parts_of(message: pb.Constraint) -> list[tuple[str, pb.Constraint]]:
+    """The constraints that one is made of, each with its name."""
+    kind = message.WhichOneof("kind")
+    match kind:
+        case "sequence":
+            parts = enumerate(message.sequence.parts, start=1)
+            return [(f"part {number}", part) for number, part in parts]
+        case "any_of":
+            parts = enumerate(message.any_of.parts, start=1)
+            return [(f"alternative {number}", part) for number, part in parts]
+        case "repeat":
+            return [("the repeated part", message.repeat.part)]
+        case "template":
+            return [(f"hole {hole.name!r}", hole.constraint) for hole in message.template.holes]
+        case "lark":
+            return [(f"hole {hole.name!r}", hole.constraint) for hole in message.lark.holes]
+        case "tagged":
+            return [(f"tag {tag.begin!r}", tag.body) for tag in message.tagged.tags]
+    return []
+
+
+def _made(message: pb.Constraint, inner: list[Structure]) -> Structure:
+    """The constraint of a message, whose own parts are decoded already."""
+    kind = message.WhichOneof("kind")
     if kind is None:
-        known = ", ".join(field.name for field in constraint.DESCRIPTOR.oneofs[0].fields)
+        known = ", ".join(field.name for field in message.DESCRIPTOR.oneofs[0].fields)
         raise InvalidConstraintError(
             "the constraint says nothing",
             hint=f"set one of {known}, or leave the constraint out",
         )
-    if kind != "json_schema" and (constraint.HasField("json_options") or constraint.documents):
+    if kind != "json_schema" and (message.HasField("json_options") or message.documents):
         raise RequestError(f"json_options and documents do not go with {kind}", field="constraint")
-    if kind == "lark":
-        grammar = constraint.lark
-        imports = tuple((imported.name, imported.text) for imported in grammar.imports)
-        return Lark(grammar.text, grammar.start or "start", imports, _decode_holes(grammar.holes))
-    if kind == "ebnf":
-        return Ebnf(constraint.ebnf.text, constraint.ebnf.root or "root")
-    if kind == "choice":
-        return Choice(constraint.choice.options)
-    if kind == "regex":
-        return Regex(constraint.regex.pattern, decode_regex_dialect(constraint.regex))
-    if kind in _COMPOSITIONS:
-        return _COMPOSITIONS[kind](constraint)
-    return JsonSchema(
-        constraint.json_schema,
-        decode_json_options(constraint.json_options),
-        tuple((document.uri, document.text) for document in constraint.documents),
-    )
+    match kind:
+        case "json_schema":
+            return JsonSchema(
+                message.json_schema,
+                decode_json_options(message.json_options),
+                tuple((document.uri, document.text) for document in message.documents),
+            )
+        case "lark":
+            grammar = message.lark
+            imports = tuple((imported.name, imported.text) for imported in grammar.imports)
+            holes = _named(grammar.holes, inner)
+            reading = decode_reading(grammar)
+            return Lark(grammar.text, grammar.start or "start", imports, holes, reading)
+        case "ebnf":
+            return Ebnf(message.ebnf.text, message.ebnf.root or "root")
+        case "choice":
+            return Choice(message.choice.options)
+        case "regex":
+            return Regex(message.regex.pattern, decode_regex_dialect(message.regex))
+        case "text":
+            return Text(message.text)
+        case "sequence":
+            return Sequence(inner)
+        case "any_of":
+            return AnyOf(inner)
+        case "repeat":
+            bounds = message.repeat
+            return Repeat(inner[0], bounds.least, bounds.most if bounds.HasField("most") else None)
+        case "template":
+            return Template(message.template.text, _named(message.template.holes, inner))
+        case "free_text":
+            return FreeText(message.free_text.without)
+        case "until":
+            return Until(message.until.ends)
+        case "tagged":
+            return _tagged(message.tagged, inner)
 
 
-def _decode_repeat(message: pb.Repetition) -> Repeat:
-    most = message.most if message.HasField("most") else None
-    return Repeat(_decode_structure(message.part), message.least, most)
-
-
-def _decode_tagged(message: pb.Tagged) -> Tagged:
-    tags = [Tag(tag.begin, _decode_structure(tag.body), tag.end) for tag in message.tags]
+def _tagged(message: pb.Tagged, bodies: list[Structure]) -> Tagged:
+    tags = [Tag(tag.begin, body, tag.end) for tag, body in zip(message.tags, bodies, strict=True)]
     calls = _CALLS.get(message.calls)
     if calls is None:
         known = ", ".join(pb.Calls.Name(number) for number in _CALLS)
@@ -140,24 +184,10 @@ def _decode_tagged(message: pb.Tagged) -> Tagged:
     return Tagged(tags, message.triggers, calls, parallel=not message.single)
 
 
-def _decode_template(message: pb.Template) -> Template:
-    return Template(message.text, _decode_holes(message.holes))
-
-
-def _decode_holes(holes: Iterable[pb.NamedConstraint]) -> list[tuple[str, Structure]]:
-    return [(hole.name, _decode_structure(hole.constraint)) for hole in holes]
-
-
-_COMPOSITIONS: Mapping[str, Callable[[pb.Constraint], Structure]] = {
-    "text": lambda message: Text(message.text),
-    "sequence": lambda message: Sequence(map(_decode_structure, message.sequence.parts)),
-    "any_of": lambda message: AnyOf(map(_decode_structure, message.any_of.parts)),
-    "repeat": lambda message: _decode_repeat(message.repeat),
-    "template": lambda message: _decode_template(message.template),
-    "free_text": lambda message: FreeText(message.free_text.without),
-    "until": lambda message: Until(message.until.ends),
-    "tagged": lambda message: _decode_tagged(message.tagged),
-}
+def _named(
+    holes: Iterable[pb.NamedConstraint], inner: list[Structure]
+) -> list[tuple[str, Structure]]:
+    return [(hole.name, part) for hole, part in zip(holes, inner, strict=True)]
 
 
 def _decode_sampling(message: pb.Sampling) -> Sampling:

@@ -29,6 +29,7 @@ from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.logs import configure_logs
 from guided_service.model_servicer import ModelServicer
 from guided_service.servicer import GenerationServicer
+from guided_service.unreadable import RefusesUnreadable
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 
@@ -120,13 +121,14 @@ def _wired(
     config: ServerConfig,
 ) -> grpc.aio.Server:
     server = grpc.aio.server(
+        interceptors=(RefusesUnreadable(SERVICE_NAME, config.retry_after_seconds),),
         options=(
             # Two servers on one port would share its calls by chance; let the second one fail.
             ("grpc.so_reuseport", 0),
             # Well above the limit, so that a message too large meets the error that says so.
             ("grpc.max_receive_message_length", 2 * config.max_message_bytes + 2**20),
             ("grpc.max_send_message_length", -1),
-        )
+        ),
     )
     add_GenerationServiceServicer_to_server(servicer, server)
     add_ModelServiceServicer_to_server(model_servicer, server)

@@ -21,6 +21,7 @@ from guided.cli.candidate_flags import (
 from guided.cli.grammar_flags import (
     ChoiceFlag,
     GrammarFlag,
+    ReadingFlag,
     RegexFlag,
     read_grammar_flags,
 )
@@ -58,7 +59,24 @@ from guided.cli.sampling_flags import (
     read_logit_bias,
 )
 from guided.cli.schema_file import read_schema_file
-from guided.spec import Forcing, FormatMode, JsonOptions, KeyOrder, Rank, Spelling
+from guided.cli.template_flags import HoleFlag, TemplateFlag, read_template_flags
+from guided.cli.tool_flags import (
+    SingleCallFlag,
+    ToolChoiceFlag,
+    ToolsFlag,
+    read_tool_flags,
+)
+from guided.spec import (
+    Forcing,
+    FormatMode,
+    JsonOptions,
+    KeyOrder,
+    Rank,
+    Reading,
+    Spelling,
+    Structure,
+)
+from guided.tagged import Calls
 
 if TYPE_CHECKING:
     from guided.client import Answer, Client
@@ -75,8 +93,14 @@ def generate(
         typer.Option(help="File with a JSON Schema for the answer.", exists=True, dir_okay=False),
     ] = None,
     grammar: GrammarFlag = None,
+    reading: ReadingFlag = Reading.CONTEXT_FREE,
     regex: RegexFlag = None,
     choice: ChoiceFlag = None,
+    template: TemplateFlag = None,
+    hole: HoleFlag = None,
+    tools: ToolsFlag = None,
+    tool_choice: ToolChoiceFlag = Calls.AUTO,
+    single_call: SingleCallFlag = False,
     address: Annotated[
         str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
@@ -128,6 +152,14 @@ def generate(
     """Make answers: their texts go to standard output, what they cost to standard error."""
     from guided.client import Client
 
+    options = read_json_options(
+        whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
+    )
+    constraint = _only_one(
+        read_grammar_flags(grammar, regex, choice, reading),
+        read_template_flags(template, hole, options),
+        read_tool_flags(tools, tool_choice, options, single=single_call),
+    )
     with Client(address) as client:
         ask = partial(
             _ask,
@@ -158,11 +190,10 @@ def generate(
             rank=rank,
             beams=read_beams(beams, length_penalty, early_stopping=early_stopping),
             forcing=forcing,
-            grammar=read_grammar_flags(grammar, regex, choice),
+            grammar=constraint,
             show_schema=show_schema,
-            json_options=read_json_options(
-                whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
-            ),
+            # A template and tools have taken them.
+            json_options=options if template is None and tools is None else _DEFAULT,
             documents=read_documents(document),
             priority=priority,
             deadline=deadline,
@@ -183,6 +214,13 @@ def generate(
         style="dim",
         highlight=False,
     )
+
+
+def _only_one(*constraints: Structure | None) -> Structure | None:
+    given = [constraint for constraint in constraints if constraint is not None]
+    if len(given) > 1:
+        raise typer.BadParameter("a grammar, --template and --tools exclude each other")
+    return given[0] if given else None
 
 
 def _ask(client: Client, prompt: str, *, stream: bool, **options: Any) -> Answer[Any]:

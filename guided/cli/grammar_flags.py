@@ -9,9 +9,16 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from guided.cli.schema_file import read_schema_file
-from guided.spec import Choice, Ebnf, Lark, Regex
+from guided.spec import Choice, Ebnf, Lark, Reading, Regex
 
-__all__ = ["ChoiceFlag", "GrammarFlag", "RegexFlag", "read_grammar_flags"]
+__all__ = [
+    "ChoiceFlag",
+    "GrammarFlag",
+    "ReadingFlag",
+    "RegexFlag",
+    "read_grammar_file",
+    "read_grammar_flags",
+]
 
 _FORMATS: Final[Mapping[str, Callable[[str], Lark | Ebnf]]] = {
     ".lark": Lark,
@@ -37,16 +44,24 @@ ChoiceFlag: TypeAlias = Annotated[
 ]
 
 
+ReadingFlag: TypeAlias = Annotated[
+    Reading,
+    typer.Option(help="Which texts a grammar of Lark has: those of its rules, or what LALR takes."),
+]
+
+
 def read_grammar_flags(
-    grammar: Path | None, regex: str | None, choice: list[str] | None
+    grammar: Path | None,
+    regex: str | None,
+    choice: list[str] | None,
+    reading: Reading = Reading.CONTEXT_FREE,
 ) -> Lark | Ebnf | Regex | Choice | None:
     """What the answer must look like, if one of the flags says so."""
     given: list[Lark | Ebnf | Regex | Choice] = []
     if grammar is not None:
-        if grammar.suffix not in _FORMATS:
-            known = ", ".join(_FORMATS)
-            raise typer.BadParameter(f"the name of {str(grammar)!r} ends in none of {known}")
-        given.append(_FORMATS[grammar.suffix](read_schema_file(grammar)))
+        given.append(_read_as(read_grammar_file(grammar), reading))
+    elif reading is not Reading.CONTEXT_FREE:
+        raise typer.BadParameter("--reading goes with --grammar only")
     if regex is not None:
         given.append(Regex(regex))
     if choice:
@@ -54,3 +69,19 @@ def read_grammar_flags(
     if len(given) > 1:
         raise typer.BadParameter("--grammar, --regex and --choice exclude each other")
     return given[0] if given else None
+
+
+def _read_as(grammar: Lark | Ebnf, reading: Reading) -> Lark | Ebnf:
+    if isinstance(grammar, Lark):
+        return Lark(grammar.text, reading=reading)
+    if reading is not Reading.CONTEXT_FREE:
+        raise typer.BadParameter("--reading goes with a grammar of Lark only")
+    return grammar
+
+
+def read_grammar_file(file: Path) -> Lark | Ebnf:
+    """The grammar in a file, in the format that its name tells."""
+    if file.suffix not in _FORMATS:
+        known = ", ".join(_FORMATS)
+        raise typer.BadParameter(f"the name of {str(file)!r} ends in none of {known}")
+    return _FORMATS[file.suffix](read_schema_file(file))

@@ -14,11 +14,14 @@ from guided.cli.schema_file import read_schema_file
 
 if TYPE_CHECKING:
     from guided.constraint.inspection import GrammarInspection
+    from guided.spec import Reading
 
 __all__ = ["inspect_grammar"]
 
 
-def inspect_grammar(grammar: Path, texts: list[Path], walks: int, model: str) -> None:
+def inspect_grammar(
+    grammar: Path, reading: Reading, texts: list[Path], walks: int, model: str
+) -> None:
     """Tell what a grammar costs with a model's vocabulary, along texts or random ones."""
     # Loaded here, so that the other commands need not wait for it.
     from guided.constraint.compiler import ConstraintCompiler
@@ -27,7 +30,7 @@ def inspect_grammar(grammar: Path, texts: list[Path], walks: int, model: str) ->
     from guided.spec import TokenId
     from guided.tokens.huggingface import vocabulary_from_tokenizer
 
-    constraint = read_grammar_flags(grammar, None, None)
+    constraint = read_grammar_flags(grammar, None, None, reading)
     assert constraint is not None, "a grammar is given"
     tokenizer = load_tokenizer(model)
     compiler = ConstraintCompiler(vocabulary_from_tokenizer(tokenizer))

@@ -22,6 +22,7 @@ from guided.spec import (
     Lark,
     Message,
     Rank,
+    Reading,
     Regex,
     RegexDialect,
     Sampling,
@@ -35,6 +36,7 @@ __all__ = [
     "FORCING",
     "FORMAT_MODES",
     "KEY_ORDERS",
+    "READINGS",
     "REGEX_DIALECTS",
     "SPELLINGS",
     "encode_batch",
@@ -55,6 +57,11 @@ KEY_ORDERS: Mapping[KeyOrder, pb.KeyOrder.ValueType] = {
 FORMAT_MODES: Mapping[FormatMode, pb.FormatMode.ValueType] = {
     FormatMode.ASSERT: pb.FORMAT_MODE_ASSERT,
     FormatMode.ANNOTATE: pb.FORMAT_MODE_ANNOTATE,
+}
+
+READINGS: Mapping[Reading, pb.Reading.ValueType] = {
+    Reading.CONTEXT_FREE: pb.READING_CONTEXT_FREE,
+    Reading.CONTEXTUAL: pb.READING_CONTEXTUAL,
 }
 
 REGEX_DIALECTS: Mapping[RegexDialect, pb.RegexDialect.ValueType] = {
@@ -114,7 +121,7 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
     match constraint:
         case JsonSchema():
             return _encode_schema(constraint)
-        case Lark(text, start, imports, holes):
+        case Lark(text, start, imports, holes, reading):
             grammar = pb.LarkGrammar(
                 text=_utf8(text, "constraint"),
                 start=_utf8(start, "constraint"),
@@ -125,6 +132,7 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
                     for name, body in imports
                 ],
                 holes=_encode_holes(holes),
+                reading=READINGS[reading],
             )
             return pb.Constraint(lark=grammar)
         case Ebnf(text, root):

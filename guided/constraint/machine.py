@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from guided.errors import UnsatisfiableError
-from guided.frontends.composition import lower_composition, naming
+from guided.frontends.composition import lower_composition, without_holes
 from guided.frontends.json_schema import lower_json_schema
+from guided.naming import naming
 from guided.network import HoleText, network_from_grammar
 from guided.recognizer.composite_machine import CompositeMachine
 from guided.recognizer.grammar_machine import GrammarMachine
@@ -45,11 +46,23 @@ class _Builder:
         composition = lower_composition(constraint)
         fillings: list[JsonMachine] = []
         texts: list[HoleText] = []
-        for hole in composition.holes:
-            with naming(hole.place):
-                fillings.append(self.json_machine(hole.schema))
-                texts.append(_hole_text(fillings[-1]))
-        network = network_from_grammar(composition.grammar, self._missing, texts)
+        empty: dict[int, UnsatisfiableError] = {}
+        for number, hole in enumerate(composition.holes):
+            try:
+                with naming(hole.place):
+                    fillings.append(self.json_machine(hole.schema))
+                    texts.append(_hole_text(fillings[-1]))
+            except UnsatisfiableError as error:
+                # Other parts may do without it, as without a pattern that fits nothing.
+                empty[number] = error
+        try:
+            grammar = without_holes(composition.grammar, empty)
+            network = network_from_grammar(grammar, self._missing, texts)
+        except UnsatisfiableError:
+            # What says where is of more use than that there is no text.
+            for first in empty.values():
+                raise first from None
+            raise
         if not fillings:
             return GrammarMachine(network, self._limits, self._table)
         return CompositeMachine(network, fillings, self._table, self._limits)

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from guided.automata.codepoints import ANY
 from guided.automata.fuel import spend
 from guided.automata.regular import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
-from guided.automata.regular import Repeat as Repeated
 from guided.composition import AnyOf, Repeat, Sequence, Template, Text
-from guided.errors import ConstraintError, LimitExceededError
+from guided.errors import UnsupportedFeatureError
 from guided.frontends.choice import lower_choice
 from guided.frontends.ebnf import lower_ebnf
-from guided.frontends.lark import lower_lark, without_inline_json
+from guided.frontends.lark import (
+    inline_names,
+    lower_contextual,
+    lower_lark,
+    without_inline_json,
+)
 from guided.frontends.regex import lower_regex
 from guided.grammar import context_free as cf
-from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.naming import naming
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Reading, Regex, Structure
 from guided.tagged import Calls, FreeText, Tagged, Until
 
-__all__ = ["Composition", "FilledHole", "lower_composition", "naming"]
+__all__ = ["Composition", "FilledHole", "lower_composition", "without_holes"]
 
 _WHOLE = "whole"
 _SCHEMA_WORK = 1_000
@@ -54,7 +58,7 @@ def lower_composition(constraint: Structure) -> Composition:
     """
     composer = _Composer()
     match constraint:
-        case Lark() if not _filled(constraint)[1]:
+        case Lark() if not _has_holes(constraint):
             return Composition(_lowered(constraint), ())
         case Ebnf() | Regex() | Choice():
             return Composition(_lowered(constraint), ())
@@ -65,6 +69,8 @@ def lower_composition(constraint: Structure) -> Composition:
 
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
     match constraint:
+        case Lark(text, start, imports, _, Reading.CONTEXTUAL):
+            return lower_contextual(text, start, dict(imports))
         case Lark(text, start, imports):
             return lower_lark(text, start, dict(imports))
         case Ebnf(text, root):
@@ -117,7 +123,7 @@ class _Composer:
             prefix = f"{len(self._starts)}:"
             # It stands for what is under way, which nothing can lead back to.
             self._starts[digest] = cf.Sequence(())
-            if isinstance(constraint, Lark):
+            if isinstance(constraint, Lark) and _has_holes(constraint, place):
                 grammar = self._lark(constraint, prefix, place)
             else:
                 with naming(place):
@@ -127,14 +133,14 @@ class _Composer:
 
     def _lark(self, lark: Lark, prefix: str, place: tuple[str, ...]) -> cf.ContextFreeGrammar:
         with naming(place):
-            text, fillings = _filled(lark)
+            text, imports, fillings = _filled(lark)
         holes: dict[str, cf.Body] = {}
         for name, (what, filling) in fillings.items():
             rule = f"{prefix}%{name}"
             self.rules[rule] = self.body(filling, (*place, what))
             holes[name] = cf.Call(rule)
         with naming(place):
-            return lower_lark(text, lark.start, dict(lark.imports), holes)
+            return lower_lark(text, lark.start, imports, holes)
 
     def _bodies(
         self, parts: tuple[Structure, ...], what: str, place: tuple[str, ...]
@@ -175,11 +181,12 @@ class _Composer:
 
     def _taken_in(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
         """Add a grammar's rules under names of their own; the body of its texts."""
-        blank = Repeated(Alternate(grammar.ignored), 0, None) if grammar.ignored else None
+        blank = cf.Times(cf.Choice(grammar.ignored), 0, None) if grammar.ignored else None
         for name, body in grammar.rules.items():
             self.rules[prefix + name] = _renamed(body, prefix, grammar.rules.keys(), blank)
         start = cf.Call(prefix + grammar.start)
-        return start if blank is None else cf.Sequence((start, cf.Terminal(blank)))
+        whole = start if blank is None else cf.Sequence((start, blank))
+        return cf.Alone(whole) if _looks_around(grammar) else whole
 
 
 def _free(without: tuple[str, ...]) -> Regular:
@@ -208,18 +215,58 @@ def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
     return cf.Sequence((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
 
 
-def _filled(lark: Lark) -> tuple[str, dict[str, tuple[str, Structure]]]:
-    """A grammar without schemas in its rules, and by name what fills its holes, with its place."""
-    text, schemas = without_inline_json(lark.text)
+def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
+    """A grammar and its imports without schemas in their rules, and what fills its holes.
+
+    That is by name, with its place.
+    """
     fillings: dict[str, tuple[str, Structure]] = {
         name: (f"hole {name!r}", filling) for name, filling in lark.holes
     }
-    for number, (name, schema) in enumerate(schemas.items(), start=1):
-        fillings[name] = (f"%json {number}", JsonSchema(schema))
-    return text, fillings
+    texts: dict[str | None, str] = {None: lark.text, **dict(lark.imports)}
+    taken = inline_names(texts.values())
+    for file, text in texts.items():
+        texts[file], schemas = without_inline_json(text, taken)
+        taken.update(schemas)
+        for number, (name, schema) in enumerate(schemas.items(), start=1):
+            place = f"%json {number}" if file is None else f"%json {number} of {file!r}"
+            fillings[name] = (place, JsonSchema(schema))
+    text = texts.pop(None)
+    return text, {name: each for name, each in texts.items() if name is not None}, fillings
 
 
-def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: Regular | None) -> cf.Body:
+def _has_holes(lark: Lark, place: tuple[str, ...] = ()) -> bool:
+    """Whether other constraints stand in a grammar.
+
+    Raises UnsupportedFeatureError where the reading does not allow for any.
+    """
+    with naming(place):
+        found = bool(_filled(lark)[2])
+        if found and lark.reading is Reading.CONTEXTUAL:
+            raise UnsupportedFeatureError(
+                "constraints in a grammar are not supported in the contextual reading",
+                hint="read it as a context-free grammar",
+            )
+    return found
+
+
+def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
+    """Whether a terminal looks at what stands around it."""
+    waiting: list[cf.Body] = [*grammar.rules.values(), *grammar.ignored]
+    for part in waiting:
+        match part:
+            case cf.Terminal(_, before, after) if before or after:
+                return True
+            case cf.InContext() | cf.ToContext():
+                return True
+            case cf.Sequence(parts) | cf.Choice(parts):
+                waiting += parts
+            case cf.Times(item) | cf.Alone(item):
+                waiting.append(item)
+    return False
+
+
+def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | None) -> cf.Body:
     """A body that calls its own rules by their new names, and spells out what is ignored."""
 
     def inner(part: cf.Body) -> cf.Body:
@@ -229,7 +276,7 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: Regular | 
         case cf.Call(rule) if rule in own:
             return cf.Call(prefix + rule)
         case cf.Terminal() | cf.Hole() | cf.Call():
-            return body if blank is None else cf.Sequence((cf.Terminal(blank), body))
+            return body if blank is None else cf.Sequence((blank, body))
         case cf.Sequence(parts):
             return cf.Sequence(tuple(map(inner, parts)))
         case cf.Choice(options):
@@ -239,27 +286,36 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: Regular | 
                 return cf.Choice(tuple(others))
             # Side by side they are one, so that what is ignored stands before all of them once.
             together = cf.Choice(terminals)
-            first = together if blank is None else cf.Sequence((cf.Terminal(blank), together))
+            first = together if blank is None else cf.Sequence((blank, together))
             return cf.Choice((first, *others))
         case cf.Times(item, low, high):
             return cf.Times(inner(item), low, high)
+        case cf.Alone(item):
+            return cf.Alone(inner(item))
+        case cf.InContext() | cf.ToContext():
+            return body
 
 
-@contextmanager
-def naming(place: tuple[str, ...]) -> Iterator[None]:
-    """Say in errors in which part they are, from the outside in."""
-    try:
-        yield
-    except (ConstraintError, LimitExceededError) as error:
-        if not place:
-            raise
-        message = f"in {', '.join(place)}: {error.message}"
-        named: ConstraintError | LimitExceededError
-        if isinstance(error, LimitExceededError):
-            named = LimitExceededError(
-                message, limit=error.limit, field=error.field, hint=error.hint
-            )
-        else:
-            named = type(error)(message, position=error.position, hint=error.hint)
-        named.pointer = error.pointer
-        raise named from error
+def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
+    """The grammar without the texts that need an ``empty`` hole; the others are numbered anew."""
+    if not empty:
+        return grammar
+
+    def inner(body: cf.Body) -> cf.Body:
+        match body:
+            case cf.Hole(number) if number in empty:
+                return cf.Choice(())
+            case cf.Hole(number):
+                return cf.Hole(number - sum(other < number for other in empty))
+            case cf.Sequence(parts):
+                return cf.Sequence(tuple(map(inner, parts)))
+            case cf.Choice(options):
+                return cf.Choice(tuple(map(inner, options)))
+            case cf.Times(item, low, high):
+                return cf.Times(inner(item), low, high)
+            case cf.Alone(item):
+                return cf.Alone(inner(item))
+        return body
+
+    rules = {name: inner(body) for name, body in grammar.rules.items()}
+    return cf.ContextFreeGrammar(rules, grammar.start, grammar.ignored)

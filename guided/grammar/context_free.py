@@ -10,25 +10,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from guided.automata.regular import Regular
+from guided.automata.regular import Look, Regular
 
 __all__ = [
+    "Alone",
     "Body",
     "Call",
     "Choice",
     "ContextFreeGrammar",
     "Hole",
+    "InContext",
     "Sequence",
     "Terminal",
     "Times",
+    "ToContext",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """One text of a regular language of code points; ignored text may stand before it."""
+    """One text of a regular language of code points; ignored text may stand before it.
+
+    Look-around in ``regular`` sees that text alone.
+    """
 
     regular: Regular
+    before: tuple[Look, ...] = ()
+    """Look-behinds that have to hold where it begins, of all that was written up to there."""
+    after: tuple[Look, ...] = ()
+    """Look-aheads that have to hold where it ends, of all that follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +78,38 @@ class Times:
     high: int | None
 
 
-Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """A text of ``item``, whose terminals do not see what stands around it."""
+
+    item: Body
+
+
+@dataclass(frozen=True, slots=True)
+class InContext:
+    """Nothing, where one of these contexts is the one that was turned to last, 0 at first."""
+
+    contexts: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class ToContext:
+    """Nothing; turns to a context."""
+
+    context: int
+
+
+Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone | InContext | ToContext
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextFreeGrammar:
-    """Every rule that a body calls is among ``rules``; nesting inside a body is bounded."""
+    """Every rule that a body calls is among ``rules``; nesting inside a body is bounded.
+
+    Where no body is ``Alone``, its terminals see the whole text.
+    """
 
     rules: Mapping[str, Body]
     start: str
-    ignored: tuple[Regular, ...] = ()
+    ignored: tuple[Terminal, ...] = ()
     """Texts of these, any number of them, may stand before each terminal and at the end."""

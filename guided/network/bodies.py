@@ -12,8 +12,20 @@ from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, dfa_from_regular
 from guided.automata.regular import Alternate, Chars, Concat, Graph, Regular, Repeat
 from guided.automata.utf8 import utf8_sequences
-from guided.grammar.context_free import Body, Call, Choice, Hole, Sequence, Terminal, Times
-from guided.network.letters import hole_letter, letter_of
+from guided.grammar.context_free import (
+    Alone,
+    Body,
+    Call,
+    Choice,
+    Hole,
+    InContext,
+    Sequence,
+    Terminal,
+    Times,
+    ToContext,
+)
+from guided.network.letters import hole_letter, letter_of, mark_letter
+from guided.network.looks import Border, Mark
 
 __all__ = ["Bodies"]
 
@@ -31,21 +43,23 @@ class Bodies:
     """
 
     def __init__(
-        self, numbers: Mapping[str, int], ignored: tuple[Regular, ...], missing: Collection[int]
+        self, numbers: Mapping[str, int], ignored: tuple[Terminal, ...], missing: Collection[int]
     ) -> None:
         self._numbers = numbers
         self._missing = frozenset(missing) - _NEVER_IN_UTF8
         self._spelled: dict[Regular, Regular] = {}
+        self.marks: dict[Mark, int] = {}
+        """What stands for look-around at the edges of terminals, numbered."""
         self.blank: Regular = _NOTHING
         """What may stand before each terminal and at the end."""
         if ignored:
-            self.blank = Repeat(self._bytes(Alternate(ignored)), 0, None)
+            self.blank = Repeat(self._texts(ignored), 0, None)
 
     def letters(self, body: Body, written_out: Mapping[str, Body] = _NO_RULES) -> Regular:
         """The expression of a body; calls of ``written_out`` rules are replaced by their bodies."""
         match body:
-            case Terminal(regular):
-                return self._terminal(regular)
+            case Terminal():
+                return self._terminals((body,))
             case Hole(number):
                 letter = hole_letter(number)
                 hole = Chars(CodePoints(((letter, letter),)))
@@ -61,22 +75,49 @@ class Bodies:
                 return self._choice(options, written_out)
             case Times(item, low, high):
                 return Repeat(self.letters(item, written_out), low, high)
+            case InContext() | ToContext():
+                return self._mark(body)
+            case Alone(item):
+                begin, end = self._mark(Border.BEGIN), self._mark(Border.END)
+                return Concat((begin, self.letters(item, written_out), end))
 
     def _choice(self, options: tuple[Body, ...], written_out: Mapping[str, Body]) -> Regular:
         # Terminals side by side are one, so that what is ignored stands before all of them once.
-        terminals = [option.regular for option in options if isinstance(option, Terminal)]
+        terminals = tuple(option for option in options if isinstance(option, Terminal))
         others = [
             self.letters(option, written_out)
             for option in options
             if not isinstance(option, Terminal)
         ]
         if terminals:
-            others.append(self._terminal(Alternate(tuple(terminals))))
+            others.append(self._terminals(terminals))
         return others[0] if len(others) == 1 else Alternate(tuple(others))
 
-    def _terminal(self, regular: Regular) -> Regular:
-        spelled = self._bytes(regular)
-        return spelled if self.blank is _NOTHING else Concat((self.blank, spelled))
+    def _terminals(self, terminals: tuple[Terminal, ...]) -> Regular:
+        texts = self._texts(terminals)
+        return texts if self.blank is _NOTHING else Concat((self.blank, texts))
+
+    def _texts(self, terminals: tuple[Terminal, ...]) -> Regular:
+        """The texts of any of the terminals, with marks for what they see around them."""
+        plain = [each.regular for each in terminals if not (each.before or each.after)]
+        options: list[Regular] = [
+            Concat(
+                (
+                    *map(self._mark, terminal.before),
+                    self._bytes(terminal.regular),
+                    *map(self._mark, terminal.after),
+                )
+            )
+            for terminal in terminals
+            if terminal.before or terminal.after
+        ]
+        if plain:
+            options.append(self._bytes(plain[0] if len(plain) == 1 else Alternate(tuple(plain))))
+        return options[0] if len(options) == 1 else Alternate(tuple(options))
+
+    def _mark(self, mark: Mark) -> Regular:
+        letter = mark_letter(self.marks.setdefault(mark, len(self.marks)))
+        return Chars(CodePoints(((letter, letter),)))
 
     def _bytes(self, regular: Regular) -> Regular:
         spelled = self._spelled.get(regular)

@@ -2,6 +2,7 @@
 
 1. Each rule becomes an automaton over letters: bytes, and calls of rules. Rules that are called
    from one place are written out there.
+   What terminals ask of the text around them is worked into the automata (``looks``).
 2. Rules without any text go, and calls of them. Beside a call of a rule that has the empty text
    comes an empty move, and the rule itself loses that text: a call always reads a byte.
 3. Rules are taken in by their callers where that is possible and stays small (``inlining``).
@@ -37,6 +38,7 @@ from guided.network.letters import (
     simpler,
     without_calls,
 )
+from guided.network.looks import without_marks
 from guided.network.network import CallEdge, HoleText, Network
 from guided.network.recursion import begins_with, without_leading_calls
 from guided.network.shortest import shortest_ways
@@ -63,7 +65,7 @@ def network_from_grammar(
             field="constraint",
             hint="say with one schema what is alike",
         )
-    automata = _rule_automata(grammar, missing)
+    automata = _rule_automata(grammar, missing, holes)
     productive = productive_rules(automata)
     if _START not in productive:
         raise UnsatisfiableError(
@@ -85,7 +87,9 @@ def network_from_grammar(
     return _laid_out(_without_left_recursion(left), _START in nullable, holes)
 
 
-def _rule_automata(grammar: ContextFreeGrammar, missing: Collection[int]) -> dict[int, Dfa]:
+def _rule_automata(
+    grammar: ContextFreeGrammar, missing: Collection[int], holes: Items[HoleText]
+) -> dict[int, Dfa]:
     """The automata of the rules that the start rule leads to, itself among them.
 
     Rule 0 is the whole: the start rule, and what may be ignored behind it.
@@ -98,14 +102,12 @@ def _rule_automata(grammar: ContextFreeGrammar, missing: Collection[int]) -> dic
     numbers = {name: number for number, name in enumerate(order, _START + 1)}
     bodies = Bodies(numbers, grammar.ignored, missing)
     once = called_once(grammar, order)
-    if once:
-        automata = _automata(grammar, bodies, numbers, once, simpler)
-        if automata is not None:
-            return automata
-    # What would make its callers large is better called.
-    automata = _automata(grammar, bodies, numbers, {}, determined)
+    automata = _automata(grammar, bodies, numbers, once, simpler) if once else None
+    if automata is None:
+        # What would make its callers large is better called.
+        automata = _automata(grammar, bodies, numbers, {}, determined)
     assert automata is not None, "a limit raises"
-    return automata
+    return without_marks(automata, list(bodies.marks), holes) if bodies.marks else automata
 
 
 def _automata(

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from guided.grammar.context_free import Body, Call, Choice, ContextFreeGrammar, Sequence, Times
+from guided.grammar.context_free import (
+    Alone,
+    Body,
+    Call,
+    Choice,
+    ContextFreeGrammar,
+    Sequence,
+    Times,
+)
 
 __all__ = ["called_once", "reached_rules"]
 
@@ -58,7 +66,7 @@ def _parts(body: Body) -> Iterator[Body]:
         match part:
             case Sequence(parts) | Choice(parts):
                 waiting += parts
-            case Times(item):
+            case Times(item) | Alone(item):
                 waiting.append(item)
 
 
@@ -73,3 +81,5 @@ def _calls(body: Body) -> Iterator[str]:
                 waiting += ((each, copies) for each in parts)
             case Times(item, low, high):
                 waiting.append((item, copies if max(low, high or 0) <= 1 else 2))
+            case Alone(item):
+                waiting.append((item, copies))

@@ -1,9 +1,9 @@
-"""The letters of a rule's automaton: bytes, calls of rules, and holes.
+"""The letters of a rule's automaton: bytes, marks, calls of rules, and holes.
 
 All are written as code points, so that rules are built, made deterministic and made small by what
-serves expressions over text: a byte is the code point of its value, a call of rule ``n`` is the
-``n``-th one behind all that UTF-16 calls a plane, and holes, which other recognisers fill, are the
-last ones there are.
+serves expressions over text: a byte is the code point of its value, a mark (see ``looks``) is one
+of those that follow, a call of rule ``n`` is the ``n``-th one behind all that UTF-16 calls a plane,
+and holes, which other recognisers fill, are the last ones there are.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from guided.errors import LimitExceededError
 __all__ = [
     "BYTES",
     "MAX_HOLES",
+    "MAX_MARKS",
     "MAX_RULES",
     "call_edges",
     "called",
@@ -30,13 +31,18 @@ __all__ = [
     "holds_hole",
     "hole_edges",
     "hole_letter",
+    "holes_in",
     "letter_of",
     "letters",
+    "mark_letter",
+    "marks_in",
     "paste",
     "simpler",
     "without_calls",
 ]
 
+_FIRST_MARK = 0x100
+MAX_MARKS = 10_000
 _FIRST_CALL = 0x10000
 MAX_HOLES = 4096
 _FIRST_HOLE = MAX_CODE_POINT - MAX_HOLES + 1
@@ -50,6 +56,11 @@ BYTES = CodePoints.of([(0, 255)])
 def letter_of(rule: int) -> int:
     """The letter that calls a rule."""
     return _FIRST_CALL + rule
+
+
+def mark_letter(mark: int) -> int:
+    """The letter of a mark."""
+    return _FIRST_MARK + mark
 
 
 def hole_letter(hole: int) -> int:
@@ -73,7 +84,17 @@ def calls_in(chars: CodePoints) -> tuple[int, ...]:
     )
 
 
-def _holes_in(chars: CodePoints) -> tuple[int, ...]:
+def marks_in(chars: CodePoints) -> tuple[int, ...]:
+    """The marks that the letters of a set stand for."""
+    return tuple(
+        letter - _FIRST_MARK
+        for low, high in chars.ranges
+        if high >= _FIRST_MARK and low < _FIRST_CALL
+        for letter in range(max(low, _FIRST_MARK), min(high, _FIRST_CALL - 1) + 1)
+    )
+
+
+def holes_in(chars: CodePoints) -> tuple[int, ...]:
     """The holes that the letters of a set stand for."""
     return tuple(
         letter - _FIRST_HOLE
@@ -114,7 +135,7 @@ def call_edges(dfa: Dfa) -> Iterator[tuple[int, int, int]]:
 def hole_edges(dfa: Dfa) -> Iterator[tuple[int, int, int]]:
     """Source, hole and target of each move over a hole."""
     for column, chars in enumerate(dfa.classes):
-        for hole in _holes_in(chars):
+        for hole in holes_in(chars):
             targets: NDArray[np.int32] = dfa.next[:, column]
             for source in np.nonzero(targets != DEAD)[0].tolist():
                 yield source, hole, int(targets[source])

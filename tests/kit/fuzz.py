@@ -1,8 +1,9 @@
 """Mutants of valid grammars and patterns, put through the front ends until the time is up.
 
-``python -m tests.kit.fuzz FRONT_END [--seconds 600] [--seed 0]``, of ``lark``, ``ebnf``, ``python``
-and ``ecma``. A mutant compiles and has a mask, or is refused with an error of ours; all else, and
-what takes longer than ``SLOW`` seconds, is printed with its text and ends the run with status 1.
+``python -m tests.kit.fuzz FRONT_END [--seconds 600] [--seed 0]``, of ``lark``, ``contextual``,
+``ebnf``, ``python`` and ``ecma``. A mutant compiles and has a mask, or is refused with an error of
+ours; all else, and what takes longer than ``SLOW`` seconds, is printed with its text and ends the
+run with status 1.
 """
 
 from __future__ import annotations
@@ -37,6 +38,20 @@ _EBNF = (
     "ws ::= [ \\t\\n]{0,20}",
     'root ::= e\ne ::= e ("+" | "-") t | t\nt ::= "(" e ")" | [0-9]+ | "é\\U0001F600" # ends',
 )
+_LARK = (
+    "start: (OP | A)+\nOP: /[+*]|[?](?![a-z])/\nA: /\\b[a-z]+\\b/ | /(?<!é)é(?=.;|,)/\n"
+    "%ignore / (?<!x)/",
+    'start: e ~ 2..3\ne: e "+" N | N\nN: /\\d+(?!\\w)(?:\\.\\d*)?/ | /(?:-(?!-))+/\n'
+    "%ignore /#.*?\\n/",
+)
+_SCANNED = (
+    'start: (IF NAME | NAME "=" VALUE)+\nIF.1: "if"i\nNAME: /[a-z]\\w*/\n'
+    "VALUE: /'.*?(?<!!)'/ | /\\d+/\n%ignore /\\s+/",
+    'start: s\ns: s ("+" | "++" | "-") p | p\n'
+    'p: /a|ab/ | /(?:b_)+?c/ | "(" s ")" | "é".."ï" p?\n%ignore "_"',
+)
+_LALR = ("arithmetic", "iso8601", "json", "semver", "xml_fragment")
+"""Of the library, those that are LALR(1)."""
 _PATTERNS = (
     r"(?!if|else)[a-z_]\w{0,30}(?:\.\w+)*",
     r"\d{4}-(0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?:T\d\d:\d\d(?::\d\d)?)?",
@@ -114,6 +129,10 @@ _DICTIONARY = (
 )
 
 
+def _contextual(text: str) -> Structure:
+    return Lark(text, reading="contextual")
+
+
 def _python(text: str) -> Structure:
     return Regex(text)
 
@@ -122,8 +141,13 @@ def _ecma(text: str) -> Structure:
     return Regex(text, RegexDialect.ECMA)
 
 
+def _text(name: str) -> str:
+    return read_grammar(name).text
+
+
 FRONT_ENDS: Mapping[str, tuple[Callable[[str], Structure], tuple[str, ...]]] = {
-    "lark": (Lark, tuple(read_grammar(name).text for name in grammar_names())),
+    "lark": (Lark, (*_LARK, *map(_text, grammar_names()))),
+    "contextual": (_contextual, (*_SCANNED, *map(_text, _LALR))),
     "ebnf": (Ebnf, _EBNF),
     "python": (_python, _PATTERNS),
     "ecma": (_ecma, (*_PATTERNS, *_ECMA)),

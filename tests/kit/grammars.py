@@ -12,7 +12,6 @@ from guided.grammar.context_free import (
     Call,
     Choice,
     ContextFreeGrammar,
-    Hole,
     Sequence,
     Terminal,
     Times,
@@ -61,7 +60,7 @@ def _body(rng: random.Random, names: str, depth: int) -> Body:
 
 def grammar_of(rules: dict[str, Body], *, ignoring: bool = False) -> ContextFreeGrammar:
     """The grammar that starts with the first rule."""
-    ignored = (literal(_BLANK),) if ignoring else ()
+    ignored = (Terminal(literal(_BLANK)),) if ignoring else ()
     return ContextFreeGrammar(rules, next(iter(rules)), ignored)
 
 
@@ -107,8 +106,8 @@ def language(rules: dict[str, Body], longest: int, *, ignoring: bool = False) ->
                         found |= now
                     now = joined(now, one)
                 return found
-            case Hole():
-                raise AssertionError("no random grammar has holes")
+            case _:
+                raise AssertionError(f"no random grammar has {body}")
 
     def joined(left: set[str], right: set[str]) -> set[str]:
         return {a + b for a in left for b in right if len(a) + len(b) <= longest}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from guided.grammar.context_free import Body, Call, Choice, Hole, Sequence, Times
+from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
 from tests.kit.grammars import spelled
 
 __all__ = ["written"]
@@ -35,9 +35,10 @@ def _body(body: Body, rng: random.Random) -> str:
             return f"{_blank(rng)}|{_blank(rng)}".join(_body(option, rng) for option in options)
         case Times(item, low, high):
             return _group(item, rng) + _bounds(low, high, rng)
-        case Hole():
-            raise AssertionError("EBNF has no holes")
-    text = spelled(body.regular)
+        case Terminal():
+            text = spelled(body.regular)
+        case _:
+            raise AssertionError(f"EBNF has no {body}")
     if rng.random() < 0.3:
         return " ".join(f"[{letter}]" for letter in text)
     return '"' + "".join(rng.choice([letter, f"\\x{ord(letter):02x}"]) for letter in text) + '"'

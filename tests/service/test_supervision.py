@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -25,6 +26,7 @@ from guided.errors import (
     RequestError,
     ServiceUnavailableError,
 )
+from guided.v1 import generation_pb2 as pb
 from guided_service.lifeline import is_orphan
 from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
 
@@ -248,6 +250,40 @@ def test_a_call_above_a_limit_is_refused_with_the_limit(echo: Client) -> None:
     with pytest.raises(LimitExceededError, match="above the limit of 4194304; send less") as large:
         echo.generate(RawPrompt("x" * 5_000_000))
     assert large.value.limit == 4194304
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a message as protobuf writes it: texts and messages alike."""
+    length = bytearray()
+    left = len(content)
+    while left > 127:
+        length.append(left & 127 | 128)
+        left >>= 7
+    return bytes((number << 3 | 2, *length, left)) + content
+
+
+@pytest.mark.parametrize("call", ["Generate", "GenerateStream", "GenerateBatch"])
+def test_a_message_that_cannot_be_read_is_the_mistake_of_its_sender(
+    echo_server: ServerProcess, call: str
+) -> None:
+    """Nested beyond what protobuf reads, or no message at all."""
+    constraint = pb.Constraint(text="a").SerializeToString()
+    for _ in range(60):
+        constraint = _field(9, _field(1, constraint))
+    deep = _field(1, b"x") + _field(3, constraint)
+    if call == "GenerateBatch":
+        deep = _field(1, deep)
+    with grpc.insecure_channel(echo_server.address) as channel:
+        make: Any = channel.unary_unary if call == "Generate" else channel.unary_stream
+        method = make(f"/guided.v1.GenerationService/{call}")
+        for message in (deep, b"\xff"):
+            with pytest.raises(grpc.RpcError) as caught:
+                next(iter(method(message)))
+            failure: Any = caught.value
+            assert failure.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert "cannot be read as protobuf; nest its messages less" in failure.details()
+    with Client(echo_server.address) as client:
+        assert client.generate(RawPrompt("on"), max_tokens=5).text == "on"
 
 
 def test_an_empty_batch_has_no_outcomes(echo: Client) -> None:

@@ -319,6 +319,7 @@ def _nested(depth: int) -> Structure:
     "constraint",
     [
         Lark('start: "a"'),
+        Lark('start: "a"', reading="contextual"),
         Lark("%import b.C\nbegin: C", "begin", (("b", 'C: "c"'), ("d", ""))),
         Regex("a+"),
         Ebnf('root ::= "a"'),
@@ -362,6 +363,21 @@ def with_options(options: pb.JsonOptions, *uris: str) -> pb.GenerateRequest:
     return pb.GenerateRequest(text="x", constraint=constraint)
 
 
+def faulty_text() -> pb.Constraint:
+    return pb.Constraint(text="a", documents=[pb.SchemaDocument(uri="urn:a", text="{}")])
+
+
+def nested_fault() -> pb.Constraint:
+    """A choice of nothing, deep inside of a constraint."""
+    empty = pb.Constraint(choice=pb.TextChoice())
+    repeat = pb.Constraint(repeat=pb.Repetition(part=empty))
+    tagged = pb.Constraint(tagged=pb.Tagged(tags=[pb.Tag(begin="<t>", body=repeat)]))
+    holes = [pb.NamedConstraint(name="a", constraint=tagged)]
+    template = pb.Constraint(template=pb.Template(text="{a}", holes=holes))
+    parts = [pb.Constraint(text="a"), template]
+    return pb.Constraint(sequence=pb.ConstraintList(parts=parts))
+
+
 def newer_request() -> pb.GenerateRequest:
     """A request with a field 100 that no version has yet, inside its constraint."""
     newer = b"\x0a\x00" + b"\xa0\x06\x01"
@@ -385,6 +401,20 @@ def newer_request() -> pb.GenerateRequest:
             "the constraint says nothing; set one of json_schema, lark, regex, ebnf, choice, "
             "text, sequence, any_of, repeat, template, free_text, until, tagged, "
             "or leave the constraint out",
+        ),
+        (
+            pb.GenerateRequest(text="x", constraint=nested_fault()),
+            InvalidConstraintError,
+            "in part 2, hole 'a', tag '<t>', the repeated part: there are no options to choose "
+            "from",
+        ),
+        (
+            pb.GenerateRequest(
+                text="x",
+                constraint=pb.Constraint(any_of=pb.ConstraintList(parts=[faulty_text()])),
+            ),
+            RequestError,
+            "in alternative 1: json_options and documents do not go with text",
         ),
         (
             pb.GenerateRequest(text="x", forcing=9),  # type: ignore[arg-type]

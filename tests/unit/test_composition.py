@@ -16,7 +16,8 @@ from guided.composition import (
     Text,
 )
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
-from guided.spec import MAX_NESTING, JsonSchema, Regex, Structure
+from guided.spec import MAX_NESTING, JsonSchema, Lark, Regex, Structure
+from guided.tagged import Tag, Tagged
 
 
 def _any(value: Any) -> Any:
@@ -36,6 +37,10 @@ def _doubled(times: int) -> Structure:
     for _ in range(times):
         constraint = Sequence([constraint, constraint])
     return constraint
+
+
+def _tagged(**options: Any) -> Structure:
+    return Tagged([Tag("<a>", "b")], **options)
 
 
 @pytest.mark.parametrize(
@@ -66,6 +71,15 @@ def _doubled(times: int) -> Structure:
         (lambda: Template("{a!r}", a="a"), "'a' is not the name of a hole"),
         (lambda: Template("{a}", {"a": "a"}, a="b"), "the hole 'a' is given twice"),
         (lambda: Template("{a}", a=_any(3)), "hole 'a' is int, no constraint"),
+        (lambda: Template("{a}", _any(3)), "the holes are 3, which names nothing; pass a dictio"),
+        (lambda: Template("{a}", _any(["ab"])), "number 1 of the holes is 'ab', no name and what"),
+        (lambda: Lark("a", holes=_any("ab")), "the holes are 'ab', which names nothing"),
+        (lambda: Lark("a", holes=_any({3: Text("a")})), "number 1 of the holes is (3, Text("),
+        (lambda: Lark("a", holes=[("A", Text("a")), _any(None)]), "number 2 of the holes is None"),
+        (lambda: Lark("a", imports=_any({"b": 3})), "the grammar 'b' is no text"),
+        (lambda: Lark("a", imports=_any(["b"])), "number 1 of the imports is 'b', no name"),
+        (lambda: _tagged(parallel="no"), "parallel is 'no'; pass True or False"),
+        (lambda: _tagged(parallel=0), "parallel is 0; pass True or False"),
         (lambda: _doubled(20), "the constraint has more than 20000 parts; repeat what is the same"),
         (lambda: _nested(MAX_NESTING + 1), "more than 30 deep inside of one another"),
     ],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from guided.errors import InvalidConstraintError
 from guided.frontends.lark.length import check_length
 from guided.frontends.place import Place
 
-__all__ = ["without_inline_json"]
+__all__ = ["inline_names", "without_inline_json"]
 
 # One that is not closed goes up to the end of its line: it is refused when the grammar is read.
 _LITERALS: Final = r'"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
@@ -20,15 +21,20 @@ _INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
 _DECODER: Final = json.JSONDecoder(parse_int=str)
 
 
-def without_inline_json(text: str) -> tuple[str, dict[str, str]]:
+def inline_names(texts: Iterable[str]) -> set[str]:
+    """The names in some texts that those of inline schemas have to differ from."""
+    return {name for text in texts for name in re.findall(r"JSON_\w*", text)}
+
+
+def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, dict[str, str]]:
     """The grammar with a declared terminal in place of each schema, and the schemas by its name.
 
-    Lines stay where they are. Raises InvalidConstraintError, with line, column and caret, for what
-    is not JSON.
+    The names differ from those that are ``taken``, see ``inline_names``. Lines stay where they are.
+    Raises InvalidConstraintError, with line, column and caret, for what is not JSON.
     """
     check_length(text)
     schemas: dict[str, str] = {}
-    taken = set(re.findall(r"JSON_\w*", text))
+    taken = inline_names([text]).union(taken)
     pieces: list[str] = []
     at = 0
     while (found := _INLINE.search(text, at)) is not None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final
 
 from lark.exceptions import GrammarError, UnexpectedInput
-from lark.load_grammar import GrammarBuilder
+from lark.load_grammar import Grammar, GrammarBuilder
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.frontends.lark.length import MAX_GRAMMAR_LENGTH, check_length
 from guided.frontends.lark.sizes import check_terminal_sizes
 from guided.frontends.place import Place
 
-__all__ = ["MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "Definitions", "load_definitions"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_GRAMMAR_LENGTH",
+    "Definitions",
+    "as_ours",
+    "load_definitions",
+    "load_grammar",
+]
 
 MAX_DEPTH: Final = 100
 """Parentheses inside of one another."""
@@ -38,18 +46,12 @@ class Definitions:
     """By name; references to other terminals are resolved."""
     ignored: tuple[str, ...]
     """Names of terminals."""
+    filled: Mapping[str, str]
+    """The holes, by the names of the terminals that they are."""
 
 
-def load_definitions(
-    text: str, imports: Mapping[str, str], holes: Collection[str] = ()
-) -> Definitions:
-    """The definitions of a grammar.
-
-    ``holes`` are terminals that it may declare, and leave to others.
-
-    ``imports`` are grammars that it may import, by their dotted names, besides those that come with
-    Lark. Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
-    """
+def load_grammar(text: str, imports: Mapping[str, str]) -> Grammar:
+    """A grammar and what it imports, as Lark's loader has it; raises as ``load_definitions``."""
     for each in (text, *imports.values()):
         check_length(each)
         _check_depth(each)
@@ -66,10 +68,17 @@ def load_definitions(
         raise FileNotFoundError(path)  # Lark goes on to its own
 
     builder = GrammarBuilder(import_paths=[find])
-    try:
+    with as_ours(text):
         check_terminal_sizes(text, _NAME, imports)
         builder.load_grammar(text, _NAME)
-        grammar = builder.build()
+        return builder.build()
+
+
+@contextmanager
+def as_ours(text: str) -> Iterator[None]:
+    """Raise our errors for those of Lark about a grammar."""
+    try:
+        yield
     except GrammarError as error:
         raise _invalid(text, error) from error
     except UnexpectedInput as error:
@@ -87,31 +96,49 @@ def load_definitions(
         raise LimitExceededError(
             "the grammar nests too deeply", limit=MAX_GRAMMAR_LENGTH, field="constraint"
         ) from error
+
+
+def load_definitions(
+    text: str, imports: Mapping[str, str], holes: Collection[str] = ()
+) -> Definitions:
+    """The definitions of a grammar.
+
+    ``holes`` are terminals that it may declare, and leave to others.
+
+    ``imports`` are grammars that it may import, by their dotted names, besides those that come with
+    Lark. Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
+    """
+    grammar = load_grammar(text, imports)
     declared = [name for name, (tree, _) in grammar.term_defs if tree is None]
     declared += [name for name, _, tree, _ in grammar.rule_defs if tree is None]
-    _check_declared(text, declared, holes)
-    return Definitions(
-        {name: (tuple(params), tree) for name, params, tree, _ in grammar.rule_defs},
-        {name: tree for name, (tree, _) in grammar.term_defs if tree is not None},
-        tuple(grammar.ignore),
-    )
-
-
-def _check_declared(text: str, declared: Collection[str], holes: Collection[str]) -> None:
-    for name in declared:
-        if name not in holes:
-            raise UnsupportedFeatureError(
-                Place.of_name(text, name).message(
-                    f"{name!r} is declared and has no text, as for a post-lexer"
-                ),
-                hint="define what it stands for, or give the constraint that fills it",
-            )
+    filled = {name: _hole_of(text, name, holes) for name in declared}
     for name in holes:
-        if name not in declared:
+        # What an imported grammar declares may be of no use here.
+        if name not in filled.values() and not any(name in each for each in imports.values()):
             raise InvalidConstraintError(
                 f"the grammar declares no terminal {name!r} to be filled",
                 hint=f"write %declare {name}, and use the name in its rules",
             )
+    return Definitions(
+        {name: (tuple(params), tree) for name, params, tree, _ in grammar.rule_defs},
+        {name: tree for name, (tree, _) in grammar.term_defs if tree is not None},
+        tuple(grammar.ignore),
+        filled,
+    )
+
+
+def _hole_of(text: str, declared: str, holes: Collection[str]) -> str:
+    """The hole that a declared terminal is; in imported grammars more stands before its name."""
+    parts = declared.split("__")
+    for at in range(len(parts)):
+        if (name := "__".join(parts[at:])) in holes:
+            return name
+    raise UnsupportedFeatureError(
+        Place.of_name(text, declared).message(
+            f"{declared!r} is declared and has no text, as for a post-lexer"
+        ),
+        hint="define what it stands for, or give the constraint that fills it",
+    )
 
 
 def _unexpected(text: str, error: UnexpectedInput) -> InvalidConstraintError:

@@ -20,7 +20,15 @@ from guided.frontends.lark.load import load_definitions
 from guided.frontends.lark.repeats import repeat_bounds
 from guided.frontends.lark.terminals import Terminals
 from guided.frontends.place import Place
-from guided.grammar.context_free import Body, Call, Choice, ContextFreeGrammar, Sequence, Times
+from guided.grammar.context_free import (
+    Body,
+    Call,
+    Choice,
+    ContextFreeGrammar,
+    Sequence,
+    Terminal,
+    Times,
+)
 
 __all__ = ["MAX_RULES", "lower_lark"]
 
@@ -48,10 +56,11 @@ def lower_lark(
             f"the grammar has no rule {start!r} to start with",
             hint=f"define it, or start with one of {', '.join(sorted(definitions.rules)[:10])}",
         )
-    rules = _Rules(text, definitions.rules, Terminals(text, definitions.terminals), holes)
+    filled = {name: holes[hole] for name, hole in definitions.filled.items()}
+    rules = _Rules(text, definitions.rules, Terminals(text, definitions.terminals), filled)
     lowered = rules.lowered(start)
-    ignored = tuple(rules.terminals.named(name).regular for name in definitions.ignored)
-    return ContextFreeGrammar(lowered, start, ignored)
+    ignored = [each for name in definitions.ignored for each in rules.terminals.named(name)]
+    return ContextFreeGrammar(lowered, start, tuple(ignored))
 
 
 class _Rules:
@@ -118,7 +127,7 @@ class _Rules:
     def _value(self, value: Any, given: Mapping[str, Body]) -> Body:
         if isinstance(value, LarkTerminal):
             hole = self._holes.get(value.name)
-            return self.terminals.named(value.name) if hole is None else hole
+            return _choice(self.terminals.named(value.name)) if hole is None else hole
         if isinstance(value, NonTerminal):
             if value.name in given:
                 return given[value.name]
@@ -129,7 +138,7 @@ class _Rules:
             bodies = tuple(self._value(argument.children[0], given) for argument in arguments)
             self._check_arguments(template.name, len(bodies))
             return self._call(template.name, bodies)
-        return self.terminals.written(value)
+        return _choice(self.terminals.written(value))
 
     def _check_arguments(self, name: str, count: int) -> None:
         parameters, _ = self._rules[name]
@@ -139,3 +148,7 @@ class _Rules:
                 place.message(f"the template {name!r} takes {len(parameters)}, is given {count}"),
                 position=place.position,
             )
+
+
+def _choice(terminals: tuple[Terminal, ...]) -> Body:
+    return terminals[0] if len(terminals) == 1 else Choice(terminals)

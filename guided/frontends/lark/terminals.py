@@ -17,12 +17,13 @@ from guided.errors import ConstraintError, InvalidConstraintError, UnsupportedFe
 from guided.frontends.lark.repeats import repeat_bounds
 from guided.frontends.place import Place
 from guided.frontends.regex.case import any_case
-from guided.frontends.regex.lazy import settled
+from guided.frontends.regex.edges import parted
 from guided.frontends.regex.python import parse_python_regex
-from guided.frontends.regex.reach import looks_away
 from guided.grammar.context_free import Terminal
 
 __all__ = ["Terminals"]
+
+Pieces = tuple[Terminal, ...]
 
 _FLAGS = {"i": re.I, "m": re.M, "s": re.S, "l": re.L, "u": re.U, "x": re.X}
 
@@ -33,12 +34,12 @@ class Terminals:
     def __init__(self, text: str, trees: Mapping[str, Any]) -> None:
         self._text = text
         self._trees = trees
-        self._named: dict[str, Terminal] = {}
-        self._written: dict[str, Terminal] = {}
+        self._named: dict[str, Pieces] = {}
+        self._written: dict[str, Pieces] = {}
         self._parts: dict[int, Regular] = {}
 
-    def named(self, name: str) -> Terminal:
-        """The terminal that the grammar defines under a name."""
+    def named(self, name: str) -> Pieces:
+        """What the terminal that the grammar defines under a name is a choice of."""
         terminal = self._named.get(name)
         if terminal is None:
             place = Place.of_name(self._text, name)
@@ -51,8 +52,8 @@ class Terminals:
             terminal = self._named[name] = self._whole(self._of(self._trees[name]), place)
         return terminal
 
-    def written(self, tree: Any) -> Terminal:
-        """The terminal of a literal or a range inside of a rule."""
+    def written(self, tree: Any) -> Pieces:
+        """What the terminal of a literal or a range inside of a rule is a choice of."""
         key = "..".join(tree.children)
         terminal = self._written.get(key)
         if terminal is None:
@@ -60,14 +61,14 @@ class Terminals:
             terminal = self._written[key] = self._whole(self._of(tree), place)
         return terminal
 
-    def _whole(self, regular: Regular, place: Place) -> Terminal:
-        if looks_away(regular):
+    def _whole(self, regular: Regular, place: Place) -> Pieces:
+        try:
+            pieces = parted(regular)
+        except UnsupportedFeatureError as error:
             raise UnsupportedFeatureError(
-                place.message("look-around at the edge of a terminal, which looks beyond its text"),
-                position=place.position,
-                hint="leave it out, or say it with the terminals that may stand there",
-            )
-        return Terminal(settled(regular))
+                place.message(error.message), position=place.position, hint=error.hint
+            ) from error
+        return tuple(Terminal(text, before, after) for before, text, after in pieces)
 
     def _of(self, tree: Any) -> Regular:
         """A part of a terminal; parts that are used again are made once."""

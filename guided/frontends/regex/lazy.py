@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from guided.automata.regular import Alternate, Concat, Look, Regular, Repeat
 
-__all__ = ["settled"]
+__all__ = ["has_lazy", "settled"]
 
 _MAX_COPIES = 50
 _NOTHING = Concat(())
@@ -21,7 +21,7 @@ def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
     """The texts of an expression, followed by ``rest``, in which lazy repeats end as soon as they
     can.
     """
-    if not _has_lazy(node):
+    if not has_lazy(node):
         return node
     match node:
         case Concat(parts):
@@ -47,7 +47,7 @@ def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
 
 def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular:
     """A repeat whose item may hold lazy ones: every round is followed by others, then the rest."""
-    if not _has_lazy(item):
+    if not has_lazy(item):
         return Repeat(item, low, high)
     copies = low if high is None else high
     if copies > _MAX_COPIES:
@@ -63,10 +63,11 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
     return made
 
 
-def _has_lazy(node: Regular) -> bool:
+def has_lazy(node: Regular) -> bool:
+    """Whether a lazy repeat stands in an expression, outside of its look-around."""
     match node:
         case Concat(parts) | Alternate(parts):
-            return any(map(_has_lazy, parts))
+            return any(map(has_lazy, parts))
         case Repeat(item, _, _, lazy):
-            return lazy or _has_lazy(item)
+            return lazy or has_lazy(item)
     return False

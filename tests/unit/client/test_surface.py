@@ -15,9 +15,16 @@ import guided.client
 from guided.client import AsyncClient, Client
 from guided.client.decode import FINISH_REASONS
 from guided.client.decode_stats import PHASES
-from guided.client.encode import FORCING, FORMAT_MODES, KEY_ORDERS, REGEX_DIALECTS, SPELLINGS
+from guided.client.encode import (
+    FORCING,
+    FORMAT_MODES,
+    KEY_ORDERS,
+    READINGS,
+    REGEX_DIALECTS,
+    SPELLINGS,
+)
 from guided.client.request import Options, Request
-from guided.spec import FinishReason, Forcing, FormatMode, KeyOrder, RegexDialect, Spelling
+from guided.spec import FinishReason, Forcing, FormatMode, KeyOrder, Reading, RegexDialect, Spelling
 from guided.stats import Phase
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
@@ -98,6 +105,7 @@ def test_every_forcing_and_finish_reason_has_its_number() -> None:
     ("numbers", "words", "enumeration"),
     [
         (KEY_ORDERS, KeyOrder, pb.KeyOrder),
+        (READINGS, Reading, pb.Reading),
         (REGEX_DIALECTS, RegexDialect, pb.RegexDialect),
         (FORMAT_MODES, FormatMode, pb.FormatMode),
         (SPELLINGS, Spelling, pb.Spelling),

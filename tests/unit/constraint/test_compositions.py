@@ -35,6 +35,8 @@ _FLAG = JsonSchema(
     ' "additionalProperties": false}'
 )
 _SPACED = Lark('start: "a" "b"\n%ignore " "')
+_NO_SCHEMA = JsonSchema('{"type": "number", "minimum": 2, "maximum": 1}')
+_LOOKS = Lark('start: A "c"?\nA: /(?<!b)a(?!b)/')
 _TWO = AnyOf(
     [
         JsonSchema('{"properties": {"a": {"type": "string"}}, "required": ["a"]}'),
@@ -61,6 +63,28 @@ _TWO = AnyOf(
         (Sequence([_SPACED, "c"]), ["abc", " a b c"], ["ab", "abc ", "a bc d"]),
         (Sequence(["c", _SPACED]), ["cab", "c a b "], [" cab"]),
         (Repeat(_SPACED, 2, 2), ["abab", "a b  ab"], ["ab"]),
+        # Terminals do not see what stands around their own part, but do see what fills it.
+        (Sequence(["b", _LOOKS, "b"]), ["bab", "bacb"], ["babb", "bab" * 2]),
+        (Repeat(_LOOKS, 2, 3), ["aa", "aaca", "acac"], ["a", "ca"]),
+        (
+            Lark('start: A N "!"\nA: /a(?!1)/\n%declare N', holes={"N": _LOOKS}),
+            ["aa!", "aac!"],
+            ["a!", "a"],
+        ),
+        (
+            Lark("start: A N\nA: /a(?!a)/\n%declare N", holes={"N": Choice(["a", "b"])}),
+            ["ab"],
+            ["aa", "a"],
+        ),
+        (Lark('start: A %json {"type": "object"}\nA: /a(?!b)/'), ["a{}", 'a{"b":1}'], ["a", "ab"]),
+        # What has no text is no choice, whatever it is written as.
+        (AnyOf(["a", _NO_SCHEMA, Regex("(?!)"), _AGE]), ["a", "12"], ["", "1.5"]),
+        (Sequence(["a", Repeat(_NO_SCHEMA), Repeat(Regex("(?!)"))]), ["a"], [""]),
+        (
+            Lark("start: A | B\n%declare A B", holes={"A": _NO_SCHEMA, "B": JsonObject()}),
+            ["{}"],
+            ["1"],
+        ),
         (
             Sequence([Ebnf('root ::= "(" root ")" | "x"'), AnyOf([Choice(["y", ""]), _AGE])]),
             ["x", "(x)y", "((x))12"],
@@ -147,6 +171,7 @@ def test_traces(constraint: Structure, answer: str, trace: str) -> None:
             Sequence([JsonSchema('{"minimum": 2, "maximum": 1, "type": "number"}')]),
             "in part 1: at the root: no document satisfies the schema",
         ),
+        (AnyOf([Sequence(["a", _NO_SCHEMA]), Regex("(?!)")]), "in alternative 1, part 2: at the r"),
     ],
 )
 def test_errors_name_the_part(constraint: Structure, message: str) -> None:

@@ -77,6 +77,32 @@ def test_the_texts_are_those_of_the_grammar_with_its_holes_filled(
         assert not accepts(start, text.encode()), text
 
 
+_THING = f"""
+thing: "<" (%json {_ONE} | other | FILLED) ">"
+other: %json {{"type": "null"}}
+spare: %json {{"type": "array"}}
+%declare FILLED
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"%import mine.thing\nstart: thing | %json {_ONE} | FILLED\n%declare FILLED",
+        "%import mine (thing)\nstart: thing | JSON_7 | FILLED\nJSON_7: /[0-9]/\n%declare FILLED",
+        "%import yours.thing\nstart: thing | /[0-9]/ | FILLED\n%declare FILLED",
+    ],
+)
+def test_schemas_and_holes_of_imported_grammars(text: str) -> None:
+    imports = {"mine": _THING, "yours": "%import mine.thing"}
+    lark = Lark(text, imports=tuple(imports.items()), holes={"FILLED": Choice(["x", "y"])})
+    start = ConstraintCompiler(BYTES).start(lark)
+    for accepted in ("<1>", "<-20>", "<null>", "<x>", "7", "y"):
+        assert accepts(start, accepted.encode()), accepted
+    for rejected in ("<1.5>", "<>", "null", "<[]>", "z"):
+        assert not accepts(start, rejected.encode()), rejected
+
+
 def test_a_mask_equals_trying_every_token() -> None:
     start = ConstraintCompiler(PIECES).start(_NESTED)
     for seed in range(8):
@@ -101,6 +127,13 @@ def test_a_mask_equals_trying_every_token() -> None:
         (
             lambda: Lark('start: "a"\n%declare A\n%ignore A', holes={"A": Regex("a")}),
             "'A', which a constraint fills, cannot be ignored",
+        ),
+        (
+            lambda: Lark(
+                "%import mine.a\nstart: a",
+                imports=(("mine", 'a: %json {} | %json {"type": "int"}'),),
+            ),
+            "in %json 2 of 'mine': at /type: ",
         ),
         (
             lambda: Lark('start: "a"\n  | %json {"a": }'),

@@ -70,6 +70,19 @@ _FEATURES = {
         ['"a"b" 1 2', '"a 1 2'],
     ),
     "lazy patterns": ('start: C "x"\nC: "/*" /(.|\\n)*?/ "*/"', ["/**/x", "/*\n*/x"], ["/**/*/x"]),
+    "look-ahead at an edge": (
+        "start: (OP | LETTER)+\nOP: /[+*]|[?](?![a-z])/\nLETTER: /[a-z]/\n%ignore /-/",
+        ["a?+b", "a?-b", "a?"],
+        ["a?b", "?a"],
+    ),
+    "look-behind at an edge": (
+        "start: (A | B)+\nA: /(?<!b)a/\nB: /b|(?<=a)c/", ["ab", "abb", "ac"], ["ba", "c", "bc"]
+    ),
+    "word boundaries": (
+        'start: (IF | NAME | "(" | ")")+\nIF: /\\bif\\b/\nNAME: /[a-hj-z]/\n%ignore " "',
+        ["if", "if x", "(if)x", "x if"],
+        ["ifx", "xif", "ifif"],
+    ),
     "overriding": (
         "start: INT\n%import common.INT\n%override INT: /[a-f]+/",
         ["ab"],
@@ -151,8 +164,9 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "anchor": ("start: /^a/", UnsupportedFeatureError, ["line 1, column 8", "anchor"]),
     "edge": (
-        'start: IF "x"\nIF: /if\\b/', UnsupportedFeatureError, ["line 1, column 8", "edge"]
+        'start: IF "x"\nIF: /if(?=\\b)/', UnsupportedFeatureError, ["line 1, column 8", "edge", "^"]
     ),
+    "edges that fit nothing": ('start: IF "x"\nIF: /if\\b/', UnsatisfiableError, ["no text"]),
     "declared": (
         'start: "a" _DENT\n%declare _DENT', UnsupportedFeatureError, ["line 1, column 12", "_DENT"]
     ),

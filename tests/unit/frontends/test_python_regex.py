@@ -11,7 +11,6 @@ from guided.automata.dfa import dfa_from_regular
 from guided.errors import GuidedError, InvalidConstraintError, UnsupportedFeatureError
 from guided.frontends.regex.lazy import settled
 from guided.frontends.regex.python import parse_python_regex
-from guided.frontends.regex.reach import looks_away
 
 _PATTERNS = [
     ("a|ab*", 0),
@@ -115,21 +114,3 @@ def test_what_is_refused_is_refused_with_its_position(
     with pytest.raises(kind) as caught:
         parse_python_regex(pattern)
     assert getattr(caught.value, "position") == position  # noqa: B009 - both kinds have it
-
-
-@pytest.mark.parametrize(
-    ("pattern", "away"),
-    [
-        (r"a(?=b)b", False),
-        (r"a(?=b)", True),
-        (r"(?<!a)b", True),
-        (r"a.*?(?<!a)b", False),
-        (r"(?!if\b)\w+", False),
-        (r"\bab", True),
-        (r"(?:a|b(?!c))", True),
-        (r"a\b.b", False),
-        (r"(?:a(?!b))*.", False),
-    ],
-)
-def test_look_around_at_the_edge_is_told_apart(pattern: str, away: bool) -> None:
-    assert looks_away(parse_python_regex(pattern)) == away

@@ -1,0 +1,34 @@
+"""Errors that say in which part of a constraint they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from guided.errors import ConstraintError, LimitExceededError, RequestError
+
+__all__ = ["naming"]
+
+
+@contextmanager
+def naming(place: tuple[str, ...]) -> Iterator[None]:
+    """Say in errors about a request in which part they are, from the outside in."""
+    try:
+        yield
+    except RequestError as error:
+        if not place:
+            raise
+        message = f"in {', '.join(place)}: {error.message}"
+        named: RequestError
+        match error:
+            case LimitExceededError():
+                named = LimitExceededError(
+                    message, limit=error.limit, field=error.field, hint=error.hint
+                )
+                named.pointer = error.pointer
+            case ConstraintError():
+                named = type(error)(message, position=error.position, hint=error.hint)
+                named.pointer = error.pointer
+            case _:
+                named = RequestError(message, field=error.field, hint=error.hint)
+        raise named from error

@@ -1,0 +1,67 @@
+"""Flags about tools become tagged text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from guided.cli.tool_flags import read_tool_flags
+from guided.constraint import ConstraintCompiler
+from guided.spec import JsonOptions
+from guided.tagged import Calls
+from tests.kit.walks import BYTES, accepts
+
+_OPTIONS = JsonOptions()
+_CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def _file(folder: Path, content: Any) -> Path:
+    file = folder / "tools.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+def _call(name: str, arguments: str) -> bytes:
+    return f'<tool_call>\n{{"name": "{name}", "arguments": {arguments}}}\n</tool_call>'.encode()
+
+
+def test_tools_are_called_as_they_are_listed(tmp_path: Path) -> None:
+    tools = [
+        {"type": "function", "function": {"name": "weather", "parameters": _CITY}},
+        {"name": "now"},
+    ]
+    tagged = read_tool_flags(_file(tmp_path, tools), Calls.REQUIRED, _OPTIONS, single=True)
+    assert tagged is not None
+    start = ConstraintCompiler(BYTES).start(tagged)
+    weather, now = _call("weather", '{"city":"Oslo"}'), _call("now", "{}")
+    assert accepts(start, b"Well: " + weather)
+    assert accepts(start, now + b".")
+    for text in (b"", b"Well", now + weather, _call("now", '{"a":1}'), _call("later", "{}")):
+        assert not accepts(start, text), text
+
+
+def test_without_tools_there_is_nothing_to_call() -> None:
+    assert read_tool_flags(None, Calls.AUTO, _OPTIONS, single=False) is None
+    for choice, single in ((Calls.REQUIRED, False), (Calls.AUTO, True)):
+        with pytest.raises(typer.BadParameter, match="go with --tools only"):
+            read_tool_flags(None, choice, _OPTIONS, single=single)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[{]", "is not JSON: line 1, column 3"),
+        ({}, "is no list of tools"),
+        ([], "is no list of tools"),
+        ([{"name": "a"}, {"parameters": {}}], "tool 2 of .* has no name"),
+        (["a"], "tool 1 of .* has no name"),
+        ([{"function": "a"}], "tool 1 of .* has no name"),
+    ],
+)
+def test_what_is_no_list_of_tools_is_refused(tmp_path: Path, content: Any, message: str) -> None:
+    with pytest.raises(typer.BadParameter, match=message):
+        read_tool_flags(_file(tmp_path, content), Calls.AUTO, _OPTIONS, single=False)
