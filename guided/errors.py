@@ -25,7 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from guided.spec import FinishReason, Usage
+    from guided.spec.result import FinishReason, Usage
 
 __all__ = [
     "AnswerValidationError",

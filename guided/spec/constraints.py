@@ -1,0 +1,190 @@
+"""What an answer must look like: schemas, grammars, patterns and lists of texts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Literal
+
+from guided.errors import InvalidConstraintError
+from guided.library import read_grammar
+from guided.spec.given import named_pairs, word_of
+from guided.spec.json_options import JsonOptions
+from guided.spec.structure import Structure, check_nesting, digest_of
+
+__all__ = ["Choice", "Ebnf", "JsonSchema", "Lark", "Reading", "Regex", "RegexDialect"]
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSchema(Structure):
+    """A JSON Schema as text, so that the order of its properties is the caller's."""
+
+    text: str
+    options: JsonOptions = field(default_factory=JsonOptions)
+    documents: tuple[tuple[str, str], ...] = ()
+    """Other schemas that it may refer to: the URI and the text of each, ordered by URI.
+
+    Nothing is ever fetched.
+    """
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted(self.documents))
+        for (uri, _), (following, _) in itertools.pairwise(ordered):
+            if uri == following:
+                raise InvalidConstraintError(f"two documents are given for the URI {uri!r}")
+        # The order in which they are given says nothing, and must not part equal constraints.
+        object.__setattr__(self, "documents", ordered)
+
+    def digest(self) -> str:
+        return digest_of("json_schema", (self.text, self.options, self.documents))
+
+
+class Reading(StrEnum):
+    """Which texts a grammar in Lark's format has."""
+
+    CONTEXT_FREE = "context_free"
+    """All that can be cut into terminals so that some derivation reads them."""
+    CONTEXTUAL = "contextual"
+    """Those that Lark's LALR parser takes, with its contextual scanner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lark(Structure):
+    """A context-free grammar in Lark's own format.
+
+    The language is the context-free one over the languages of its terminals, and priorities say
+    nothing about it, unless ``reading`` says otherwise.
+    """
+
+    text: str
+    start: str = "start"
+    """The rule that the whole answer is a text of."""
+    imports: tuple[tuple[str, str], ...] = ()
+    """Grammars that it may import besides Lark's own: dotted name and text of each.
+
+    Nothing is read from any disk.
+    """
+    holes: tuple[tuple[str, Structure], ...] = ()
+    """What fills terminals that it declares: name and constraint of each."""
+    reading: Reading = Reading.CONTEXT_FREE
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(
+            self,
+            text: str,
+            start: str = "start",
+            imports: tuple[tuple[str, str], ...] = (),
+            holes: Mapping[str, Structure] | Iterable[tuple[str, Structure]] = (),
+            reading: Reading | Literal["context_free", "contextual"] = Reading.CONTEXT_FREE,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reading", word_of(Reading, self.reading, "reading", "constraint"))
+        holes = tuple(sorted(named_pairs(self.holes, "holes"), key=lambda hole: hole[0]))
+        for name, filling in holes:
+            if not isinstance(filling, Structure):
+                raise InvalidConstraintError(
+                    f"what fills {name!r} is {type(filling).__name__}, no constraint"
+                )
+        for (name, _), (following, _) in itertools.pairwise(holes):
+            if name == following:
+                raise InvalidConstraintError(f"two constraints are given for the name {name!r}")
+        object.__setattr__(self, "holes", holes)
+        check_nesting(self)
+        ordered = tuple(sorted(named_pairs(self.imports, "imports"), key=lambda one: one[0]))
+        for name, text in ordered:
+            if not isinstance(text, str):
+                raise InvalidConstraintError(f"the grammar {name!r} is no text")
+        for (name, _), (following, _) in itertools.pairwise(ordered):
+            if name == following:
+                raise InvalidConstraintError(f"two grammars are given for the name {name!r}")
+        object.__setattr__(self, "imports", ordered)
+
+    @classmethod
+    def named(cls, name: str) -> Lark:
+        """A grammar of the library, e.g. ``Lark.named("sql_select")``; see ``grammar_names``.
+
+        Raises InvalidConstraintError where there is none of that name.
+        """
+        return cls(read_grammar(name).text)
+
+    def inner(self) -> tuple[Structure, ...]:
+        return tuple(filling for _, filling in self.holes)
+
+    def digest(self) -> str:
+        holes = [(name, filling.digest()) for name, filling in self.holes]
+        return digest_of("lark", (self.text, self.start, self.imports, holes, self.reading))
+
+
+class RegexDialect(StrEnum):
+    """Whose regular expressions a pattern is one of."""
+
+    PYTHON = "python"
+    """Those of the module ``re``."""
+    ECMA = "ecma"
+    """Those of ECMA-262 in Unicode mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Regex(Structure):
+    """A regular expression that the whole answer matches."""
+
+    pattern: str
+    dialect: RegexDialect = RegexDialect.PYTHON
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(
+            self,
+            pattern: str,
+            dialect: RegexDialect | Literal["python", "ecma"] = RegexDialect.PYTHON,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dialect", word_of(RegexDialect, self.dialect, "dialect", "regex"))
+
+    def digest(self) -> str:
+        return digest_of("regex", (self.pattern, self.dialect))
+
+
+@dataclass(frozen=True, slots=True)
+class Ebnf(Structure):
+    """A context-free grammar as llama.cpp (GBNF) and xgrammar have it."""
+
+    text: str
+    root: str = "root"
+    """The rule that the whole answer is a text of."""
+
+    def digest(self) -> str:
+        return digest_of("ebnf", (self.text, self.root))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice(Structure):
+    """One of several texts."""
+
+    options: tuple[str, ...]
+
+    if TYPE_CHECKING:
+        # What may be given is wider than what is kept.
+        def __init__(self, options: Iterable[str]) -> None: ...
+
+    def __post_init__(self) -> None:
+        given: object = self.options
+        if isinstance(given, str):
+            raise InvalidConstraintError(
+                f"the options are one text, {given[:20]!r}", hint="pass a list of texts"
+            )
+        options = tuple(self.options)
+        for option in options:
+            if not isinstance(option, str):
+                raise InvalidConstraintError(f"the option {option!r} is no text")
+        if not options:
+            raise InvalidConstraintError("there are no options to choose from")
+        object.__setattr__(self, "options", options)
+
+    def digest(self) -> str:
+        return digest_of("choice", self.options)

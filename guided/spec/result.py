@@ -1,0 +1,180 @@
+"""What comes back: answers, why they ended, what they cost and how long they took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+
+from guided.spec.token_id import TokenId
+
+__all__ = [
+    "Alternative",
+    "CandidateResult",
+    "FinishReason",
+    "GenerationResult",
+    "Timing",
+    "TokenLogprobs",
+    "Usage",
+]
+
+
+class FinishReason(StrEnum):
+    """Why an answer ended."""
+
+    COMPLETE = "complete"
+    """The structure is complete: nothing may follow."""
+    STOP = "stop"
+    """The model chose to end where it was allowed to."""
+    LENGTH_CLOSED = "length_closed"
+    """The token budget forced the answer onto its shortest way to a valid end."""
+    LENGTH = "length"
+    """The token budget ran out in an answer without a constraint."""
+    STOP_SEQUENCE = "stop_sequence"
+    """A stop string or stop token of the caller came; the text may be unfinished."""
+    DEADLINE_CLOSED = "deadline_closed"
+    """The deadline came near, and the answer took its shortest way to a valid end."""
+    DEADLINE = "deadline"
+    """The deadline came near in an answer without a constraint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an answer, or all candidates of a request, cost in tokens and model calls."""
+
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    """Tokens of the prompt that an earlier request had left in the cache."""
+    sampled_tokens: int = 0
+    """Tokens of the answer that the model chose."""
+    forced_tokens: int = 0
+    """Tokens of the answer that the constraint left no choice about."""
+    model_calls: int = 0
+    """Forward passes that this answer took part in, that of its prompt included."""
+    drafted_tokens: int = 0
+    """Tokens that were guessed; what is forced behind a guess is not counted."""
+    accepted_tokens: int = 0
+    """Guessed tokens that the model agreed with; they count as sampled, too."""
+    drafted_calls: int = 0
+    """Model calls that had guesses to judge."""
+    corrected_calls: int = 0
+    """Those of them that ended at a place where every guess was wrong."""
+    shared_tokens: int = 0
+    """Tokens that candidates or beams took over from another one, and did not compute again."""
+    copied_tokens: int = 0
+    """Those of them that had to be copied, as they shared a block of memory with later ones."""
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of the answer."""
+        return self.sampled_tokens + self.forced_tokens
+
+    @property
+    def acceptance_rate(self) -> float:
+        """The share of guessed tokens that the model agreed with; 0 where none was guessed."""
+        return self.accepted_tokens / max(1, self.drafted_tokens)
+
+    @property
+    def mean_accepted_length(self) -> float:
+        """Accepted guesses in a model call that had any to judge; 0 where none had."""
+        return self.accepted_tokens / max(1, self.drafted_calls)
+
+    @property
+    def correction_rate(self) -> float:
+        """The share of calls with guesses that ended where every guess was wrong."""
+        return self.corrected_calls / max(1, self.drafted_calls)
+
+    @classmethod
+    def total(cls, usages: Iterable[Usage]) -> Usage:
+        """What several answers cost together."""
+        every = tuple(usages)
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: sum(getattr(usage, name) for usage in every) for name in names})
+
+    def since(self, earlier: Usage) -> Usage:
+        """What was added after an earlier one."""
+        names = [each.name for each in fields(Usage)]
+        return Usage(**{name: getattr(self, name) - getattr(earlier, name) for name in names})
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """When what an answer waited for came, in seconds."""
+
+    compiling_seconds: float = 0.0
+    """Prompt and constraint, before the request could wait for room."""
+    waiting_seconds: float = 0.0
+    """For room in the batch and in the cache; once started over, it does not count again."""
+    first_token_seconds: float | None = None
+    """From the moment the engine took the request to the first token that the model chose;
+    ``None`` where every token was certain."""
+    mean_inter_token_seconds: float | None = None
+    """From that moment to the last token chosen, for each token of the answer but the first;
+    ``None`` where one model call brought all."""
+    max_inter_token_seconds: float | None = None
+    """The longest pause between model calls that brought tokens; ``None`` where one brought all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """A token that was allowed at a place of an answer, and how likely it was there."""
+
+    token: TokenId
+    text: bytes
+    """Its bytes, which may be part of a character; none for a token that ends the answer."""
+    raw: float
+    masked: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprobs:
+    """How likely a token of an answer was: natural logarithms, before bias and temperature."""
+
+    token: TokenId
+    text: bytes
+    """Its bytes, which may be part of a character."""
+    raw: float | None
+    """By the model alone; ``None`` for a forced token, which the model was not asked about."""
+    masked: float | None
+    """By the model among the allowed tokens; ``raw - masked`` is the logarithm of their share."""
+    top: tuple[Alternative, ...] = ()
+    """The likeliest allowed tokens, likeliest first."""
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether the token was taken without asking the model."""
+        return self.raw is None
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateResult:
+    """One of the answers to a request that asked for several."""
+
+    index: int
+    """Which of the drawn answers it is, or which of the beams by their score; from 0."""
+    text: str
+    tokens: tuple[TokenId, ...]
+    finish_reason: FinishReason
+    score: float
+    """By which the best are found, higher is better; see docs/candidates.md."""
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    """For each of ``tokens``, where the request asked for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationResult:
+    """One answer; of a request that asked for several, the first of them."""
+
+    text: str
+    tokens: tuple[TokenId, ...]
+    """The answer's tokens, without an end-of-sequence token; a stop sequence is among them."""
+    finish_reason: FinishReason
+    usage: Usage
+    seconds: float
+    """From the moment the engine took the request to its last token."""
+    logprobs: tuple[TokenLogprobs, ...] = ()
+    """For each of ``tokens``, where the request asked for it."""
+    timing: Timing = field(default_factory=Timing)
+    candidates: tuple[CandidateResult, ...] = ()
+    """All answers where ``n``, ``best_of`` or ``beams`` was set: as drawn, or the best first where
+    they were ranked. Fewer than ``n`` where beams found no more."""
