@@ -147,6 +147,9 @@ def generate(
         float | None,
         typer.Option(help="Seconds after which an answer that is not complete is closed."),
     ] = None,
+    cache_salt: Annotated[
+        str, typer.Option(help="Share beginnings of prompts with requests of this salt alone.")
+    ] = "",
     stream: Annotated[bool, typer.Option(help="Print the text as it grows.")] = False,
 ) -> None:
     """Make answers: their texts go to standard output, what they cost to standard error."""
@@ -197,6 +200,7 @@ def generate(
             documents=read_documents(document),
             priority=priority,
             deadline=deadline,
+            cache_salt=cache_salt,
         )
         answer = ask() if schema is None else ask(schema=read_schema_file(schema))
     for candidate in answer.candidates:
