@@ -86,34 +86,39 @@ class InnerMasks:
 
     def __init__(self, trie: TokenTrie, max_bytes: int) -> None:
         self.trie = trie
-        self._masks: LRUCache[bytes, InnerMask] = LRUCache(max_bytes, lambda inner: inner.nbytes)
+        self._masks: LRUCache[tuple[bytes, int], InnerMask] = LRUCache(
+            max_bytes, lambda inner: inner.nbytes
+        )
         self._models: deque[_Model] = deque(maxlen=_MAX_MODELS)
         self._lock = threading.Lock()
 
-    def get(self, arrays: Arrays, row: int, outline: Outline) -> InnerMask:
-        """The inner mask of a row."""
+    def get(self, arrays: Arrays, row: int, outline: Outline, node: int = 0) -> InnerMask:
+        """The inner mask of a row; only the tokens below ``node``, where the row stands."""
+        key = outline.digest, node
         with self._lock:
-            inner = self._masks.get(outline.digest)
+            inner = self._masks.get(key)
         if inner is None:
-            inner, model = self._made(arrays, row, outline)
+            inner, model = self._made(arrays, row, outline, node)
             with self._lock:
                 if model is not None:
                     self._models.append(model)
                 if inner.nbytes <= self._masks.maxsize:
-                    self._masks[outline.digest] = inner
+                    self._masks[key] = inner
         return inner
 
-    def _made(self, arrays: Arrays, row: int, outline: Outline) -> tuple[InnerMask, _Model | None]:
+    def _made(
+        self, arrays: Arrays, row: int, outline: Outline, node: int
+    ) -> tuple[InnerMask, _Model | None]:
         """The inner mask of a row, and a new model for others."""
-        if outline.has_labels:
-            return _inner_mask(self.trie, arrays, row, outline), None
+        if outline.has_labels or node:
+            return _inner_mask(self.trie, arrays, row, outline, node), None
         moves = moves_of(arrays, row)
         with self._lock:
             models = list(self._models)
         for model in models:
             if model.has_like(moves):
                 return model.inner_mask(self.trie, moves), None
-        inner = _inner_mask(self.trie, arrays, row, outline)
+        inner = _inner_mask(self.trie, arrays, row, outline, node)
         is_small = outline.num_rows <= _MAX_MODEL_ROWS
         return inner, _Model(moves, inner) if is_small and _is_rich(inner) else None
 
@@ -144,7 +149,9 @@ class _Model:
         return replace(self.inner, sites=sites[:count].copy())
 
 
-def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> InnerMask:
+def _inner_mask(
+    trie: TokenTrie, arrays: Arrays, row: int, outline: Outline, node: int
+) -> InnerMask:
     mask = np.zeros(trie.words, dtype=np.int32)
     reach = np.zeros(trie.vocabulary_size, dtype=np.uint8)
     sites = np.empty((len(trie), 4), dtype=np.int32)
@@ -152,14 +159,24 @@ def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> 
     loops = np.zeros((len(arrays[0]), 3), dtype=np.uint64)
     _find_wide(*arrays[:3], row, np.empty(_MAX_WIDE, dtype=np.int32), loops)
     num_sites, most = _walk_inside(
-        trie.nodes, trie.below, trie.token_ids, *arrays[:3], row, stack, loops, mask, reach, sites
+        trie.nodes,
+        trie.below,
+        trie.token_ids,
+        *arrays[:3],
+        row,
+        node,
+        stack,
+        loops,
+        mask,
+        reach,
+        sites,
     )
     mask.flags.writeable = False
     found = sites[:num_sites].copy()
     found[:, 3] = _ways(arrays, found[:, 3], outline.closings)
     # Those of one way come together, as a walk goes each way but once.
     found = found[np.argsort(found[:, 3], kind="stable")]
-    fingerprint = int.from_bytes(outline.digest[:8])
+    fingerprint = int.from_bytes(outline.digest[:8]) ^ node << 24
     reach = reach if most else reach[:0].copy()
     return InnerMask(mask, fingerprint, reach, found, min(most, _MAX_COUNT))
 
@@ -246,10 +263,11 @@ def _keep_closing(nodes, child_nodes, moves, sites):  # type: ignore[no-untyped-
 
 @kernel
 def _walk_inside(  # type: ignore[no-untyped-def]
-    nodes, below, token_ids, rows, cells, byte_maps, row, stack, loops, words, reach, sites
+    nodes, below, token_ids, rows, cells, byte_maps, row, top, stack, loops, words, reach, sites
 ):
-    """Walk a string from ``row`` on; returns the number of sites and the greatest count.
+    """Walk a string from ``row`` on, which stands at the node ``top``.
 
+    Returns the number of sites and the greatest count.
     Of a site it says the row that is entered, or, as a negative number, the row with a label that
     is left and the byte that is read behind it.
 
@@ -257,9 +275,10 @@ def _walk_inside(  # type: ignore[no-untyped-def]
     follow a row in any order, the tokens there are taken without looking at them.
     """
     # Columns of the stack: row, code points so far, code points that a string has at least.
-    stack[0, 0], stack[0, 1], stack[0, 2] = row, 0, 0
-    node, num_sites, most = 1, 0, 0
-    while node < nodes[0, END]:
+    level = nodes[top, DEPTH]
+    stack[level, 0], stack[level, 1], stack[level, 2] = row, 0, 0
+    node, num_sites, most = top + 1, 0, 0
+    while node < nodes[top, END]:
         level = nodes[node, DEPTH]
         current = stack[level - 1, 0]
         target = cells[rows[current, BASE] + byte_maps[rows[current, KIND], nodes[node, BYTE]]]
