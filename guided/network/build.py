@@ -29,6 +29,7 @@ from guided.network.inlining import inlined
 from guided.network.letters import (
     MAX_HOLES,
     MAX_RULES,
+    bytes_by_class,
     call_edges,
     calls_in,
     determined,
@@ -200,10 +201,8 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
         dfa = automata[rule]
         accepting[first : first + size] = dfa.accepting
         shifted = np.where(dfa.next == DEAD, DEAD, dfa.next + first)
-        for column, chars in enumerate(dfa.classes):
-            for low, high in chars.ranges:
-                if low < 256:
-                    moves[first : first + size, low : min(high, 255) + 1] = shifted[:, [column]]
+        columns = bytes_by_class(dfa)
+        moves[first : first + size, columns >= 0] = shifted[:, columns[columns >= 0]]
         for source, callee, target in call_edges(dfa):
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):
