@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.recognizer.recognizer import Recognizer, State
-from guided.recognizer.table import NO_BOUND
+from guided.recognizer.table import DEAD, NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import Mask, allowed, tokens_of
 from guided.tokens.packed import PackedMachine
@@ -180,7 +180,10 @@ class Walker:
         outline = traits.outline
         if outline is None or not self._shares(state):
             return self._from_sites(self._itself(node), state, _NO_ROWS, 0, 0, begun)
-        inner = self._inner.get(self.packed.current(), state.row, outline, node)
+        like = None
+        if traits.loop != DEAD and (other := self._traits(traits.loop).outline) is not None:
+            like = traits.loop, other
+        inner = self._inner.get(self.packed.current(), state.row, outline, node, like)
         missing, left = traits.low - state.count, traits.high - state.count
         walk = self._from_sites(inner, state, outline.closings, missing, left, begun)
         # Names that are left in this context need not be left in others.
