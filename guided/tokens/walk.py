@@ -92,7 +92,7 @@ class Walker:
         inner: InnerMasks,
         blank: InnerMask,
         scratch: Scratch,
-        before_work: Callable[[], None] = lambda: None,
+        before_work: Callable[[], object] = lambda: None,
     ) -> None:
         self.machine = machine
         self._before_work = before_work
