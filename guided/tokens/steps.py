@@ -318,11 +318,9 @@ def _behind_path(top, context, row, count, trie, machine, key_context):  # type:
 
 
 @inlined
-def _is_put_off(node, row, trie, machine):  # type: ignore[no-untyped-def]
-    """Whether what is below a node is left to another walk: much of much may follow there."""
-    nodes, _, child_bytes, _ = trie
-    rows, cells, byte_maps, _, _ = machine
-    if (nodes[node, END] - node) * LARGE_SHARE <= nodes[0, END] or rows[row, ROLE] != PLAIN:
+def _is_wide(node, row, nodes, child_bytes, rows, cells, byte_maps):  # type: ignore[no-untyped-def]
+    """Whether so many of the children of a node may follow that another walk is to look there."""
+    if rows[row, ROLE] != PLAIN:
         return False
     first, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
     base, kind = rows[row, BASE], rows[row, KIND]
@@ -385,6 +383,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
     if not again:
         _begin(context, row, count, base, stack, words)
     key_context = _key_context(stack, rows)
+    large = nodes[0, END] // LARGE_SHARE
     site, level, doubts = stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS]
     change, asked = np.uint64(stack[0, CHANGE]), again or rows[stack[OUTSIDE, 1], LABEL] != DEAD
     while site < len(sites):
@@ -431,11 +430,13 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 continue
             if way != ITSELF:
                 change ^= _allow(top, nodes, token_ids, words)
-                context, row, count = stack[level + 1, 0], stack[level + 1, 1], stack[level + 1, 2]
-                if _is_put_off(top, row, trie, machine):
-                    _put_off(top, context, row, count, stack, put_off)
-                    site += 1
-                    continue
+                if nodes[top, END] - top > large:
+                    context, row = stack[OUTSIDE + 1, 0], stack[OUTSIDE + 1, 1]
+                    count = stack[OUTSIDE + 1, 2]
+                    if _is_wide(top, row, nodes, child_bytes, rows, cells, byte_maps):
+                        _put_off(top, context, row, count, stack, put_off)
+                        site += 1
+                        continue
             level += 1
             _begin_children(level, top, nodes, stack)
         while level > OUTSIDE:
@@ -468,7 +469,9 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 doubts += 1
             elif status == ALIVE:
                 change ^= _allow(node, nodes, token_ids, words)
-                if _is_put_off(node, row, trie, machine):
+                if nodes[node, END] - node > large and _is_wide(
+                    node, row, nodes, child_bytes, rows, cells, byte_maps
+                ):
                     _put_off(node, context, row, count, stack, put_off)
                 elif nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
                     level += 1

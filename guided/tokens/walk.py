@@ -22,6 +22,7 @@ from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import DEAD, NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import Mask, allowed, tokens_of
+from guided.tokens.outline import Outline
 from guided.tokens.packed import PackedMachine
 from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
 from guided.tokens.scratch import Scratch
@@ -109,6 +110,7 @@ class Walker:
             np.empty((0, 4), dtype=np.int32),
             0,
         )
+        self._all = self._itself(_ROOT)
         self._trie_arrays = trie.arrays
         self.packed = PackedMachine(machine, texts.quoted)
         self._row_traits: dict[int, RowTraits] = {}
@@ -158,8 +160,8 @@ class Walker:
         traits = self._traits(state.row)
         if traits.is_blank:
             return self._from_sites(self._blank, state, _NO_ROWS, 0, 0)
-        if base is None or self._shares(state):
-            return self._below(_ROOT, state)
+        if base is None or self._shares(traits.outline, state.context):
+            return self._below(_ROOT, state, traits)
         walk = self._corrected(base, state, traits.like)
         return walk if traits.high == COUNTS_NOTHING else walk._replace(is_local=False)
 
@@ -167,19 +169,18 @@ class Walker:
         self._before_work()
         self.machine.remember_joint(context, label)
 
-    def _shares(self, state: State) -> bool:
-        """Whether a state has an inner mask: names are left wherever its row leads."""
-        outline = self._traits(state.row).outline
+    def _shares(self, outline: Outline | None, context: int) -> bool:
+        """Whether a row has an inner mask: names are left wherever it leads."""
         if outline is None or outline.fewest == NO_BOUND:
             return outline is not None
-        return outline.fewest > self.machine.contexts.taken(state.context)
+        return outline.fewest > self.machine.contexts.taken(context)
 
-    def _below(self, node: int, state: State, begun: Walk | None = None) -> Walk:
+    def _below(self, node: int, state: State, traits: RowTraits, begun: Walk | None = None) -> Walk:
         """What is allowed below a node, behind which the state is, added to what was ``begun``."""
-        traits = self._traits(state.row)
         outline = traits.outline
-        if outline is None or not self._shares(state):
-            return self._from_sites(self._itself(node), state, _NO_ROWS, 0, 0, begun)
+        if outline is None or not self._shares(outline, state.context):
+            nothing = self._itself(node) if node else self._all
+            return self._from_sites(nothing, state, _NO_ROWS, 0, 0, begun)
         like = None
         if traits.loop != DEAD and (other := self._traits(traits.loop).outline) is not None:
             like = traits.loop, other
@@ -240,8 +241,11 @@ class Walker:
         walk = Walk(words, fingerprint ^ change, nodes, not at)
         if begun is not None:
             walk = walk.behind(begun)
-        for node, *there in scratch.put_off[: stack.item(0, PUT_OFF)].tolist():
-            walk = self._below(node, State(*there), walk)
+        put_off = stack.item(0, PUT_OFF)
+        if put_off:
+            for node, *there in scratch.put_off[:put_off].tolist():
+                behind = State(*there)
+                walk = self._below(node, behind, self._traits(behind.row), walk)
         return walk
 
     def _corrected(self, base: Walk, state: State, like: int) -> Walk:
