@@ -107,10 +107,16 @@ class LimitedSteps(_LimitedWork):
             self._lock.acquire()
         self._outer.append(None)
 
-    def begin(self) -> None:
-        """Count from here on; outside of the block, and a second time, it does nothing."""
-        if self._outer and self._outer[-1] is None:
+    def begin(self) -> bool:
+        """Count from here on; outside of the block it does nothing.
+
+        Nor a second time, and then it says so with False.
+        """
+        if self._outer and self._outer[-1] is not None:
+            return False
+        if self._outer:
             self._outer[-1] = _tank.set(_Tank(self._limit, self._purpose))
+        return True
 
 
 def spend(units: int) -> None:

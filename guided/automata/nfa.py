@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from guided.automata.codepoints import CodePoints
 from guided.automata.fuel import spend
 from guided.automata.regular import (
@@ -60,6 +63,8 @@ class Nfa:
     sets: dict[CodePoints, int] = field(default_factory=dict)
     moves: Edges = field(default_factory=Edges)
     move_sets: list[int] = field(default_factory=list)
+    more_moves: list[NDArray[np.int32]] = field(default_factory=list)
+    """Moves in bulk, where there is no look-around: sources, targets and sets, ``[3, moves]``."""
     empties: Edges = field(default_factory=Edges)
     starts: Edges = field(default_factory=Edges)
     ends: Edges = field(default_factory=Edges)

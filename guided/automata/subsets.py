@@ -32,6 +32,7 @@ def subset_table(
     members = parts.members(len(nfa.sets))
     member_first = np.zeros(len(members) + 1, dtype=np.int32)
     np.cumsum([len(classes) for classes in members], out=member_first[1:])
+    sources, targets, sets = _moves(nfa)
     count, table, label, work = _subset_table(
         nfa.count,
         nfa.final,
@@ -41,9 +42,9 @@ def subset_table(
         MAX_WORK,
         _int32([index for classes in members for index in classes]),
         member_first,
-        _int32(nfa.moves.sources),
-        _int32(nfa.moves.targets),
-        _int32(nfa.move_sets),
+        sources,
+        targets,
+        sets,
         *_pair(nfa.empties),
         *_pair(nfa.starts),
         *_pair(nfa.ends),
@@ -56,6 +57,12 @@ def subset_table(
             hint="simplify the pattern or lower its bounds",
         )
     return None if count > most else (table[:count], label[:count])
+
+
+def _moves(nfa: Nfa) -> NDArray[np.int32]:
+    """Sources, targets and sets of all moves."""
+    one_by_one = np.array([nfa.moves.sources, nfa.moves.targets, nfa.move_sets], dtype=np.int32)
+    return np.concatenate([one_by_one, *nfa.more_moves], axis=1)
 
 
 def _int32(numbers: Iterable[int]) -> NDArray[np.int32]:
@@ -150,6 +157,8 @@ def _subset_table(  # type: ignore[no-untyped-def]
     linked_to = np.empty(links, dtype=np.int32)
     linked_next = np.empty(links, dtype=np.int32)
     head = np.empty(width, dtype=np.int32)
+    # By state the subset that a move to it alone leads to, which most moves do; -1 for not known.
+    behind_one = np.full(count, -1, dtype=np.int32)
 
     room = 64
     table = np.empty((room, width), dtype=np.int32)
@@ -183,6 +192,16 @@ def _subset_table(  # type: ignore[no-untyped-def]
             if matched_before:
                 table[done, index] = done
                 continue
+            lone = -1
+            if done >= 0 and not search:
+                if head[index] == -1:
+                    table[done, index] = -1
+                    continue
+                if linked_next[head[index]] == -1:
+                    lone = linked_to[head[index]]
+                    if behind_one[lone] != -1:
+                        table[done, index] = behind_one[lone]
+                        continue
             stamp += 1
             size = 0
             if done == -1 or search:
@@ -290,5 +309,7 @@ def _subset_table(  # type: ignore[no-untyped-def]
                 work += size
             if done >= 0:
                 table[done, index] = found
+            if lone != -1:
+                behind_one[lone] = found
         done += 1
     return subsets, table, label, work

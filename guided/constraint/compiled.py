@@ -144,8 +144,7 @@ class CompiledConstraint:
         if known is not None and (mask := known[0].mask) is not None:
             held = known[0]
         else:
-            self._stepping.begin()
-            self.machine.check_room()
+            self._begin_mask()
             (first, mask), *others = [self._held_mask(reading) for reading in readings]
             walk = self.walker.joined(mask, first.fingerprint, [mask for _, mask in others])
             if self.machine.is_accepting(state):
@@ -164,8 +163,7 @@ class CompiledConstraint:
         known = self._by_place.get(place) or self._by_place.get((_ANYWHERE, *place[1:]))
         if known is not None and (mask := known[0].mask) is not None:
             return known[0], Walk(mask, known[0].fingerprint, known[1])
-        self._stepping.begin()
-        self.machine.check_room()
+        self._begin_mask()
         top = self.machine.top(state)
         if top != state:
             found = self._walked_from_top(state, top)
@@ -187,6 +185,11 @@ class CompiledConstraint:
         held, mask = self._masks.keep(walk.mask, walk.fingerprint)
         self._by_place[place] = held, walk.uncertain
         return held, Walk(mask, walk.fingerprint, walk.uncertain)
+
+    def _begin_mask(self) -> None:
+        # Once for all the readings of a state: each of very many has a recogniser to be asked.
+        if self._stepping.begin():
+            self.machine.check_room()
 
     def _walked_from_top(self, state: State, top: State) -> tuple[HeldMask, Walk]:
         """The walk of a state out of that of its top, which most tokens need no more than."""

@@ -30,6 +30,7 @@ from guided.network.inlining import inlined
 from guided.network.letters import (
     MAX_HOLES,
     MAX_RULES,
+    bytes_by_class,
     call_edges,
     calls_in,
     determined,
@@ -201,11 +202,10 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
     for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
         dfa = automata[rule]
         accepting[first : first + size] = dfa.accepting
-        shifted = np.where(dfa.next == DEAD, DEAD, dfa.next + first)
-        for column, chars in enumerate(dfa.classes):
-            for low, high in chars.ranges:
-                if low < 256:
-                    moves[first : first + size, low : min(high, 255) + 1] = shifted[:, [column]]
+        # DEAD takes the last column, which stands for what no class holds.
+        shifted = np.full((size, len(dfa.classes) + 1), DEAD, dtype=np.int32)
+        shifted[:, :-1] = np.where(dfa.next == DEAD, DEAD, dfa.next + first)
+        moves[first : first + size] = shifted[:, bytes_by_class(dfa)]
         for source, callee, target in call_edges(dfa):
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):

@@ -2,10 +2,15 @@
 
 What is regular at heart becomes one plain automaton. Calls stay where a rule calls itself in the
 middle of its text, and where copies would grow too large. Inside a component of rules that call
-each other, rules are taken in one at a time until those that are left call themselves.
+each other, rules are taken in one at a time until those that are left call themselves. Which ones
+mostly shows in what calls what, so a rule is written out with all that it takes in at once.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 from guided.automata.dfa import Dfa
 from guided.automata.fuel import spend
@@ -24,6 +29,7 @@ _MAX_STATES = 500
 """States of a rule that is taken in."""
 _MAX_GROWTH = 5_000
 """States of all copies of a rule together."""
+_IN_THE_MIDDLE = (True, True)
 
 
 def inlined(automata: dict[int, Dfa], start: int) -> dict[int, Dfa]:
@@ -31,16 +37,38 @@ def inlined(automata: dict[int, Dfa], start: int) -> dict[int, Dfa]:
 
     None of the given ones accepts the empty text, and neither does any of these.
     """
-    work = _Inlining(dict(automata))
+    work = _Inlining(automata)
     for component in components({rule: called(dfa) for rule, dfa in automata.items()}):
         work.settle(component)
     return work.reached(start)
 
 
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where a rule calls another one."""
+
+    count: int
+    """Copies of that one, at most."""
+    kinds: frozenset[tuple[bool, bool]]
+    """Of each place whether something must stand before the call, and behind it."""
+
+    def and_then(self, inner: _Places, known: _Places | None) -> _Places:
+        """The places of what is called at ``inner`` ones there, besides those that are known."""
+        kinds = {(a or b, c or d) for a, c in self.kinds for b, d in inner.kinds}
+        if known is None:
+            return _Places(self.count * inner.count, frozenset(kinds))
+        return _Places(known.count + self.count * inner.count, known.kinds | kinds)
+
+
 class _Inlining:
-    def __init__(self, automata: dict[int, Dfa]) -> None:
-        self.automata = automata
-        self.calls = {rule: called(dfa) for rule, dfa in automata.items()}
+    def __init__(self, automata: Mapping[int, Dfa]) -> None:
+        self.automata = dict(automata)
+        self.calls = {rule: _places(dfa) for rule, dfa in automata.items()}
+        """By rule what it calls when all that it takes in is written out."""
+        self.takes: dict[int, set[int]] = {rule: set() for rule in automata}
+        """By rule what is still to be written out in it."""
+        self.sizes = {rule: len(dfa) for rule, dfa in automata.items()}
+        """States, at most."""
         self.sites: dict[int, int] = {}
         """How many places rules are called from."""
         for dfa in automata.values():
@@ -48,11 +76,15 @@ class _Inlining:
                 self.sites[rule] = self.sites.get(rule, 0) + 1
         self.taken_in: set[int] = set()
         """Rules that their callers take in."""
+        self.written: set[int] = set()
+        """Rules that are as simple as they get with nothing more taken in."""
 
     def settle(self, component: list[int]) -> None:
-        """Simplify the rules of a component; all that they call outside of it is settled."""
+        """Take rules of a component in; all that they call outside of it is settled."""
         for rule in component:
-            self._simplify(rule, self.taken_in)
+            for callee in [*self.calls[rule]]:
+                if callee in self.taken_in:
+                    self._take(rule, callee)
         # Smaller first: what is taken in late brings along what was taken in before.
         left = set(component)
         while left:
@@ -64,39 +96,68 @@ class _Inlining:
                 left.remove(rule)
                 for caller in component:
                     if caller != rule and rule in self.calls[caller]:
-                        self._simplify(caller, {rule})
+                        self._take(caller, rule)
             else:
                 # It stays a rule that is called, so it holds nobody in a circle any more.
                 left.remove(max(left, key=lambda rule: (self.sites.get(rule, 0), -rule)))
 
-    def _simplify(self, rule: int, taken_in: set[int]) -> None:
-        dfa = self.automata[rule]
+    def _take(self, rule: int, callee: int) -> None:
+        """Have a callee written out in a rule, sooner or later."""
+        calls = self.calls[rule]
+        places = calls.pop(callee)
+        spend(1 + len(self.calls[callee]) // 4)
+        for inner, behind in self.calls[callee].items():
+            calls[inner] = places.and_then(behind, calls.get(inner))
+        self.sizes[rule] += places.count * self.sizes[callee]
+        self.takes[rule].add(callee)
+        self.written.discard(rule)
+
+    def _growth(self, rule: int) -> tuple[int, int, int]:
+        """What comes first costs least."""
+        size = self.sizes[rule]
+        return (self.sites.get(rule, 0) - 1) * size, size, rule
+
+    def _may_be_taken_in(self, rule: int) -> bool:
+        itself = self.calls[rule].get(rule)
+        if itself is not None:
+            if _IN_THE_MIDDLE in itself.kinds:
+                return False
+            self._write_out(rule)
+            if rule in self.calls[rule]:
+                return False
+        if self.sites.get(rule, 0) > 1 and not self._is_small(rule):
+            self._write_out(rule)
+            return self._is_small(rule)
+        return True
+
+    def _is_small(self, rule: int) -> bool:
+        size, sites = self.sizes[rule], self.sites.get(rule, 0)
+        return size <= _MAX_STATES and (sites - 1) * size <= _MAX_GROWTH
+
+    def _write_out(self, rule: int) -> None:
+        """Write a rule out with all it takes in; before it those of them that are copied."""
+        for each in _inner_first(rule, self.takes):
+            if each == rule or self.sites[each] > 1:
+                self._simplify(each)
+
+    def _simplify(self, rule: int) -> None:
+        if rule in self.written:
+            return
+        dfa, takes = self.automata[rule], self.takes[rule]
         spend(100)
-        bodies = {callee: self.automata[callee] for callee in self.calls[rule] & taken_in}
         # Calls that cannot be taken in together may be one by one; what is left stays a call.
-        taken = substituted(dfa, bodies) if bodies else dfa
+        taken = substituted(dfa, takes, self.automata, self.takes) if takes else dfa
         if taken is None:
-            for callee, body in bodies.items():
-                taken = substituted(dfa, {callee: body})
+            for callee in sorted(takes):
+                taken = substituted(dfa, {callee}, self.automata, self.takes)
                 dfa = dfa if taken is None else taken
         else:
             dfa = taken
         if rule in begins_with(dfa):
             dfa = without_leading_calls(rule, [rule], {rule: dfa})
         self.automata[rule] = dfa = without_ending_calls(rule, dfa)
-        self.calls[rule] = called(dfa)
-
-    def _growth(self, rule: int) -> tuple[int, int, int]:
-        """What comes first costs least."""
-        size = len(self.automata[rule])
-        return (self.sites.get(rule, 0) - 1) * size, size, rule
-
-    def _may_be_taken_in(self, rule: int) -> bool:
-        dfa = self.automata[rule]
-        if rule in self.calls[rule]:
-            return False
-        sites = self.sites.get(rule, 0)
-        return sites <= 1 or (len(dfa) <= _MAX_STATES and (sites - 1) * len(dfa) <= _MAX_GROWTH)
+        self.calls[rule], self.sizes[rule], self.takes[rule] = _places(dfa), len(dfa), set()
+        self.written.add(rule)
 
     def reached(self, start: int) -> dict[int, Dfa]:
         """The start rule and the rules that are called from it on."""
@@ -105,6 +166,35 @@ class _Inlining:
         while waiting:
             rule = waiting.pop()
             if rule not in found:
+                self._write_out(rule)
                 found[rule] = self.automata[rule]
-                waiting += self.calls[rule]
+                waiting += called(found[rule])
         return found
+
+
+def _places(dfa: Dfa) -> dict[int, _Places]:
+    """By rule the places where an automaton calls it."""
+    targets: dict[int, set[int]] = {}
+    kinds: dict[int, set[tuple[bool, bool]]] = {}
+    for source, rule, target in call_edges(dfa):
+        targets.setdefault(rule, set()).add(target)
+        kinds.setdefault(rule, set()).add((source != 0, not dfa.accepting[target]))
+    return {rule: _Places(len(targets[rule]), frozenset(kinds[rule])) for rule in targets}
+
+
+def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
+    """What a node leads to, each behind all that it leads to itself; there are no circles."""
+    order: list[int] = []
+    seen = {root}
+    path = [(root, iter(sorted(edges[root])))]
+    while path:
+        node, targets = path[-1]
+        for target in targets:
+            if target not in seen:
+                seen.add(target)
+                path.append((target, iter(sorted(edges[target]))))
+                break
+        else:
+            order.append(node)
+            path.pop()
+    return order

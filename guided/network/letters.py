@@ -8,7 +8,6 @@ and holes, which other recognisers fill, are the last ones there are.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
@@ -24,6 +23,7 @@ __all__ = [
     "MAX_HOLES",
     "MAX_MARKS",
     "MAX_RULES",
+    "bytes_by_class",
     "call_edges",
     "called",
     "calls_in",
@@ -73,9 +73,11 @@ def letters(rules: Iterable[int]) -> CodePoints:
     return CodePoints.of((letter_of(rule), letter_of(rule)) for rule in rules)
 
 
-@functools.lru_cache(maxsize=4096)
 def calls_in(chars: CodePoints) -> tuple[int, ...]:
     """The rules that the letters of a set call."""
+    # Most sets are bytes alone, which their last range tells.
+    if not chars.ranges or chars.ranges[-1][1] < _FIRST_CALL:
+        return ()
     return tuple(
         letter - _FIRST_CALL
         for low, high in chars.ranges
@@ -111,7 +113,7 @@ def holds_hole(chars: CodePoints) -> bool:
 
 def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
     """The letters of a set that call none of the rules."""
-    if not any(rule in rules for rule in calls_in(chars)):
+    if not rules or not any(rule in rules for rule in calls_in(chars)):
         return chars
     return chars & ~letters(rules)
 
@@ -119,6 +121,15 @@ def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
 def called(dfa: Dfa) -> set[int]:
     """The rules that an automaton calls."""
     return {rule for chars in dfa.classes for rule in calls_in(chars)}
+
+
+def bytes_by_class(dfa: Dfa) -> NDArray[np.int32]:
+    """The class that each byte is in, int32 ``[256]``, DEAD for none."""
+    columns = np.full(256, DEAD, dtype=np.int32)
+    for column, chars in enumerate(dfa.classes):
+        for low, high in chars.ranges:
+            columns[low : high + 1] = column
+    return columns
 
 
 def call_edges(dfa: Dfa) -> Iterator[tuple[int, int, int]]:
@@ -149,13 +160,14 @@ def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
     first = nfa.add_states(len(dfa))
     numbers = np.array(
         [nfa.sets.setdefault(chars, len(nfa.sets)) if chars else DEAD for chars in sets],
-        dtype=np.int64,
+        dtype=np.int32,
     )
     table = dfa.next if len(numbers) else np.empty((len(dfa), 0), dtype=np.int32)
     sources, columns = np.nonzero((table != DEAD) & (numbers != DEAD))
-    nfa.moves.sources += (sources + first).tolist()
-    nfa.moves.targets += (table[sources, columns].astype(np.int64) + first).tolist()
-    nfa.move_sets += numbers[columns].tolist()
+    targets = table[sources, columns]
+    nfa.more_moves.append(
+        np.array([sources + first, targets + first, numbers[columns]], dtype=np.int32)
+    )
     return first
 
 

@@ -16,7 +16,7 @@ A rule that *ends* with itself goes back to its start::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,9 @@ from guided.network.letters import (
 )
 
 __all__ = ["begins_with", "substituted", "without_ending_calls", "without_leading_calls"]
+
+_NO_RULES: frozenset[int] = frozenset()
+_NOTHING: Mapping[int, Set[int]] = {}
 
 
 def begins_with(dfa: Dfa) -> set[int]:
@@ -82,7 +85,7 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
     looped = _looped(rule, dfa, accepting)
     if looped is None:
         return dfa
-    again = substituted(dfa, {rule: looped}, lambda target: bool(accepting[target]))
+    again = substituted(dfa, {rule}, {rule: looped}, chosen=lambda target: bool(accepting[target]))
     return looped if again is not None and _equal(looped, again) else dfa
 
 
@@ -105,29 +108,39 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
 
 
 def substituted(
-    dfa: Dfa, bodies: Mapping[int, Dfa], chosen: Callable[[int], bool] = lambda _: True
+    dfa: Dfa,
+    replaced: Set[int],
+    bodies: Mapping[int, Dfa],
+    within: Mapping[int, Set[int]] = _NOTHING,
+    chosen: Callable[[int], bool] = lambda _: True,
 ) -> Dfa | None:
-    """The automaton with the calls of some rules replaced by the rules' own automata.
+    """The automaton with the calls of ``replaced`` rules replaced by the rules' own automata.
 
-    Only calls whose targets are ``chosen``. ``None`` where it would grow much.
+    Only calls whose targets are ``chosen``. ``within`` tells of those rules which calls are
+    replaced in them, and so on. ``None`` where it would grow much.
     """
-    nfa, first = _begun(dfa, bodies)
+    nfa, start = _begun(dfa, replaced)
     copies: dict[tuple[int, int], int] = {}
-    for source, rule, target in call_edges(dfa):
-        if rule not in bodies:
-            continue
-        if not chosen(target):
-            nfa.moves.add(first + source, first + target)
-            nfa.move_sets.append(nfa.sets.setdefault(letters([rule]), len(nfa.sets)))
-            continue
-        body = bodies[rule]
-        # One copy serves all calls that go on in the same place.
-        copy = copies.get((rule, target))
-        if copy is None:
-            copy = copies[rule, target] = paste(nfa, body, body.classes)
-            for end in np.nonzero(body.accepting)[0].tolist():
-                nfa.empties.add(copy + end, first + target)
-        nfa.empties.add(first + source, copy)
+    pasted = [(start, dfa, replaced)]
+    for first, caller, inner in pasted:
+        for source, rule, target in call_edges(caller):
+            if rule not in inner:
+                continue
+            if caller is dfa and not chosen(target):
+                nfa.moves.add(first + source, first + target)
+                nfa.move_sets.append(nfa.sets.setdefault(letters([rule]), len(nfa.sets)))
+                continue
+            body = bodies[rule]
+            # One copy serves all calls that go on in the same place.
+            copy = copies.get((rule, first + target))
+            if copy is None:
+                further = within.get(rule, _NO_RULES)
+                sets = [without_calls(chars, further) for chars in body.classes]
+                copy = copies[rule, first + target] = paste(nfa, body, sets)
+                pasted.append((copy, body, further))
+                for end in np.nonzero(body.accepting)[0].tolist():
+                    nfa.empties.add(copy + end, first + target)
+            nfa.empties.add(first + source, copy)
     return simpler(nfa)
 
 

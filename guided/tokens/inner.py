@@ -86,34 +86,58 @@ class InnerMasks:
 
     def __init__(self, trie: TokenTrie, max_bytes: int) -> None:
         self.trie = trie
-        self._masks: LRUCache[bytes, InnerMask] = LRUCache(max_bytes, lambda inner: inner.nbytes)
+        self._masks: LRUCache[tuple[bytes, int], InnerMask] = LRUCache(
+            max_bytes, lambda inner: inner.nbytes
+        )
         self._models: deque[_Model] = deque(maxlen=_MAX_MODELS)
         self._lock = threading.Lock()
 
-    def get(self, arrays: Arrays, row: int, outline: Outline) -> InnerMask:
-        """The inner mask of a row."""
+    def get(
+        self,
+        arrays: Arrays,
+        row: int,
+        outline: Outline,
+        node: int = 0,
+        like: tuple[int, Outline] | None = None,
+    ) -> InnerMask:
+        """The inner mask of a row; only the tokens below ``node``, where the row stands.
+
+        ``like`` is a row that most bytes lead to the same rows from, with its outline.
+        """
+        key = outline.digest, node
         with self._lock:
-            inner = self._masks.get(outline.digest)
+            inner = self._masks.get(key)
         if inner is None:
-            inner, model = self._made(arrays, row, outline)
+            inner, model = self._made(arrays, row, outline, node, like)
             with self._lock:
                 if model is not None:
                     self._models.append(model)
                 if inner.nbytes <= self._masks.maxsize:
-                    self._masks[outline.digest] = inner
+                    self._masks[key] = inner
         return inner
 
-    def _made(self, arrays: Arrays, row: int, outline: Outline) -> tuple[InnerMask, _Model | None]:
+    def _made(
+        self,
+        arrays: Arrays,
+        row: int,
+        outline: Outline,
+        node: int,
+        like: tuple[int, Outline] | None,
+    ) -> tuple[InnerMask, _Model | None]:
         """The inner mask of a row, and a new model for others."""
-        if outline.has_labels:
-            return _inner_mask(self.trie, arrays, row, outline), None
+        if outline.has_labels or node:
+            corrected = None
+            if like is not None:
+                base = self.get(arrays, *like, node)
+                corrected = _corrected(self.trie, arrays, row, outline, node, base, *like)
+            return corrected or _inner_mask(self.trie, arrays, row, outline, node), None
         moves = moves_of(arrays, row)
         with self._lock:
             models = list(self._models)
         for model in models:
             if model.has_like(moves):
                 return model.inner_mask(self.trie, moves), None
-        inner = _inner_mask(self.trie, arrays, row, outline)
+        inner = _inner_mask(self.trie, arrays, row, outline, node)
         is_small = outline.num_rows <= _MAX_MODEL_ROWS
         return inner, _Model(moves, inner) if is_small and _is_rich(inner) else None
 
@@ -144,7 +168,9 @@ class _Model:
         return replace(self.inner, sites=sites[:count].copy())
 
 
-def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> InnerMask:
+def _inner_mask(
+    trie: TokenTrie, arrays: Arrays, row: int, outline: Outline, node: int
+) -> InnerMask:
     mask = np.zeros(trie.words, dtype=np.int32)
     reach = np.zeros(trie.vocabulary_size, dtype=np.uint8)
     sites = np.empty((len(trie), 4), dtype=np.int32)
@@ -152,16 +178,71 @@ def _inner_mask(trie: TokenTrie, arrays: Arrays, row: int, outline: Outline) -> 
     loops = np.zeros((len(arrays[0]), 3), dtype=np.uint64)
     _find_wide(*arrays[:3], row, np.empty(_MAX_WIDE, dtype=np.int32), loops)
     num_sites, most = _walk_inside(
-        trie.nodes, trie.below, trie.token_ids, *arrays[:3], row, stack, loops, mask, reach, sites
+        trie.nodes,
+        trie.below,
+        trie.token_ids,
+        *arrays[:3],
+        row,
+        node,
+        stack,
+        loops,
+        mask,
+        reach,
+        sites,
     )
-    mask.flags.writeable = False
     found = sites[:num_sites].copy()
     found[:, 3] = _ways(arrays, found[:, 3], outline.closings)
-    # Those of one way come together, as a walk goes each way but once.
-    found = found[np.argsort(found[:, 3], kind="stable")]
-    fingerprint = int.from_bytes(outline.digest[:8])
     reach = reach if most else reach[:0].copy()
-    return InnerMask(mask, fingerprint, reach, found, min(most, _MAX_COUNT))
+    return _finished(outline, node, mask, reach, found[:0], found, min(most, _MAX_COUNT))
+
+
+def _corrected(
+    trie: TokenTrie,
+    arrays: Arrays,
+    row: int,
+    outline: Outline,
+    node: int,
+    base: InnerMask,
+    other: int,
+    other_outline: Outline,
+) -> InnerMask | None:
+    """The inner mask of a row out of that of the ``other`` one; ``None`` where rows count."""
+    if base.most:
+        return None
+    mask = base.mask.copy()
+    sites = np.empty((len(trie), 4), dtype=np.int32)
+    gone = np.empty((len(trie), 2), dtype=np.int32)
+    stack = np.empty((trie.longest + 1, 2), dtype=np.int64)
+    num_sites, num_gone = _correct_inside(
+        trie.nodes, trie.token_ids, *arrays[:3], row, other, node, stack, mask, sites, gone
+    )
+    if num_sites < 0:
+        return None
+    added = sites[:num_sites].copy()
+    if num_sites:
+        added[:, 3] = _ways(arrays, added[:, 3], outline.closings)
+    num_kept = _keep_sites(
+        base.sites, gone[:num_gone], arrays[0], other_outline.closings, outline.closings, sites
+    )
+    return _finished(outline, node, mask, base.reach, sites[:num_kept].copy(), added, 0)
+
+
+def _finished(
+    outline: Outline,
+    node: int,
+    mask: Mask,
+    reach: NDArray[np.uint8],
+    sites: NDArray[np.int32],
+    added: NDArray[np.int32],
+    most: int,
+) -> InnerMask:
+    """The inner mask with sites that were added to others."""
+    mask.flags.writeable = False
+    if len(added):
+        # Those of one way come together, as a walk goes each way but once.
+        sites = np.concatenate([sites, added[np.argsort(added[:, 3], kind="stable")]])
+    fingerprint = int.from_bytes(outline.digest[:8]) ^ node << 24
+    return InnerMask(mask, fingerprint, reach, sites, most)
 
 
 def _ways(
@@ -246,10 +327,11 @@ def _keep_closing(nodes, child_nodes, moves, sites):  # type: ignore[no-untyped-
 
 @kernel
 def _walk_inside(  # type: ignore[no-untyped-def]
-    nodes, below, token_ids, rows, cells, byte_maps, row, stack, loops, words, reach, sites
+    nodes, below, token_ids, rows, cells, byte_maps, row, top, stack, loops, words, reach, sites
 ):
-    """Walk a string from ``row`` on; returns the number of sites and the greatest count.
+    """Walk a string from ``row`` on, which stands at the node ``top``.
 
+    Returns the number of sites and the greatest count.
     Of a site it says the row that is entered, or, as a negative number, the row with a label that
     is left and the byte that is read behind it.
 
@@ -257,9 +339,10 @@ def _walk_inside(  # type: ignore[no-untyped-def]
     follow a row in any order, the tokens there are taken without looking at them.
     """
     # Columns of the stack: row, code points so far, code points that a string has at least.
-    stack[0, 0], stack[0, 1], stack[0, 2] = row, 0, 0
-    node, num_sites, most = 1, 0, 0
-    while node < nodes[0, END]:
+    level = nodes[top, DEPTH]
+    stack[level, 0], stack[level, 1], stack[level, 2] = row, 0, 0
+    node, num_sites, most = top + 1, 0, 0
+    while node < nodes[top, END]:
         level = nodes[node, DEPTH]
         current = stack[level - 1, 0]
         target = cells[rows[current, BASE] + byte_maps[rows[current, KIND], nodes[node, BYTE]]]
@@ -301,6 +384,86 @@ def _walk_inside(  # type: ignore[no-untyped-def]
             _allow(node, node + 1, max(least, counted), nodes, token_ids, words, reach)
             node += 1
     return num_sites, most
+
+
+@kernel
+def _correct_inside(  # type: ignore[no-untyped-def]
+    nodes, token_ids, rows, cells, byte_maps, row, other, top, stack, words, sites, gone
+):
+    """Make the mask of ``row`` out of that of the ``other`` row, in ``words``, below a node.
+
+    Where both lead to the same row, all below is the same and stays. Returns the number of new
+    sites, which are as in ``_walk_inside``, -1 where rows count; and of the nodes below which, with
+    themselves, no site of the other row stays: first and last but one, in order.
+    """
+    num_sites, num_gone = 0, 0
+    level = nodes[top, DEPTH]
+    stack[level, 0], stack[level, 1] = row, other
+    node = top + 1
+    while node < nodes[top, END]:
+        level, byte, end = nodes[node, DEPTH], nodes[node, BYTE], nodes[node, END]
+        row, other = stack[level - 1, 0], stack[level - 1, 1]
+        target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
+        there = DEAD
+        if other != DEAD:
+            there = cells[rows[other, BASE] + byte_maps[rows[other, KIND], byte]]
+            if target == there and (target != DEAD or rows[row, LABEL] == rows[other, LABEL]):
+                node = end
+                continue
+        stays = target != DEAD and not is_closing(rows, target)
+        if there == DEAD or is_closing(rows, there) or not stays:
+            if other != DEAD:
+                gone[num_gone, 0], gone[num_gone, 1] = node, end
+                num_gone += 1
+                for index in range(nodes[node, FIRST_TOKEN], nodes[end, FIRST_TOKEN]):
+                    token = token_ids[index]
+                    words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
+            there = DEAD
+        if not stays:
+            if target != DEAD:
+                sites[num_sites, 3] = target
+            elif rows[row, LABEL] != DEAD:
+                sites[num_sites, 3] = -1 - 256 * row - byte
+            if target != DEAD or rows[row, LABEL] != DEAD:
+                sites[num_sites, 0], sites[num_sites, 1], sites[num_sites, 2] = node, 0, 0
+                num_sites += 1
+            node = end
+            continue
+        if rows[target, BEAT] != NO_BEAT:
+            return -1, 0
+        stack[level, 0], stack[level, 1] = target, there
+        for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
+            token = token_ids[index]
+            words[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        node += 1
+    return num_sites, num_gone
+
+
+@kernel
+def _keep_sites(sites, gone, rows, before, after, kept):  # type: ignore[no-untyped-def]
+    """Keep the sites that are below no node that is ``gone``; returns how many there are.
+
+    Closing rows have their numbers in ``before``, and get those in ``after``, which has them all.
+    """
+    num_kept, way, renamed = 0, 0, 0
+    for site in range(len(sites)):
+        node = sites[site, 0]
+        place = np.searchsorted(gone[:, 0], node, side="right") - 1
+        if place >= 0 and node < gone[place, 1]:
+            continue
+        if num_kept == 0 or sites[site, 3] != way:
+            way = renamed = sites[site, 3]
+            for number in range(len(after)):
+                if way >= 0 and after[number] == before[way]:
+                    renamed = number
+                elif way <= BY_LABEL:
+                    left = before[(BY_LABEL - way) >> 8]
+                    if rows[after[number], LABEL] == rows[left, LABEL]:
+                        renamed = BY_LABEL - 256 * number - ((BY_LABEL - way) & 255)
+        kept[num_kept, 0], kept[num_kept, 1] = node, sites[site, 1]
+        kept[num_kept, 2], kept[num_kept, 3] = sites[site, 2], renamed
+        num_kept += 1
+    return num_kept
 
 
 @inlined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from guided.automata.kernel import kernel
+from guided.automata.kernel import inlined, kernel
 from guided.recognizer.table import (
     BASE,
     DEAD,
@@ -47,6 +47,8 @@ class RowTraits(NamedTuple):
     """What it shares its mask by, for a row in a string."""
     most: int = 0
     """The greatest count of its inner mask."""
+    loop: int = DEAD
+    """Another row that most bytes lead to, and stay in: its inner mask is nearly the same."""
 
 
 _IN_CHAIN = RowTraits(False, 0, COUNTS_NOTHING, DEAD, False)
@@ -69,7 +71,35 @@ def row_traits(arrays: Arrays, row: int) -> RowTraits:
     outline = None if few else outline_of(arrays, row)
     is_free = high == COUNTS_NOTHING and packed[LABEL] == DEAD
     is_blank = num_loops == len(BLANKS) and is_free and outline is None
-    return RowTraits(is_key, packed[LOW], high, like, is_blank, outline)
+    loop = DEAD if outline is None else int(_loop_behind(rows, cells, byte_maps, row))
+    return RowTraits(is_key, packed[LOW], high, like, is_blank, outline, loop=loop)
+
+
+@inlined
+def _behind_most(rows, cells, byte_maps, row):  # type: ignore[no-untyped-def]
+    """The row that half of the bytes or more lead to, of those that lead on; DEAD for none."""
+    base, kind = rows[row, BASE], rows[row, KIND]
+    most, votes, live = DEAD, 0, 0
+    for byte in range(256):
+        target = cells[base + byte_maps[kind, byte]]
+        if target != DEAD:
+            live += 1
+            if votes == 0:
+                most = target
+            votes += 1 if target == most else -1
+    votes = 0
+    for byte in range(256):
+        votes += cells[base + byte_maps[kind, byte]] == most
+    return most if 2 * votes >= live else DEAD
+
+
+@kernel
+def _loop_behind(rows, cells, byte_maps, row):  # type: ignore[no-untyped-def]
+    """The row that most bytes lead to, if most bytes stay there; DEAD for none, or itself."""
+    most = _behind_most(rows, cells, byte_maps, row)
+    if most in (DEAD, row) or _behind_most(rows, cells, byte_maps, most) != most:
+        return DEAD
+    return most
 
 
 @kernel

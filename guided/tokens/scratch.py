@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.tokens.mask import Mask
+from guided.tokens.steps import LARGE_SHARE
 from guided.tokens.trie import TokenTrie
 
 __all__ = ["Scratch"]
@@ -17,7 +18,9 @@ class Scratch(threading.local):
     """Arrays for walks over one trie, that are nobody's between two walks."""
 
     def __init__(self, trie: TokenTrie) -> None:
-        self.stack: NDArray[np.int64] = np.empty((trie.longest + 3, 6), dtype=np.int64)
+        self.stack: NDArray[np.int64] = np.empty((trie.longest + 3, 7), dtype=np.int64)
         """Rows of progress (two), of the root, of each byte of a token."""
         self.words: Mask = np.empty(trie.words, dtype=np.int32)
         self.nodes: NDArray[np.int32] = np.empty(len(trie), dtype=np.int32)
+        self.put_off: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
+        """Nodes with a state each; none of them is below another, so there are not more."""

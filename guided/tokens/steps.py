@@ -28,6 +28,7 @@ from guided.recognizer.table import (
     LABEL,
     LOW,
     NEED,
+    PLAIN,
     ROLE,
     START,
     TICK,
@@ -38,12 +39,15 @@ __all__ = [
     "ALIVE",
     "BY_BYTE",
     "BY_LABEL",
+    "BY_PATH",
     "DIES",
     "FINISHED",
     "ITSELF",
     "JOINT_MISSING",
+    "LARGE_SHARE",
     "NOWHERE",
     "PLACES_FULL",
+    "PUT_OFF",
     "UNSURE",
     "clear_tokens",
     "correct_mask",
@@ -59,16 +63,20 @@ FINISHED, PLACES_FULL = 0, 1
 """What becomes of a walk, besides JOINT_MISSING."""
 NOWHERE = -1
 """In place of a context."""
+LARGE_SHARE = 256
+"""A node is large with more than one in so many of all nodes below it."""
+_WIDE_SHARE = 4
+"""A row is wide at a node where one in so many of the children may follow."""
 _LAST_OPEN_WAY = OPEN_ARRAY
 """Labels up to this one stand only where they may be taken, unless that depends on a text."""
-ITSELF, BY_BYTE = -1, -2
+ITSELF, BY_BYTE, BY_PATH = -1, -2, -2000
 """Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
 BY_LABEL = -4096
 """The first of further ways, 256 for each closing row."""
 NO_WAY = -1000
-SITE, LEVEL, DOUBTS, CHANGE, WAY, FATE = range(6)
-"""Columns of the first row of a walk's stack: how far it is, by what the mask has changed, and the
-way to the latest site with its status."""
+SITE, LEVEL, DOUBTS, CHANGE, WAY, FATE, PUT_OFF = range(7)
+"""Columns of the first row of a walk's stack: how far it is, by what the mask has changed, the way
+to the latest site with its status, and how many nodes were put off."""
 CHILD, LAST, OTHER = 3, 4, 5
 """Columns of the rows by depth, behind context, row and count."""
 OUTSIDE = 1
@@ -239,7 +247,7 @@ def _put(level, context, row, count, stack):  # type: ignore[no-untyped-def]
 def _begin(context, row, count, base, stack, words):  # type: ignore[no-untyped-def]
     """Begin a walk from a state with a copy of the mask ``base``."""
     stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS], stack[0, CHANGE] = 0, OUTSIDE, 0, 0
-    stack[0, WAY] = NO_WAY
+    stack[0, WAY], stack[0, PUT_OFF] = NO_WAY, 0
     _put(OUTSIDE, context, row, count, stack)
     for word in range(len(words)):
         words[word] = base[word]
@@ -288,6 +296,49 @@ def _entering(way, context, row, count, closings, machine, key_context):  # type
     return _behind(context, row, count, BY_BYTE - way, machine, key_context, True)
 
 
+@inlined
+def _behind_path(top, context, row, count, trie, machine, key_context):  # type: ignore[no-untyped-def]
+    """Status, context, row and count behind all bytes of a node."""
+    nodes, _, child_bytes, child_nodes = trie
+    status, node = ALIVE, 0
+    while node != top and status == ALIVE:
+        # The last child that does not come behind the node is above it, or is it.
+        low, high = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if child_nodes[middle] <= top:
+                low = middle
+            else:
+                high = middle
+        node = child_nodes[low]
+        status, context, row, count, _ = _behind(
+            context, row, count, child_bytes[low], machine, key_context, True
+        )
+    return status, context, row, count
+
+
+@inlined
+def _is_wide(node, row, nodes, child_bytes, rows, cells, byte_maps):  # type: ignore[no-untyped-def]
+    """Whether so many of the children of a node may follow that another walk is to look there."""
+    if rows[row, ROLE] != PLAIN:
+        return False
+    first, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+    base, kind = rows[row, BASE], rows[row, KIND]
+    live = 0
+    for child in range(first, last):
+        live += cells[base + byte_maps[kind, child_bytes[child]]] != DEAD
+    return live * _WIDE_SHARE >= last - first
+
+
+@inlined
+def _put_off(node, context, row, count, stack, put_off):  # type: ignore[no-untyped-def]
+    """Leave what is below a node to another walk."""
+    number = stack[0, PUT_OFF]
+    put_off[number, 0], put_off[number, 1] = node, context
+    put_off[number, 2], put_off[number, 3] = row, count
+    stack[0, PUT_OFF] = number + 1
+
+
 @kernel
 def walk_sites(  # type: ignore[no-untyped-def]
     trie,
@@ -304,6 +355,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
     stack,
     words,
     uncertain,
+    put_off,
 ):
     """Add the tokens below some nodes of the trie, as far as they may follow, to the mask ``base``.
 
@@ -313,6 +365,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
 
     - ITSELF: the state is that behind the node, whose own tokens are not asked for;
     - BY_BYTE, less a byte: what comes behind that byte is what comes behind the node;
+    - BY_PATH: all bytes of the node are read;
     - BY_LABEL, less 256 times the number of a closing row and a byte: the byte comes behind the
       label of that row;
     - others: that row of ``closings`` is entered.
@@ -320,15 +373,17 @@ def walk_sites(  # type: ignore[no-untyped-def]
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
     fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
     it stopped. In place of the context a finished walk says whether the context was asked: if not,
-    it is the same in all contexts. ``stack`` is int64 ``[longest token + 3, 6]``: what the walk
+    it is the same in all contexts. ``stack`` is int64 ``[longest token + 3, 7]``: what the walk
     goes on with, the state to begin with, then by depth the state, and where among the children
-    the walk is.
+    the walk is. Large nodes at which the row is wide are put off: ``put_off`` has of each the node
+    and the state there, and they are counted in the stack.
     """
     nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _ = machine
     if not again:
         _begin(context, row, count, base, stack, words)
     key_context = _key_context(stack, rows)
+    large = nodes[0, END] // LARGE_SHARE
     site, level, doubts = stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS]
     change, asked = np.uint64(stack[0, CHANGE]), again or rows[stack[OUTSIDE, 1], LABEL] != DEAD
     while site < len(sites):
@@ -337,7 +392,21 @@ def walk_sites(  # type: ignore[no-untyped-def]
             if sites[site, 1] < missing or sites[site, 2] > left:
                 site += 1
                 continue
-            if stack[0, WAY] != way:
+            if way == BY_PATH:
+                status, context, row, count = _behind_path(
+                    top,
+                    stack[OUTSIDE, 0],
+                    stack[OUTSIDE, 1],
+                    stack[OUTSIDE, 2],
+                    trie,
+                    machine,
+                    key_context,
+                )
+                if status >= JOINT_MISSING:
+                    return _stop(status, site, level, doubts, change, context, row, stack)
+                stack[0, FATE], asked = status, True
+                _put(OUTSIDE + 1, context, row, count, stack)
+            elif stack[0, WAY] != way:
                 # Once for all sites of a way: their state stays where the first has put it.
                 status, context, row, count, also = _entering(
                     way,
@@ -361,6 +430,13 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 continue
             if way != ITSELF:
                 change ^= _allow(top, nodes, token_ids, words)
+                if nodes[top, END] - top > large:
+                    context, row = stack[OUTSIDE + 1, 0], stack[OUTSIDE + 1, 1]
+                    count = stack[OUTSIDE + 1, 2]
+                    if _is_wide(top, row, nodes, child_bytes, rows, cells, byte_maps):
+                        _put_off(top, context, row, count, stack, put_off)
+                        site += 1
+                        continue
             level += 1
             _begin_children(level, top, nodes, stack)
         while level > OUTSIDE:
@@ -393,7 +469,11 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 doubts += 1
             elif status == ALIVE:
                 change ^= _allow(node, nodes, token_ids, words)
-                if nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
+                if nodes[node, END] - node > large and _is_wide(
+                    node, row, nodes, child_bytes, rows, cells, byte_maps
+                ):
+                    _put_off(node, context, row, count, stack, put_off)
+                elif nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
                     level += 1
                     _put(level, context, row, count, stack)
                     _begin_children(level, node, nodes, stack)

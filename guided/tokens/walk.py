@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.recognizer.recognizer import Recognizer, State
-from guided.recognizer.table import NO_BOUND
+from guided.recognizer.table import DEAD, NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import Mask, allowed, tokens_of
 from guided.tokens.outline import Outline
@@ -28,13 +28,14 @@ from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
 from guided.tokens.scratch import Scratch
 from guided.tokens.steps import (
     ALIVE,
-    BY_BYTE,
+    BY_PATH,
     DIES,
     FINISHED,
     ITSELF,
     JOINT_MISSING,
     NOWHERE,
     PLACES_FULL,
+    PUT_OFF,
     clear_tokens,
     correct_mask,
     set_tokens,
@@ -49,6 +50,7 @@ __all__ = ["Place", "Walk", "Walker"]
 
 _NO_ROWS = _NO_TOKENS = np.empty(0, dtype=np.int32)
 _NOTHING_UNCERTAIN = np.empty(0, dtype=np.int32)
+_ROOT = 0
 _IN_KEY_BEFORE = -2
 """In place of where a key begins in a token: it began before it."""
 
@@ -70,6 +72,15 @@ class Walk(NamedTuple):
     """Whether it is the same in all contexts; of a row that is like another one, whether the walk
     of that one stays as it is."""
 
+    def behind(self, first: Walk) -> Walk:
+        """The walk as that of two parts, of which this one's mask has both."""
+        return Walk(
+            self.mask,
+            first.fingerprint ^ self.fingerprint,
+            np.concatenate([first.uncertain, self.uncertain]),
+            first.is_local and self.is_local,
+        )
+
 
 class Walker:
     """Walks one recogniser over one vocabulary. Not thread-safe: the recogniser may grow."""
@@ -82,7 +93,7 @@ class Walker:
         inner: InnerMasks,
         blank: InnerMask,
         scratch: Scratch,
-        before_work: Callable[[], None] = lambda: None,
+        before_work: Callable[[], object] = lambda: None,
     ) -> None:
         self.machine = machine
         self._before_work = before_work
@@ -96,9 +107,10 @@ class Walker:
             np.zeros(trie.words, dtype=np.int32),
             0,
             np.empty(0, dtype=np.uint8),
-            np.array([[0, 0, 0, ITSELF]], dtype=np.int32),
+            np.empty((0, 4), dtype=np.int32),
             0,
         )
+        self._all = self._itself(_ROOT)
         self._trie_arrays = trie.arrays
         self.packed = PackedMachine(machine, texts.quoted)
         self._row_traits: dict[int, RowTraits] = {}
@@ -148,35 +160,60 @@ class Walker:
         traits = self._traits(state.row)
         if traits.is_blank:
             return self._from_sites(self._blank, state, _NO_ROWS, 0, 0)
-        outline = traits.outline
-        if outline is not None and self._names_left(state.context, outline):
-            inner = self._inner.get(self.packed.current(), state.row, outline)
-            missing, left = traits.low - state.count, traits.high - state.count
-            walk = self._from_sites(inner, state, outline.closings, missing, left)
-            # Names that are left in this context need not be left in others.
-            return walk if outline.fewest == NO_BOUND else walk._replace(is_local=False)
-        if base is not None:
-            walk = self._corrected(base, state, traits.like)
-            return walk if traits.high == COUNTS_NOTHING else walk._replace(is_local=False)
-        return self._from_sites(self._nothing, state, _NO_ROWS, 0, 0)
+        if base is None or self._shares(traits.outline, state.context):
+            return self._below(_ROOT, state, traits)
+        walk = self._corrected(base, state, traits.like)
+        return walk if traits.high == COUNTS_NOTHING else walk._replace(is_local=False)
 
     def _remember_joint(self, context: int, label: int) -> None:
         self._before_work()
         self.machine.remember_joint(context, label)
 
-    def _names_left(self, context: int, outline: Outline) -> bool:
-        """Whether names are left wherever rows of an outline lead."""
-        if outline.fewest == NO_BOUND:
-            return True
+    def _shares(self, outline: Outline | None, context: int) -> bool:
+        """Whether a row has an inner mask: names are left wherever it leads."""
+        if outline is None or outline.fewest == NO_BOUND:
+            return outline is not None
         return outline.fewest > self.machine.contexts.taken(context)
 
+    def _below(self, node: int, state: State, traits: RowTraits, begun: Walk | None = None) -> Walk:
+        """What is allowed below a node, behind which the state is, added to what was ``begun``."""
+        outline = traits.outline
+        if outline is None or not self._shares(outline, state.context):
+            nothing = self._itself(node) if node else self._all
+            return self._from_sites(nothing, state, _NO_ROWS, 0, 0, begun)
+        like = None
+        if traits.loop != DEAD and (other := self._traits(traits.loop).outline) is not None:
+            like = traits.loop, other
+        inner = self._inner.get(self.packed.current(), state.row, outline, node, like)
+        missing, left = traits.low - state.count, traits.high - state.count
+        walk = self._from_sites(inner, state, outline.closings, missing, left, begun)
+        # Names that are left in this context need not be left in others.
+        return walk if outline.fewest == NO_BOUND else walk._replace(is_local=False)
+
+    def _itself(self, node: int) -> InnerMask:
+        """No tokens, and one site."""
+        sites = np.array([[node, 0, 0, ITSELF]], dtype=np.int32)
+        return replace(self._nothing, sites=sites)
+
     def _from_sites(
-        self, inner: InnerMask, state: State, closings: NDArray[np.int32], missing: int, left: int
+        self,
+        inner: InnerMask,
+        state: State,
+        closings: NDArray[np.int32],
+        missing: int,
+        left: int,
+        begun: Walk | None = None,
     ) -> Walk:
-        """What is allowed inside of a block, with the tokens below the sites where it ends."""
+        """What is allowed inside of a block, with the tokens below the sites where it ends.
+
+        Added to what was ``begun``, which lies in the memory that walks work in.
+        """
         base, fingerprint = inner.mask_within(left)
         context, row, count, _ = state
-        stack, words, uncertain = self._scratch.stack, self._scratch.words, self._scratch.nodes
+        scratch = self._scratch
+        stack, words, uncertain = scratch.stack, scratch.words, scratch.nodes
+        if begun is not None:
+            base = np.bitwise_or(begun.mask, base, out=words)
         again = False
         while True:
             status, doubts, change, at, label = walk_sites(
@@ -194,12 +231,22 @@ class Walker:
                 stack,
                 words,
                 uncertain,
+                scratch.put_off,
             )
             if status == FINISHED:
-                nodes = uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
-                return Walk(words, fingerprint ^ change, nodes, not at)
+                break
             self._remember_joint(at, label)
             again = True
+        nodes = uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
+        walk = Walk(words, fingerprint ^ change, nodes, not at)
+        if begun is not None:
+            walk = walk.behind(begun)
+        put_off = stack.item(0, PUT_OFF)
+        if put_off:
+            for node, *there in scratch.put_off[:put_off].tolist():
+                behind = State(*there)
+                walk = self._below(node, behind, self._traits(behind.row), walk)
+        return walk
 
     def _corrected(self, base: Walk, state: State, like: int) -> Walk:
         """The walk of a row out of that of the row which it is all but equal to."""
@@ -230,28 +277,15 @@ class Walker:
         """The walk of a state's top with what that left uncertain looked at on the state itself."""
         words = self._scratch.words
         np.copyto(words, walk.mask)
-        part = Walk(words, walk.fingerprint, _NOTHING_UNCERTAIN)
-        by_prefix: dict[bytes, list[int]] = {}
-        for node in walk.uncertain.tolist():
-            text = self._texts.token_bytes[self.trie.tokens_below(node)[0]]
-            assert text is not None, node
-            by_prefix.setdefault(text[: self.trie.nodes[node, DEPTH] - 1], []).append(node)
-        for prefix, nodes in by_prefix.items():
-            behind = self.machine.advance(state, prefix)
-            if behind is not None:
-                sites = np.zeros((len(nodes), 4), dtype=np.int32)
-                sites[:, 0] = nodes
-                sites[:, 3] = BY_BYTE - self.trie.nodes[nodes, BYTE].astype(np.int32)
-                begun = replace(
-                    self._nothing, mask=words, fingerprint=part.fingerprint, sites=sites
-                )
-                part = self._from_sites(begun, behind, _NO_ROWS, 0, 0)
-        return part
+        sites = np.zeros((len(walk.uncertain), 4), dtype=np.int32)
+        sites[:, 0], sites[:, 3] = walk.uncertain, BY_PATH
+        begun = Walk(words, walk.fingerprint, _NOTHING_UNCERTAIN)
+        unsure = replace(self._nothing, sites=sites)
+        return self._from_sites(unsure, state, _NO_ROWS, 0, 0, begun)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """The tokens below a node that may, or might, follow ``state``, which stands behind it."""
-        sites = np.array([[node, 0, 0, ITSELF]], dtype=np.int32)
-        walk = self._from_sites(replace(self._nothing, sites=sites), state, _NO_ROWS, 0, 0)
+        walk = self._from_sites(self._itself(node), state, _NO_ROWS, 0, 0)
         tokens = self.trie.tokens_below(node)
         below = [self.trie.tokens_below(uncertain) for uncertain in walk.uncertain.tolist()]
         return np.concatenate([tokens[allowed(walk.mask, tokens)], *below])

@@ -81,6 +81,8 @@ _WIDE = [
     'start: x | y\nx: "(" x ")" | /[a-z]+/\ny: "(" y "]" | /[a-z0-9]+/',
     'start: x\nx: "(" x ("," x)* ")" | "(" x "]" | /[a-z][a-z0-9]*/\n%ignore " "',
     'start: x\nx: x x | "(" x ")" | /[a-z]+/ | "a1" x "]"',
+    # Names that are no key words, whose rows nearly all bytes lead to the same from.
+    'start: x (" " x)*\nx: N | "(" x ")" | "ab" "]"\nN: /(?!(ab|a1)(?![a-z0-9]))[a-z][a-z0-9]*/',
     # Tokens that close more callers than the top of a state knows.
     'start: x\nx: "(" x ")" | "((" x "])" | "(a" x "))" | /[ab]/',
 ]

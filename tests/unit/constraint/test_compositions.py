@@ -205,6 +205,20 @@ def test_readings_without_number_end_in_a_limit() -> None:
         accepts(start, text)
 
 
+def test_a_mask_asks_once_whether_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[None] = []
+    monkeypatch.setattr(CompositeMachine, "check_room", lambda _: asked.append(None))
+    many = [
+        f'{{"type": "object", "properties": {{"{name}": {{"type": "string"}}}}}}' for name in "abcd"
+    ]
+    matcher = ConstraintCompiler(PIECES).compile(AnyOf(list(map(JsonSchema, many)))).start()
+    for byte in b'{"a':
+        asked.clear()
+        matcher = matcher.advance(PIECES.byte_ids[byte])
+        matcher.mask()
+        assert len(asked) == 1
+
+
 def test_the_parts_agree_behind_many_texts() -> None:
     compiled = ConstraintCompiler(PIECES).compile(Sequence([_TWO, "0", _AGE, "0"]))
     for seed in range(5):

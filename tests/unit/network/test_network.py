@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from guided.automata.dfa import Dfa
 from guided.frontends.lark import lower_lark
-from guided.network import Network, network_from_grammar
+from guided.library import read_grammar
+from guided.network import Network, inlining, network_from_grammar, recursion
+from guided.network.callers import reached_rules
 from guided.network.components import components
 from guided.network.first_bytes import call_order
 
@@ -42,6 +47,23 @@ def test_what_is_regular_at_heart_is_one_automaton(text: str) -> None:
 )  # fmt: skip
 def test_few_rules_are_called(text: str, rules: int) -> None:
     assert len(_network(text).starts) == rules
+
+
+@pytest.mark.parametrize(("name", "rules"), [("json", 2), ("sql_select", 4), ("xml_fragment", 2)])
+def test_rules_of_the_library_are_written_out_once(
+    name: str, rules: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Dfa | None] = []
+
+    def substituted(*given: Any) -> Dfa | None:
+        written.append(recursion.substituted(*given))
+        return written[-1]
+
+    monkeypatch.setattr(inlining, "substituted", substituted)
+    text = read_grammar(name).text
+    network = _network(text)
+    assert len(network.starts) == rules
+    assert len(written) <= len(reached_rules(lower_lark(text))) / 2
 
 
 def test_copies_stay_small() -> None:
