@@ -60,11 +60,6 @@ def lower_contextual(
     check_count(len(plain.rules))
     with as_ours(text):
         terminals, rules, ignored = grammar.compile([start], set())
-        for terminal in terminals:
-            if terminal.pattern.min_width == 0:
-                raise InvalidConstraintError(
-                    f"the terminal {terminal.name} may be empty, which no scanner can cut off"
-                )
         spend(200 * sum(len(rule.expansion) + 1 for rule in rules))
         analysis = _Analysis(ParserConf(rules, {}, [start]), strict=True)
         try:
@@ -143,6 +138,11 @@ class _Contexts:
     def _made(self, names: frozenset[str]) -> _Context:
         chosen = [terminal for terminal in self._terminals if terminal.name in names]
         texts = [terminal for terminal in chosen if isinstance(terminal.pattern, PatternStr)]
+        for terminal in chosen:
+            if terminal.pattern.min_width == 0:
+                raise InvalidConstraintError(
+                    f"the terminal {terminal.name} may be empty, which no scanner can cut off"
+                )
         words: dict[str, list[str]] = {}
         embedded: set[str] = set()
         for terminal in chosen:
