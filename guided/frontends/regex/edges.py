@@ -106,9 +106,10 @@ def _all_look_away(
 def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
     # x{2,5} -> x x{0,3} x, with fewer of them where it may have fewer
     cases: list[Regular] = [_NOTHING] if low == 0 else []
-    if low <= 1 and high != 0:
+    if (low <= 1 or _is_empty(item)) and high != 0:
         cases.append(item)
-    if high is None or high > 1:
+    # Conditions alone are asked once, however often they are written.
+    if (high is None or high > 1) and not _is_empty(item):
         between = Repeat(item, max(low - 2, 0), None if high is None else high - 2)
         cases.append(Concat((item, between, item)))
     return Alternate(tuple(cases))
