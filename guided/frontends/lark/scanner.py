@@ -36,6 +36,7 @@ from guided.automata.regular import (
     Repeat,
 )
 from guided.errors import LimitExceededError, UnsupportedFeatureError
+from guided.frontends.regex.edges import is_nullable
 from guided.grammar.context_free import Terminal
 
 __all__ = ["Scanned", "Scanners", "Token"]
@@ -179,7 +180,7 @@ class _Nodes:
 
     def _repeat(self, repeat: Repeat, target: int) -> int:
         item, low, high, lazy = repeat.item, repeat.low, repeat.high, repeat.lazy
-        if high != 1 and _is_nullable(item):
+        if high != 1 and is_nullable(item):
             raise UnsupportedFeatureError(
                 "a repeat of what may be empty is not supported in the contextual reading",
                 hint="leave the empty text to the repeat, as in (a+)* for (a*)*",
@@ -431,17 +432,6 @@ def _graph(dfa: Dfa, *, to_the_end: bool = False) -> Regular:
     return Concat((graph, End())) if to_the_end else graph
 
 
-def _is_nullable(node: Regular) -> bool:
-    match node:
-        case Concat(parts):
-            return all(map(_is_nullable, parts))
-        case Alternate(options):
-            return any(map(_is_nullable, options))
-        case Repeat(item, low):
-            return low == 0 or _is_nullable(item)
-    return isinstance(node, Look)
-
-
 def _width(node: Regular) -> int:
     """Characters of what a look-behind looks for, which Python wants to be as many in all cases."""
     match node:
@@ -458,6 +448,8 @@ def _width(node: Regular) -> int:
 
 def _canonical(dfa: Dfa) -> tuple[object, ...]:
     """The same for all minimal automata of a language over the same classes."""
+    if not len(dfa):
+        return ()
     order = sorted(range(len(dfa.classes)), key=lambda at: dfa.classes[at].ranges)
     table = dfa.next[:, order].tolist()
     numbers = {0: 0}

@@ -75,6 +75,11 @@ _FEATURES: dict[str, tuple[str, list[str], list[str]]] = {
         ["aa", "aa_", "aaaa_"],
         ["a", "aaa"],
     ),
+    "look-around that says nothing": (
+        r"start: (A | B)+" "\n" r"A: /a(?![^\s\S])(?=[\s\S]|b)/" "\nB: /b/",
+        ["ab", "aab"],
+        ["a", "ba"],
+    ),
     "contexts": (
         'start: "a" WORD | "b" NUMBER\nWORD: /[a-z0-9]+/\nNUMBER: /[0-9]+/',
         ["a1", "b1", "aa"],
