@@ -39,10 +39,10 @@ from guided.network.letters import (
     simpler,
     without_calls,
 )
-from guided.network.looks import without_marks
 from guided.network.network import CallEdge, HoleText, Network
 from guided.network.recursion import begins_with, without_leading_calls
 from guided.network.shortest import shortest_ways
+from guided.network.without_marks import without_marks
 
 __all__ = ["MAX_STATES", "network_from_grammar"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from lark import Lark
 from lark.exceptions import LarkError
 
@@ -18,6 +19,8 @@ _TERMINALS = (
     *('"a"', '"b"', '"ab"', '"ba"', '"aab"', '"_"', '"a_"', '"AB"i', '"a"i'),
     *("/a+/", "/[ab]+/", "/[ab]{2}/", "/a|ab/", "/ab|a/", "/a+?b/", "/a??b?/ /a/", "/a+?/", "/_+/"),
     *("/[ab]b(?<!ab)/", "/(ab|a)(b|_)/", "/a*b/", "/a(b_)*/", "/(a|b)+?_/", "/[A-Za-z]+/", "/b_?/"),
+    *("/a(?!b)/", "/a+(?=b)/", "/[ab]+(?!_)/", "/a(?=b)b?/", "/(?!a)[ab]+/", r"/a\b/", r"/b*?\b/"),
+    *("/(?:a(?=_)|b)+/", "/(?:ab?(?!_))+b?/", "/a(?=[ab])(?!a)/", "/(?=a)[ab]*?b|a(?!.)/"),
     *("/(?:a|b|ab)+_/", "/a(?:b_|b)?/", "/(?i:A)b{1,2}?/", '"a".."b"'),
 )
 
@@ -62,7 +65,9 @@ def _machine(text: str) -> GrammarMachine:
 _TEXTS = all_texts(5, ignoring=True)
 
 
-def test_random_grammars_have_the_texts_that_lark_parses() -> None:
+def test_random_grammars_have_the_texts_that_lark_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+    # With it Lark looks for terminals that overlap, and fails over some patterns.
+    monkeypatch.setattr("lark.lexer.has_interegular", False)
     compared = accepted = 0
     for seed in range(first_seed(), first_seed() + times(150)):
         text = _grammar(random.Random(seed))

@@ -107,3 +107,24 @@ def test_several_answers_are_lines_and_their_scores_go_to_standard_error(
     refused = _generate(*asked, "-n", "2")
     assert refused.returncode == 1
     assert "error: 2 answers of temperature 0 are all the same" in refused.stderr
+
+
+def test_templates_tools_and_readings_reach_the_server(
+    echo_server: ServerProcess, tmp_path: Path
+) -> None:
+    files = {"t.txt": "I am {name}.", "tools.json": '[{"name": "now"}]', "g.lark": 'start: "a"'}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    template = ("--template", str(tmp_path / "t.txt"), "--hole", "name=/[a-z]+/")
+    asked = ("--prompt", "hello", "--max-tokens", "5", "--address", echo_server.address)
+    for flags in (
+        template,
+        ("--tools", str(tmp_path / "tools.json"), "--tool-choice", "required", "--single-call"),
+        ("--grammar", str(tmp_path / "g.lark"), "--reading", "contextual"),
+    ):
+        done = _generate(*asked, *flags)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "hello\n"
+    refused = _generate(*asked, *template, "--regex", "a")
+    assert refused.returncode == 2
+    assert "exclude each other" in refused.stderr

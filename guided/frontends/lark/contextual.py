@@ -60,11 +60,6 @@ def lower_contextual(
     check_count(len(plain.rules))
     with as_ours(text):
         terminals, rules, ignored = grammar.compile([start], set())
-        for terminal in terminals:
-            if terminal.pattern.min_width == 0:
-                raise InvalidConstraintError(
-                    f"the terminal {terminal.name} may be empty, which no scanner can cut off"
-                )
         spend(200 * sum(len(rule.expansion) + 1 for rule in rules))
         analysis = _Analysis(ParserConf(rules, {}, [start]), strict=True)
         try:
@@ -136,13 +131,31 @@ class _Contexts:
             self._known[key] = self._made(key)
         return self._known[key]
 
-    def all(self) -> list[_Context]:
-        """Those that were asked for."""
-        return list(self._known.values())
+    def merged(self) -> tuple[list[_Context], list[int]]:
+        """The contexts that were asked for, those made one that agree, and by number which it is.
+
+        They agree where both cut off the terminals alike that both look for. What only one of them
+        looks for cannot follow in a state of the other.
+        """
+        merged: list[_Context] = []
+        which: list[int] = []
+        for context in self._known.values():
+            spend(10 * len(merged))
+            found = next((each for each in merged if _agree(each, context)), None)
+            number = len(merged) if found is None else found.number
+            tokens = {**context.tokens, **({} if found is None else found.tokens)}
+            merged[number : number + 1] = [_Context(number, tokens, context.blank)]
+            which.append(number)
+        return merged, which
 
     def _made(self, names: frozenset[str]) -> _Context:
         chosen = [terminal for terminal in self._terminals if terminal.name in names]
         texts = [terminal for terminal in chosen if isinstance(terminal.pattern, PatternStr)]
+        for terminal in chosen:
+            if terminal.pattern.min_width == 0:
+                raise InvalidConstraintError(
+                    f"the terminal {terminal.name} may be empty, which no scanner can cut off"
+                )
         words: dict[str, list[str]] = {}
         embedded: set[str] = set()
         for terminal in chosen:
@@ -166,9 +179,17 @@ class _Contexts:
             if terminal.name not in embedded
         ]
         cut = self._scanners.cut(scanned)
-        tokens = {token.name: _choice(found) for token, found in cut.items() if not token.ignored}
+        # Some are looked for and never found: others always win.
+        tokens: dict[str, Body] = dict.fromkeys(names, Choice(()))
+        tokens |= {token.name: _choice(found) for token, found in cut.items() if not token.ignored}
         blank = [each for token, found in cut.items() if token.ignored for each in found]
         return _Context(len(self._known), tokens, Times(Choice(tuple(blank)), 0, None))
+
+
+def _agree(one: _Context, other: _Context) -> bool:
+    return one.blank == other.blank and all(
+        other.tokens.get(name, cut) == cut for name, cut in one.tokens.items()
+    )
 
 
 class _Place(NamedTuple):
@@ -188,6 +209,7 @@ class _Rules:
         self._states = states
         self._contexts = contexts
         self._bodies: dict[_Place, list[list[_Step]]] = {}
+        self._merged_contexts: list[_Context] = []
 
     def grammar(self, begin: int, start: str) -> ContextFreeGrammar:
         """The grammar of what the parser takes from a state on."""
@@ -198,6 +220,9 @@ class _Rules:
             if place not in self._bodies:
                 self._bodies[place] = self._walked(place)
                 waiting += [s.place for steps in self._bodies[place] for s in steps if s.place]
+        self._merged_contexts, which = self._contexts.merged()
+        for place, options in self._bodies.items():
+            self._bodies[place] = [[step.in_context(which) for step in each] for each in options]
         names = self._merged()
         rules: dict[str, Body] = {}
         for place, options in self._bodies.items():
@@ -264,7 +289,7 @@ class _Rules:
         No terminal is the end of the text.
         """
         alike: dict[tuple[Body, ...], list[int]] = {}
-        for context in self._contexts.all():
+        for context in self._merged_contexts:
             if here is not None and context.number != here:
                 continue
             if terminal is None:
@@ -286,6 +311,12 @@ class _Step(NamedTuple):
     behind: int | None
     """The context behind it."""
     place: _Place | None
+
+    def in_context(self, which: list[int]) -> _Step:
+        """The step with the numbers of its contexts replaced."""
+        here = None if self.here is None else which[self.here]
+        behind = None if self.behind is None else which[self.behind]
+        return self._replace(here=here, behind=behind)
 
 
 def _choice(options: Any) -> Body:

@@ -18,7 +18,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from guided.automata.codepoints import CodePoints
+import numpy as np
+
+from guided.automata.codepoints import ANY, CodePoints
 from guided.automata.dfa import DEAD, Dfa, crawl, dfa_from_regular
 from guided.automata.fuel import spend
 from guided.automata.partition import partition
@@ -27,12 +29,14 @@ from guided.automata.regular import (
     Alternate,
     Chars,
     Concat,
+    End,
     Graph,
     Look,
     Regular,
     Repeat,
 )
 from guided.errors import LimitExceededError, UnsupportedFeatureError
+from guided.frontends.regex.edges import is_nullable
 from guided.grammar.context_free import Terminal
 
 __all__ = ["Scanned", "Scanners", "Token"]
@@ -78,24 +82,57 @@ class _Behind(NamedTuple):
     target: int
 
 
+class _Ahead(NamedTuple):
+    """Goes on in a node if what follows begins with a character of a set, or does not."""
+
+    set: int
+    negative: bool
+    target: int
+
+
 class _Match(NamedTuple):
     """A text of the terminal of this number ends."""
 
     terminal: int
 
 
-_Node: TypeAlias = _Split | _Read | _Behind | _Match
+_Node: TypeAlias = _Split | _Read | _Behind | _Ahead | _Match
+
+
+class _Next(NamedTuple):
+    """What a look-ahead asks of what follows."""
+
+    classes: frozenset[int]
+    """Of characters that may."""
+    nothing: bool
+    """Whether the text may end."""
+
+
+class _Thread(NamedTuple):
+    node: int
+    next: _Next | None
 
 
 class _State(NamedTuple):
-    threads: tuple[int, ...]
-    """Nodes that read, in order, and one that matches as the last of them, if any does."""
+    threads: tuple[_Thread, ...]
+    """Those that read and those that match, sooner ones first; none behind a certain match."""
     behind: tuple[int, ...]
     """The state of each look-behind."""
     length: int
     """Characters so far, as many as look-behinds look at."""
     words: tuple[tuple[int, int, int], ...]
     """Terminal, word and state of the words that the text so far may be, or become."""
+
+
+class _End(NamedTuple):
+    """How a text may end: as a token, if all that is asked of what follows holds."""
+
+    token: Token
+    after: tuple[Look, ...]
+
+
+_MATCHED = _State((), (), -1, ())
+"""Behind a match, whatever follows."""
 
 
 class _Nodes:
@@ -133,14 +170,17 @@ class _Nodes:
                 return self._repeat(regular, target)
             case Look(_, ahead=False):
                 return self.add(_Behind(self.looks.setdefault(regular, len(self.looks)), target))
+            case Look(Chars(chars), negative=negative):
+                number = self.sets.setdefault(chars, len(self.sets))
+                return self.add(_Ahead(number, negative, target))
         raise UnsupportedFeatureError(
-            "a look-ahead in a terminal is not supported in the contextual reading",
+            "a look-ahead at more than a character is not supported in the contextual reading",
             hint="say it with other terminals, or read the grammar as a context-free one",
         )
 
     def _repeat(self, repeat: Repeat, target: int) -> int:
         item, low, high, lazy = repeat.item, repeat.low, repeat.high, repeat.lazy
-        if high != 1 and _is_nullable(item):
+        if high != 1 and is_nullable(item):
             raise UnsupportedFeatureError(
                 "a repeat of what may be empty is not supported in the contextual reading",
                 hint="leave the empty text to the repeat, as in (a+)* for (a*)*",
@@ -166,36 +206,39 @@ class _Scanner:
 
     def __init__(self, terminals: Sequence[Scanned]) -> None:
         self._terminals = terminals
-        self._nodes = _Nodes()
+        nodes = _Nodes()
         starts = [
-            self._nodes.before(terminal.pattern, self._nodes.add(_Match(number)))
+            nodes.before(terminal.pattern, nodes.add(_Match(number)))
             for number, terminal in enumerate(terminals)
         ]
-        self._start = self._nodes.add(_Split(tuple(starts)))
+        self._start = nodes.add(_Split(tuple(starts)))
+        self._nodes = nodes.nodes
         self._looks = [
             (dfa_from_regular(Concat((ANYTHING, look.item))), _width(look.item), look.negative)
-            for look in self._nodes.looks
+            for look in nodes.looks
         ]
         self._reach = max((width for _, width, _ in self._looks), default=0)
         self._words = [
             [dfa_from_regular(word) for _, word in terminal.words] for terminal in terminals
         ]
         automata = [dfa for dfa, _, _ in self._looks] + [dfa for w in self._words for dfa in w]
-        sets = [*self._nodes.sets, *(chars for dfa in automata for chars in dfa.classes)]
+        sets = [*nodes.sets, *(chars for dfa in automata for chars in dfa.classes), ANY]
         parts = partition(sets)
         self.classes = parts.classes
         members = parts.members(len(sets))
-        self._members = [set(members[number]) for number in range(len(self._nodes.sets))]
+        self._members = [frozenset(members[number]) for number in range(len(nodes.sets))]
+        self._all = frozenset(range(len(self.classes)))
         self._columns: dict[int, dict[int, int]] = {}
-        first = len(self._nodes.sets)
+        first = len(nodes.sets)
         for dfa in automata:
             columns = {c: at for at in range(len(dfa.classes)) for c in members[first + at]}
             self._columns[id(dfa)] = columns
             first += len(dfa.classes)
-        self.tokens: dict[Token, int] = {}
+        self._better: dict[_State, Regular | None] = {}
+        self._ends: dict[tuple[_End, ...], int] = {}
 
-    def automaton(self) -> Dfa:
-        """The texts that are cut off, if nothing better follows, labelled with their tokens."""
+    def automaton(self) -> tuple[Dfa, Sequence[tuple[_End, ...]]]:
+        """The texts that are cut off if what follows them is right, and by label how they end."""
         begun = tuple(0 if len(dfa) else DEAD for dfa, _, _ in self._looks)
         words = tuple(
             (terminal, word, 0)
@@ -203,15 +246,20 @@ class _Scanner:
             for word, dfa in enumerate(dfas)
             if len(dfa)
         )
-        first = self._closed([self._start], _State((), begun, 0, words))
-        return crawl(self.classes, first, self._step, self._label)
+        first = self._closed([_Thread(self._start, None)], _State((), begun, 0, words))
+        made = crawl(self.classes, first, self._step, self._label)
+        return made, list(self._ends)
 
     def _step(self, state: _State, index: int) -> _State | None:
-        targets: list[int] = []
+        targets: list[_Thread] = []
         for thread in state.threads:
-            node = self._nodes.nodes[thread]
+            if thread.next is not None and index not in thread.next.classes:
+                continue
+            node = self._nodes[thread.node]
+            if isinstance(node, _Match):
+                break  # it has matched before this character, so all behind it has lost
             if isinstance(node, _Read) and index in self._members[node.set]:
-                targets.append(node.target)
+                targets.append(_Thread(node.target, None))
         if not targets:
             return None
         behind = tuple(
@@ -231,29 +279,41 @@ class _Scanner:
         column = self._columns[id(dfa)].get(index)
         return DEAD if at == DEAD or column is None else int(dfa.next[at, column])
 
-    def _closed(self, targets: list[int], state: _State) -> _State:
-        """The state with the threads that go on in the targets, up to the first that matches."""
-        threads: list[int] = []
-        seen: set[int] = set()
+    def _closed(self, targets: list[_Thread], state: _State) -> _State:
+        """The state with the threads that go on in the targets, up to the first certain match."""
+        threads: list[_Thread] = []
+        seen: set[_Thread] = set()
         stack = targets[::-1]
         while stack:
-            at = stack.pop()
-            if at in seen:
+            thread = stack.pop()
+            if thread in seen:
                 continue
-            seen.add(at)
+            seen.add(thread)
             spend(1)
-            match self._nodes.nodes[at]:
+            match self._nodes[thread.node]:
                 case _Split(onward):
-                    stack += onward[::-1]
+                    stack += (_Thread(target, thread.next) for target in onward[::-1])
                 case _Behind(look, target):
                     if self._holds(look, state):
-                        stack.append(target)
+                        stack.append(_Thread(target, thread.next))
+                case _Ahead(number, negative, target):
+                    asked = self._asked(number, negative, thread.next)
+                    if asked.classes or asked.nothing:
+                        stack.append(_Thread(target, asked))
                 case _Match():
-                    threads.append(at)
-                    break
+                    threads.append(thread)
+                    if thread.next is None:
+                        break
                 case _Read():
-                    threads.append(at)
+                    threads.append(thread)
         return state._replace(threads=tuple(threads))
+
+    def _asked(self, number: int, negative: bool, before: _Next | None) -> _Next:
+        members = self._members[number]
+        classes = self._all - members if negative else members
+        if before is None:
+            return _Next(classes, negative)
+        return _Next(classes & before.classes, negative and before.nothing)
 
     def _holds(self, look: int, state: _State) -> bool:
         dfa, width, negative = self._looks[look]
@@ -266,79 +326,110 @@ class _Scanner:
         return (at != DEAD and dfa.label[at] != DEAD) != negative
 
     def _label(self, state: _State) -> int:
-        node = self._nodes.nodes[state.threads[-1]] if state.threads else None
-        if not isinstance(node, _Match):
-            return DEAD
-        terminal = self._terminals[node.terminal]
-        token = Token(terminal.name, terminal.ignored)
-        for number, word, at in state.words:
-            if number == node.terminal and self._words[number][word].label[at] != DEAD:
-                token = Token(terminal.words[word][0], terminal.ignored)
-                break
-        return self.tokens.setdefault(token, len(self.tokens))
+        ends = tuple(
+            _End(self._token(node.terminal, state), self._after(state, rank))
+            for rank, thread in enumerate(state.threads)
+            if isinstance(node := self._nodes[thread.node], _Match)
+        )
+        return self._ends.setdefault(ends, len(self._ends)) if ends else DEAD
+
+    def _token(self, number: int, state: _State) -> Token:
+        terminal = self._terminals[number]
+        for matched, word, at in state.words:
+            if matched == number and self._words[matched][word].label[at] != DEAD:
+                return Token(terminal.words[word][0], terminal.ignored)
+        return Token(terminal.name, terminal.ignored)
+
+    def _after(self, state: _State, rank: int) -> tuple[Look, ...]:
+        """What has to hold of what follows if the match of a thread is the best one."""
+        own = state.threads[rank].next
+        looks = [] if own is None else [self._look(own)]
+        sooner = state._replace(threads=state.threads[:rank], words=())
+        better = self._best(sooner)
+        if better is not None:
+            looks.append(Look(better, negative=True))
+        return tuple(looks)
+
+    def _look(self, asked: _Next) -> Look:
+        classes = self._all - asked.classes if asked.nothing else asked.classes
+        bounds = (each for index in classes for each in self.classes[index].ranges)
+        return Look(Chars(CodePoints.of(bounds)), negative=asked.nothing)
+
+    def _best(self, state: _State) -> Regular | None:
+        """What lets any of the threads match if it follows, up to its end; None if nothing does."""
+        if state not in self._better:
+            made = crawl(self.classes, state, self._towards_match, self._may_match)
+            self._better[state] = _graph(made, to_the_end=True) if len(made) else None
+        return self._better[state]
+
+    def _towards_match(self, state: _State, index: int) -> _State | None:
+        if state == _MATCHED:
+            return state
+        for thread in self._matches(state):
+            if thread.next is None or index in thread.next.classes:
+                return _MATCHED
+        return self._step(state, index)
+
+    def _may_match(self, state: _State) -> int:
+        """0 if a thread has matched where the text ends here, else DEAD."""
+        matched = any(each.next is None or each.next.nothing for each in self._matches(state))
+        return 0 if matched or state == _MATCHED else DEAD
+
+    def _matches(self, state: _State) -> list[_Thread]:
+        return [each for each in state.threads if isinstance(self._nodes[each.node], _Match)]
 
 
 class Scanners:
     """What scanners cut off; equal parts of different scanners are one."""
 
     def __init__(self) -> None:
-        self._made: dict[object, Regular] = {}
+        self._texts: dict[object, Regular] = {}
+        self._looks: dict[object, Look] = {}
 
     def cut(self, terminals: Sequence[Scanned]) -> Mapping[Token, tuple[Terminal, ...]]:
         """By token the terminals that it is a choice of.
 
         Raises UnsupportedFeatureError for patterns that are not regular in this way.
         """
-        scanner = _Scanner(terminals)
-        dfa = scanner.automaton()
-        tokens = {number: token for token, number in scanner.tokens.items()}
-        # By token and what must not follow the states in which it ends.
-        ends: dict[tuple[int, Regular | None], list[int]] = {}
+        dfa, ends = _Scanner(terminals).automaton()
+        states: dict[_End, list[int]] = {}
         for state, label in enumerate(dfa.label.tolist()):
-            if label != DEAD:
-                better = self._texts(dfa, state, range(len(dfa)), anything_behind=True)
-                ends.setdefault((label, better), []).append(state)
+            for end in ends[label] if label != DEAD else ():
+                token, after = end
+                known = _End(token, tuple(map(self._known, after)))
+                states.setdefault(known, []).append(state)
         found: dict[Token, tuple[Terminal, ...]] = {}
-        for (label, better), states in ends.items():
-            texts = self._texts(dfa, 0, states)
-            assert texts is not None, "an end that nothing leads to"
-            after = () if better is None else (Look(better, negative=True),)
-            token = tokens[label]
-            found[token] = (*found.get(token, ()), Terminal(texts, after=after))
+        for (token, after), at in states.items():
+            label = np.full(len(dfa), DEAD, dtype=np.int32)
+            label[at] = 0
+            texts = Dfa(dfa.classes, dfa.next, label).relabelled({0: 0})
+            found[token] = (*found.get(token, ()), Terminal(self._one(texts), after=after))
         return found
 
-    def _texts(
-        self, dfa: Dfa, first: int, last: Sequence[int], *, anything_behind: bool = False
-    ) -> Regular | None:
-        """Texts along moves from a state to one of others that accepts, none if there are none.
+    def _known(self, look: Look) -> Look:
+        """The same for look-aheads at the same texts."""
+        key = (_canonical(dfa_from_regular(Concat((look.item, ANYTHING)))), look.negative)
+        return self._looks.setdefault(key, look)
 
-        With ``anything_behind`` they are told apart no further than by what begins with them.
-        """
-        ends = {state for state in last if dfa.label[state] != DEAD}
-        count = len(dfa)
-        moves = [
-            (source, chars, end)
-            for chars, column in zip(dfa.classes, dfa.next.T.tolist(), strict=True)
-            for source, target in enumerate(column)
-            if target != DEAD
-            for end in ((target, count) if target in ends else (target,))
-        ]
-        graph = Graph(count + 1, tuple(moves), first, count)
-        texts = dfa_from_regular(Concat((graph, ANYTHING)) if anything_behind else graph)
-        if not len(texts):
-            return None
-        return self._made.setdefault(_canonical(texts), graph)
+    def _one(self, dfa: Dfa) -> Regular:
+        """The same expression for automata of the same texts."""
+        return self._texts.setdefault(_canonical(dfa), _graph(dfa))
 
 
-def _is_nullable(node: Regular) -> bool:
-    match node:
-        case Concat(parts):
-            return all(map(_is_nullable, parts))
-        case Alternate(options):
-            return any(map(_is_nullable, options))
-        case Repeat(item, low):
-            return low == 0 or _is_nullable(item)
-    return isinstance(node, Look)
+def _graph(dfa: Dfa, *, to_the_end: bool = False) -> Regular:
+    """The texts of an automaton."""
+    count = len(dfa)
+    moves = [
+        (source, chars, end)
+        for chars, column in zip(dfa.classes, dfa.next.T.tolist(), strict=True)
+        for source, target in enumerate(column)
+        if target != DEAD
+        for end in ((target, count) if dfa.label[target] != DEAD else (target,))
+    ]
+    graph: Regular = Graph(count + 1, tuple(moves), 0, count)
+    if dfa.label[0] != DEAD:
+        graph = Alternate((graph, Concat(())))
+    return Concat((graph, End())) if to_the_end else graph
 
 
 def _width(node: Regular) -> int:
@@ -357,6 +448,8 @@ def _width(node: Regular) -> int:
 
 def _canonical(dfa: Dfa) -> tuple[object, ...]:
     """The same for all minimal automata of a language over the same classes."""
+    if not len(dfa):
+        return ()
     order = sorted(range(len(dfa.classes)), key=lambda at: dfa.classes[at].ranges)
     table = dfa.next[:, order].tolist()
     numbers = {0: 0}

@@ -18,7 +18,7 @@ from guided.automata.regular import Alternate, Chars, Concat, Look, Regular, Rep
 from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.frontends.regex.lazy import has_lazy, settled
 
-__all__ = ["Piece", "parted"]
+__all__ = ["Piece", "is_nullable", "parted"]
 
 _MAX_PIECES = 200
 _NOTHING = Concat(())
@@ -76,7 +76,7 @@ def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
 def _concatenated(parts: tuple[Regular, ...], *, first: bool, last: bool) -> list[Piece]:
     for at, part in enumerate(parts):
         before, behind = parts[:at], parts[at + 1 :]
-        if _is_empty(part) or not _is_nullable(part):
+        if _is_empty(part) or not is_nullable(part):
             continue
         if (first and _all_look_away(before, behind, first=True)) or (
             last and _all_look_away(behind, before, first=False)
@@ -100,15 +100,16 @@ def _all_look_away(
 ) -> bool:
     """Whether what stands inside looks away if nothing stands outside of it, which may be."""
     looks_away = _looks_away(Concat(inside), first=first, last=not first)
-    return looks_away and all(map(_is_nullable, outside))
+    return looks_away and all(map(is_nullable, outside))
 
 
 def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
     # x{2,5} -> x x{0,3} x, with fewer of them where it may have fewer
     cases: list[Regular] = [_NOTHING] if low == 0 else []
-    if low <= 1 and high != 0:
+    if (low <= 1 or _is_empty(item)) and high != 0:
         cases.append(item)
-    if high is None or high > 1:
+    # Conditions alone are asked once, however often they are written.
+    if (high is None or high > 1) and not _is_empty(item):
         between = Repeat(item, max(low - 2, 0), None if high is None else high - 2)
         cases.append(Concat((item, between, item)))
     return Alternate(tuple(cases))
@@ -127,7 +128,7 @@ def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
     """
     match node:
         case Concat(parts):
-            nullable = [_is_nullable(part) for part in parts]
+            nullable = [is_nullable(part) for part in parts]
             return any(
                 _looks_away(
                     part, first=first and all(nullable[:at]), last=last and all(nullable[at + 1 :])
@@ -153,27 +154,27 @@ def _is_empty(node: Regular) -> bool:
     return isinstance(node, Look)
 
 
-def _is_nullable(node: Regular) -> bool:
+def is_nullable(node: Regular) -> bool:
     """Whether a part may have the empty text."""
     match node:
         case Concat(parts):
-            return all(map(_is_nullable, parts))
+            return all(map(is_nullable, parts))
         case Alternate(options):
-            return any(map(_is_nullable, options))
+            return any(map(is_nullable, options))
         case Repeat(item, low):
-            return low == 0 or _is_nullable(item)
+            return low == 0 or is_nullable(item)
     return isinstance(node, Look)
 
 
 def _without_empty(node: Regular) -> Regular:
     """The texts of a part but for the empty one."""
     match node:
-        case Repeat(item, low, high, lazy) if not _is_nullable(item):
+        case Repeat(item, low, high, lazy) if not is_nullable(item):
             return Repeat(item, max(low, 1), high, lazy)
         case Alternate(options):
             kept = (each for each in options if not _is_empty(each))
             return Alternate(
-                tuple(_without_empty(each) if _is_nullable(each) else each for each in kept)
+                tuple(_without_empty(each) if is_nullable(each) else each for each in kept)
             )
         case Concat(parts) if sum(not _is_empty(part) for part in parts) == 1:
             return Concat(

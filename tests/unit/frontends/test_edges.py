@@ -33,6 +33,8 @@ def _first(item: Regular) -> str:
         (r"(?<!a)b", ["(?<!a) b"]),
         (r"(?:a|b(?!c))", ["a", "b (?!c)"]),
         (r"(?<=a)(?<!b)a(?=b)(?!c)", ["(?<=a)(?<!b) a (?=b)(?!c)"]),
+        (r"a(?:(?!b))+", ["a (?!b)"]),
+        (r"a(?:(?!b)){3}", ["a (?!b)"]),
         (r"(?:a(?!b)){2,}", ["aa (?!b)", "aaa (?!b)"]),
         # What may be left out is a choice of both.
         (r"a(?!b)c?", ["a (?!b)", "ac"]),
@@ -64,6 +66,7 @@ def test_pieces(pattern: str, pieces: list[str]) -> None:
         (r"(?<=a(?!b))b", "look-around in look-around"),
         (r"a*?(?=bb)", "a lazy repeat before a look-ahead"),
         (r"(?:a(?=b))*?", "in a lazy repeat"),
+        (r"(?:a?(?!b))+", "beside such an optional part"),
         (r"a(?!b)(?:c?c?){0,2}", "beside such an optional part"),
     ],
 )

@@ -65,6 +65,21 @@ _FEATURES: dict[str, tuple[str, list[str], list[str]]] = {
     "look-behind": (
         "start: A+\nA: /'(?:.*?)(?<!q)'/", ["'a'", "'q''", "'a''b'", "''"], ["'q'", "'a"]
     ),
+    "look-ahead": (
+        'start: (OP | /[a-z]/ | "?!")+\nOP: /[+*]|[?](?![a-z])/\n%ignore /-/',
+        ["a?+", "?-a", "?", "?!a"],
+        ["?a", "a?b"],
+    ),
+    "look-ahead that is decided late": (
+        "start: (A | B | C)+\nA.1: /a+(?=b|_)/\nB: /a+b_?|_(?!_)/\nC: /aa/",
+        ["aa", "aa_", "aaaa_"],
+        ["a", "aaa"],
+    ),
+    "look-around that says nothing": (
+        r"start: (A | B)+" "\n" r"A: /a(?![^\s\S])(?=[\s\S]|b)/" "\nB: /b/",
+        ["ab", "aab"],
+        ["a", "ba"],
+    ),
     "contexts": (
         'start: "a" WORD | "b" NUMBER\nWORD: /[a-z0-9]+/\nNUMBER: /[0-9]+/',
         ["a1", "b1", "aa"],
@@ -130,7 +145,7 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
         ["not LALR(1)", "Reduce/Reduce collision"],
     ),
     "look-ahead": (
-        "start: A B\nA: /a(?=b.)/\nB: /b/", UnsupportedFeatureError, ["look-ahead in a terminal"]
+        "start: A B\nA: /a(?=b.)/\nB: /b/", UnsupportedFeatureError, ["look-ahead at more than"]
     ),
     "look-behind": (
         "start: A B\nA: /a/\nB: /b?(?<!ab)c/", UnsupportedFeatureError, ["before a terminal"]
