@@ -192,8 +192,7 @@ class Objects:
         written: int,
         keys: int,
     ) -> Pending | None:
-        goals, asked = frame.goals, Asked.nothing()
-        plain = self.plain(frame)
+        goals, plain = frame.goals, self.plain(frame)
         if plain is not None:
             owed = self.owed(frame, plain)
             if owed is not None and not self.any_order and owed < written:

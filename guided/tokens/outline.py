@@ -64,7 +64,7 @@ def outline_of(arrays: Arrays, row: int) -> Outline | None:
     search = _searched(arrays, row)
     if not len(search.found):
         return None
-    digest = hashlib.blake2b(search.found.tobytes(), digest_size=16).digest()
+    digest = hashlib.blake2b(search.found, digest_size=16).digest()
     return Outline(digest, search.closings, search.fewest, search.num_rows, search.has_labels)
 
 
@@ -151,10 +151,13 @@ def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # ty
             found[size + 2] = closing + 1
         size += 3
         base, kind = rows[current, BASE], rows[current, KIND]
+        ahead = cells[base + byte_maps[kind, 0]]
         for byte in range(256):
-            target = cells[base + byte_maps[kind, byte]]
-            if byte < 255 and target == cells[base + byte_maps[kind, byte + 1]]:
-                continue
+            target = ahead
+            if byte < 255:
+                ahead = cells[base + byte_maps[kind, byte + 1]]
+                if ahead == target:
+                    continue
             if target != DEAD and numbers[target] == 0:
                 if is_closing(rows, target):
                     closings[num_closings] = target
