@@ -121,7 +121,7 @@ class Walker:
 
     def like(self, row: int) -> int:
         """The row whose mask that of a row is made from, DEAD for none."""
-        return self._traits(row).like
+        return (self._row_traits.get(row) or self._traits(row)).like
 
     def is_key(self, row: int) -> bool:
         """Whether a row is inside of a free key."""
@@ -145,7 +145,7 @@ class Walker:
 
         May raise LimitExceededError when the machine is full.
         """
-        traits = self._traits(state.row)
+        traits = self._row_traits.get(state.row) or self._traits(state.row)
         if traits.is_blank:
             return self._from_sites(self._blank, state, _NO_ROWS, 0, 0)
         outline = traits.outline
