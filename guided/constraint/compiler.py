@@ -31,7 +31,7 @@ _FULL_ENOUGH = 0.25
 
 _SMALL_WORK = 500
 """Units within which compiling goes on to look ahead; most schemas take half of them."""
-_JOINTS_AHEAD = 5
+_JOINTS_AHEAD = 7
 
 _REHEARSED = r"""
 start: "(" start ("," start)* ")" | /(?!if(?![a-z]))[a-z]+/ | "if" start | /"[^"]*"/
