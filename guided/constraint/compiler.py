@@ -39,6 +39,13 @@ start: "(" start ("," start)* ")" | /(?!if(?![a-z]))[a-z]+/ | "if" start | /"[^"
 """
 """A grammar with something of all that grammars are made of."""
 
+_COMMON_VALUES = (
+    {"type": "number"},
+    {"type": "integer"},
+    {"type": "integer", "minimum": 0},
+    {"type": "string", "maxLength": 9},
+)
+
 _ANY_BUDGET = 2**62
 """More tokens than any answer has."""
 
@@ -76,7 +83,7 @@ class ConstraintCompiler:
             matcher = matcher.advance(self.binding.vocabulary.byte_ids[byte])
         matcher.mask()
         schemas = [{"type": "string", "format": name} for name in known_formats()]
-        for schema in (*schemas, {"patternProperties": {".": schemas[0]}}):
+        for schema in (*schemas, {"patternProperties": {".": schemas[0]}}, *_COMMON_VALUES):
             constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
             # A vocabulary may lack the bytes that a format needs.
             with suppress(UnsatisfiableError):
