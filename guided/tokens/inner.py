@@ -105,14 +105,14 @@ class InnerMasks:
         with self._lock:
             models = [model for model in self._models if model.begins_like(arrays, row)]
         if models:
-            moves = moves_of(arrays, row)
+            moves = moves_of(arrays, row, self.trie.longest)
             for model in models:
                 if model.has_like(moves):
                     return model.inner_mask(self.trie, moves), None
         inner = _inner_mask(self.trie, arrays, row, outline)
         if outline.num_rows > _MAX_MODEL_ROWS or not _is_rich(inner):
             return inner, None
-        return inner, _Model(moves_of(arrays, row), inner)
+        return inner, _Model(moves_of(arrays, row, self.trie.longest), inner)
 
 
 class _Model:

@@ -131,7 +131,7 @@ class Walker:
         traits = self._row_traits.get(row)
         if traits is None:
             arrays = self.packed.current()
-            traits = row_traits(arrays, row)
+            traits = row_traits(arrays, row, self.trie.longest)
             if traits.outline is not None and traits.high != COUNTS_NOTHING:
                 inner = self._inner.get(arrays, row, traits.outline)
                 traits = traits._replace(most=inner.most)

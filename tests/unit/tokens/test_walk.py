@@ -172,7 +172,7 @@ def test_a_walk_that_stays_inside_a_name_is_local(free: bool, text: str, is_loca
 
 def _digest(schema: Any, text: bytes) -> bytes | None:
     walker, state = _walker_inside(schema, text)
-    outline = row_traits(walker.packed.current(), state.row).outline
+    outline = row_traits(walker.packed.current(), state.row, walker.trie.longest).outline
     return None if outline is None else outline.digest
 
 
@@ -199,7 +199,7 @@ def test_rows_that_differ_have_different_outlines() -> None:
 def _inner_mask(schema: Any, text: bytes, masks: InnerMasks) -> InnerMask:
     walker, state = _walker_inside(schema, text)
     arrays = walker.packed.current()
-    outline = row_traits(arrays, state.row).outline
+    outline = row_traits(arrays, state.row, walker.trie.longest).outline
     assert outline is not None, schema
     return masks.get(arrays, state.row, outline)
 
