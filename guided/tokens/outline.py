@@ -64,7 +64,7 @@ def outline_of(arrays: Arrays, row: int, reach: int) -> Outline | None:
     search = _searched(arrays, row, reach)
     if not len(search.found):
         return None
-    digest = hashlib.blake2b(search.found, digest_size=16).digest()
+    digest = hashlib.blake2b(search.found.data, digest_size=16).digest()
     return Outline(digest, search.closings, search.fewest, search.num_rows, search.has_labels)
 
 

@@ -184,6 +184,18 @@ def test_strings_of_different_schemas_and_bounds_share_an_outline() -> None:
     assert _digest(inside, b'{"b":"c') == bounded
 
 
+def test_outlines_tell_of_nothing_that_no_token_reaches() -> None:
+    schema = {"type": "object", "patternProperties": {"^[!-z]{0,200}$": True}, "minProperties": 1}
+    for kind, prefix in (
+        ({"type": "string", "pattern": "^[!-z]{0,200}$"}, b'"'),
+        ({**schema, "additionalProperties": False}, b'{"'),
+    ):
+        far = _digest(kind, prefix + b"x" * 5)
+        assert far is not None
+        assert _digest(kind, prefix + b"x" * 90) == far
+        assert _digest(kind, prefix + b"x" * 199) != far
+
+
 def test_rows_that_differ_have_different_outlines() -> None:
     plain = _digest({"type": "string"}, b'"a')
     assert plain is not None
