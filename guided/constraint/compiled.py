@@ -29,6 +29,7 @@ _SPARE_BYTES = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
 _ANYWHERE = -1
 """In place of the context, in places of walks that are the same in all contexts."""
+_new = tuple.__new__
 _MAX_RUNS = 8
 """Runs remembered in one position."""
 
@@ -165,7 +166,7 @@ class CompiledConstraint:
             return known[0], Walk(mask, known[0].fingerprint, known[1])
         self._begin_mask()
         top = self.machine.top(state)
-        if top != state:
+        if top is not state and top != state:
             found = self._walked_from_top(state, top)
             self._by_place[place] = found[0], found[1].uncertain
             return found
@@ -356,7 +357,10 @@ class ConstraintMatcher(NamedTuple):
     def advance(self, token: TokenId) -> ConstraintMatcher:
         constraint, position, recent = self
         reached = position.behind.get(token) or constraint.behind(position, token)
-        return ConstraintMatcher(constraint, reached, (*recent[1 - CONTEXT_TOKENS :], token))
+        # For every token, and half as long as it takes to call the class.
+        return _new(
+            ConstraintMatcher, (constraint, reached, (*recent[1 - CONTEXT_TOKENS :], token))
+        )
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
         if forcing is Forcing.OFF or self.position.is_complete:

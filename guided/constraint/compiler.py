@@ -9,15 +9,17 @@ from contextlib import suppress
 
 from cachetools import LRUCache
 
-from guided.automata.fuel import limited_work
+from guided.automata.fuel import limited_work, spent
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.free_text import FreeText
 from guided.constraint.limits import ConstraintLimits
 from guided.constraint.machine import machine_of
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
-from guided.errors import UnsatisfiableError
+from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.frontends.json_schema import known_formats
+from guided.recognizer.json_machine import JsonMachine
+from guided.recognizer.look_ahead import look_ahead
 from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Structure
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
@@ -27,11 +29,22 @@ __all__ = ["ConstraintCompiler"]
 _FULL_ENOUGH = 0.25
 """New answers begin on a new machine when the old one has grown to this share of its limits."""
 
+_SMALL_WORK = 500
+"""Units within which compiling goes on to look ahead; most schemas take half of them."""
+_JOINTS_AHEAD = 7
+
 _REHEARSED = r"""
 start: "(" start ("," start)* ")" | /(?!if(?![a-z]))[a-z]+/ | "if" start | /"[^"]*"/
 %ignore " "
 """
 """A grammar with something of all that grammars are made of."""
+
+_COMMON_VALUES = (
+    {"type": "number"},
+    {"type": "integer"},
+    {"type": "integer", "minimum": 0},
+    {"type": "string", "maxLength": 9},
+)
 
 _ANY_BUDGET = 2**62
 """More tokens than any answer has."""
@@ -70,7 +83,7 @@ class ConstraintCompiler:
             matcher = matcher.advance(self.binding.vocabulary.byte_ids[byte])
         matcher.mask()
         schemas = [{"type": "string", "format": name} for name in known_formats()]
-        for schema in (*schemas, {"patternProperties": {".": schemas[0]}}):
+        for schema in (*schemas, {"patternProperties": {".": schemas[0]}}, *_COMMON_VALUES):
             constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
             # A vocabulary may lack the bytes that a format needs.
             with suppress(UnsatisfiableError):
@@ -104,4 +117,9 @@ class ConstraintCompiler:
             missing = self.binding.vocabulary.missing_bytes
             machine = machine_of(constraint, missing, self.limits.recognizer)
             machine.check_room()
+            work = spent()
+        if isinstance(machine, JsonMachine) and work < _SMALL_WORK:
+            # The prompt is read meanwhile; later there is a token between any two masks.
+            with suppress(LimitExceededError), limited_work(_SMALL_WORK - work):
+                look_ahead(machine, _JOINTS_AHEAD)
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)

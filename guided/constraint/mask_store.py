@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from weakref import ref
 
+from guided.constraint.mask_memory import MaskMemory
 from guided.tokens.mask import Mask, lone_token, same
 
 __all__ = ["HeldMask", "MaskStore"]
@@ -33,7 +34,7 @@ class HeldMask:
 
 
 class MaskStore:
-    """Keeps masks up to ``max_bytes``; safe to use from several threads.
+    """Keeps masks of one vocabulary up to ``max_bytes``; safe to use from several threads.
 
     When it is full it goes round the holders in the order in which they came, and empties those
     that were not used since the last round (the clock algorithm). Holders that nobody has any more,
@@ -46,6 +47,7 @@ class MaskStore:
         """Bytes held now."""
         self._holders: OrderedDict[int, tuple[ref[HeldMask], int]] = OrderedDict()
         """By fingerprint, or a number behind it where that is taken, each with its bytes."""
+        self._memory: MaskMemory | None = None
         self._lock = threading.Lock()
 
     def keep(self, found: Mask, fingerprint: int) -> tuple[HeldMask, Mask]:
@@ -63,7 +65,10 @@ class MaskStore:
                     held.used = True
                     return held, mask
                 key += 1
-            mask = found.copy()
+            if self._memory is None:
+                self._memory = MaskMemory(len(found))
+            mask = self._memory.take()
+            mask[:] = found
             mask.flags.writeable = False
             held = HeldMask(mask, fingerprint)
             self._holders[key] = ref(held), mask.nbytes

@@ -121,22 +121,22 @@ class Contexts:
 
     def enter(self, frame: Frame, parent: int) -> int:
         """The context of ``frame`` inside ``parent``; raises LimitExceededError when full."""
-        number = self._numbers.get((frame, parent))
-        if number is None:
-            if len(self.frames) >= self.max_contexts:
+        next_number = len(self.frames)
+        number = self._numbers.setdefault((frame, parent), next_number)
+        if number == next_number:
+            if number >= self.max_contexts:
+                del self._numbers[frame, parent]
                 raise LimitExceededError(
                     f"the recogniser needs more than {self.max_contexts} contexts",
                     limit=self.max_contexts,
                     field="constraint",
                 )
-            number = len(self.frames)
-            self._numbers[frame, parent] = number
             self.frames.append(frame)
             self.parents.append(parent)
             if number >= len(self.facts):
                 self._hold(np.append(self.facts, np.zeros_like(self.facts), axis=0))
             facts, at = self._flat, 3 * number
-            depth = self.depth(parent)
+            depth = facts[3 * parent + TEXTS]
             if isinstance(frame, ObjectFrame):
                 knowledge = _knowledge(frame)
                 if knowledge == KNOWN:

@@ -70,6 +70,7 @@ class Evaluation:
         self._accepted: dict[int, tuple[int, ...]] = {}
         self._acceptable: dict[tuple[int, int], bool] = {}
         self._wishes: dict[int, Formula] = {}
+        self._as_judged: dict[tuple[tuple[Formula, ...], tuple[int, ...]], Formula] = {}
         self._ways: dict[int, bool] = {}
         self._hints: dict[int, int] = {}
         self._begun: dict[int, int | None] = {}
@@ -512,8 +513,15 @@ class Evaluation:
 
     def _one_of(self, goals: tuple[Formula, ...], verdicts: tuple[int, ...]) -> Formula:
         """That the goals hold just as one of the verdicts says."""
-        if goals and verdicts == (1,) and len(goals) == 1:
+        if verdicts == (1,) and len(goals) == 1:
             return goals[0]
+        key = (goals, verdicts)
+        found = self._as_judged.get(key)
+        if found is None:
+            found = self._as_judged[key] = self._new_one_of(goals, verdicts)
+        return found
+
+    def _new_one_of(self, goals: tuple[Formula, ...], verdicts: tuple[int, ...]) -> Formula:
         known = set(verdicts)
         # What stays acceptable when more holds need not be said to fail.
         upward = all(

@@ -354,6 +354,8 @@ class JsonMachine:
 
     def _needs_text(self, context: int, label: int) -> bool:
         """Whether what follows a label depends on which item or name was written."""
+        if not self.contexts.depth(context) and label in _TEXTLESS:
+            return False
         ended = self.ends_value_of(context, label)
         if ended is None:
             meaning = self.labels.meaning(label)
@@ -603,5 +605,7 @@ class JsonMachine:
 
 
 _OPENING = frozenset((ITEM, OPEN_OBJECT, OPEN_ARRAY))
+_TEXTLESS = frozenset((DONE, CLOSE, *_OPENING))
+"""Labels that need a text only where one is remembered."""
 _FROM_HERE = -2
 """In place of a label: nothing of the next value was written yet."""

@@ -91,9 +91,10 @@ class Objects:
     def open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
         """An object of which these formulas are asked, before its first member."""
         key = (asks, must)
-        if key not in self._opened:
-            self._opened[key] = self._open(asks, must=must)
-        return self._opened[key]
+        found = self._opened.get(key)
+        if found is None:
+            found = self._opened[key] = self._open(asks, must=must)
+        return found
 
     def _open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
         goals = tuple(self.restriction.to(JsonType.OBJECT, ask) for ask in asks)
@@ -192,8 +193,7 @@ class Objects:
         written: int,
         keys: int,
     ) -> Pending | None:
-        goals, asked = frame.goals, Asked.nothing()
-        plain = self.plain(frame)
+        goals, plain = frame.goals, self.plain(frame)
         if plain is not None:
             owed = self.owed(frame, plain)
             if owed is not None and not self.any_order and owed < written:

@@ -34,6 +34,7 @@ END_ROW = 0
 
 _ALL_TYPES = frozenset(JsonType)
 _SPACES = b" \t\n\r"
+_COLON = ord(":")
 _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 
 
@@ -50,6 +51,9 @@ class Rows:
         self.scalars = evaluation.scalars
         self.table = table
         self.labels = Labels()
+        self._whitespace = self.scalars.options.whitespace
+        missing = self.scalars.missing
+        self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
         self.between: set[int] = set()
         """Rows of an open container where nothing of its next member or item was written."""
         self._exits: dict[int, int] = {}
@@ -79,17 +83,19 @@ class Rows:
     def value(self, context: int, *, spaced: bool = True) -> int:
         """The row in which the value awaited in a context begins."""
         key = self._value_key(context, spaced)
-        if key not in self._values:
+        found = self._values.get(key)
+        if found is None:
             edges, way = self._value_edges(context)
-            self._values[key] = self._structural(edges, spaced=spaced, way=way)
-        return self._values[key]
+            found = self._values[key] = self._structural(edges, spaced=spaced, way=way)
+        return found
 
     def colon_and_value(self, context: int) -> int:
         """The row behind a name."""
         value = self.value(context)
-        if value not in self._colons:
-            self._colons[value] = self._structural({ord(":"): value})
-        return self._colons[value]
+        found = self._colons.get(value)
+        if found is None:
+            found = self._colons[value] = self._structural({_COLON: value})
+        return found
 
     def _value_key(self, context: int, spaced: bool) -> object:
         pending = self.evaluation.contexts.frames[context]
@@ -212,9 +218,10 @@ class Rows:
         # Nothing but its frame tells which names a plain object may be given.
         plain = self.evaluation.objects.plain(frame) is not None
         place: object = (frame, closable) if plain else context
-        if place not in self._members:
-            self._members[place] = self._new_members(context, frame, closable)
-        return self._members[place]
+        found = self._members.get(place)
+        if found is None:
+            found = self._members[place] = self._new_members(context, frame, closable)
+        return found
 
     def _new_members(self, context: int, frame: ObjectFrame, closable: bool) -> int:
         names, classes = self.evaluation.candidates(context)
@@ -298,8 +305,7 @@ class Rows:
         between: bool = False,
     ) -> int:
         """A row between two tokens of JSON, where white space may stand."""
-        bound = self.scalars.options.whitespace if spaced else 0
-        spaces = [byte for byte in _SPACES if byte not in self.scalars.missing]
+        bound, spaces = self._whitespace if spaced else 0, self._spaces
         if bound == 0 or not spaces:
             rows = [self.table.add_row(edges, way=way)]
         elif bound is None:

@@ -7,7 +7,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import numpy as np
@@ -161,6 +161,37 @@ class Scalars:
                 asks, low = (self.formulas.all_of([*asks, self._leaf(Length(low, None))]),), 0
         else:
             low, high = 0, None
+        if asks == (TRUE,) and high is not None:
+            return self._counted(low, high, key)
+        return self._block_within(asks, verdicts, (low, high), longest, key)
+
+    def _counted(self, low: int, high: int, key: Hashable) -> Block | None:
+        """Strings of which only the length is asked: all of them are laid down alike."""
+        alike = ("counted", self._spelled)
+        with _lock:
+            block = _blocks.get(alike)
+        if block is None:
+            block = self._block_within((TRUE,), frozenset((MUST,)), (0, high), -1, alike)
+            if block is None:
+                return None
+            with _lock:
+                _blocks[alike] = block
+        if low > high:
+            return None
+        left = block.left.copy()
+        left[_starts(block)] += low
+        return replace(block, left=left, bounds=(low, high), key=key)
+
+    def _block_within(
+        self,
+        asks: tuple[Formula, ...],
+        verdicts: frozenset[int],
+        bounds: tuple[int, int | None],
+        longest: int,
+        key: Hashable,
+    ) -> Block | None:
+        """Strings of some verdicts whose code points are counted beside the automaton."""
+        low, high = bounds
         dfa, found = self._judged(asks, verdicts)
         plain = all(isinstance(leaf.assertion, Length) for leaf in sorted_leaves(asks))
         freely = plain and self.options.spelling is Spelling.ANY
@@ -739,5 +770,10 @@ def _quoted(
     beat = np.append(beat, np.int8(START))
     needed = np.append(needed, needed[1])
     block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=verdicts)
-    block.left[[start, twin]] += bounds[0]  # the shortest way through is not long enough
+    block.left[_starts(block)] += bounds[0]  # the shortest way through is not long enough
     return block
+
+
+def _starts(block: Block) -> list[int]:
+    """The states of a counting block from which nothing was counted yet."""
+    return [0, len(block) - 1]

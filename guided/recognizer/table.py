@@ -104,6 +104,8 @@ class TransitionTable:
     def _hold_cells(self, cells: NDArray[np.int32]) -> None:
         self.cells = cells
         self._flat_cells = cells.data
+        self._room = min(len(cells), self.max_cells)
+        """Cells up to which nothing has to be asked for."""
 
     def _hold(self, rows: NDArray[np.int32]) -> None:
         self.rows = rows
@@ -196,7 +198,8 @@ class TransitionTable:
         ``bounds`` entering the row counts as one more.
         """
         bytes_ = (*edges, *itself)
-        row, at = self._new_rows(1, len(bytes_) + 1), self.num_cells - len(bytes_) - 1
+        at = self.num_cells
+        row = self._new_rows(1, len(bytes_) + 1)
         targets = array("i", (DEAD, *edges.values(), *(row,) * len(itself)))
         self._flat_cells[at : self.num_cells] = targets
         kind = bytes_[0] if len(bytes_) == 1 else self._edge_map(bytes_)
@@ -348,10 +351,11 @@ class TransitionTable:
 
     def _new_rows(self, rows: int, cells: int) -> int:
         """Room for some rows, which hold nothing yet, and for their cells; the first of them."""
-        self._reserve(rows, cells)
         first = self.num_rows
-        self.num_rows += rows
-        self.num_cells += cells
+        num_rows, num_cells = first + rows, self.num_cells + cells
+        if num_cells > self._room or num_rows > len(self.rows):
+            self._reserve(rows, cells)
+        self.num_rows, self.num_cells = num_rows, num_cells
         return first
 
     def _map_number(self, byte_class: NDArray[np.uint8]) -> int:

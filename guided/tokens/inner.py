@@ -71,13 +71,8 @@ class InnerMask:
             return self.mask, self.fingerprint
         mask = self.within.get(left)
         if mask is None:
-            fits = (self.reach <= left) & np.unpackbits(
-                self.mask.view(np.uint8), bitorder="little", count=len(self.reach)
-            )
-            mask = np.zeros_like(self.mask)
-            packed = np.packbits(fits, bitorder="little")
-            mask.view(np.uint8)[: len(packed)] = packed
-            self.within[left] = mask
+            mask = self.within[left] = np.empty_like(self.mask)
+            _keep_within(self.mask, self.reach, left, mask)
         return mask, self.fingerprint + left + 1
 
 
@@ -131,15 +126,17 @@ class InnerMasks:
                 base = self.get(arrays, *like, node)
                 corrected = _corrected(self.trie, arrays, row, outline, node, base, *like)
             return corrected or _inner_mask(self.trie, arrays, row, outline, node), None
-        moves = moves_of(arrays, row)
         with self._lock:
-            models = list(self._models)
-        for model in models:
-            if model.has_like(moves):
-                return model.inner_mask(self.trie, moves), None
+            models = [model for model in self._models if model.begins_like(arrays, row)]
+        if models:
+            moves = moves_of(arrays, row, self.trie.longest)
+            for model in models:
+                if model.has_like(moves):
+                    return model.inner_mask(self.trie, moves), None
         inner = _inner_mask(self.trie, arrays, row, outline, node)
-        is_small = outline.num_rows <= _MAX_MODEL_ROWS
-        return inner, _Model(moves, inner) if is_small and _is_rich(inner) else None
+        if outline.num_rows > _MAX_MODEL_ROWS or not _is_rich(inner):
+            return inner, None
+        return inner, _Model(moves_of(arrays, row, self.trie.longest), inner)
 
 
 class _Model:
@@ -153,6 +150,10 @@ class _Model:
     def __init__(self, moves: NDArray[np.int32], inner: InnerMask) -> None:
         self.moves = moves
         self.inner = inner
+
+    def begins_like(self, arrays: Arrays, row: int) -> bool:
+        """Whether the same bytes go on from a row as from the beginning of the model."""
+        return bool(_goes_on(*arrays[:3], row, self.moves[0]))
 
     def has_like(self, moves: NDArray[np.int32]) -> bool:
         """Whether a string of these moves goes on as the model does and ends only where it does."""
@@ -168,12 +169,30 @@ class _Model:
         return replace(self.inner, sites=sites[:count].copy())
 
 
+class _Scratch(threading.local):
+    """Memory that inner masks are made in."""
+
+    def __init__(self) -> None:
+        self._sites: NDArray[np.int32] = np.empty((0, 4), dtype=np.int32)
+        self._reach: NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
+
+    def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Room for sites, and for ``reach``, which is all zero and to be left so."""
+        if len(self._sites) < len(trie):
+            self._sites = np.empty((len(trie), 4), dtype=np.int32)
+        if len(self._reach) != trie.vocabulary_size:
+            self._reach = np.zeros(trie.vocabulary_size, dtype=np.uint8)
+        return self._sites, self._reach
+
+
+_scratch = _Scratch()
+
+
 def _inner_mask(
     trie: TokenTrie, arrays: Arrays, row: int, outline: Outline, node: int
 ) -> InnerMask:
     mask = np.zeros(trie.words, dtype=np.int32)
-    reach = np.zeros(trie.vocabulary_size, dtype=np.uint8)
-    sites = np.empty((len(trie), 4), dtype=np.int32)
+    sites, reach = _scratch.of(trie)
     stack = np.empty((trie.longest + 1, 3), dtype=np.int64)
     loops = np.zeros((len(arrays[0]), 3), dtype=np.uint64)
     _find_wide(*arrays[:3], row, np.empty(_MAX_WIDE, dtype=np.int32), loops)
@@ -192,8 +211,11 @@ def _inner_mask(
     )
     found = sites[:num_sites].copy()
     found[:, 3] = _ways(arrays, found[:, 3], outline.closings)
-    reach = reach if most else reach[:0].copy()
-    return _finished(outline, node, mask, reach, found[:0], found, min(most, _MAX_COUNT))
+    kept = reach[:0].copy()
+    if most:
+        kept = reach.copy()
+        reach.fill(0)
+    return _finished(outline, node, mask, kept, found[:0], found, min(most, _MAX_COUNT))
 
 
 def _corrected(
@@ -210,7 +232,7 @@ def _corrected(
     if base.most:
         return None
     mask = base.mask.copy()
-    sites = np.empty((len(trie), 4), dtype=np.int32)
+    sites, _ = _scratch.of(trie)
     gone = np.empty((len(trie), 2), dtype=np.int32)
     stack = np.empty((trie.longest + 1, 2), dtype=np.int64)
     num_sites, num_gone = _correct_inside(
@@ -267,7 +289,31 @@ def _places(values: NDArray[np.int32], among: NDArray[np.int32]) -> NDArray[np.i
 
 def _is_rich(inner: InnerMask) -> bool:
     """Whether an inner mask has half of the tokens or more."""
-    return 2 * int(np.unpackbits(inner.mask.view(np.uint8)).sum()) >= 32 * len(inner.mask)
+    return 2 * int(np.bitwise_count(inner.mask.view(np.uint32)).sum()) >= 32 * len(inner.mask)
+
+
+@kernel
+def _keep_within(mask, reach, left, kept):  # type: ignore[no-untyped-def]
+    """Write those tokens of a mask with which a string has at most ``left`` code points."""
+    for word in range(len(mask)):
+        bits = mask[word]
+        if bits:
+            for token in range(32 * word, min(32 * word + 32, len(reach))):
+                if reach[token] > left:
+                    bits &= ~(np.int32(1) << np.int32(token & 31))
+        kept[word] = bits
+
+
+@kernel
+def _goes_on(rows, cells, byte_maps, row, moves):  # type: ignore[no-untyped-def]
+    """Whether the same bytes as in a row of moves lead on inside of the string."""
+    base, kind = rows[row, BASE], rows[row, KIND]
+    for byte in range(256):
+        target = cells[base + byte_maps[kind, byte]]
+        goes_on = target != DEAD and not is_closing(rows, target)
+        if goes_on != (moves[byte] > 0):
+            return False
+    return True
 
 
 @kernel

@@ -1,6 +1,6 @@
 """What a row of a string is, wherever it stands: equal outlines have equal masks inside the string.
 
-The outline of a row is all that can be reached from it up to the closing quote, numbered in the
+The outline of a row is all that a token can reach from it up to the closing quote, numbered in the
 order of a breadth-first search. Strings of different schemas, of different bounds on their length,
 and the parts of patterns behind which anything may follow so turn out to be the same.
 """
@@ -56,25 +56,25 @@ class Outline:
     """Whether some of them may be left by their label."""
 
 
-def outline_of(arrays: Arrays, row: int) -> Outline | None:
-    """The outline of a row in a string, ``None`` for other rows.
+def outline_of(arrays: Arrays, row: int, reach: int) -> Outline | None:
+    """The outline of a row in a string as far as ``reach`` bytes lead, ``None`` for other rows.
 
     Also for those from which a string is still to begin, or that lead to very many rows.
     """
-    search = _searched(arrays, row)
+    search = _searched(arrays, row, reach)
     if not len(search.found):
         return None
-    digest = hashlib.blake2b(search.found.tobytes(), digest_size=16).digest()
+    digest = hashlib.blake2b(search.found.data, digest_size=16).digest()
     return Outline(digest, search.closings, search.fewest, search.num_rows, search.has_labels)
 
 
-def moves_of(arrays: Arrays, row: int) -> NDArray[np.int32]:
+def moves_of(arrays: Arrays, row: int, reach: int) -> NDArray[np.int32]:
     """Where each byte leads from the rows of an outline, int32 ``[rows, 258]``, the first first.
 
     That is one more than the number of a row in the order of the search, 0 where a byte may not
     follow, and ``-1 - i`` for the closing row ``i``. In the last columns stands how rows count.
     """
-    search = _searched(arrays, row)
+    search = _searched(arrays, row, reach)
     moves = np.empty((search.num_rows, 258), dtype=np.int32)
     _expand(search.found, moves)
     return moves
@@ -100,13 +100,13 @@ class _Search(NamedTuple):
     has_labels: bool
 
 
-def _searched(arrays: Arrays, row: int) -> _Search:
+def _searched(arrays: Arrays, row: int, reach: int) -> _Search:
     """What is found from a row on, until the next search; nothing where there is no outline."""
     rows, cells, byte_maps = arrays[:3]
     found, queue, closings = _scratch.found, _scratch.queue, _scratch.closings
     numbers = np.zeros(len(rows), dtype=np.int32)
     size, num_closings, *rest = _search(
-        rows, cells, byte_maps, row, found, queue, closings, numbers
+        rows, cells, byte_maps, row, reach, found, queue, closings, numbers
     )
     return _Search(found[:size], closings[:num_closings].copy(), *rest)
 
@@ -118,19 +118,24 @@ def is_closing(rows, row):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # type: ignore[no-untyped-def]
+def _search(  # type: ignore[no-untyped-def]
+    rows, cells, byte_maps, row, reach, found, queue, closings, numbers
+):
     """Writes down what it finds: its length, the number of closing rows, that of other rows, the
     fewest ends, and whether any row may be left by its label.
 
     Of a row that is how it counts, one more than the number of the closing row that has its label
     or 0, then number and last byte of each run of bytes that lead to the same row. ``numbers`` is
-    all zero to begin with: one more than the number of a row, negative for a closing one. The
-    length is zero where there is no outline.
+    all zero to begin with: one more than the number of a row, negative for a closing one. From rows
+    ``reach`` bytes away nothing is looked for. The length is zero where there is no outline.
     """
     queue[0], numbers[row] = row, 1
     done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
     has_labels = False
+    depth, level_end = 0, 1
     while done < count:
+        if done == level_end:
+            depth, level_end = depth + 1, count
         current = queue[done]
         if rows[current, ROLE] == IN_RARE_KEY:
             fewest = min(fewest, rows[current, ENDS])
@@ -150,11 +155,19 @@ def _search(rows, cells, byte_maps, row, found, queue, closings, numbers):  # ty
                 num_closings += 1
             found[size + 2] = closing + 1
         size += 3
+        if depth == reach:
+            found[size], found[size + 1] = 0, 255
+            size += 2
+            done += 1
+            continue
         base, kind = rows[current, BASE], rows[current, KIND]
+        ahead = cells[base + byte_maps[kind, 0]]
         for byte in range(256):
-            target = cells[base + byte_maps[kind, byte]]
-            if byte < 255 and target == cells[base + byte_maps[kind, byte + 1]]:
-                continue
+            target = ahead
+            if byte < 255:
+                ahead = cells[base + byte_maps[kind, byte + 1]]
+                if ahead == target:
+                    continue
             if target != DEAD and numbers[target] == 0:
                 if is_closing(rows, target):
                     closings[num_closings] = target

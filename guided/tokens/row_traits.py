@@ -55,8 +55,8 @@ _IN_CHAIN = RowTraits(False, 0, COUNTS_NOTHING, DEAD, False)
 """The traits of a row that one byte alone leads on from."""
 
 
-def row_traits(arrays: Arrays, row: int) -> RowTraits:
-    """The traits of a row, all but ``most``."""
+def row_traits(arrays: Arrays, row: int, reach: int) -> RowTraits:
+    """The traits of a row, all but ``most``; tokens are at most ``reach`` bytes long."""
     rows, cells, byte_maps = arrays[:3]
     packed = rows[row].tolist()
     if packed[ONLY] != DEAD and packed[ROLE] == PLAIN and packed[HIGH] < 0:
@@ -68,7 +68,7 @@ def row_traits(arrays: Arrays, row: int) -> RowTraits:
         return RowTraits(is_key, packed[LOW], high, like, False)
     num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
     few = num_bytes < _FEW_BYTES
-    outline = None if few else outline_of(arrays, row)
+    outline = None if few else outline_of(arrays, row, reach)
     is_free = high == COUNTS_NOTHING and packed[LABEL] == DEAD
     is_blank = num_loops == len(BLANKS) and is_free and outline is None
     loop = DEAD if outline is None else int(_loop_behind(rows, cells, byte_maps, row))

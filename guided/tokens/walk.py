@@ -133,7 +133,7 @@ class Walker:
 
     def like(self, row: int) -> int:
         """The row whose mask that of a row is made from, DEAD for none."""
-        return self._traits(row).like
+        return (self._row_traits.get(row) or self._traits(row)).like
 
     def is_key(self, row: int) -> bool:
         """Whether a row is inside of a free key."""
@@ -143,7 +143,7 @@ class Walker:
         traits = self._row_traits.get(row)
         if traits is None:
             arrays = self.packed.current()
-            traits = row_traits(arrays, row)
+            traits = row_traits(arrays, row, self.trie.longest)
             if traits.outline is not None and traits.high != COUNTS_NOTHING:
                 inner = self._inner.get(arrays, row, traits.outline)
                 traits = traits._replace(most=inner.most)
@@ -157,7 +157,7 @@ class Walker:
 
         May raise LimitExceededError when the machine is full.
         """
-        traits = self._traits(state.row)
+        traits = self._row_traits.get(state.row) or self._traits(state.row)
         if traits.is_blank:
             return self._from_sites(self._blank, state, _NO_ROWS, 0, 0)
         if base is None or self._shares(traits.outline, state.context):

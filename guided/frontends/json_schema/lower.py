@@ -105,14 +105,16 @@ class _Places(Sequence[Formula]):
         key = (id(visit.location.schema), visit.scope)
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._visits)
+            number = len(self._visits)
             if number >= MAX_PLACES:
                 raise LimitExceededError(
                     f"the schema has more than {MAX_PLACES} places",
                     limit=MAX_PLACES,
                     pointer=visit.location.pointer,
                 )
+            # Before anything is noted: the work may end here, and others go on with what there is.
             spend(5)
+            self._numbers[key] = number
             self._visits.append(visit)
         return self.formulas.place(number)
 

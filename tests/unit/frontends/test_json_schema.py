@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from guided.automata.fuel import limited_work
+from guided.errors import LimitExceededError
 from guided.frontends.json_schema import lower_json_schema
 from guided.frontends.json_schema.keywords import KEYWORDS, Role
+from guided.grammar.formula import Formula
 from guided.spec import FormatMode, JsonOptions, JsonSchema
 from tests.kit.evaluate import holds
 
@@ -367,3 +372,34 @@ def test_values_may_be_listed_as_deep_as_a_schema_may_be() -> None:
         value = {"a": [value]}
     grammar = lower_json_schema(JsonSchema(json.dumps({"const": value}))).grammar
     assert len(grammar.places) == 1
+
+
+def test_a_schema_keeps_its_meaning_wherever_work_on_it_ended() -> None:
+    names = "abcdefgh"
+    schema = {
+        "$ref": "#/$defs/a",
+        "$defs": {
+            name: {"properties": {after: {"$ref": f"#/$defs/{after}"}}, "maxProperties": number}
+            for number, (name, after) in enumerate(zip(names, names[1:] + "a", strict=True), 1)
+        },
+    }
+    whole = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
+    _lower_all(whole.places)
+    documents = [{"a": {}}, {"b": {"c": {"d": {"e": {}, "x": 1}}}}, {"b": {"c": {"x": 1, "y": 1}}}]
+    documents.append({"b": {"c": {"x": 1, "y": 1, "z": 1, "w": 1}}})
+    expected = [holds(whole.root, whole, document) for document in documents]
+    assert sorted(set(expected)) == [False, True]
+    for work in range(150):
+        grammar = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
+        with suppress(LimitExceededError), limited_work(work):
+            _lower_all(grammar.places)
+        _lower_all(grammar.places)
+        assert len(grammar.places) == len(whole.places), work
+        assert [holds(grammar.root, grammar, document) for document in documents] == expected, work
+
+
+def _lower_all(places: Sequence[Formula]) -> None:
+    number = 0
+    while number < len(places):  # it grows
+        _ = places[number]
+        number += 1

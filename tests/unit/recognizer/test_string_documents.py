@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from guided.spec import JsonOptions
-from tests.unit.recognizer.documents import Row, assert_row
+from tests.unit.recognizer.documents import Row, accepts, assert_row, machine_of
 
 _LETTERS = "é" * 60
 
@@ -101,3 +101,11 @@ def test_strings_without_bounds_go_on() -> None:
     options = JsonOptions(max_string_length=None)
     assert_row(({"type": "string"}, f'"{"a" * 20_000}"'[:300] + '"', '"'), options)
     assert_row(({"type": "string", "pattern": "^a"}, f'"{"a" * 300}"', '""'), options)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 3), (2, 5), (4, 4), (0, 0), (3, 60)])
+def test_ends_of_strings_with_any_bounds(low: int, high: int) -> None:
+    machine = machine_of({"type": "string", "minLength": low, "maxLength": high})
+    assert machine.shortest_end(machine.start) == b'"' + machine.rows.scalars.filler * low + b'"'
+    for length in range(high + 2):
+        assert accepts(machine, f'"{"x" * length}"') == (low <= length <= high), length

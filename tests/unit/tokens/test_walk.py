@@ -172,7 +172,7 @@ def test_a_walk_that_stays_inside_a_name_is_local(free: bool, text: str, is_loca
 
 def _digest(schema: Any, text: bytes) -> bytes | None:
     walker, state = _walker_inside(schema, text)
-    outline = row_traits(walker.packed.current(), state.row).outline
+    outline = row_traits(walker.packed.current(), state.row, walker.trie.longest).outline
     return None if outline is None else outline.digest
 
 
@@ -182,6 +182,18 @@ def test_strings_of_different_schemas_and_bounds_share_an_outline() -> None:
     assert _digest({"type": "string", "minLength": 2, "maxLength": 90}, b'"xyz') == bounded
     inside = {"type": "object", "properties": {"b": {"type": "string", "maxLength": 8}}}
     assert _digest(inside, b'{"b":"c') == bounded
+
+
+def test_outlines_tell_of_nothing_that_no_token_reaches() -> None:
+    schema = {"type": "object", "patternProperties": {"^[!-z]{0,200}$": True}, "minProperties": 1}
+    for kind, prefix in (
+        ({"type": "string", "pattern": "^[!-z]{0,200}$"}, b'"'),
+        ({**schema, "additionalProperties": False}, b'{"'),
+    ):
+        far = _digest(kind, prefix + b"x" * 5)
+        assert far is not None
+        assert _digest(kind, prefix + b"x" * 90) == far
+        assert _digest(kind, prefix + b"x" * 199) != far
 
 
 def test_rows_that_differ_have_different_outlines() -> None:
@@ -199,7 +211,7 @@ def test_rows_that_differ_have_different_outlines() -> None:
 def _inner_mask(schema: Any, text: bytes, masks: InnerMasks) -> InnerMask:
     walker, state = _walker_inside(schema, text)
     arrays = walker.packed.current()
-    outline = row_traits(arrays, state.row).outline
+    outline = row_traits(arrays, state.row, walker.trie.longest).outline
     assert outline is not None, schema
     return masks.get(arrays, state.row, outline)
 
