@@ -69,10 +69,10 @@ def lower_contextual(
                 f"the grammar is not LALR(1), as the contextual reading needs it: {error}",
                 hint="resolve the conflict, or read the grammar as a context-free one",
             ) from error
-    table: Any = analysis.parse_table
-    begin = table.start_states[start]
-    contexts = _Contexts(terminals, frozenset(ignored), table.states)
-    return _Rules(rules, table.states, contexts).grammar(begin, start)
+        table: Any = analysis.parse_table
+        # Widths of patterns are asked of Lark, which does not take them all.
+        contexts = _Contexts(terminals, frozenset(ignored), table.states)
+        return _Rules(rules, table.states, contexts).grammar(table.start_states[start], start)
 
 
 class _Analysis(LALR_Analyzer):

@@ -124,12 +124,18 @@ class Terminals:
             ) from error
 
     def _range(self, first: Any, last: Any) -> Regular:
-        low, high = (
-            eval_escaping(str(token)[1:-1])  # type: ignore[no-untyped-call]
-            for token in (first, last)
-        )
+        place = Place.of_token(self._text, first)
+        try:
+            low, high = (
+                eval_escaping(str(token)[1:-1])  # type: ignore[no-untyped-call]
+                for token in (first, last)
+            )
+        except (GrammarError, ValueError) as error:
+            raise InvalidConstraintError(
+                place.message(f"{first}..{last} has an escape that stands for nothing"),
+                position=place.position,
+            ) from error
         if len(low) != 1 or len(high) != 1 or low > high:
-            place = Place.of_token(self._text, first)
             raise InvalidConstraintError(
                 place.message(f"{first}..{last} is no range of characters"),
                 position=place.position,

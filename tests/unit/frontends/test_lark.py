@@ -156,6 +156,9 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "recursive terminal": ('start: A\nA: "x" A', InvalidConstraintError, ["Recursion", "A"]),
     "bounds": ('start: "a" ~ 3..2', InvalidConstraintError, ["line 1, column 14", "3..2"]),
     "range": ('start: "b".."a"', InvalidConstraintError, ["line 1, column 8", "no range"]),
+    "range with an escape": (
+        'start: "a".."\\u{"', InvalidConstraintError, ["line 1, column 8", "an escape that stands"]
+    ),
     "pattern": ("start: /a(b/", InvalidConstraintError, ["line 1, column 8", "character 1"]),
     "import": ("%import nowhere.A\nstart: A", InvalidConstraintError, ["nowhere"]),
     "arguments": ('start: a{"x"}\na{x, y}: x y', InvalidConstraintError, ["argument"]),
