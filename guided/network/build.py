@@ -26,7 +26,7 @@ from guided.network.bodies import Bodies
 from guided.network.callers import called_once, reached_rules
 from guided.network.closed_sets import nullable_rules, productive_rules
 from guided.network.components import components
-from guided.network.inlining import inlined
+from guided.network.inlining import LITTLE_GROWTH, inlined
 from guided.network.letters import (
     MAX_HOLES,
     MAX_RULES,
@@ -84,8 +84,16 @@ def network_from_grammar(
     if alive != productive:
         dead = automata.keys() - alive
         emptied = {rule: _without_empty(emptied[rule], set(), dead) for rule in alive}
-    left = inlined(emptied, _START)
-    return _laid_out(_without_left_recursion(left), _START in nullable, holes)
+    return _laid_out(_simplified(emptied), _START in nullable, holes)
+
+
+def _simplified(automata: dict[int, Dfa]) -> dict[int, Dfa]:
+    """The automata with what need not be called taken in, without left recursion."""
+    try:
+        return _without_left_recursion(inlined(automata, _START))
+    except LimitExceededError:
+        # Out of what is large, even what begins with the rule itself can grow past all bounds.
+        return _without_left_recursion(inlined(automata, _START, LITTLE_GROWTH))
 
 
 def _rule_automata(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from guided.automata.dfa import Dfa
 from guided.automata.fuel import spend
@@ -23,21 +24,28 @@ from guided.network.recursion import (
     without_leading_calls,
 )
 
-__all__ = ["inlined"]
+__all__ = ["LITTLE_GROWTH", "USUAL_GROWTH", "Growth", "inlined"]
 
-_MAX_STATES = 500
-"""States of a rule that is taken in."""
-_MAX_GROWTH = 5_000
-"""States of all copies of a rule together."""
+
+class Growth(NamedTuple):
+    """How much a grammar may grow where rules are taken in."""
+
+    states: int
+    """Of a rule that is taken in from several places."""
+    copies: int
+    """States of all copies of a rule together."""
+
+
+USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
 _IN_THE_MIDDLE = (True, True)
 
 
-def inlined(automata: dict[int, Dfa], start: int) -> dict[int, Dfa]:
+def inlined(automata: dict[int, Dfa], start: int, growth: Growth = USUAL_GROWTH) -> dict[int, Dfa]:
     """The automata of the start rule and of those that are still called.
 
     None of the given ones accepts the empty text, and neither does any of these.
     """
-    work = _Inlining(automata)
+    work = _Inlining(automata, growth)
     for component in components({rule: called(dfa) for rule, dfa in automata.items()}):
         work.settle(component)
     return work.reached(start)
@@ -61,7 +69,8 @@ class _Places:
 
 
 class _Inlining:
-    def __init__(self, automata: Mapping[int, Dfa]) -> None:
+    def __init__(self, automata: Mapping[int, Dfa], growth: Growth) -> None:
+        self.growth = growth
         self.automata = dict(automata)
         self.calls = {rule: _places(dfa) for rule, dfa in automata.items()}
         """By rule what it calls when all that it takes in is written out."""
@@ -132,7 +141,7 @@ class _Inlining:
 
     def _is_small(self, rule: int) -> bool:
         size, sites = self.sizes[rule], self.sites.get(rule, 0)
-        return size <= _MAX_STATES and (sites - 1) * size <= _MAX_GROWTH
+        return size <= self.growth.states and (sites - 1) * size <= self.growth.copies
 
     def _write_out(self, rule: int) -> None:
         """Write a rule out with all it takes in; before it those of them that are copied."""
