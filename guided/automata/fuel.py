@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from guided.errors import LimitExceededError
 
-__all__ = ["LimitedSteps", "limited_work", "resting", "spend", "spent"]
+__all__ = ["LimitedSteps", "limited_work", "resting", "spend"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +127,3 @@ def spend(units: int) -> None:
     tank.left -= units
     if tank.left < tank.mark:
         tank.reach_mark()
-
-
-def spent() -> int:
-    """The units that the block of limited work around the caller has drawn so far."""
-    tank = _tank.get()
-    return 0 if tank is None else tank.limit - tank.left

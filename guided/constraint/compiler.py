@@ -9,17 +9,15 @@ from contextlib import suppress
 
 from cachetools import LRUCache
 
-from guided.automata.fuel import limited_work, spent
+from guided.automata.fuel import limited_work
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.free_text import FreeText
 from guided.constraint.limits import ConstraintLimits
 from guided.constraint.machine import machine_of
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
-from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.errors import UnsatisfiableError
 from guided.frontends.json_schema import known_formats
-from guided.recognizer.json_machine import JsonMachine
-from guided.recognizer.look_ahead import look_ahead
 from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Structure
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
@@ -29,9 +27,6 @@ __all__ = ["ConstraintCompiler"]
 _FULL_ENOUGH = 0.25
 """New answers begin on a new machine when the old one has grown to this share of its limits."""
 
-_SMALL_WORK = 400
-"""Units within which compiling goes on to look ahead; most schemas take less to compile."""
-_JOINTS_AHEAD = 7
 
 _REHEARSED = r"""
 start: "(" start ("," start)* ")" | /(?!if(?![a-z]))[a-z]+/ | "if" start | /"[^"]*"/
@@ -117,9 +112,4 @@ class ConstraintCompiler:
             missing = self.binding.vocabulary.missing_bytes
             machine = machine_of(constraint, missing, self.limits.recognizer)
             machine.check_room()
-            work = spent()
-        if isinstance(machine, JsonMachine) and work < _SMALL_WORK:
-            # The prompt is read meanwhile; later there is a token between any two masks.
-            with suppress(LimitExceededError), limited_work(_SMALL_WORK - work):
-                look_ahead(machine, _JOINTS_AHEAD)
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)
