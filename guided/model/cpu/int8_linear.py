@@ -21,7 +21,7 @@ import torch
 from guided.model.cpu.int8_stream import FINER, Int8Stream
 from guided.model.cpu.kernel import exact_kernel, kernel
 from guided.model.cpu.large_pages import LargePages
-from guided.model.cpu.linear import Numbers
+from guided.model.cpu.linear import Numbers, whole_tiles
 from guided.model.cpu.numbers import farthest
 
 __all__ = ["MOST_STREAMED", "Int8Linear", "multiply_int8", "pack_int8"]
@@ -75,11 +75,11 @@ class Int8Linear:
 
     def __call__(self, rows: Numbers) -> Numbers:
         count, width = rows.shape
-        steps = torch.empty(2 * count, width, dtype=torch.int8)
+        steps = torch.zeros(whole_tiles(2 * count), width, dtype=torch.int8)
         sums, scales = np.empty(2 * count, np.int32), np.empty(count, np.float32)
         _split(rows, steps.numpy(), sums, scales)
         if self._stream is not None and count <= MOST_STREAMED:
-            return self._stream(steps.numpy(), sums, scales)
+            return self._stream(steps.numpy()[: 2 * count], sums, scales)
         products: Numbers = multiply_int8(steps, self._packed, self._scales, self._offsets).numpy()
         _join(products, scales, self._bias)
         return products[:count]
