@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from guided.threads import let_threads_sleep
+from guided.environment import prepare_environment
 from guided_service.engine_loop import Loader, run_engine
 from guided_service.lifeline import die_with_parent, ignore_terminal_signals, is_orphan
 from guided_service.logs import configure_logs
@@ -34,7 +34,7 @@ def main(load: Loader) -> int:
 
 def load_real_engine(choice: ModelChoice) -> Engine:
     """The engine that a server was told to load."""
-    let_threads_sleep()
+    prepare_environment()
     # Loading torch takes seconds, in which the server may go: the lifeline comes first.
     from guided.engine import load_engine
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from guided.environment import prepare_environment
 from guided.errors import RequestError
-from guided.threads import let_threads_sleep
 
 if TYPE_CHECKING:
     from guided.bench import Target
@@ -109,7 +109,7 @@ def _opened(
         with Client(address) as client:
             yield Remote(client)
         return
-    let_threads_sleep()
+    prepare_environment()
     from guided.engine import load_engine
 
     yield InProcess(
