@@ -71,8 +71,10 @@ class InnerMask:
             return self.mask, self.fingerprint
         mask = self.within.get(left)
         if mask is None:
-            mask = self.within[left] = np.empty_like(self.mask)
+            mask = np.empty_like(self.mask)
             _keep_within(self.mask, self.reach, left, mask)
+            # Not before it is filled: other threads take it from here, and kernels hold no lock.
+            self.within[left] = mask
         return mask, self.fingerprint + left + 1
 
 

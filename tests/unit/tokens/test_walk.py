@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from guided.recognizer.table import DEAD
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from guided.tokens.binding import TokenBinding
 from guided.tokens.inner import InnerMask, InnerMasks
-from guided.tokens.mask import tokens_of
+from guided.tokens.mask import Mask, tokens_of
 from guided.tokens.row_traits import row_traits
 from guided.tokens.walk import Walker
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
@@ -260,6 +261,27 @@ def test_strings_that_count_alike_share_a_mask(schema: dict[str, Any], shares: b
     assert found.reach.tolist() == walked.reach.tolist()
     assert found.sites.tolist() == walked.sites.tolist()
     assert found.most >= walked.most
+
+
+class _Noting(dict[int, Mask]):
+    """Notes what others would read from the moment a mask is there."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, list[int]] = {}
+
+    def __setitem__(self, left: int, mask: Mask) -> None:
+        super().__setitem__(left, mask)
+        self.seen[left] = mask.tolist()
+
+
+def test_a_mask_near_the_bound_is_there_for_other_threads_when_it_is_filled() -> None:
+    schema = {"type": "string", "maxLength": 7}
+    within = _Noting()
+    inner = _inner_mask(schema, b'"', TokenBinding.of(_VOCABULARY).inner)
+    inner = replace(inner, within=within)
+    found = {left: inner.mask_within(left)[0].tolist() for left in range(inner.most)}
+    assert len(found) > 3
+    assert within.seen == found
 
 
 def test_a_number_has_no_outline() -> None:
