@@ -368,7 +368,8 @@ def _keep_closing(nodes, child_nodes, moves, sites):  # type: ignore[no-untyped-
             node = child_nodes[low]
             target = moves[target - 1, nodes[node, BYTE]]
         if target < 0:
-            sites[kept, 0], sites[kept, 3] = at, -1 - target
+            sites[kept, 0], sites[kept, 1] = at, sites[site, 1]
+            sites[kept, 2], sites[kept, 3] = sites[site, 2], -1 - target
             kept += 1
     return kept
 

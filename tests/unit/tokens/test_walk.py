@@ -263,6 +263,17 @@ def test_strings_that_count_alike_share_a_mask(schema: dict[str, Any], shares: b
     assert found.most >= walked.most
 
 
+def test_strings_that_end_at_fewer_places_keep_the_counts_of_those() -> None:
+    masks, apart = (TokenBinding.of(_VOCABULARY).inner for _ in range(2))
+    schema = {"type": "string", "pattern": "^[^~]*$", "maxLength": 7}
+    often = _inner_mask(schema, b'"a', masks)
+    seldom = {**schema, "minLength": 3}
+    found, walked = _inner_mask(seldom, b'"aa', masks), _inner_mask(seldom, b'"aa', apart)
+    assert found.mask is often.mask
+    assert len(found.sites) < len(often.sites)
+    assert found.sites.tolist() == walked.sites.tolist()
+
+
 class _Noting(dict[int, Mask]):
     """Notes what others would read from the moment a mask is there."""
 
