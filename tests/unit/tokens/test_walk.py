@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,9 @@ from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import Mask, tokens_of
 from guided.tokens.row_traits import row_traits
 from guided.tokens.walk import Walker
+from tests.kit.cases import compiled
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
+from tests.kit.walks import tried
 
 _LONG = (
     b"abcabcabc",
@@ -272,6 +275,24 @@ def test_strings_that_end_at_fewer_places_keep_the_counts_of_those() -> None:
     assert found.mask is often.mask
     assert len(found.sites) < len(often.sites)
     assert found.sites.tolist() == walked.sites.tolist()
+
+
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [
+        ({"maxLength": 290}, (0, 30, 40)),  # a token of 300 letters never fits
+        ({"pattern": "^[^y]*(y[a-z]{300})?$", "maxLength": 310}, (0, 9, 10, 40, 60)),
+    ],
+)
+def test_more_than_a_byte_of_code_points_are_counted(schema: Any, written: Sequence[int]) -> None:
+    vocabulary = tiny_vocabulary([b"ya", b"yy", b'y"', b"a" * 300])
+    start = compiled({"type": "string", **schema}, _FREE, vocabulary).start()
+    for count in written:
+        matcher = start
+        for byte in b'"' + b"b" * count:
+            matcher = matcher.advance(TokenId(byte + 1))
+        allowed = set(tokens_of(matcher.mask()).tolist())
+        assert allowed - {0} == set(tried(matcher, range(1, len(vocabulary))))
 
 
 class _Noting(dict[int, Mask]):
