@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from contextlib import suppress
 from weakref import ref
 
 import numpy as np
@@ -56,7 +57,9 @@ class MaskMemory:
 def _pages(nbytes: int) -> mmap.mmap:
     pages = mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        pages.madvise(mmap.MADV_HUGEPAGE)
+        # A kernel without large pages refuses; small ones do as well.
+        with suppress(OSError):
+            pages.madvise(mmap.MADV_HUGEPAGE)
     return pages
 
 

@@ -34,4 +34,4 @@ def blank_mask(trie: TokenTrie) -> InnerMask:
     sites[:, 0] = behind
     sites[:, 3] = BY_BYTE - nodes[behind, BYTE]
     mask.flags.writeable = False
-    return InnerMask(mask, 1, np.empty(0, dtype=np.uint8), sites, 0)
+    return InnerMask(mask, 1, np.empty(0, dtype=np.uint16), sites, 0)

@@ -26,7 +26,8 @@ from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN, Token
 
 __all__ = ["InnerMask", "InnerMasks"]
 
-_MAX_COUNT = 255
+_MAX_COUNT = 2**16 - 1
+"""More code points than an automaton has states, and than tokens have on top of that."""
 _MAX_WIDE = 512
 _MAX_MODELS = 8
 _MAX_MODEL_ROWS = 32
@@ -47,9 +48,8 @@ class InnerMask:
     mask: Mask
     fingerprint: int
     """Tells the mask from others that masks are made from; see ``MaskStore``."""
-    reach: NDArray[np.uint8]
-    """Code points that a string has at least with each token, 255 for more; empty where all the
-    same."""
+    reach: NDArray[np.uint16]
+    """Code points that a string has at least with each token; empty where all the same."""
     sites: NDArray[np.int32]
     """As ``walk_sites`` takes them; rows are numbers among the closing rows of the outline."""
     most: int
@@ -71,8 +71,10 @@ class InnerMask:
             return self.mask, self.fingerprint
         mask = self.within.get(left)
         if mask is None:
-            mask = self.within[left] = np.empty_like(self.mask)
+            mask = np.empty_like(self.mask)
             _keep_within(self.mask, self.reach, left, mask)
+            # Not before it is filled: other threads take it from here, and kernels hold no lock.
+            self.within[left] = mask
         return mask, self.fingerprint + left + 1
 
 
@@ -174,14 +176,14 @@ class _Scratch(threading.local):
 
     def __init__(self) -> None:
         self._sites: NDArray[np.int32] = np.empty((0, 4), dtype=np.int32)
-        self._reach: NDArray[np.uint8] = np.empty(0, dtype=np.uint8)
+        self._reach: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
 
-    def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
         """Room for sites, and for ``reach``, which is all zero and to be left so."""
         if len(self._sites) < len(trie):
             self._sites = np.empty((len(trie), 4), dtype=np.int32)
         if len(self._reach) != trie.vocabulary_size:
-            self._reach = np.zeros(trie.vocabulary_size, dtype=np.uint8)
+            self._reach = np.zeros(trie.vocabulary_size, dtype=np.uint16)
         return self._sites, self._reach
 
 
@@ -253,7 +255,7 @@ def _finished(
     outline: Outline,
     node: int,
     mask: Mask,
-    reach: NDArray[np.uint8],
+    reach: NDArray[np.uint16],
     sites: NDArray[np.int32],
     added: NDArray[np.int32],
     most: int,
@@ -366,7 +368,8 @@ def _keep_closing(nodes, child_nodes, moves, sites):  # type: ignore[no-untyped-
             node = child_nodes[low]
             target = moves[target - 1, nodes[node, BYTE]]
         if target < 0:
-            sites[kept, 0], sites[kept, 3] = at, -1 - target
+            sites[kept, 0], sites[kept, 1] = at, sites[site, 1]
+            sites[kept, 2], sites[kept, 3] = sites[site, 2], -1 - target
             kept += 1
     return kept
 

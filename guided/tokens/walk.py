@@ -106,7 +106,7 @@ class Walker:
         self._nothing = InnerMask(
             np.zeros(trie.words, dtype=np.int32),
             0,
-            np.empty(0, dtype=np.uint8),
+            np.empty(0, dtype=np.uint16),
             np.empty((0, 4), dtype=np.int32),
             0,
         )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import mmap
+
 import numpy as np
+import pytest
 
 from guided.constraint.mask_memory import MaskMemory
 
@@ -51,3 +54,11 @@ def test_more_masks_than_are_asked_for_at_once() -> None:
         mask[:] = number
     assert [int(mask[0]) for mask in masks] == list(range(6))
     assert len({mask.ctypes.data for mask in masks}) == 6
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="nobody asks for large pages")
+def test_a_kernel_without_large_pages_gives_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmap, "MADV_HUGEPAGE", 10**6)  # advice that every kernel refuses
+    mask = MaskMemory(_WORDS).take()
+    mask[:] = 3
+    assert mask.tolist() == [3] * _WORDS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,10 +17,12 @@ from guided.recognizer.table import DEAD
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from guided.tokens.binding import TokenBinding
 from guided.tokens.inner import InnerMask, InnerMasks
-from guided.tokens.mask import tokens_of
+from guided.tokens.mask import Mask, tokens_of
 from guided.tokens.row_traits import row_traits
 from guided.tokens.walk import Walker
+from tests.kit.cases import compiled
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
+from tests.kit.walks import tried
 
 _LONG = (
     b"abcabcabc",
@@ -260,6 +264,56 @@ def test_strings_that_count_alike_share_a_mask(schema: dict[str, Any], shares: b
     assert found.reach.tolist() == walked.reach.tolist()
     assert found.sites.tolist() == walked.sites.tolist()
     assert found.most >= walked.most
+
+
+def test_strings_that_end_at_fewer_places_keep_the_counts_of_those() -> None:
+    masks, apart = (TokenBinding.of(_VOCABULARY).inner for _ in range(2))
+    schema = {"type": "string", "pattern": "^[^~]*$", "maxLength": 7}
+    often = _inner_mask(schema, b'"a', masks)
+    seldom = {**schema, "minLength": 3}
+    found, walked = _inner_mask(seldom, b'"aa', masks), _inner_mask(seldom, b'"aa', apart)
+    assert found.mask is often.mask
+    assert len(found.sites) < len(often.sites)
+    assert found.sites.tolist() == walked.sites.tolist()
+
+
+@pytest.mark.parametrize(
+    ("schema", "written"),
+    [
+        ({"maxLength": 290}, (0, 30, 40)),  # a token of 300 letters never fits
+        ({"pattern": "^[^y]*(y[a-z]{300})?$", "maxLength": 310}, (0, 9, 10, 40, 60)),
+    ],
+)
+def test_more_than_a_byte_of_code_points_are_counted(schema: Any, written: Sequence[int]) -> None:
+    vocabulary = tiny_vocabulary([b"ya", b"yy", b'y"', b"a" * 300])
+    start = compiled({"type": "string", **schema}, _FREE, vocabulary).start()
+    for count in written:
+        matcher = start
+        for byte in b'"' + b"b" * count:
+            matcher = matcher.advance(TokenId(byte + 1))
+        allowed = set(tokens_of(matcher.mask()).tolist())
+        assert allowed - {0} == set(tried(matcher, range(1, len(vocabulary))))
+
+
+class _Noting(dict[int, Mask]):
+    """Notes what others would read from the moment a mask is there."""
+
+    def __init__(self) -> None:
+        self.seen: dict[int, list[int]] = {}
+
+    def __setitem__(self, left: int, mask: Mask) -> None:
+        super().__setitem__(left, mask)
+        self.seen[left] = mask.tolist()
+
+
+def test_a_mask_near_the_bound_is_there_for_other_threads_when_it_is_filled() -> None:
+    schema = {"type": "string", "maxLength": 7}
+    within = _Noting()
+    inner = _inner_mask(schema, b'"', TokenBinding.of(_VOCABULARY).inner)
+    inner = replace(inner, within=within)
+    found = {left: inner.mask_within(left)[0].tolist() for left in range(inner.most)}
+    assert len(found) > 3
+    assert within.seen == found
 
 
 def test_a_number_has_no_outline() -> None:
