@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -110,15 +111,25 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
 
     Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
     """
+    try:
+        dfa = _dfa_from_regular(regular, search=search)
+    except RecursionError as error:
+        raise LimitExceededError(
+            "the expression nests too deeply, or begins with too many look-aheads",
+            limit=sys.getrecursionlimit(),
+        ) from error
+    if dfa is None:
+        raise too_many_states()
+    return dfa
+
+
+def _dfa_from_regular(regular: Regular, *, search: bool) -> Dfa | None:
     regular = _without_first_look(regular, search=search)
     if isinstance(regular, Both):
         sides = [dfa_from_regular(side, search=search) for side in (regular.left, regular.right)]
         wanted = DEAD if regular.negative else 0
         return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
-    dfa = dfa_from_nfa(nfa_from_regular(regular), search=search)
-    if dfa is None:
-        raise too_many_states()
-    return dfa
+    return dfa_from_nfa(nfa_from_regular(regular), search=search)
 
 
 def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES) -> Dfa | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -41,8 +41,8 @@ Mark: TypeAlias = Look | Border | InContext | ToContext
 class _Level(NamedTuple):
     """What is known inside of such a text, or of the whole."""
 
-    behind: tuple[int, ...]
-    """The state of each look-behind."""
+    behind: tuple[frozenset[int], ...]
+    """The states that each look-behind may be in, one but behind a hole; none if it never holds."""
     ahead: frozenset[tuple[int, int]]
     """The look-aheads that are not decided, each with its state."""
     context: int = 0
@@ -67,7 +67,8 @@ class Looks:
         self._ahead = {n: _continued(m) for n, m in enumerate(marks) if _looks(m, ahead=True)}
         self._settled = {n: found[1] for n, found in self._ahead.items()}
         self._tables = {n: found[0] for n, found in self._ahead.items()} | self._behind
-        begun = tuple(0 if len(self._tables[number]) else DEAD for number in self._behind)
+        self._any = tuple(frozenset(range(len(table))) for table in self._behind.values())
+        begun = tuple(states & {0} for states in self._any)
         self._fresh = _Level(begun, frozenset())
         alone = Border.BEGIN in marks
         self.start: LooksState = () if alone else (self._fresh,)
@@ -82,7 +83,7 @@ class Looks:
     def read(self, state: LooksState, byte: int) -> LooksState | None:
         """The state behind a byte, ``None`` where it breaks what was asked for."""
         if (state, byte) not in self._known:
-            spend(10 * (1 + len(state)))
+            spend(10 + sum(10 + 3 * (len(each.ahead) + len(each.behind)) for each in state))
             levels = [self._level_behind(level, byte) for level in state]
             kept = tuple(level for level in levels if level is not None)
             self._known[state, byte] = kept if len(kept) == len(levels) else None
@@ -90,16 +91,16 @@ class Looks:
 
     def _level_behind(self, level: _Level, byte: int) -> _Level | None:
         behind = tuple(
-            DEAD if at == DEAD else self._tables[number].step(at, byte)
-            for number, at in zip(self._behind, level.behind, strict=True)
+            frozenset(table.step(at, byte) for at in states) - {DEAD}
+            for table, states in zip(self._behind.values(), level.behind, strict=True)
         )
-        obliged = frozenset[tuple[int, int]]()
+        obliged = set[tuple[int, int]]()
         for number, at in level.ahead:
             left = self._obliged(number, self._tables[number].step(at, byte))
             if left is None:
                 return None
             obliged |= left
-        return _Level(behind, obliged, level.context)
+        return _Level(behind, frozenset(obliged), level.context)
 
     def _obliged(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
         """What is left of a look-ahead in a state, ``None`` where it fails."""
@@ -129,9 +130,12 @@ class Looks:
         if number in self._ahead:
             begun = self._obliged(number, 0 if len(self._tables[number]) else DEAD)
             return None if begun is None else (*outer, level._replace(ahead=level.ahead | begun))
-        at = dict(zip(self._behind, level.behind, strict=True))[number]
-        found = at != DEAD and self._tables[number].label[at] != DEAD
-        return state if found != self._negative(number) else None
+        states = dict(zip(self._behind, level.behind, strict=True))[number]
+        label = self._behind[number].label
+        found = {label[at] != DEAD for at in states} or {False}
+        if len(found) > 1:
+            _refuse_hole("behind")
+        return state if found != {self._negative(number)} else None
 
     def may_end(self, state: LooksState) -> bool:
         """Whether the whole may end in a state."""
@@ -148,15 +152,22 @@ class Looks:
 
         Raises UnsupportedFeatureError where that depends on the text of the hole.
         """
-        reached = {self.read(state, byte) for byte in hole.first}
-        if len(reached) == 1:
-            (behind,) = reached
-            if behind is None or not any(level.ahead or level.behind for level in behind):
-                return behind
-        raise UnsupportedFeatureError(
-            "look-around at the edge of a terminal that would see into a JSON value",
-            hint="part them by a text, or leave the look-around out",
-        )
+        reached = {self._behind_hole(self.read(state, byte)) for byte in hole.first}
+        behind = reached.pop()
+        if reached or (behind is not None and any(level.ahead for level in behind)):
+            _refuse_hole("ahead")
+        return behind
+
+    def _behind_hole(self, state: LooksState | None) -> LooksState | None:
+        """The state with nothing known of what stands before it."""
+        return state and tuple(level._replace(behind=self._any) for level in state)
+
+
+def _refuse_hole(direction: str) -> NoReturn:
+    raise UnsupportedFeatureError(
+        f"look-{direction} at the edge of a terminal that would see into a JSON value",
+        hint="part them by a text, or leave the look-around out",
+    )
 
 
 def _looks(mark: Mark, *, ahead: bool) -> bool:

@@ -26,7 +26,7 @@ _TERMINALS = (
 
 
 def _grammar(rng: random.Random) -> str:
-    """Rules over a few terminals that overlap, some with priorities, and maybe ignored text."""
+    """Rules over terminals that overlap, some of both with priorities, and maybe ignored text."""
     names = "ABCDE"[: rng.randint(2, 5)]
     rules = "pqr"[: rng.randint(1, 3)]
     symbols = [*names, *names, *rules]
@@ -39,7 +39,8 @@ def _grammar(rng: random.Random) -> str:
             )
             for _ in range(rng.choice([1, 2, 2, 3]))
         ]
-        lines.append(f"{rule}: {' | '.join(options)}")
+        priority = rng.choice(["", "", ".1", ".2"])
+        lines.append(f"{rule}{priority}: {' | '.join(options)}")
     for name in names:
         priority = rng.choice(["", "", "", ".1", ".-1"])
         lines.append(f"{name}{priority}: {rng.choice(_TERMINALS)}")

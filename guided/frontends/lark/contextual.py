@@ -10,7 +10,7 @@ context-free, and all that the scanner hides is said by what must not follow ter
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,9 +24,9 @@ from typing_extensions import override
 
 from guided.automata.fuel import spend
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
-from guided.frontends.lark.alternatives import check_alternatives, check_count
+from guided.frontends.lark.alternatives import check_alternatives
 from guided.frontends.lark.load import as_ours, load_grammar
-from guided.frontends.lark.lower import lower_lark
+from guided.frontends.lark.lower import lower_lark, template_of
 from guided.frontends.lark.scanner import Scanned, Scanners
 from guided.frontends.regex.python import parse_python_regex
 from guided.grammar.context_free import (
@@ -56,11 +56,15 @@ def lower_contextual(
     # What is wrong in either reading is told with its place, and templates without end are.
     plain = lower_lark(text, start, imports)
     grammar = load_grammar(text, imports)
-    check_alternatives(text, (tree for _, _, tree, _ in grammar.rule_defs))
-    check_count(len(plain.rules))
+    uses = Counter(template_of(name) for name in plain.rules)
+    defined = ((tree, max(uses[name], 1)) for name, _, tree, _ in grammar.rule_defs)
+    check_alternatives(text, defined)
     with as_ours(text):
         terminals, rules, ignored = grammar.compile([start], set())
         spend(200 * sum(len(rule.expansion) + 1 for rule in rules))
+        for rule in rules:
+            # By them Lark decides conflicts, and loses texts.
+            rule.options.priority = None
         analysis = _Analysis(ParserConf(rules, {}, [start]), strict=True)
         try:
             analysis.compute_lalr()  # type: ignore[no-untyped-call]
@@ -122,6 +126,7 @@ class _Contexts:
         }
         self._scanners = Scanners()
         self._known: dict[frozenset[str], _Context] = {}
+        self._words: dict[tuple[str, str], bool] = {}
 
     def of(self, state: int) -> _Context:
         """The context of a state of the parser; the first that is asked for has number 0."""
@@ -162,9 +167,7 @@ class _Contexts:
             if not isinstance(terminal.pattern, PatternRE):
                 continue
             for word in texts:
-                value = word.pattern.value
-                found = re.match(terminal.pattern.to_regexp(), value)
-                if word.priority == terminal.priority and found and found[0] == value:
+                if word.priority == terminal.priority and self._is_word(word, terminal):
                     words.setdefault(terminal.name, []).append(word.name)
                     if set(word.pattern.flags) <= set(terminal.pattern.flags):
                         embedded.add(word.name)
@@ -184,6 +187,14 @@ class _Contexts:
         tokens |= {token.name: _choice(found) for token, found in cut.items() if not token.ignored}
         blank = [each for token, found in cut.items() if token.ignored for each in found]
         return _Context(len(self._known), tokens, Times(Choice(tuple(blank)), 0, None))
+
+    def _is_word(self, word: TerminalDef, terminal: TerminalDef) -> bool:
+        """Whether a terminal that is a text is what another one finds first in that text."""
+        key = word.name, terminal.name
+        if key not in self._words:
+            pattern = self._patterns[terminal.name]
+            self._words[key] = self._scanners.takes_whole(pattern, word.pattern.value)
+        return self._words[key]
 
 
 def _agree(one: _Context, other: _Context) -> bool:

@@ -70,7 +70,13 @@ def load_grammar(text: str, imports: Mapping[str, str]) -> Grammar:
     builder = GrammarBuilder(import_paths=[find])
     with as_ours(text):
         check_terminal_sizes(text, _NAME, imports)
-        builder.load_grammar(text, _NAME)
+        try:
+            builder.load_grammar(text, _NAME)
+        except AssertionError as error:
+            raise UnsupportedFeatureError(
+                "a terminal that is declared is a part of another one",
+                hint="use it in rules alone",
+            ) from error
         return builder.build()
 
 
@@ -110,11 +116,13 @@ def load_definitions(
     """
     grammar = load_grammar(text, imports)
     declared = [name for name, (tree, _) in grammar.term_defs if tree is None]
-    declared += [name for name, _, tree, _ in grammar.rule_defs if tree is None]
     filled = {name: _hole_of(text, name, holes) for name in declared}
+    for name, _, tree, _ in grammar.rule_defs:
+        if tree is None:
+            raise _undefined(text, name)
     for name in holes:
         # What an imported grammar declares may be of no use here.
-        if name not in filled.values() and not any(name in each for each in imports.values()):
+        if name not in filled.values() and not any(_declares(t, name) for t in imports.values()):
             raise InvalidConstraintError(
                 f"the grammar declares no terminal {name!r} to be filled",
                 hint=f"write %declare {name}, and use the name in its rules",
@@ -127,17 +135,27 @@ def load_definitions(
     )
 
 
+def _declares(text: str, name: str) -> bool:
+    """Whether a grammar declares a terminal; behind a backslash a line goes on."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return any(name in line.partition("%declare")[2].split() for line in lines)
+
+
 def _hole_of(text: str, declared: str, holes: Collection[str]) -> str:
     """The hole that a declared terminal is; in imported grammars more stands before its name."""
     parts = declared.split("__")
     for at in range(len(parts)):
         if (name := "__".join(parts[at:])) in holes:
             return name
-    raise UnsupportedFeatureError(
+    raise _undefined(text, declared)
+
+
+def _undefined(text: str, declared: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(
         Place.of_name(text, declared).message(
             f"{declared!r} is declared and has no text, as for a post-lexer"
         ),
-        hint="define what it stands for, or give the constraint that fills it",
+        hint="define what it stands for, or give the constraint that fills it as a terminal",
     )
 
 

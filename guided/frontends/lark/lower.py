@@ -30,10 +30,12 @@ from guided.grammar.context_free import (
     Times,
 )
 
-__all__ = ["MAX_RULES", "lower_lark"]
+__all__ = ["MAX_RULES", "lower_lark", "template_of"]
 
 MAX_RULES = 20_000
 """Rules, those counted that templates are used as."""
+_USE = "#"
+"""Parts the name of a template from the number of its use."""
 
 
 def lower_lark(
@@ -61,6 +63,11 @@ def lower_lark(
     lowered = rules.lowered(start)
     ignored = [each for name in definitions.ignored for each in rules.terminals.named(name)]
     return ContextFreeGrammar(lowered, start, tuple(ignored))
+
+
+def template_of(rule: str) -> str:
+    """The template that a lowered rule is a use of, or its own name in the grammar."""
+    return rule.partition(_USE)[0]
 
 
 class _Rules:
@@ -100,7 +107,8 @@ class _Rules:
                     field="constraint",
                     hint="look for a template that uses itself with ever more",
                 )
-            number = self._used[key] = f"{name}#{len(self._used)}" if arguments else name
+            used = f"{name}{_USE}{len(self._used)}" if arguments else name
+            number = self._used[key] = used
             self._waiting.append((number, name, arguments))
         return Call(number)
 

@@ -168,7 +168,11 @@ class _Nodes:
                 return self.add(_Split(tuple(self.before(each, target) for each in options)))
             case Repeat():
                 return self._repeat(regular, target)
-            case Look(_, ahead=False):
+            case Look(item, ahead=False):
+                if _holds_look(item):
+                    raise UnsupportedFeatureError(
+                        "look-around in look-behind is not supported in the contextual reading"
+                    )
                 return self.add(_Behind(self.looks.setdefault(regular, len(self.looks)), target))
             case Look(Chars(chars), negative=negative):
                 number = self.sets.setdefault(chars, len(self.sets))
@@ -239,6 +243,22 @@ class _Scanner:
 
     def automaton(self) -> tuple[Dfa, Sequence[tuple[_End, ...]]]:
         """The texts that are cut off if what follows them is right, and by label how they end."""
+        made = crawl(self.classes, self._begun(), self._step, self._label)
+        return made, list(self._ends)
+
+    def takes_whole(self, text: str) -> bool:
+        """Whether what is cut off a text is all of it."""
+        state = self._begun()
+        for character in text:
+            members = (at for at, each in enumerate(self.classes) if ord(character) in each)
+            index = next(members, None)
+            behind = None if index is None else self._step(state, index)
+            if behind is None:
+                return False
+            state = behind
+        return self._may_match(state) != DEAD
+
+    def _begun(self) -> _State:
         begun = tuple(0 if len(dfa) else DEAD for dfa, _, _ in self._looks)
         words = tuple(
             (terminal, word, 0)
@@ -246,9 +266,7 @@ class _Scanner:
             for word, dfa in enumerate(dfas)
             if len(dfa)
         )
-        first = self._closed([_Thread(self._start, None)], _State((), begun, 0, words))
-        made = crawl(self.classes, first, self._step, self._label)
-        return made, list(self._ends)
+        return self._closed([_Thread(self._start, None)], _State((), begun, 0, words))
 
     def _step(self, state: _State, index: int) -> _State | None:
         targets: list[_Thread] = []
@@ -385,6 +403,13 @@ class Scanners:
     def __init__(self) -> None:
         self._texts: dict[object, Regular] = {}
         self._looks: dict[object, Look] = {}
+        self._alone: dict[Regular, _Scanner] = {}
+
+    def takes_whole(self, pattern: Regular, text: str) -> bool:
+        """Whether the first match of a pattern in a text is all of it; raises as ``cut`` does."""
+        if pattern not in self._alone:
+            self._alone[pattern] = _Scanner([Scanned("", pattern)])
+        return self._alone[pattern].takes_whole(text)
 
     def cut(self, terminals: Sequence[Scanned]) -> Mapping[Token, tuple[Terminal, ...]]:
         """By token the terminals that it is a choice of.
@@ -430,6 +455,16 @@ def _graph(dfa: Dfa, *, to_the_end: bool = False) -> Regular:
     if dfa.label[0] != DEAD:
         graph = Alternate((graph, Concat(())))
     return Concat((graph, End())) if to_the_end else graph
+
+
+def _holds_look(node: Regular) -> bool:
+    """Whether look-around stands in an expression."""
+    match node:
+        case Concat(parts) | Alternate(parts):
+            return any(map(_holds_look, parts))
+        case Repeat(item):
+            return _holds_look(item)
+    return isinstance(node, Look)
 
 
 def _width(node: Regular) -> int:

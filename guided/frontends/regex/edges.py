@@ -73,24 +73,32 @@ def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
     raise AssertionError(f"{node!r} looks away")
 
 
-def _concatenated(parts: tuple[Regular, ...], *, first: bool, last: bool) -> list[Piece]:
+def _concatenated(
+    parts: tuple[Regular, ...], *, first: bool, last: bool, left_out: int = 0
+) -> list[Piece]:
+    """The pieces of parts one after another, from which some were left out already."""
+    _check_few(left_out)
     for at, part in enumerate(parts):
         before, behind = parts[:at], parts[at + 1 :]
         if _is_empty(part) or not is_nullable(part):
             continue
+        spend(len(parts))
         if (first and _all_look_away(before, behind, first=True)) or (
             last and _all_look_away(behind, before, first=False)
         ):
             # Where it is left out, what stands beside it is at the edge.
-            chosen = [(*before, *case, *behind) for case in ((), (_without_empty(part),))]
-            return _few([p for each in chosen for p in _concatenated(each, first=first, last=last)])
+            without, kept = (*before, *behind), (*before, _without_empty(part), *behind)
+            pieces = _concatenated(without, first=first, last=last, left_out=left_out + 1)
+            return _few(pieces + _concatenated(kept, first=first, last=last, left_out=left_out))
+    full = [at for at, part in enumerate(parts) if not _is_empty(part)]
+    begin, end = (full[0], full[-1]) if full else (len(parts), -1)
+    if end > begin + 2:
+        # What stands between looks at the text alone.
+        parts = (*parts[: begin + 1], Concat(parts[begin + 1 : end]), *parts[end:])
+        end = begin + 2
     made = [Piece((), _NOTHING, ())]
     for at, part in enumerate(parts):
-        right = _pieces(
-            part,
-            first=first and all(map(_is_empty, parts[:at])),
-            last=last and all(map(_is_empty, parts[at + 1 :])),
-        )
+        right = _pieces(part, first=first and at <= begin, last=last and at >= end)
         made = _few([_joined(one, other) for one in made for other in right])
     return made
 
@@ -117,8 +125,15 @@ def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
 
 def _joined(one: Piece, other: Piece) -> Piece:
     texts = [each.regular for each in (one, other) if each.regular != _NOTHING]
+    if len(texts) == 2:
+        # Side by side, as they are many at times, and what nests is gone through by recursion.
+        texts = [part for text in texts for part in _parts(text)]
     text = texts[0] if len(texts) == 1 else Concat(tuple(texts))
     return Piece(one.before + other.before, text, one.after + other.after)
+
+
+def _parts(node: Regular) -> tuple[Regular, ...]:
+    return node.parts if isinstance(node, Concat) else (node,)
 
 
 def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
@@ -128,11 +143,11 @@ def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
     """
     match node:
         case Concat(parts):
-            nullable = [is_nullable(part) for part in parts]
+            # Nothing stands before the parts up to the first that has no empty text.
+            needed = [at for at, part in enumerate(parts) if not is_nullable(part)]
+            begin, end = (needed[0], needed[-1]) if needed else (len(parts), -1)
             return any(
-                _looks_away(
-                    part, first=first and all(nullable[:at]), last=last and all(nullable[at + 1 :])
-                )
+                _looks_away(part, first=first and at <= begin, last=last and at >= end)
                 for at, part in enumerate(parts)
             )
         case Alternate(options):
@@ -184,14 +199,18 @@ def _without_empty(node: Regular) -> Regular:
 
 
 def _few(pieces: list[Piece]) -> list[Piece]:
-    if len(pieces) > _MAX_PIECES:
+    _check_few(len(pieces))
+    return pieces
+
+
+def _check_few(count: int) -> None:
+    if count > _MAX_PIECES:
         raise LimitExceededError(
             f"a terminal whose look-around at its edges has more than {_MAX_PIECES} cases",
             limit=_MAX_PIECES,
             field="constraint",
             hint="look at fewer alternatives, or give them terminals of their own",
         )
-    return pieces
 
 
 def _refuse(what: str) -> NoReturn:

@@ -25,11 +25,12 @@ def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
         return node
     match node:
         case Concat(parts):
-            made: list[Regular] = []
-            for part in reversed(parts):
-                made.append(settled(part, rest))
-                rest = Concat((part, rest))
-            return Concat(tuple(reversed(made)))
+            return Concat(
+                tuple(
+                    settled(part, Concat((*parts[at + 1 :], rest))) if has_lazy(part) else part
+                    for at, part in enumerate(parts)
+                )
+            )
         case Alternate(options):
             return Alternate(tuple(settled(option, rest) for option in options))
         case Repeat(item, low, high, lazy) if lazy:

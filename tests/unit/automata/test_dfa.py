@@ -18,7 +18,16 @@ from guided.automata.byte_dfa import (
 from guided.automata.codepoints import ANY, CodePoints
 from guided.automata.dfa import DEAD, combine, dfa_from_regular, length_dfa, without
 from guided.automata.partition import partition
-from guided.automata.regular import ANYTHING, Alternate, Chars, Concat, Regular, Repeat, literal
+from guided.automata.regular import (
+    ANYTHING,
+    Alternate,
+    Chars,
+    Concat,
+    Look,
+    Regular,
+    Repeat,
+    literal,
+)
 from guided.automata.shortest import STOP, shortest_ways
 from guided.automata.utf8 import json_string_sequences, utf8_sequences
 from guided.errors import LimitExceededError
@@ -250,3 +259,9 @@ def test_too_many_states_are_refused() -> None:
     deep = Repeat(Repeat(Chars(ANY), 1, 1000), 1, 1000)
     with pytest.raises(LimitExceededError, match="more than 100000 states"):
         dfa_from_regular(deep)
+
+
+def test_very_many_leading_look_aheads_are_refused() -> None:
+    looks = [Look(Chars(CodePoints.single(chr(code)))) for code in range(0x100, 0x2100)]
+    with pytest.raises(LimitExceededError, match="too many look-aheads"):
+        dfa_from_regular(Concat(tuple(looks)))

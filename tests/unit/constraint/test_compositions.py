@@ -77,6 +77,17 @@ _TWO = AnyOf(
             ["aa", "a"],
         ),
         (Lark('start: A %json {"type": "object"}\nA: /a(?!b)/'), ["a{}", 'a{"b":1}'], ["a", "ab"]),
+        # Behind a document a look-behind sees what is written from there on.
+        (
+            Lark('start: (IF ";")? %json {"type": "integer"} ";" IF?\nIF: /\\bif\\b/'),
+            ["1;if", "if;-20;"],
+            ["1;ifx", "if1;"],
+        ),
+        (
+            Lark('start: %json {"type": "integer"} E "x" A\nA: /(?<!éx)a/\nE: "é" | "ê"'),
+            ["1êxa"],
+            ["1éxa"],
+        ),
         # What has no text is no choice, whatever it is written as.
         (AnyOf(["a", _NO_SCHEMA, Regex("(?!)"), _AGE]), ["a", "12"], ["", "1.5"]),
         (Sequence(["a", Repeat(_NO_SCHEMA), Repeat(Regex("(?!)"))]), ["a"], [""]),
@@ -172,6 +183,14 @@ def test_traces(constraint: Structure, answer: str, trace: str) -> None:
             "in part 1: at the root: no document satisfies the schema",
         ),
         (AnyOf([Sequence(["a", _NO_SCHEMA]), Regex("(?!)")]), "in alternative 1, part 2: at the r"),
+        (
+            Lark("start: %json {} A\nA: /(?<!a)b/"),
+            "look-behind at the edge of a terminal that would",
+        ),
+        (
+            Lark("start: A %json {}\nA: /a(?!\\[)/"),
+            "look-ahead at the edge of a terminal that would ",
+        ),
     ],
 )
 def test_errors_name_the_part(constraint: Structure, message: str) -> None:

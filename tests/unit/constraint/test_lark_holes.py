@@ -125,6 +125,23 @@ def test_a_mask_equals_trying_every_token() -> None:
             "the grammar declares no terminal 'A' to be filled; write %declare A",
         ),
         (
+            lambda: Lark("start: a\n%declare a", holes={"a": Regex("a")}),
+            "line 1, column 8: 'a' is declared and has no text",
+        ),
+        (
+            lambda: Lark('start: B\nB: A "b"\n%declare A', holes={"A": Regex("a")}),
+            "a terminal that is declared is a part of another one; use it in rules alone",
+        ),
+        (
+            # Its import has a rule of that name, and declares another one.
+            lambda: Lark(
+                "%import mine.a\nstart: a",
+                imports=(("mine", 'a: A\nA: "a"\n%declare AB'),),
+                holes={"A": Regex("a")},
+            ),
+            "the grammar declares no terminal 'A' to be filled; write %declare A",
+        ),
+        (
             lambda: Lark('start: "a"\n%declare A\n%ignore A', holes={"A": Regex("a")}),
             "'A', which a constraint fills, cannot be ignored",
         ),

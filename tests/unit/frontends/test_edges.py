@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from guided.automata.dfa import dfa_from_regular
-from guided.automata.regular import Look, Regular
+from guided.automata.fuel import limited_work
+from guided.automata.regular import Concat, Look, Regular
 from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.frontends.regex.edges import parted
 from guided.frontends.regex.python import parse_python_regex
@@ -78,3 +79,23 @@ def test_what_cannot_be_parted_is_refused(pattern: str, what: str) -> None:
 def test_the_number_of_pieces_is_bounded() -> None:
     with pytest.raises(LimitExceededError, match="cases"):
         parted(parse_python_regex("".join(r"(?:(?!a)|(?!b))" for _ in range(12))))
+
+
+@pytest.mark.parametrize("pattern", ["a" * 19_000 + "(?!b)", "(?!b)" * 3_000 + "a(?!b)"])
+def test_long_terminals_are_parted_in_time_and_do_not_nest(pattern: str) -> None:
+    (piece,) = parted(parse_python_regex(pattern))
+    assert isinstance(piece.regular, Concat)
+    assert not any(isinstance(part, Concat) for part in piece.regular.parts[1:])
+    assert len(piece.after) == 1
+
+
+def test_so_many_optional_parts_at_an_edge_are_refused() -> None:
+    with limited_work(1_000_000), pytest.raises(LimitExceededError, match="more than 200 cases"):
+        parted(parse_python_regex("x(?!b)" + "a?" * 3_000))
+    with limited_work(100_000), pytest.raises(LimitExceededError, match="units of work"):
+        parted(parse_python_regex("a?" * 3_000 + "(?!b)"))
+
+
+def test_a_lazy_repeat_before_a_long_text_does_not_nest() -> None:
+    (piece,) = parted(parse_python_regex("a*?" + "b" * 2_000))
+    assert dfa_from_regular(piece.regular).accepts("aa" + "b" * 2_000)

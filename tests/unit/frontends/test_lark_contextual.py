@@ -8,6 +8,7 @@ import pytest
 from lark import Lark as Reference
 from lark.exceptions import LarkError
 
+from guided.automata.fuel import limited_work
 from guided.composition import Sequence
 from guided.constraint import ConstraintCompiler
 from guided.errors import (
@@ -144,11 +145,23 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
         UnsupportedFeatureError,
         ["not LALR(1)", "Reduce/Reduce collision"],
     ),
+    "priority": (
+        # Lark's parser takes "q" for an a, and has no "qxy".
+        'start: a "x" | b "x" "y"\na.2: "q"\nb: "q"',
+        UnsupportedFeatureError,
+        ["not LALR(1)", "Reduce/Reduce collision"],
+    ),
     "look-ahead": (
         "start: A B\nA: /a(?=b.)/\nB: /b/", UnsupportedFeatureError, ["look-ahead at more than"]
     ),
     "look-behind": (
         "start: A B\nA: /a/\nB: /b?(?<!ab)c/", UnsupportedFeatureError, ["before a terminal"]
+    ),
+    "look-ahead in look-behind": (
+        # Lark's scanner finds no A in "ab".
+        "start: A B?\nA: /a(?:(?<=a(?!b))|(?<!a)c)/\nB: /b/",
+        UnsupportedFeatureError,
+        ["look-around in look-behind"],
     ),
     "empty repeat": (
         "start: A\nA: /(a|b*)*c/", UnsupportedFeatureError, ["a repeat of what may be empty"]
@@ -158,6 +171,15 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "optional parts": (
         f"start: {' '.join(f'A{n}?' for n in range(30))}\n"
         + "\n".join(f'A{n}: "{n}"' for n in range(30)),
+        LimitExceededError,
+        ["more than 3000 alternatives"],
+    ),
+    "template": (
+        f"start: {' | '.join(f't{{A{n}}}' for n in range(40))}\n"
+        + "t{x}: "
+        + " | ".join(f'x "{n}"' for n in range(100))
+        + "\n"
+        + "\n".join(f'A{n}: "a{n}"' for n in range(40)),
         LimitExceededError,
         ["more than 3000 alternatives"],
     ),
@@ -175,6 +197,15 @@ def test_an_error_says_what_and_where(name: str) -> None:
     assert type(caught.value) is kind
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_whether_a_text_is_a_word_is_found_out_in_time() -> None:
+    """Python's matcher would go back and forth in it until the end of days."""
+    text = 'start: "' + "a" * 60 + '" | X\nX: /(?:a+)+b/'
+    with limited_work(1_000_000):
+        machine = _machine(text)
+    assert accepted_by(machine, "a" * 60)
+    assert accepted_by(machine, "aab")
 
 
 def test_a_grammar_that_is_read_so_can_be_a_part() -> None:
