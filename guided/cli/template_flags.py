@@ -46,7 +46,8 @@ def read_template_flags(
         if not (name and sign and filling):
             raise typer.BadParameter(f"--hole {hole!r} is not NAME=FILE or NAME=/PATTERN/")
         filled.append((name, _filling(filling, options)))
-    return Template(read_schema_file(template), filled)
+    # Editors end a file with a line break, which the answer need not have.
+    return Template(read_schema_file(template).removesuffix("\n"), filled)
 
 
 def _filling(written: str, options: JsonOptions) -> Structure:

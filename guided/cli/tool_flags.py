@@ -43,10 +43,8 @@ def read_tool_flags(
         return None
     try:
         listed = json.loads(read_schema_file(tools))
-    except json.JSONDecodeError as error:
-        raise typer.BadParameter(
-            f"{tools} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from error
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{tools} is not JSON that can be read: {error}") from error
     if not isinstance(listed, list) or not listed:
         raise typer.BadParameter(f"{tools} is no list of tools")
     tags = [_tag(tools, number, tool, options) for number, tool in enumerate(listed, start=1)]
@@ -58,8 +56,8 @@ def _tag(file: Path, number: int, tool: Any, options: JsonOptions) -> Tag:
     name = function.get("name") if isinstance(function, dict) else None
     if not isinstance(function, dict) or not isinstance(name, str) or not name:
         raise typer.BadParameter(f"tool {number} of {file} has no name")
-    # What takes nothing may leave its parameters out.
-    parameters = function.get("parameters", {"type": "object", "additionalProperties": False})
+    # What takes nothing may leave its parameters out, or empty.
+    parameters = function.get("parameters") or {"type": "object", "additionalProperties": False}
     return Tag(
         f'{_TRIGGER}\n{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": ',
         JsonSchema(json.dumps(parameters), options),

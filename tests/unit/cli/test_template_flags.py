@@ -16,7 +16,7 @@ _OPTIONS = JsonOptions(whitespace=3)
 
 
 def test_a_template_is_read_with_what_fills_its_holes(tmp_path: Path) -> None:
-    for name, text in (("t.txt", "{a}={b} {c}"), ("b.json", "{}"), ("c.gbnf", 'root ::= "="')):
+    for name, text in (("t.txt", "{a}={b} {c}\n"), ("b.json", "{}"), ("c.gbnf", 'root ::= "="')):
         (tmp_path / name).write_text(text)
     holes = ["a=/x=[0-9]/", f"b={tmp_path}/b.json", f"c={tmp_path}/c.gbnf"]
     assert read_template_flags(tmp_path / "t.txt", holes, _OPTIONS) == Template(

@@ -32,7 +32,7 @@ def _call(name: str, arguments: str) -> bytes:
 def test_tools_are_called_as_they_are_listed(tmp_path: Path) -> None:
     tools = [
         {"type": "function", "function": {"name": "weather", "parameters": _CITY}},
-        {"name": "now"},
+        {"name": "now", "parameters": {}},
     ]
     tagged = read_tool_flags(_file(tmp_path, tools), Calls.REQUIRED, _OPTIONS, single=True)
     assert tagged is not None
@@ -54,7 +54,8 @@ def test_without_tools_there_is_nothing_to_call() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("[{]", "is not JSON: line 1, column 3"),
+        ("[{]", "is not JSON that can be read: .* line 1 column 3"),
+        ("[" * 100_000, "is not JSON that can be read: "),
         ({}, "is no list of tools"),
         ([], "is no list of tools"),
         ([{"name": "a"}, {"parameters": {}}], "tool 2 of .* has no name"),
