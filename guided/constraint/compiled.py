@@ -367,7 +367,8 @@ class ConstraintMatcher(NamedTuple):
             return ()
         if forcing is Forcing.CANONICAL:
             run = self.constraint.canonical_run(self.position, self.recent)
-            # Where there is a choice of bytes there is one of tokens: every byte is a token.
+            # Where there is a choice of bytes there is one of tokens: every byte is a token. But for
+            # the last of a few names, which the model is asked about rather than every mask made.
             if run or not self.position.forces:
                 return run
         return self._lone_tokens()
