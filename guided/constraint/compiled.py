@@ -367,7 +367,8 @@ class ConstraintMatcher(NamedTuple):
             return ()
         if forcing is Forcing.CANONICAL:
             run = self.constraint.canonical_run(self.position, self.recent)
-            # Where there is a choice of bytes there is one of tokens: every byte is a token.
+            # Where there is a choice of bytes there is one of tokens: every byte is a token. The
+            # last of a few names may be alone, but looking for it would take a mask everywhere.
             if run or not self.position.forces:
                 return run
         return self._lone_tokens()

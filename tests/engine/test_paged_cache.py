@@ -97,7 +97,10 @@ def test_the_same_prompt_again_leaves_its_last_token_to_compute() -> None:
     assert (first.usage.reused_tokens, second.usage.reused_tokens) == (0, 4)
 
 
-@pytest.mark.parametrize("more", [{}, {"beams": Beams(2)}])
+_TWINS = {"n": 2, "sampling": Sampling(temperature=1.0)}
+
+
+@pytest.mark.parametrize("more", [{}, _TWINS, {"beams": Beams(2)}])
 def test_only_requests_of_one_salt_share_beginnings(more: dict[str, Any]) -> None:
     engine = make_engine(block_size=4)
     reused = []
