@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guided.client.decode import decode_answer
@@ -203,6 +203,7 @@ all_stats = st.builds(
 
 
 @given(requests | stopping | several)
+@example(GenerationRequest("x", deadline=1.382286))
 def test_the_server_reads_the_request_that_the_client_wrote(request: GenerationRequest) -> None:
     payload = encode_request(request).SerializeToString()
     assert decode_request(pb.GenerateRequest.FromString(payload)) == request
