@@ -27,7 +27,6 @@ __all__ = ["ConstraintCompiler"]
 _FULL_ENOUGH = 0.25
 """New answers begin on a new machine when the old one has grown to this share of its limits."""
 
-
 _REHEARSED = r"""
 start: "(" start ("," start)* ")" | /(?!if(?![a-z]))[a-z]+/ | "if" start | /"[^"]*"/
 %ignore " "
