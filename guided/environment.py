@@ -7,7 +7,7 @@ import os
 __all__ = ["prepare_environment"]
 
 _KERNELS = 256
-"""More than the own forward pass has shapes of matrices in whole tiles of rows."""
+"""Enough for the shapes that the own forward pass, in whole tiles of rows, mostly comes to."""
 
 
 def prepare_environment() -> None:

@@ -22,7 +22,7 @@ _TILE = 16
 
 
 def whole_tiles(rows: int) -> int:
-    """So many rows and those that fill the last tile of 16, which cost nothing.
+    """So many rows and those that fill the last tile of 16: free up to 64.
 
     For every number of rows that it ever multiplies by a matrix, oneDNN makes machine code and
     keeps half a MiB: 393 MiB for four matrices and 200 numbers.
