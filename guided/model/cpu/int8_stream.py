@@ -219,7 +219,6 @@ def _dot(builder: Any, total: Any, numbers: Any, inputs: Any) -> Any:
     return builder.call(builder.module.declare_intrinsic(name, (), kind), [total, numbers, inputs])
 
 
-# A task is compiled where it stands, so behind its parts.
 @exact_task
 def _multiply_int8(job: Any) -> None:
     blocks, count, counter = job[4] // LANES, job[5], job[7]

@@ -9,12 +9,13 @@ number stays so, and is seen in the logits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
-__all__ = ["exact_kernel", "exact_task", "inlined", "instruction", "kernel", "task"]
+__all__ = ["Task", "exact_kernel", "exact_task", "inlined", "instruction", "kernel", "task"]
 
 _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
 """What LLVM may change in the order and the rounding of float32; not: take NaN for impossible."""
@@ -30,14 +31,30 @@ def exact_kernel(function: Callable[..., object]) -> Callable[..., Any]:
     return _compiled(function, nogil=True, fastmath=False)
 
 
-def task(function: Callable[..., object]) -> Any:
-    """Compile what the threads of a team call with the address of a job, which is integers."""
-    return _compiled_task(function, fastmath=_LIBERTIES)
+class Task:
+    """What the threads of a team call with the address of a job, which is integers."""
+
+    def __init__(self, function: Callable[..., object], liberties: object) -> None:
+        self._function, self._liberties = function, liberties
+
+    @cached_property
+    def address(self) -> int:
+        """It is compiled when this is first asked for: a processor may lack its instructions."""
+        signature = types.void(types.CPointer(types.int64))  # type: ignore[no-untyped-call]
+        self._compiled = cfunc(  # type: ignore[call-arg]
+            signature, cache=True, _nrt=False, fastmath=self._liberties, error_model="numpy"
+        )(self._function)
+        return int(self._compiled.address)
 
 
-def exact_task(function: Callable[..., object]) -> Any:
-    """As ``task``, for what has to come out to the last bit as it is written."""
-    return _compiled_task(function, fastmath=False)
+def task(function: Callable[..., object]) -> Task:
+    """A task whose sums may be taken in any order."""
+    return Task(function, _LIBERTIES)
+
+
+def exact_task(function: Callable[..., object]) -> Task:
+    """A task that has to come out to the last bit as it is written."""
+    return Task(function, False)
 
 
 def inlined(function: Callable[..., object]) -> Callable[..., Any]:
@@ -56,10 +73,3 @@ def _compiled(function: Callable[..., object], **options: Any) -> Callable[..., 
         **{"cache": True, "_nrt": False, "fastmath": _LIBERTIES, "error_model": "numpy"} | options
     )(function)
     return compiled
-
-
-def _compiled_task(function: Callable[..., object], *, fastmath: Any) -> Any:
-    signature = types.void(types.CPointer(types.int64))  # type: ignore[no-untyped-call]
-    return cfunc(  # type: ignore[call-arg]
-        signature, cache=True, _nrt=False, fastmath=fastmath, error_model="numpy"
-    )(function)

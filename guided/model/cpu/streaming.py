@@ -147,7 +147,6 @@ def _halves(builder: Any, packed: Any) -> tuple[Any, Any]:
     return builder.bitcast(low, FLOATS), builder.bitcast(high, FLOATS)
 
 
-# A task is compiled where it stands, so behind its parts.
 @task
 def _multiply_bf16(job: Any) -> None:
     weights, rows, products = job[0], job[1], job[2]
