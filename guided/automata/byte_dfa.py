@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, Dfa
+from guided.automata.equal_columns import equal_columns
 from guided.automata.fuel import spend
 from guided.automata.reachability import coaccessible
 from guided.automata.spelling import FIRST_CLASS, laid_out
@@ -28,11 +28,10 @@ __all__ = [
     "byte_dfa_from_rows",
 ]
 
-MAX_BLOCK_CELLS = 8_000_000
+MAX_BLOCK_CELLS: Final = 8_000_000
 Spelling = Callable[[int, int], Iterator[ByteRanges]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ByteDfa:
     """A trimmed automaton over bytes; state 0 starts, and every state can still accept.
 
@@ -42,13 +41,19 @@ class ByteDfa:
     inside of one.
     """
 
-    byte_class: NDArray[np.uint8]
-    next: NDArray[np.int32]
-    label: NDArray[np.int32]
-    between: int = sys.maxsize
+    __slots__ = ("between", "byte_class", "label", "next")
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "between", min(self.between, len(self.label)))
+    def __init__(
+        self,
+        byte_class: NDArray[np.uint8],
+        next: NDArray[np.int32],
+        label: NDArray[np.int32],
+        between: int = sys.maxsize,
+    ) -> None:
+        self.byte_class: Final = byte_class
+        self.next: Final = next
+        self.label: Final = label
+        self.between: Final = min(between, len(label))
 
     def __len__(self) -> int:
         return len(self.label)
@@ -195,38 +200,8 @@ def _spelled(spelling: Spelling, low: int, high: int) -> tuple[ByteRanges, ...]:
 
 def byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
     """The class of each byte, uint8 ``[256]``, and a byte of each class: equal columns are one."""
-    byte_class, representative = _equal_columns(np.ascontiguousarray(rows))
+    byte_class, representative = equal_columns(np.ascontiguousarray(rows))
     return byte_class, representative.tolist()
-
-
-@njit(cache=True, nogil=True)
-def _equal_columns(rows):  # type: ignore[no-untyped-def]
-    count, width = rows.shape
-    hashes = np.zeros(width, dtype=np.uint64)
-    for row in range(count):
-        for column in range(width):
-            mixed = hashes[column] + np.uint64(rows[row, column] + 1)
-            hashes[column] = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    byte_class = np.empty(width, dtype=np.uint8)
-    representative = np.empty(width, dtype=np.int64)
-    classes = 0
-    for column in range(width):
-        found = classes
-        for number in range(classes):
-            other = representative[number]
-            if hashes[other] != hashes[column]:
-                continue
-            row = 0
-            while row < count and rows[row, other] == rows[row, column]:
-                row += 1
-            if row == count:
-                found = number
-                break
-        if found == classes:
-            representative[classes] = column
-            classes += 1
-        byte_class[column] = found
-    return byte_class, representative[:classes]
 
 
 def _empty() -> ByteDfa:

@@ -3,44 +3,79 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import Final
 
 __all__ = ["ANY", "EMPTY", "MAX_CODE_POINT", "CodePoints"]
 
-MAX_CODE_POINT = 0x10FFFF
-_SURROGATES = (0xD800, 0xDFFF)
+MAX_CODE_POINT: Final = 0x10FFFF
+_FIRST_SURROGATE: Final = 0xD800
+_LAST_SURROGATE: Final = 0xDFFF
 
 
-@dataclass(frozen=True, slots=True)
 class CodePoints:
     """A set of Unicode scalar values, held as disjoint inclusive ranges in ascending order.
 
     Surrogates are never members: UTF-8 cannot spell them (RFC 3629, section 3).
     """
 
-    ranges: tuple[tuple[int, int], ...]
+    __slots__ = ("_hash", "ranges")
+    __match_args__: Final = ("ranges",)
+
+    def __init__(self, ranges: tuple[tuple[int, int], ...]) -> None:
+        self.ranges: Final = ranges
+        # Many tables are asked for large sets: found when first asked for, 0 until then.
+        self._hash = 0
 
     @classmethod
     def of(cls, ranges: Iterable[tuple[int, int]]) -> CodePoints:
         """The union of inclusive ranges given in any order; surrogates are dropped."""
         merged: list[tuple[int, int]] = []
-        for low, high in sorted(_without_surrogates(ranges)):
-            if merged and low <= merged[-1][1] + 1:
-                merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        first, last = 0, -2
+        for low, high in sorted(ranges):
+            if low <= last + 1:
+                last = max(last, high)
+                merged[-1] = (first, last)
             else:
+                first, last = low, high
                 merged.append((low, high))
-        return cls(tuple(merged))
+        if last >= _FIRST_SURROGATE:
+            merged = _without_surrogates(merged)
+        return CodePoints(tuple(merged))
 
     @classmethod
     def single(cls, character: str) -> CodePoints:
-        return cls.of([(ord(character), ord(character))])
+        return CodePoints.of([(ord(character), ord(character))])
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, CodePoints) and self.ranges == other.ranges
+
+    def __hash__(self) -> int:
+        if not self._hash:
+            self._hash = hash(self.ranges)
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"CodePoints({self.ranges!r})"
 
     def __or__(self, other: CodePoints) -> CodePoints:
         return CodePoints.of((*self.ranges, *other.ranges))
 
     def __and__(self, other: CodePoints) -> CodePoints:
-        return ~(~self | ~other)
+        common: list[tuple[int, int]] = []
+        at = 0
+        for low, high in self.ranges:
+            while at < len(other.ranges) and other.ranges[at][1] < low:
+                at += 1
+            # The last range that reaches in here may reach into the next one, too.
+            here = at
+            while here < len(other.ranges) and other.ranges[here][0] <= high:
+                first, last = other.ranges[here]
+                common.append((max(low, first), min(high, last)))
+                here += 1
+        return CodePoints(tuple(common))
 
     def __invert__(self) -> CodePoints:
         gaps: list[tuple[int, int]] = []
@@ -61,15 +96,16 @@ class CodePoints:
         return bool(self.ranges)
 
 
-def _without_surrogates(ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    first, last = _SURROGATES
+def _without_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    kept: list[tuple[int, int]] = []
     for low, high in ranges:
-        if low < first:
-            yield low, min(high, first - 1)
-        if high > last:
-            yield max(low, last + 1), high
+        if low < _FIRST_SURROGATE:
+            kept.append((low, min(high, _FIRST_SURROGATE - 1)))
+        if high > _LAST_SURROGATE:
+            kept.append((max(low, _LAST_SURROGATE + 1), high))
         # What lies between is surrogates alone.
+    return kept
 
 
-EMPTY = CodePoints(())
-ANY = CodePoints.of([(0, MAX_CODE_POINT)])
+EMPTY: Final = CodePoints(())
+ANY: Final = CodePoints.of([(0, MAX_CODE_POINT)])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,15 +42,16 @@ __all__ = [
     "without",
 ]
 
-DEAD = -1
-MAX_DFA_STATES = 50_000
+DEAD: Final = -1
+MAX_DFA_STATES: Final = 50_000
 MAX_BUILT_STATES = 4 * MAX_DFA_STATES
 """States before equal ones merge."""
-MAX_CELLS = 16_000_000
+MAX_SIDES: Final = 200
+"""What is about whole texts, inside of one another. Compiled, recursion has no other limit."""
+MAX_CELLS: Final = 16_000_000
 """Cells of a table while it is built, before states merge; one takes about 10 ns."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Dfa:
     """A trimmed deterministic automaton; state 0 starts, and every state can still accept.
 
@@ -61,12 +60,30 @@ class Dfa:
     where a state does not accept, else what it accepts as. An empty language has no states.
     """
 
-    classes: tuple[CodePoints, ...]
-    next: NDArray[np.int32]
-    label: NDArray[np.int32]
+    __slots__ = ("_moves", "classes", "label", "next")
+
+    def __init__(
+        self,
+        classes: tuple[CodePoints, ...],
+        next: NDArray[np.int32],
+        label: NDArray[np.int32],
+    ) -> None:
+        self.classes: Final = classes
+        self.next: Final = next
+        self.label: Final = label
+        self._moves: NDArray[np.int32] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
+
+    @property
+    def moves(self) -> NDArray[np.int32]:
+        """Sources, targets and classes of all moves, int32 ``[3, moves]``."""
+        if self._moves is None:
+            sources, classes = np.nonzero(self.next != DEAD)
+            targets = self.next[sources, classes]
+            self._moves = np.array([sources, targets, classes], dtype=np.int32)
+        return self._moves
 
     @property
     def accepting(self) -> NDArray[np.bool_]:
@@ -112,24 +129,31 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
     Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
     """
     try:
-        dfa = _dfa_from_regular(regular, search=search)
+        return _dfa_from_regular(regular, search, 0)
     except RecursionError as error:
-        raise LimitExceededError(
-            "the expression nests too deeply, or begins with too many look-aheads",
-            limit=sys.getrecursionlimit(),
-        ) from error
+        raise _too_deep() from error
+
+
+def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
+    if depth > MAX_SIDES:
+        raise _too_deep()
+    regular = _without_first_look(regular, search=search)
+    if isinstance(regular, Both):
+        sides = [
+            _dfa_from_regular(side, search, depth + 1) for side in (regular.left, regular.right)
+        ]
+        wanted = DEAD if regular.negative else 0
+        return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
+    dfa = dfa_from_nfa(nfa_from_regular(regular), search=search)
     if dfa is None:
         raise too_many_states()
     return dfa
 
 
-def _dfa_from_regular(regular: Regular, *, search: bool) -> Dfa | None:
-    regular = _without_first_look(regular, search=search)
-    if isinstance(regular, Both):
-        sides = [dfa_from_regular(side, search=search) for side in (regular.left, regular.right)]
-        wanted = DEAD if regular.negative else 0
-        return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
-    return dfa_from_nfa(nfa_from_regular(regular), search=search)
+def _too_deep() -> LimitExceededError:
+    return LimitExceededError(
+        "the expression nests too deeply, or begins with too many look-aheads", limit=MAX_SIDES
+    )
 
 
 def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES) -> Dfa | None:
@@ -161,9 +185,9 @@ def _without_first_look(regular: Regular, *, search: bool) -> Regular:
 def _and_anything(regular: Regular) -> Regular:
     """The expression and any text behind it, of which its last look-ahead speaks."""
     match regular:
-        case Concat((*parts, last)) if isinstance(last, Look | Concat | Alternate):
-            return Concat((*parts, _and_anything(last)))
-        case Alternate(options) if any(isinstance(each, Look | Concat) for each in options):
+        case Concat(parts) if parts and isinstance(parts[-1], (Look, Concat, Alternate)):
+            return Concat((*parts[:-1], _and_anything(parts[-1])))
+        case Alternate(options) if any(isinstance(each, (Look, Concat)) for each in options):
             return Alternate(tuple(map(_and_anything, options)))
         case Look(item, ahead=True, negative=False):
             return _and_anything(item)
@@ -346,8 +370,9 @@ def _finished(
     if len(label) > MAX_DFA_STATES:
         raise too_many_states()
     columns: dict[bytes, list[int]] = {}
-    for index, column in enumerate(np.ascontiguousarray(table.T)):
-        columns.setdefault(column.tobytes(), []).append(index)
+    cells, size = table.tobytes("F"), 4 * len(label)
+    for index in range(len(classes)):
+        columns.setdefault(cells[index * size : (index + 1) * size], []).append(index)
     columns.pop(np.full(len(label), DEAD, dtype=np.int32).tobytes(), None)
     if len(columns) == len(classes):
         return Dfa(classes, table, label)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from guided.automata.codepoints import CodePoints
 from guided.automata.regular import Alternate, Chars, Concat, End, Regular, Repeat, Start
 
 __all__ = ["short_match"]
 
-MAX_LENGTH = 1_000
+MAX_LENGTH: Final = 1_000
 
 
 def short_match(regular: Regular) -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence as Items
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ from guided.errors import LimitExceededError
 
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
-MAX_NFA_STATES = 100_000
+MAX_NFA_STATES: Final = 100_000
 
 
 @dataclass(slots=True)
@@ -64,7 +66,7 @@ class Nfa:
     moves: Edges = field(default_factory=Edges)
     move_sets: list[int] = field(default_factory=list)
     more_moves: list[NDArray[np.int32]] = field(default_factory=list)
-    """Moves in bulk, where there is no look-around: sources, targets and sets, ``[3, moves]``."""
+    """Moves in bulk: sources, targets and sets, each int32 ``[3, moves]``."""
     empties: Edges = field(default_factory=Edges)
     starts: Edges = field(default_factory=Edges)
     ends: Edges = field(default_factory=Edges)
@@ -86,6 +88,22 @@ class Nfa:
             )
         return self.count - count
 
+    def add_move(self, source: int, chars: CodePoints, target: int) -> None:
+        self.moves.add(source, target)
+        self.move_sets.append(self.sets.setdefault(chars, len(self.sets)))
+
+    def paste(self, moves: NDArray[np.int32], first: int, sets: Items[CodePoints]) -> None:
+        """Add moves in bulk: those of other states, which ``first`` is the first of here."""
+        numbers = [self.sets.setdefault(chars, len(self.sets)) for chars in sets]
+        pasted = moves + first
+        pasted[2] = np.array(numbers, dtype=np.int32)[moves[2]]
+        self.more_moves.append(pasted)
+
+    def all_moves(self) -> NDArray[np.int32]:
+        """Sources, targets and sets of all moves, int32 ``[3, moves]``."""
+        one_by_one = [self.moves.sources, self.moves.targets, self.move_sets]
+        return np.concatenate([np.array(one_by_one, dtype=np.int32), *self.more_moves], axis=1)
+
 
 def nfa_from_regular(regular: Regular) -> Nfa:
     """The automaton of an expression; its size is that of the expression with repeats unrolled."""
@@ -98,7 +116,7 @@ def nfa_from_regular(regular: Regular) -> Nfa:
 
 
 def _build_looks(nfa: Nfa, node: Regular) -> None:
-    if isinstance(node, Concat | Alternate):
+    if isinstance(node, (Concat, Alternate)):
         for part in node.parts if isinstance(node, Concat) else node.options:
             if not isinstance(part, Chars):
                 _build_looks(nfa, part)
@@ -116,15 +134,14 @@ def _build(nfa: Nfa, node: Regular, start: int) -> int:
     """Lay ``node`` down behind ``start`` and return the state in which it ends."""
     if isinstance(node, Chars):
         end = nfa.add_states()
-        nfa.moves.add(start, end)
-        nfa.move_sets.append(nfa.sets.setdefault(node.chars, len(nfa.sets)))
+        nfa.add_move(start, node.chars, end)
         return end
     if isinstance(node, Concat):
         for part in node.parts:
             start = _build(nfa, part, start)
         return start
     if isinstance(node, Repeat):
-        return _build_repeat(nfa, node.item, node.low, node.high, start)
+        return _build_repeat(nfa, node, start)
     if isinstance(node, Graph):
         return _build_graph(nfa, node, start)
     end = nfa.add_states()
@@ -146,9 +163,10 @@ def _build(nfa: Nfa, node: Regular, start: int) -> int:
     return end
 
 
-def _build_repeat(nfa: Nfa, item: Regular, low: int, high: int | None, start: int) -> int:
+def _build_repeat(nfa: Nfa, repeat: Repeat, start: int) -> int:
     # x{2,4} -> x x (x (x)?)?      x{2,} -> x x x*
     # Every copy has an entry of its own: the item may loop back to where it began.
+    low, high = repeat.low, repeat.high
     end = nfa.add_states()
     copies = low + 1 if high is None else high
     if not copies:
@@ -156,7 +174,7 @@ def _build_repeat(nfa: Nfa, item: Regular, low: int, high: int | None, start: in
         return end
     begun = _sizes(nfa)
     entry = nfa.add_states()
-    exit_ = _build(nfa, item, entry)
+    exit_ = _build(nfa, repeat.item, entry)
     size = nfa.count - entry
     _copy(nfa, begun, size, copies - 1)
     nfa.empties.add(start, entry)
@@ -174,9 +192,7 @@ def _build_repeat(nfa: Nfa, item: Regular, low: int, high: int | None, start: in
 def _build_graph(nfa: Nfa, graph: Graph, start: int) -> int:
     first = nfa.add_states(graph.count)
     nfa.empties.add(start, first + graph.start)
-    for source, chars, target in graph.moves:
-        nfa.moves.add(first + source, first + target)
-        nfa.move_sets.append(nfa.sets.setdefault(chars, len(nfa.sets)))
+    nfa.paste(graph.moves, first, graph.sets)
     return first + graph.final
 
 
@@ -185,17 +201,23 @@ def _edges(nfa: Nfa) -> tuple[Edges, ...]:
 
 
 def _sizes(nfa: Nfa) -> list[int]:
-    return [len(edges.sources) for edges in _edges(nfa)]
+    return [*(len(edges.sources) for edges in _edges(nfa)), len(nfa.more_moves)]
 
 
 def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
     """Repeat what was laid down since ``begun``, ``size`` states, so many more times behind it."""
     nfa.add_states(size * times)
-    for edges, begin in zip(_edges(nfa), begun, strict=True):
+    *begun_edges, begun_more = begun
+    for edges, begin in zip(_edges(nfa), begun_edges, strict=True):
         for ends in (edges.sources, edges.targets):
             piece = ends[begin:]
             for copy in range(1, times + 1):
                 shift = copy * size
                 ends += [state + shift for state in piece]
-    nfa.move_sets += nfa.move_sets[begun[0] :] * times
-    nfa.condition_looks += nfa.condition_looks[begun[-1] :] * times
+    nfa.move_sets += nfa.move_sets[begun_edges[0] :] * times
+    nfa.condition_looks += nfa.condition_looks[begun_edges[-1] :] * times
+    if times:
+        for moves in nfa.more_moves[begun_more:]:
+            copies = np.tile(moves, times)
+            copies[:2] += np.repeat(np.arange(1, times + 1) * size, moves.shape[1])
+            nfa.more_moves.append(copies.astype(np.int32))

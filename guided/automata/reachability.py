@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 __all__ = ["coaccessible", "count_texts", "endless_states", "reachable", "reverse_moves"]
 
-_DEAD = -1
+_DEAD: Final = -1
 
 
 def reachable(table: NDArray[np.int32]) -> NDArray[np.bool_]:

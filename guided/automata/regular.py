@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from guided.automata.codepoints import ANY, CodePoints
+from guided.errors import LimitExceededError
 
 __all__ = [
     "ANYTHING",
+    "MAX_DEPTH",
     "Alternate",
     "Both",
     "Chars",
@@ -25,50 +31,83 @@ __all__ = [
 ]
 
 
-class _Node:
-    """Hashes its fields once: expressions are large, and many tables are asked for them."""
+MAX_DEPTH: Final = 1_000
+"""Expressions inside of one another. What goes through them does so by recursion, and compiled
+ahead of time that has no limit of its own."""
 
-    __slots__ = ("_hash",)
-    __match_args__: tuple[str, ...] = ()
-    _hash: int
+
+class _Node:
+    """A value: equal to others of its class with equal fields.
+
+    It hashes them once, when it is made: expressions are large, and many tables are asked for them.
+    Raises LimitExceededError, when it is made, for ``parts`` that nest MAX_DEPTH deep.
+    """
+
+    __slots__ = ("_depth", "_fields", "_hash")
+
+    def __init__(self, fields: tuple[object, ...], parts: tuple[Regular, ...] = ()) -> None:
+        self._fields: Final = fields
+        self._hash: Final = hash(fields)
+        depth = 0
+        for part in parts:
+            if isinstance(part, _Node) and part._depth >= depth:
+                depth = part._depth + 1
+        if depth > MAX_DEPTH:
+            raise LimitExceededError(
+                f"the expression nests deeper than {MAX_DEPTH}", limit=MAX_DEPTH, field="constraint"
+            )
+        self._depth: Final[int] = depth
 
     def __hash__(self) -> int:
-        try:
-            return self._hash
-        except AttributeError:
-            found = hash(tuple(getattr(self, name) for name in self.__match_args__))
-            object.__setattr__(self, "_hash", found)
-            return found
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, _Node)
+            and type(self) is type(other)
+            and self._hash == other._hash
+            and self._fields == other._fields
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._fields!r}"
 
 
-@dataclass(frozen=True, slots=True)
 class Chars(_Node):
     """One code point out of a set; the empty set matches nothing."""
 
-    chars: CodePoints
+    __slots__ = ("chars",)
+    __match_args__: Final = ("chars",)
 
-    __hash__ = _Node.__hash__
+    def __init__(self, chars: CodePoints) -> None:
+        super().__init__((chars,))
+        self.chars: Final = chars
 
 
-@dataclass(frozen=True, slots=True)
 class Concat(_Node):
     """Parts one after another; no parts match the empty text."""
 
-    parts: tuple[Regular, ...]
+    __slots__ = ("parts",)
+    __match_args__: Final = ("parts",)
 
-    __hash__ = _Node.__hash__
+    def __init__(self, parts: tuple[Regular, ...]) -> None:
+        super().__init__((parts,), parts)
+        self.parts: Final = parts
 
 
-@dataclass(frozen=True, slots=True)
 class Alternate(_Node):
     """Any one of the options; no options match nothing."""
 
-    options: tuple[Regular, ...]
+    __slots__ = ("options",)
+    __match_args__: Final = ("options",)
 
-    __hash__ = _Node.__hash__
+    def __init__(self, options: tuple[Regular, ...]) -> None:
+        super().__init__((options,), options)
+        self.options: Final = options
 
 
-@dataclass(frozen=True, slots=True)
 class Repeat(_Node):
     """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound.
 
@@ -76,52 +115,79 @@ class Repeat(_Node):
     ``guided.frontends.regex.lazy``.
     """
 
-    item: Regular
-    low: int
-    high: int | None
-    lazy: bool = False
+    __slots__ = ("high", "item", "lazy", "low")
+    __match_args__: Final = ("item", "low", "high", "lazy")
 
-    __hash__ = _Node.__hash__
+    def __init__(self, item: Regular, low: int, high: int | None, lazy: bool = False) -> None:
+        super().__init__((item, low, high, lazy), (item,))
+        self.item: Final = item
+        self.low: Final = low
+        self.high: Final = high
+        self.lazy: Final = lazy
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(_Node):
     """Matches the empty text at the start of the whole text."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
-class End:
+    def __init__(self) -> None:
+        super().__init__(())
+
+
+class End(_Node):
     """Matches the empty text at the end of the whole text."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True, slots=True)
+    def __init__(self) -> None:
+        super().__init__(())
+
+
 class Look(_Node):
     """Matches the empty text where ``item`` matches from here on (``ahead``) or up to here.
 
     ``negative`` turns that round: where it does not.
     """
 
-    item: Regular
-    ahead: bool = True
-    negative: bool = False
+    __slots__ = ("ahead", "item", "negative")
+    __match_args__: Final = ("item", "ahead", "negative")
 
-    __hash__ = _Node.__hash__
+    def __init__(self, item: Regular, ahead: bool = True, negative: bool = False) -> None:
+        super().__init__((item, ahead, negative), (item,))
+        self.item: Final = item
+        self.ahead: Final = ahead
+        self.negative: Final = negative
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
     """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
 
-    A move is a state, the code points that may be read there, and the state behind them.
+    ``moves`` is int32 ``[3, moves]``: the state, the state behind, and which of the ``sets`` of
+    code points may be read between them.
     """
 
     count: int
-    moves: tuple[tuple[int, CodePoints, int], ...]
+    sets: tuple[CodePoints, ...]
+    moves: NDArray[np.int32]
     start: int
     final: int
 
+    @classmethod
+    def of(
+        cls, count: int, moves: Iterable[tuple[int, CodePoints, int]], start: int, final: int
+    ) -> Graph:
+        """The graph of moves given one by one: a state, what may be read, the state behind."""
+        numbers: dict[CodePoints, int] = {}
+        listed = [
+            (source, target, numbers.setdefault(chars, len(numbers)))
+            for source, chars, target in moves
+        ]
+        columns = np.array(listed, dtype=np.int32).reshape(-1, 3).T
+        return Graph(count, tuple(numbers), columns, start, final)
 
-@dataclass(frozen=True, slots=True)
+
 class Both(_Node):
     """Texts that ``left`` accepts and ``right`` does too, or, with ``negative``, does not.
 
@@ -129,16 +195,19 @@ class Both(_Node):
     is matched or searched for as the whole would be.
     """
 
-    left: Regular
-    right: Regular
-    negative: bool = False
+    __slots__ = ("left", "negative", "right")
+    __match_args__: Final = ("left", "right", "negative")
 
-    __hash__ = _Node.__hash__
+    def __init__(self, left: Regular, right: Regular, negative: bool = False) -> None:
+        super().__init__((left, right, negative), (left, right))
+        self.left: Final = left
+        self.right: Final = right
+        self.negative: Final = negative
 
 
 Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End | Graph | Look | Both
 
-ANYTHING = Repeat(Chars(ANY), 0, None)
+ANYTHING: Final = Repeat(Chars(ANY), 0, None)
 
 
 def literal(text: str) -> Regular:
@@ -156,8 +225,8 @@ def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
 
     With ``negative`` everywhere else: ``\\b`` and ``\\B`` of ECMA-262, section 22.2.2.4.
     """
-    before, after = (Look(Chars(word), ahead=ahead) for ahead in (False, True))
-    not_before, not_after = (Look(Chars(word), ahead=a, negative=True) for a in (False, True))
+    before, after = [Look(Chars(word), ahead=ahead) for ahead in (False, True)]
+    not_before, not_after = [Look(Chars(word), ahead=a, negative=True) for a in (False, True)]
     if negative:
         return Alternate((Concat((before, after)), Concat((not_before, not_after))))
     return Alternate((Concat((before, not_after)), Concat((not_before, after))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 from numba import njit
@@ -13,7 +14,7 @@ from guided.automata.reachability import reverse_moves
 
 __all__ = ["STOP", "fewer_code_points", "shortest_ways"]
 
-STOP = -1
+STOP: Final = -1
 """In place of a byte: the shortest way ends here."""
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 __all__ = ["FIRST_CLASS", "laid_out"]
 
-FIRST_CLASS = -2
+FIRST_CLASS: Final = -2
 """In a template, -2 stands for the first class of code points, -3 for the second, and so on."""
 
 

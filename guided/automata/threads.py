@@ -68,13 +68,13 @@ class Threads:
             self.conditions.setdefault(source, []).append((look, target))
         members = parts.members(len(nfa.sets))
         self.moves: dict[tuple[int, int], list[int]] = {}
-        moves = zip(nfa.moves.sources, nfa.moves.targets, nfa.move_sets, strict=True)
-        for source, target, number in moves:
+        sources, targets, sets = nfa.all_moves().tolist()
+        for source, target, number in zip(sources, targets, sets, strict=True):
             for index in members[number]:
                 self.moves.setdefault((source, index), []).append(target)
         # What nothing can follow from need not be kept.
         self.kept = {nfa.final, *(look.final for look in nfa.looks)}
-        self.kept.update(nfa.moves.sources, self.ends, self.conditions)
+        self.kept.update(sources, self.ends, self.conditions)
         self.first = self._first()
 
     def _first(self) -> State:

@@ -76,4 +76,4 @@ def _graph(nodes: list[_Node]) -> Graph:
                 moves.append((number, single(letter), target))
             if nodes[target].is_end:
                 moves.append((number, single(letter), final))
-    return Graph(len(nodes) + 1, tuple(moves), final - 1, final)
+    return Graph.of(len(nodes) + 1, moves, final - 1, final)

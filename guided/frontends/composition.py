@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 from guided.automata.codepoints import ANY
 from guided.automata.fuel import spend
@@ -27,9 +28,9 @@ from guided.tagged import Calls, FreeText, Tagged, Until
 __all__ = ["Composition", "FilledHole", "lower_composition", "without_holes"]
 
 _WHOLE = "whole"
-_SCHEMA_WORK = 1_000
+_SCHEMA_WORK: Final = 1_000
 """Units of work for a recogniser of its own, however small."""
-_LETTER_WORK = 20
+_LETTER_WORK: Final = 20
 """Units of work for a letter of a trigger, in the automaton of each trigger."""
 
 

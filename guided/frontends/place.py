@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 __all__ = ["Place"]
 
-_SHOWN = 60
+_SHOWN: Final = 60
 """Characters of a line on either side of the caret."""
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Collection, Mapping
+from typing import Final
 
 import numpy as np
 
 from guided.automata.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.automata.codepoints import CodePoints
-from guided.automata.dfa import DEAD, dfa_from_regular
+from guided.automata.dfa import DEAD, Dfa, dfa_from_regular
 from guided.automata.regular import Alternate, Chars, Concat, Graph, Regular, Repeat
 from guided.automata.utf8 import utf8_sequences
 from guided.grammar.context_free import (
@@ -24,7 +25,7 @@ from guided.grammar.context_free import (
     Times,
     ToContext,
 )
-from guided.network.letters import hole_letter, letter_of, mark_letter
+from guided.network.letters import MAX_RULES, hole_letter, letter_of, letters, mark_letter
 from guided.network.looks import Border, Mark
 
 __all__ = ["Bodies"]
@@ -32,14 +33,17 @@ __all__ = ["Bodies"]
 _NOTHING = Concat(())
 _NEVER_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _NO_RULES: Mapping[str, Body] = {}
-_SMALL = 64
+_SMALL: Final = 64
 """Parts of an expression that is not made deterministic by itself, but with what is around it."""
+_LARGE: Final = 32
+"""States of a terminal that is called."""
 
 
 class Bodies:
     """Turns bodies into expressions over letters; ``numbers`` tells the letters of rules.
 
-    Bytes in ``missing`` are not spelled: no text of a terminal needs one of them.
+    Bytes in ``missing`` are not spelled: no text of a terminal needs one of them. Large terminals
+    are called as rules are, so that nothing is worked out on copies of them.
     """
 
     def __init__(
@@ -48,6 +52,8 @@ class Bodies:
         self._numbers = numbers
         self._missing = frozenset(missing) - _NEVER_IN_UTF8
         self._spelled: dict[Regular, Regular] = {}
+        self.terminals: dict[int, Dfa] = {}
+        """Those that are called, by number, which are behind those of rules."""
         self.marks: dict[Mark, int] = {}
         """What stands for look-around at the edges of terminals, numbered."""
         self.blank: Regular = _NOTHING
@@ -131,7 +137,12 @@ class Bodies:
             return spelled
         if isinstance(regular, Alternate) and len(regular.options) <= _SMALL:
             return Alternate(tuple(map(self._bytes, regular.options)))
-        return _graph(byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing))
+        dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
+        number = len(self._numbers) + len(self.terminals) + 1
+        if len(dfa) < _LARGE or dfa.label[0] != DEAD or number >= MAX_RULES:
+            return _graph(dfa)
+        self.terminals[number] = Dfa(_classes(dfa), dfa.next, dfa.label)
+        return Chars(letters([number]))
 
 
 def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
@@ -169,20 +180,17 @@ def _graph(dfa: ByteDfa) -> Regular:
     if not len(dfa):
         return Alternate(())
     end = len(dfa)
-    moves: list[tuple[int, CodePoints, int]] = []
-    ranges = [
-        [(int(byte), int(byte)) for byte in np.nonzero(dfa.byte_class == number)[0]]
-        for number in range(dfa.next.shape[1])
-    ]
-    for state, targets in enumerate(dfa.next.tolist()):
-        of_target: dict[int, list[tuple[int, int]]] = {}
-        for number, target in enumerate(targets):
-            if target != DEAD:
-                of_target.setdefault(target, []).extend(ranges[number])
-        for target, bytes_ in of_target.items():
-            chars = CodePoints.of(bytes_)
-            moves.append((state, chars, target))
-            if dfa.label[target] != DEAD:
-                moves.append((state, chars, end))
-    graph = Graph(end + 1, tuple(moves), 0, end)
+    sources, classes = np.nonzero(dfa.next != DEAD)
+    moves = np.array([sources, dfa.next[sources, classes], classes], dtype=np.int32)
+    ending = moves[:, dfa.label[moves[1]] != DEAD]
+    ending[1] = end
+    graph = Graph(end + 1, _classes(dfa), np.concatenate([moves, ending], axis=1), 0, end)
     return graph if dfa.label[0] == DEAD else Alternate((graph, _NOTHING))
+
+
+def _classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:
+    """The bytes of each class."""
+    found: list[list[tuple[int, int]]] = [[] for _ in range(dfa.next.shape[1])]
+    for byte, number in enumerate(dfa.byte_class.tolist()):
+        found[number].append((byte, byte))
+    return tuple(map(CodePoints.of, found))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Set
 from collections.abc import Sequence as Items
+from typing import Final
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from guided.network.letters import (
     MAX_RULES,
     bytes_by_class,
     call_edges,
+    called,
     calls_in,
     determined,
     hole_edges,
@@ -40,15 +42,15 @@ from guided.network.letters import (
     without_calls,
 )
 from guided.network.network import CallEdge, HoleText, Network
-from guided.network.recursion import begins_with, without_leading_calls
+from guided.network.recursion import begins_with, substituted, without_leading_calls
 from guided.network.shortest import shortest_ways
 from guided.network.without_marks import without_marks
 
 __all__ = ["MAX_STATES", "network_from_grammar"]
 
-MAX_STATES = 60_000
+MAX_STATES: Final = 60_000
 """States of a network, about a kilobyte each."""
-_START = 0
+_START: Final = 0
 
 
 def network_from_grammar(
@@ -66,7 +68,7 @@ def network_from_grammar(
             field="constraint",
             hint="say with one schema what is alike",
         )
-    automata = _rule_automata(grammar, missing, holes)
+    automata, terminals = _rule_automata(grammar, missing, holes)
     productive = productive_rules(automata)
     if _START not in productive:
         raise UnsatisfiableError(
@@ -84,22 +86,22 @@ def network_from_grammar(
     if alive != productive:
         dead = automata.keys() - alive
         emptied = {rule: _without_empty(emptied[rule], set(), dead) for rule in alive}
-    return _laid_out(_simplified(emptied), _START in nullable, holes)
+    return _laid_out(_simplified(emptied, terminals), _START in nullable, holes)
 
 
-def _simplified(automata: dict[int, Dfa]) -> dict[int, Dfa]:
+def _simplified(automata: dict[int, Dfa], terminals: Set[int]) -> dict[int, Dfa]:
     """The automata with what need not be called taken in, without left recursion."""
     try:
-        return _without_left_recursion(inlined(automata, _START))
+        return _without_left_recursion(inlined(automata, _START, terminals))
     except LimitExceededError:
         # Out of what is large, even what begins with the rule itself can grow past all bounds.
-        return _without_left_recursion(inlined(automata, _START, LITTLE_GROWTH))
+        return _without_left_recursion(inlined(automata, _START, terminals, LITTLE_GROWTH))
 
 
 def _rule_automata(
     grammar: ContextFreeGrammar, missing: Collection[int], holes: Items[HoleText]
-) -> dict[int, Dfa]:
-    """The automata of the rules that the start rule leads to, itself among them.
+) -> tuple[dict[int, Dfa], Set[int]]:
+    """The automata of the rules that the start rule leads to, and which of them are terminals.
 
     Rule 0 is the whole: the start rule, and what may be ignored behind it.
     """
@@ -116,7 +118,15 @@ def _rule_automata(
         # What would make its callers large is better called.
         automata = _automata(grammar, bodies, numbers, {}, determined)
     assert automata is not None, "a limit raises"
-    return without_marks(automata, list(bodies.marks), holes) if bodies.marks else automata
+    terminals = bodies.terminals
+    if not bodies.marks:
+        return automata | terminals, terminals.keys()
+    # What looks around reads bytes, also those of terminals, and is new automata in the end.
+    for number, dfa in [*automata.items()]:
+        inner = called(dfa) & terminals.keys()
+        spelled = substituted(dfa, inner, terminals) if inner else None
+        automata[number] = dfa if spelled is None else spelled
+    return without_marks(automata | terminals, list(bodies.marks), holes), set()
 
 
 def _automata(
@@ -210,10 +220,10 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
     for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
         dfa = automata[rule]
         accepting[first : first + size] = dfa.accepting
-        # DEAD takes the last column, which stands for what no class holds.
-        shifted = np.full((size, len(dfa.classes) + 1), DEAD, dtype=np.int32)
-        shifted[:, :-1] = np.where(dfa.next == DEAD, DEAD, dfa.next + first)
-        moves[first : first + size] = shifted[:, bytes_by_class(dfa)]
+        columns = bytes_by_class(dfa)
+        (read,) = np.nonzero(columns != DEAD)
+        shifted = np.where(dfa.next == DEAD, DEAD, dfa.next + first)
+        moves[first : first + size, read] = shifted[:, columns[read]]
         for source, callee, target in call_edges(dfa):
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from guided.grammar.context_free import (
     Alone,
@@ -16,8 +17,8 @@ from guided.grammar.context_free import (
 
 __all__ = ["called_once", "reached_rules"]
 
-_MAX_PARTS = 300
-_MAX_DEPTH = 20
+_MAX_PARTS: Final = 300
+_MAX_DEPTH: Final = 20
 """Of a rule that is written out with all that is written out in it."""
 
 

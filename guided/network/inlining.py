@@ -40,12 +40,18 @@ USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
 _IN_THE_MIDDLE = (True, True)
 
 
-def inlined(automata: dict[int, Dfa], start: int, growth: Growth = USUAL_GROWTH) -> dict[int, Dfa]:
+def inlined(
+    automata: dict[int, Dfa],
+    start: int,
+    terminals: AbstractSet[int] = frozenset(),
+    growth: Growth = USUAL_GROWTH,
+) -> dict[int, Dfa]:
     """The automata of the start rule and of those that are still called.
 
-    None of the given ones accepts the empty text, and neither does any of these.
+    None of the given ones accepts the empty text, and neither does any of these. Rules that are
+    ``terminals`` call nothing, and are taken in wherever they are called.
     """
-    work = _Inlining(automata, growth)
+    work = _Inlining(automata, terminals, growth)
     for component in components({rule: called(dfa) for rule, dfa in automata.items()}):
         work.settle(component)
     return work.reached(start)
@@ -69,13 +75,17 @@ class _Places:
 
 
 class _Inlining:
-    def __init__(self, automata: Mapping[int, Dfa], growth: Growth) -> None:
+    def __init__(
+        self, automata: Mapping[int, Dfa], terminals: AbstractSet[int], growth: Growth
+    ) -> None:
         self.growth = growth
+        self.terminals = terminals
+        """Written out last, so that nothing is worked out on copies of their states."""
         self.automata = dict(automata)
         self.calls = {rule: _places(dfa) for rule, dfa in automata.items()}
         """By rule what it calls when all that it takes in is written out."""
         self.takes: dict[int, set[int]] = {rule: set() for rule in automata}
-        """By rule what is still to be written out in it."""
+        """By rule what is still to be written out in it, besides terminals."""
         self.sizes = {rule: len(dfa) for rule, dfa in automata.items()}
         """States, at most."""
         self.sites: dict[int, int] = {}
@@ -118,8 +128,9 @@ class _Inlining:
         for inner, behind in self.calls[callee].items():
             calls[inner] = places.and_then(behind, calls.get(inner))
         self.sizes[rule] += places.count * self.sizes[callee]
-        self.takes[rule].add(callee)
-        self.written.discard(rule)
+        if callee not in self.terminals:
+            self.takes[rule].add(callee)
+            self.written.discard(rule)
 
     def _growth(self, rule: int) -> tuple[int, int, int]:
         """What comes first costs least."""
@@ -127,6 +138,8 @@ class _Inlining:
         return (self.sites.get(rule, 0) - 1) * size, size, rule
 
     def _may_be_taken_in(self, rule: int) -> bool:
+        if rule in self.terminals:
+            return True
         itself = self.calls[rule].get(rule)
         if itself is not None:
             if _IN_THE_MIDDLE in itself.kinds:
@@ -136,6 +149,8 @@ class _Inlining:
                 return False
         if self.sites.get(rule, 0) > 1 and not self._is_small(rule):
             self._write_out(rule)
+            if not self._is_small(rule):
+                self._spell_out(rule)
             return self._is_small(rule)
         return True
 
@@ -152,21 +167,37 @@ class _Inlining:
     def _simplify(self, rule: int) -> None:
         if rule in self.written:
             return
-        dfa, takes = self.automata[rule], self.takes[rule]
-        spend(100)
-        # Calls that cannot be taken in together may be one by one; what is left stays a call.
-        taken = substituted(dfa, takes, self.automata, self.takes) if takes else dfa
-        if taken is None:
-            for callee in sorted(takes):
-                taken = substituted(dfa, {callee}, self.automata, self.takes)
-                dfa = dfa if taken is None else taken
-        else:
-            dfa = taken
+        dfa = self._with(self.automata[rule], self.takes[rule])
         if rule in begins_with(dfa):
             dfa = without_leading_calls(rule, [rule], {rule: dfa})
-        self.automata[rule] = dfa = without_ending_calls(rule, dfa)
-        self.calls[rule], self.sizes[rule], self.takes[rule] = _places(dfa), len(dfa), set()
+        self._replace(rule, without_ending_calls(rule, dfa))
+        for terminal in self.calls[rule].keys() & self.terminals:
+            self._take(rule, terminal)
         self.written.add(rule)
+
+    def _spell_out(self, rule: int) -> None:
+        """Write terminals out in a rule in which all else is."""
+        terminals = self.terminals & called(self.automata[rule])
+        if terminals:
+            self._replace(rule, self._with(self.automata[rule], terminals))
+
+    def _replace(self, rule: int, dfa: Dfa) -> None:
+        self.automata[rule] = dfa
+        self.calls[rule], self.sizes[rule], self.takes[rule] = _places(dfa), len(dfa), set()
+
+    def _with(self, dfa: Dfa, taken: AbstractSet[int]) -> Dfa:
+        """An automaton with what it takes in."""
+        if not taken:
+            return dfa
+        spend(100)
+        whole = substituted(dfa, taken, self.automata, self.takes)
+        if whole is None:
+            # Calls that cannot be taken in together may be one by one; what is left stays a call.
+            for callee in sorted(taken):
+                whole = substituted(dfa, {callee}, self.automata, self.takes)
+                dfa = dfa if whole is None else whole
+            return dfa
+        return whole
 
     def reached(self, start: int) -> dict[int, Dfa]:
         """The start rule and the rules that are called from it on."""
@@ -176,6 +207,7 @@ class _Inlining:
             rule = waiting.pop()
             if rule not in found:
                 self._write_out(rule)
+                self._spell_out(rule)
                 found[rule] = self.automata[rule]
                 waiting += called(found[rule])
         return found

@@ -9,6 +9,7 @@ and holes, which other recognisers fill, are the last ones there are.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +43,14 @@ __all__ = [
 ]
 
 _FIRST_MARK = 0x100
-MAX_MARKS = 10_000
+MAX_MARKS: Final = 10_000
 _FIRST_CALL = 0x10000
-MAX_HOLES = 4096
+MAX_HOLES: Final = 4096
 _FIRST_HOLE = MAX_CODE_POINT - MAX_HOLES + 1
 MAX_RULES = _FIRST_HOLE - _FIRST_CALL
-MAX_DETERMINED = 50_000
+MAX_DETERMINED: Final = 50_000
 """States of a rule's automaton, before equal ones merge."""
-_SPARE_STATES = 1_000
+_SPARE_STATES: Final = 1_000
 BYTES = CodePoints.of([(0, 255)])
 
 
@@ -158,16 +159,7 @@ def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:
     Returns the first of the copies, which is that of the start.
     """
     first = nfa.add_states(len(dfa))
-    numbers = np.array(
-        [nfa.sets.setdefault(chars, len(nfa.sets)) if chars else DEAD for chars in sets],
-        dtype=np.int32,
-    )
-    table = dfa.next if len(numbers) else np.empty((len(dfa), 0), dtype=np.int32)
-    sources, columns = np.nonzero((table != DEAD) & (numbers != DEAD))
-    targets = table[sources, columns]
-    nfa.more_moves.append(
-        np.array([sources + first, targets + first, numbers[columns]], dtype=np.int32)
-    )
+    nfa.paste(dfa.moves, first, sets)
     return first
 
 

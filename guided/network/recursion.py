@@ -60,8 +60,7 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: Mapping
                 if callee in hubs:
                     nfa.empties.add(hubs[callee], first + target)
             if kept := without_calls(chars, hubs.keys()):
-                nfa.moves.add(start, first + target)
-                nfa.move_sets.append(nfa.sets.setdefault(kept, len(nfa.sets)))
+                nfa.add_move(start, kept, first + target)
         for end in np.nonzero(dfa.accepting)[0].tolist():
             nfa.empties.add(first + end, hub)
     nfa.final = hubs[rule]
@@ -102,8 +101,7 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
         if is_end[target]:
             nfa.empties.add(first + source, first)
         else:
-            nfa.moves.add(first + source, first + target)
-            nfa.move_sets.append(nfa.sets.setdefault(letters([rule]), len(nfa.sets)))
+            nfa.add_move(first + source, letters([rule]), first + target)
     return simpler(nfa)
 
 
@@ -127,8 +125,7 @@ def substituted(
             if rule not in inner:
                 continue
             if caller is dfa and not chosen(target):
-                nfa.moves.add(first + source, first + target)
-                nfa.move_sets.append(nfa.sets.setdefault(letters([rule]), len(nfa.sets)))
+                nfa.add_move(first + source, letters([rule]), first + target)
                 continue
             body = bodies[rule]
             # One copy serves all calls that go on in the same place.

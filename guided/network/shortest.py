@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import string
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numba import njit
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 __all__ = ["LONGEST", "shortest_ways"]
 
-LONGEST = 2**60
+LONGEST: Final = 2**60
 """Ways that are longer count as this long: calls can double a length at every step."""
 
 _ALPHANUMERIC = (string.digits + string.ascii_letters).encode()

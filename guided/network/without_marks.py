@@ -162,16 +162,13 @@ class _Product:
         nfa.add_states(len(nodes))
         for node, chars, behind in self._edges[entry]:
             if chars:
-                nfa.moves.add(nodes[node], nodes[behind])
-                nfa.move_sets.append(nfa.sets.setdefault(chars, len(nfa.sets)))
+                nfa.add_move(nodes[node], chars, nodes[behind])
             else:
                 nfa.empties.add(nodes[node], nodes[behind])
         for node, callee, target in self._calls[entry]:
             for looks in self._exits[callee]:
                 number = self._number(_Passage(callee, looks))
-                nfa.moves.add(nodes[node], nodes[_Node(target, looks)])
-                chars = letters([number])
-                nfa.move_sets.append(nfa.sets.setdefault(chars, len(nfa.sets)))
+                nfa.add_move(nodes[node], letters([number]), nodes[_Node(target, looks)])
         nfa.final = nfa.add_states()
         for node, number in nodes.items():
             if node.looks in ends and len(accepting) and accepting[node.at]:

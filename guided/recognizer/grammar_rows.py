@@ -11,7 +11,7 @@ or come together, and where it takes the context to know what follows, a row has
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,9 @@ from guided.recognizer.table import TransitionTable
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
-_FIRST_LABEL = 8
+_FIRST_LABEL: Final = 8
 """Lower ones mean something to walks."""
-_MOST_AT_ONCE = 64
+_MOST_AT_ONCE: Final = 128
 """Sets of states that are laid down before a text gets to them."""
 
 

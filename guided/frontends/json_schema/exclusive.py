@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import combinations
+from typing import Final
 
 from guided.automata.fuel import spend
 from guided.frontends.json_schema.forms import TYPES
@@ -21,7 +22,7 @@ __all__ = ["overlapping"]
 _Scalar = tuple[str, Json]
 """A scalar behind its type, since 1 and true are equal in Python."""
 _ALL = frozenset(TYPES) - {"integer"}
-_MAX_REFERENCES = 10
+_MAX_REFERENCES: Final = 10
 """References that are followed from a branch; behind them it is taken to allow everything."""
 
 

@@ -9,14 +9,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from json import JSONDecodeError, JSONDecoder
+from typing import Final
 
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
 from guided.frontends.json_schema.pointers import child
 
 __all__ = ["MAX_DEPTH", "MAX_NUMBER_DIGITS", "first_fault", "has_too_many_digits", "syntax_fault"]
 
-MAX_DEPTH = 200
-MAX_NUMBER_DIGITS = 400
+MAX_DEPTH: Final = 200
+MAX_NUMBER_DIGITS: Final = 400
 
 _DECODER = JSONDecoder()
 _SYNTAX = "JSON has double quotes, no comments, and no comma before a closing bracket"

@@ -9,6 +9,7 @@ any order, and none joins the one before it (NFC). Each graph is what follows "x
 from __future__ import annotations
 
 import functools
+from typing import Final
 
 from guided.automata.codepoints import CodePoints
 from guided.automata.regular import Graph
@@ -23,9 +24,9 @@ from guided.frontends.json_schema.punycode import (
 
 __all__ = ["hebrew_labels", "mixed_labels", "short_labels"]
 
-_MAX_ASCII = 30
-_MAX_AROUND_DOT = 12
-_MAX_HEBREW = 3
+_MAX_ASCII: Final = 30
+_MAX_AROUND_DOT: Final = 12
+_MAX_HEBREW: Final = 3
 
 # The small letters of Latin 1, and digits of Arabic that are written from left to right.
 _SINGLE = ((0xDF, 0xF6), (0xF8, 0xFF), (0x6F0, 0x6F9))

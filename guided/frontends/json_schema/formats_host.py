@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from guided.automata.codepoints import EMPTY, CodePoints
 from guided.automata.regular import (
     Alternate,
@@ -24,7 +26,7 @@ __all__ = ["IP_LITERAL", "ascii_label", "domain", "email", "hostname", "local_pa
 
 
 # The longest A-label has 39 characters: with four others of so many it makes 243.
-_MOST_BESIDE = 50
+_MOST_BESIDE: Final = 50
 _LETTER = CodePoints.of([(0x41, 0x5A), (0x61, 0x7A)])
 _LETTER_OR_DIGIT = CodePoints.of([(0x30, 0x39)]) | _LETTER
 _HYPHEN = CodePoints.single("-")

@@ -11,7 +11,7 @@ import functools
 import itertools
 import unicodedata
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.automata.codepoints import CodePoints
 from guided.automata.regular import Alternate, Both, Chars, Concat, End, Regular, Repeat, Start
@@ -20,7 +20,7 @@ from guided.frontends.regex import parse_regex
 
 __all__ = ["idn_email", "idn_hostname"]
 
-_MOST = 7
+_MOST: Final = 7
 _ASCII = CodePoints.of([(0, 0x7F)])
 _DOTS = CodePoints.of((ord(c), ord(c)) for c in ".\u3002\uff0e\uff61")
 

@@ -7,6 +7,7 @@ what depends on another place in the text there is only what is right wherever i
 from __future__ import annotations
 
 import string
+from typing import Final
 
 from guided.automata.regular import (
     Alternate,
@@ -22,7 +23,7 @@ from guided.frontends.regex import parse_regex
 
 __all__ = ["MAX_REGEX_DEPTH", "regex"]
 
-MAX_REGEX_DEPTH = 3
+MAX_REGEX_DEPTH: Final = 3
 
 _HEX = "[0-9A-Fa-f]"
 _CATEGORIES = r"L[ulmto]?|M[nce]?|N[dlo]?|P[cdseifo]?|S[mcko]?|Z[slp]?"

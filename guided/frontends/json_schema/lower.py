@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import overload
+from typing import Final, overload
 
 from guided.automata.fuel import spend
 from guided.automata.regular import Regular
@@ -31,7 +31,7 @@ from guided.spec import JsonOptions, JsonSchema
 
 __all__ = ["MAX_PLACES", "LoweredSchema", "lower_json_schema"]
 
-MAX_PLACES = 50_000
+MAX_PLACES: Final = 50_000
 
 
 @dataclass(frozen=True)

@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.automata.codepoints import CodePoints
 from guided.automata.regular import Graph
 
 __all__ = ["END", "FIRST", "FIRST_BIAS", "Choice", "GraphWriter", "adapted"]
 
-FIRST = 128
+FIRST: Final = 128
 """The code point from which the first number counts."""
-FIRST_BIAS = 72
-END = 0
+FIRST_BIAS: Final = 72
+END: Final = 0
 """The state of a ``GraphWriter`` in which texts end."""
 
 # RFC 3492, section 5.
-_BASE, _LEAST, _MOST, _SKEW, _DAMP = 36, 1, 26, 38, 700
+_BASE: Final = 36
+_LEAST: Final = 1
+_MOST: Final = 26
+_SKEW: Final = 38
+_DAMP: Final = 700
 
 Choice: TypeAlias = tuple[int, int, int]
 """Numbers from the first to the second, both included, lead to the state that is the third."""
@@ -64,7 +68,7 @@ class GraphWriter:
 
     def graph(self, start: int) -> Graph:
         """All texts from a state to the end."""
-        return Graph(self._count, tuple(self._moves), start, END)
+        return Graph.of(self._count, self._moves, start, END)
 
     def _digit(self, choices: tuple[Choice, ...], reach: int) -> int:
         # number = digit + (base - threshold) * rest; digits below the threshold are the last ones.

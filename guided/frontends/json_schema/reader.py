@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from guided.errors import InvalidConstraintError, LimitExceededError
 from guided.frontends.json_schema.faults import (
@@ -24,7 +24,7 @@ __all__ = [
     "read_schema",
 ]
 
-MAX_SCHEMA_BYTES = 1_000_000
+MAX_SCHEMA_BYTES: Final = 1_000_000
 
 Json: TypeAlias = Any
 """A parsed JSON value: dict, list, str, bool, None, int or Decimal."""

@@ -10,6 +10,7 @@ matters.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from guided.errors import ConstraintError, LimitExceededError
 from guided.frontends.json_schema.cycles import endless
@@ -19,7 +20,7 @@ from guided.frontends.json_schema.visit import REFERENCES, Lowering
 
 __all__ = ["is_sound"]
 
-_DYNAMIC = 0
+_DYNAMIC: Final = 0
 """Stands for the schemas that a dynamic reference may be bound to, among identities."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 from urllib.parse import urldefrag, urljoin
 
 from guided.automata.fuel import spend
@@ -23,7 +24,7 @@ from guided.frontends.json_schema.reader import Json, json_text, read_schema
 
 __all__ = ["MAX_LOCATIONS", "Survey", "resolve_uri"]
 
-MAX_LOCATIONS = 50_000
+MAX_LOCATIONS: Final = 50_000
 
 
 class Survey:

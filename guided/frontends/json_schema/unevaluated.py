@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from guided.automata.dfa import dfa_from_regular
 from guided.automata.fuel import spend
@@ -35,9 +35,9 @@ __all__ = ["MAX_CASES", "MAX_CONDITIONS", "UNEVALUATED_FORMULAS"]
 
 _T = TypeVar("_T")
 
-MAX_CASES = 512
+MAX_CASES: Final = 512
 """Sets of conditions that are told apart for one keyword."""
-MAX_CONDITIONS = 10_000
+MAX_CONDITIONS: Final = 10_000
 """Schemas applied in place under different conditions."""
 
 

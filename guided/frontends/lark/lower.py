@@ -9,7 +9,7 @@ Lark's own scanners accept fewer texts.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from lark.grammar import NonTerminal
 from lark.grammar import Terminal as LarkTerminal
@@ -32,7 +32,7 @@ from guided.grammar.context_free import (
 
 __all__ = ["MAX_RULES", "lower_lark", "template_of"]
 
-MAX_RULES = 20_000
+MAX_RULES: Final = 20_000
 """Rules, those counted that templates are used as."""
 _USE = "#"
 """Parts the name of a template from the number of its use."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -41,7 +41,7 @@ from guided.grammar.context_free import Terminal
 
 __all__ = ["Scanned", "Scanners", "Token"]
 
-_MAX_NODES = 20_000
+_MAX_NODES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -451,7 +451,7 @@ def _graph(dfa: Dfa, *, to_the_end: bool = False) -> Regular:
         if target != DEAD
         for end in ((target, count) if dfa.label[target] != DEAD else (target,))
     ]
-    graph: Regular = Graph(count + 1, tuple(moves), 0, count)
+    graph: Regular = Graph.of(count + 1, moves, 0, count)
     if dfa.label[0] != DEAD:
         graph = Alternate((graph, Concat(())))
     return Concat((graph, End())) if to_the_end else graph

@@ -11,7 +11,7 @@ before; an optional part is a choice of both cases::
 
 from __future__ import annotations
 
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from guided.automata.fuel import spend
 from guided.automata.regular import Alternate, Chars, Concat, Look, Regular, Repeat
@@ -20,7 +20,7 @@ from guided.frontends.regex.lazy import has_lazy, settled
 
 __all__ = ["Piece", "is_nullable", "parted"]
 
-_MAX_PIECES = 200
+_MAX_PIECES: Final = 200
 _NOTHING = Concat(())
 
 

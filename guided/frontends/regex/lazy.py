@@ -9,11 +9,13 @@ where it begins, which is what a backtracking matcher makes of it::
 
 from __future__ import annotations
 
+from typing import Final
+
 from guided.automata.regular import Alternate, Concat, Look, Regular, Repeat
 
 __all__ = ["has_lazy", "settled"]
 
-_MAX_COPIES = 50
+_MAX_COPIES: Final = 50
 _NOTHING = Concat(())
 
 

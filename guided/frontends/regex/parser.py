@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
 from guided.automata.regular import (
@@ -30,9 +30,9 @@ from guided.frontends.regex.properties import unicode_property
 
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
-MAX_PATTERN_LENGTH = 20_000
-MAX_GROUP_DEPTH = 100
-MAX_REPEAT = 20_000
+MAX_PATTERN_LENGTH: Final = 20_000
+MAX_GROUP_DEPTH: Final = 100
+MAX_REPEAT: Final = 20_000
 
 _CLASS_ESCAPES = {
     "d": DIGIT,

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from re import _constants as op
 from re import _parser
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from guided.automata.codepoints import ANY, EMPTY, CodePoints
 from guided.automata.regular import (
@@ -33,7 +33,7 @@ from guided.frontends.regex.case import any_case
 
 __all__ = ["parse_python_regex"]
 
-_MAX_PATTERN_LENGTH = 20_000
+_MAX_PATTERN_LENGTH: Final = 20_000
 _UNSUPPORTED = {
     op.GROUPREF: ("a back reference", r"\\[1-9]|\(\?P=|\(\?\("),
     op.GROUPREF_EXISTS: ("a condition on a group", r"\(\?\("),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 import numpy as np
@@ -20,7 +22,9 @@ from guided.automata.dfa import DEAD, combine, dfa_from_regular, length_dfa, wit
 from guided.automata.partition import partition
 from guided.automata.regular import (
     ANYTHING,
+    MAX_DEPTH,
     Alternate,
+    Both,
     Chars,
     Concat,
     Look,
@@ -265,3 +269,32 @@ def test_very_many_leading_look_aheads_are_refused() -> None:
     looks = [Look(Chars(CodePoints.single(chr(code)))) for code in range(0x100, 0x2100)]
     with pytest.raises(LimitExceededError, match="too many look-aheads"):
         dfa_from_regular(Concat(tuple(looks)))
+
+
+def _nested(around: Callable[[Regular], Regular], times: int) -> Regular:
+    node: Regular = Chars(ANY)
+    for _ in range(times):
+        node = around(node)
+    return node
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        lambda inner: Concat((inner, inner)),
+        lambda inner: Alternate((inner,)),
+        lambda inner: Repeat(inner, 0, 1),
+        Look,
+        lambda inner: Both(inner, Chars(ANY)),
+    ],
+)
+def test_very_deep_expressions_are_refused(nested: Callable[[Regular], Regular]) -> None:
+    with pytest.raises(LimitExceededError, match="nests deeper than 1000"):
+        _nested(nested, 100_000)
+
+
+def test_deep_expressions_are_made_or_refused() -> None:
+    """Compiled code can go as deep as an expression may be; what is not says that it cannot."""
+    node = _nested(lambda inner: Concat((inner, Chars(ANY))), MAX_DEPTH)
+    with suppress(LimitExceededError):
+        assert len(dfa_from_regular(node)) == MAX_DEPTH + 2
