@@ -6,24 +6,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+NATIVE := $(VENV)/.native
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long check format proto clean
+.PHONY: demo demo-grammars test test-long check format proto native interpreted clean
 
-demo: $(STAMP)
+demo: $(NATIVE)
 	$(BIN)/python -m examples.demo
 
-demo-grammars: $(STAMP)
+demo-grammars: $(NATIVE)
 	$(BIN)/python -m examples.demo_grammars
 
 # Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (2 GiB each).
-test: check
+test: check $(NATIVE)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Many more random schemas and walks, every sampler by itself, and Gemma 3 270M, whose weights are
 # fetched (240 MB, under the Gemma terms of use); about half an hour.
-test-long: $(STAMP)
+test-long: $(NATIVE)
 	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
 		tests/engine/test_sampling_law.py tests/engine/test_real_gemma3.py --timeout 3600
 
@@ -41,16 +42,31 @@ format: $(STAMP)
 proto: $(STAMP)
 	$(BIN)/python proto/generate.py
 
+# The Python that runs for every token and every schema as C extensions beside its sources, which
+# hide changes of them until this runs again; see docs/native.md.
+native: $(NATIVE)
+
+$(NATIVE): $(STAMP) setup.py $(wildcard guided/*/*.py)
+	@echo "== compiling what runs for every token (some five minutes)"
+	rm -f guided__mypyc*.so guided/*/*.so
+	$(BIN)/python setup.py --quiet build_ext --inplace --force
+	touch $(NATIVE)
+
+# Back to the sources as they are: for a debugger, and to see that both forms do the same.
+interpreted:
+	rm -f $(NATIVE) guided__mypyc*.so guided/*/*.so
+
 # torch comes first and by its exact version: whatever depends on it would otherwise bring the
 # newest build, which may be several gigabytes of CUDA.
 $(STAMP): pyproject.toml constraints.txt
 	@echo "== creating $(VENV) and installing what is needed (a few minutes the first time)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --progress-bar on -c constraints.txt $(TORCH)
-	$(BIN)/python -m pip install --progress-bar on -c constraints.txt -e '.[server,client,bench,dev]'
+	GUIDED_NATIVE=no $(BIN)/python -m pip install --progress-bar on -c constraints.txt \
+		-e '.[server,client,bench,dev]'
 	mkdir -p $(VENV)/typing && ln -sfn ../../service $(VENV)/typing/guided_service
 	ln -sfn ../../grammars $(VENV)/typing/guided_grammars
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build *.egg-info guided__mypyc*.so guided/*/*.so

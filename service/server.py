@@ -20,6 +20,7 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 
 from guided.errors import GuidedError, ServiceError
+from guided.native import is_native
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
@@ -76,6 +77,10 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         metrics = start_exposition(config.host, config.metrics_port, collector)
         _log.info("serving metrics", url=f"http://{_in_url(config.host)}:{metrics}/metrics")
     await server.start()
+    if not is_native():
+        _log.warning(
+            "interpreted: schemas and grammars take up to twice the time", see="docs/native.md"
+        )
     typer.echo(f"guided: listening on {config.host}:{port}")
     engine = asyncio.create_task(supervisor.run())
     stop = asyncio.create_task(stop_asked.wait())

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("guided", deadline=None)
@@ -19,3 +21,16 @@ if find_spec("triton") is not None:
 
     if not torch.cuda.is_available():
         os.environ["TRITON_INTERPRET"] = "1"
+
+
+def pytest_sessionstart() -> None:
+    """Leave when what was compiled ahead of time is older than its sources."""
+    root = Path(__file__).parents[1]
+    for built in root.glob("guided__mypyc*.so"):
+        for extension in root.glob("guided/*/*.so"):
+            source = extension.with_name(extension.name.split(".")[0] + ".py")
+            if not source.exists() or source.stat().st_mtime > built.stat().st_mtime:
+                raise pytest.UsageError(
+                    f"{source.relative_to(root)} was changed or is gone since it was compiled: "
+                    "run 'make native' or 'make interpreted'"
+                )

@@ -19,6 +19,7 @@ from guided.cli.grammars import grammars
 from guided.cli.inspect_grammar import inspect_grammar
 from guided.cli.inspect_model import inspect_model
 from guided.errors import GuidedError
+from guided.native import is_native
 from guided.spec import Reading
 
 __all__ = ["main"]
@@ -51,7 +52,7 @@ def main() -> None:
 
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(version("guided"))
+        typer.echo(f"{version('guided')} ({'native' if is_native() else 'interpreted'})")
         raise typer.Exit
 
 

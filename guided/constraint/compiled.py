@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.fuel import LimitedSteps, limited_work
+from guided.constraint.held_mask import HeldMask
 from guided.constraint.limits import ConstraintLimits
-from guided.constraint.mask_store import HeldMask, MaskStore
+from guided.constraint.mask_store import MaskStore
 from guided.constraint.position import Position
 from guided.errors import TokenRejectedError
 from guided.recognizer.recognizer import Recognizer, State
@@ -24,13 +25,13 @@ from guided.tokens.walk import Place, Walk, Walker
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher"]
 
-_FEW = 64
-_SPARE_BYTES = 12
+_FEW: Final = 64
+_SPARE_BYTES: Final = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
-_ANYWHERE = -1
+_ANYWHERE: Final = -1
 """In place of the context, in places of walks that are the same in all contexts."""
 _new = tuple.__new__
-_MAX_RUNS = 8
+_MAX_RUNS: Final = 8
 """Runs remembered in one position."""
 
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from cachetools import LRUCache
 
@@ -40,7 +41,7 @@ _COMMON_VALUES = (
     {"type": "string", "maxLength": 9},
 )
 
-_ANY_BUDGET = 2**62
+_ANY_BUDGET: Final = 2**62
 """More tokens than any answer has."""
 
 

@@ -23,7 +23,7 @@ class FreeText:
     @classmethod
     def of(cls, vocabulary: Vocabulary) -> FreeText:
         """The matcher over all tokens that stand for text or end it."""
-        texts = (token for token, text in enumerate(vocabulary.token_bytes) if text is not None)
+        texts = [token for token, text in enumerate(vocabulary.token_bytes) if text is not None]
         mask = mask_of(len(vocabulary), [*texts, *vocabulary.end_ids])
         mask.flags.writeable = False
         return cls(mask)

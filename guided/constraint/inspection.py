@@ -6,7 +6,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -117,7 +117,7 @@ def _along(tokens: Sequence[TokenId]) -> _Way:
     return lambda _: next(left, None)
 
 
-_WALK_TOKENS = 100
+_WALK_TOKENS: Final = 100
 """After so many tokens a random text goes the shortest way to its end."""
 
 

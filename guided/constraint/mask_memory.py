@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
+from typing import Final
 from weakref import ref
 
 import numpy as np
@@ -12,7 +13,7 @@ from guided.tokens.mask import Mask
 
 __all__ = ["MaskMemory"]
 
-_SLAB_BYTES = 16 * 2**20
+_SLAB_BYTES: Final = 16 * 2**20
 """What is asked of the system at once: enough for it to be given in large pages. A page is given
 when it is first written to, which for small ones takes longer than the walk that fills a mask."""
 

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from typing import Final
 from weakref import ref
 
+from guided.constraint.held_mask import HeldMask
 from guided.constraint.mask_memory import MaskMemory
-from guided.tokens.mask import Mask, lone_token, same
+from guided.tokens.mask import Mask, same
 
-__all__ = ["HeldMask", "MaskStore"]
+__all__ = ["MaskStore"]
 
-_LOOKED_AT = 2
-
-
-class HeldMask:
-    """A place for a mask, which the store takes away again when it needs the room."""
-
-    __slots__ = ("__weakref__", "_lone", "fingerprint", "mask", "used")
-
-    def __init__(self, mask: Mask, fingerprint: int) -> None:
-        self.mask: Mask | None = mask
-        self.fingerprint = fingerprint
-        self.used = True
-        """Whether it was asked for since the store last looked."""
-        self._lone: int | None = -1
-
-    def lone(self, mask: Mask) -> int | None:
-        """The token that alone is allowed, ``None`` where there are more or none."""
-        if self._lone == -1:
-            self._lone = lone_token(mask)
-        return self._lone
+_LOOKED_AT: Final = 2
 
 
 class MaskStore:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guided.constraint.mask_store import HeldMask
+from guided.constraint.held_mask import HeldMask
 from guided.recognizer.recognizer import State
 from guided.spec import TokenId
 

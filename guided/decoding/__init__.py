@@ -4,11 +4,12 @@ from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafting import Drafter, NoDrafter, OpenDrafter, TreeGrowth, no_drafter
+from guided.decoding.drafting import Drafter, NoDrafter, OpenDrafter, no_drafter
 from guided.decoding.history import NO_HISTORY, History, TokenLog
 from guided.decoding.lookup_drafter import LookupDrafter, lookup_drafters
 from guided.decoding.sampling import choose_token
 from guided.decoding.stopping import StopSearch
+from guided.decoding.tree_growth import TreeGrowth
 from guided.decoding.verify import Acceptance, verify
 
 __all__ = [

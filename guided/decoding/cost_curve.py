@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import Final
 
 __all__ = ["CostCurve"]
 
 
-_FEW = 512
+_FEW: Final = 512
 
 
 @dataclass(frozen=True)

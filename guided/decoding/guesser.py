@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -25,9 +25,9 @@ _COPIES = {
     3: GuessKind.COPY_3,
     2: GuessKind.COPY_2,
 }
-_MOST_COPIES = 2
-_FEW_TOKENS = 256
-_FEW_CHOICES = 16
+_MOST_COPIES: Final = 2
+_FEW_TOKENS: Final = 256
+_FEW_CHOICES: Final = 16
 
 
 class Guesser:

@@ -13,11 +13,12 @@ from typing import Final, NamedTuple
 
 from guided.decoding.acceptance_rates import AcceptanceRates
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafting import Drafter, NoDrafter, OpenDrafter, TreeGrowth
+from guided.decoding.drafting import Drafter, NoDrafter, OpenDrafter
 from guided.decoding.guess import ASSUMED_RATES, Guess, GuessKind
 from guided.decoding.guesser import Guesser
 from guided.decoding.text_index import MATCH_LENGTHS, TextIndex
 from guided.decoding.token_table import TokenTable
+from guided.decoding.tree_growth import TreeGrowth
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
 from guided.spec import Forcing, TokenId

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +25,7 @@ def gumbel_noise(tokens: NDArray[np.int64], *, seed: int, position: int) -> NDAr
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
-_WORD = 2**64 - 1
+_WORD: Final = 2**64 - 1
 
 
 def _mix(word: int) -> int:

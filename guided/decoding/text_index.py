@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from guided.decoding.token_table import TokenTable
 from guided.spec import TokenId
@@ -26,7 +26,7 @@ MATCH_LENGTHS = (16, 8, 5, 3, 2)
 """Lengths of a match in bytes that are told apart, the longest first."""
 _SHORTEST = MATCH_LENGTHS[-1]
 _LONGER = MATCH_LENGTHS[-2::-1]
-_PLACES = 12
+_PLACES: Final = 12
 """Places looked at for one match, the latest first."""
 
 

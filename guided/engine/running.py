@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafting import Drafter, OpenDrafter, TreeGrowth
+from guided.decoding.drafting import Drafter, OpenDrafter
+from guided.decoding.tree_growth import TreeGrowth
 from guided.decoding.verify import Acceptance, verify
 from guided.engine.room import demand
 from guided.engine.sequence import Sequence

@@ -7,6 +7,7 @@ What matters is the least exponent that makes the number whole: that of ``12.50`
 from __future__ import annotations
 
 import functools
+from typing import Final
 
 import numpy as np
 
@@ -26,11 +27,11 @@ from guided.grammar.number_tables import (
 
 __all__ = ["MAX_FRACTION_DIGITS", "MAX_PLACES", "MAX_WHOLE_ZEROS", "whole_with_exponent"]
 
-MAX_FRACTION_DIGITS = 17
+MAX_FRACTION_DIGITS: Final = 17
 """Behind the point of a number with exponent, or as many as the power of ten has."""
-MAX_PLACES = 32
+MAX_PLACES: Final = 32
 """Of the power of ten: the table grows with their square."""
-MAX_WHOLE_ZEROS = 4
+MAX_WHOLE_ZEROS: Final = 4
 """Zeros that end the digits before the point and that a negative exponent may take away."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,9 @@ from guided.grammar.number_tables import (
 
 __all__ = ["Grid", "bounded", "multiples"]
 
-_EQUAL, _LESS, _MORE = 0, 1, 2
+_EQUAL: Final = 0
+_LESS: Final = 1
+_MORE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Final
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from guided.grammar.number_tables import (
 
 __all__ = ["MAX_EXPONENT_DIGITS", "number_syntax"]
 
-MAX_EXPONENT_DIGITS = 3
+MAX_EXPONENT_DIGITS: Final = 3
 """Digits of an exponent at most: no double has more, and exact arithmetic would not end."""
 
 

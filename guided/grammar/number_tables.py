@@ -37,12 +37,16 @@ __all__ = [
     "only_holding",
 ]
 
-HOLDS, FAILS = 0, 1
+HOLDS: Final = 0
+FAILS: Final = 1
 """Labels: the assertion holds of the number that was spelled, or fails."""
 
 ANY_DIGIT, NONZERO = slice(0, 10), slice(1, 10)
-MINUS, POINT, LETTER, PLUS = 10, 11, 12, 13
-WIDTH = 14
+MINUS: Final = 10
+POINT: Final = 11
+LETTER: Final = 12
+PLUS: Final = 13
+WIDTH: Final = 14
 """Columns of a table; a digit is its own column."""
 
 _SYMBOLS: Final = (

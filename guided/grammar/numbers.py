@@ -20,7 +20,7 @@ import math
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.automata.dfa import Dfa
 from guided.errors import LimitExceededError
@@ -46,14 +46,14 @@ __all__ = [
     "number_verdicts",
 ]
 
-MAX_DIGITS = 2_000
+MAX_DIGITS: Final = 2_000
 """Of a number in an assertion, on either side of the point."""
-MAX_LISTED_MULTIPLES = 200
+MAX_LISTED_MULTIPLES: Final = 200
 """Of a divisor whose remainders are too many for an automaton, the multiples that are allowed."""
 
-_MAX_STATES = 20_000
+_MAX_STATES: Final = 20_000
 """Of an automaton that follows remainders."""
-_MAX_STATES_BY_DIGITS = 5_000
+_MAX_STATES_BY_DIGITS: Final = 5_000
 """Of one that counts the digits of the whole part as well."""
 
 NumberAssertion: TypeAlias = Numbers | NumberChoices

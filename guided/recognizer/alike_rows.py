@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +25,10 @@ from guided.recognizer.table import (
 
 __all__ = ["AlikeRows", "Likeness"]
 
-_MOST_ROWS = 500
+_MOST_ROWS: Final = 500
 _SAME = [EXITS, ROLE, BEAT, NEED, LOW, HIGH]
 """Columns in which rows that are alike agree."""
-_ROW_WORK = 30
+_ROW_WORK: Final = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)

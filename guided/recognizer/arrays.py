@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any as Json
+from typing import Final
 
 from guided.automata.fuel import spend
 from guided.grammar.assertions import (
@@ -32,9 +33,9 @@ from guided.recognizer.values import Values
 
 __all__ = ["Arrays", "formula_of_value"]
 
-MAX_OWED_ITEMS = 10_000
+MAX_OWED_ITEMS: Final = 10_000
 """Items written at most to end one array."""
-MAX_UNIQUE_TRIES = 16
+MAX_UNIQUE_TRIES: Final = 16
 """Ways tried at most to write items that have to differ."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,11 @@ from guided.automata.shortest import STOP, shortest_ways
 
 __all__ = ["CLOSE_STRING", "INSIDE", "NO_BEAT", "START", "STOP", "TICK", "Block", "block_of"]
 
-NO_BEAT, START, INSIDE, TICK, CLOSE_STRING = range(5)
+NO_BEAT: Final = 0
+START: Final = 1
+INSIDE: Final = 2
+TICK: Final = 3
+CLOSE_STRING: Final = 4
 """What entering a state means to the count of code points: nothing, it begins, it stays, one more
 is complete, it ends."""
 

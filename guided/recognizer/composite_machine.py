@@ -14,7 +14,7 @@ byte that goes on, too, they are read as one of several readings from the start.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
@@ -33,12 +33,14 @@ from guided.recognizer.table import TransitionTable
 
 __all__ = ["CompositeMachine"]
 
-_INSIDE, _SEVERAL, _ALIKE = -1, -2, -3
+_INSIDE: Final = -1
+_SEVERAL: Final = -2
+_ALIKE: Final = -3
 """What frames of contexts begin with that are none of the grammar's."""
 _OTHERS = ((_INSIDE,), (_SEVERAL,), (_ALIKE,))
-_FIRST_BYTE = 8
+_FIRST_BYTE: Final = 8
 """The label of byte 0 among several readings; lower ones mean something to walks."""
-_BYTE_WORK = 20
+_BYTE_WORK: Final = 20
 
 
 class _Inside(NamedTuple):

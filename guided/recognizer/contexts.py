@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +29,22 @@ __all__ = [
     "Pending",
 ]
 
-ROOT = 0
+ROOT: Final = 0
 """The context of the whole document: its value is awaited."""
-NO_KEYS = 0
-UNKNOWN_KEYS = -1
+NO_KEYS: Final = 0
+UNKNOWN_KEYS: Final = -1
 """Some free keys were written, and a walk over many tokens at once does not know which."""
 
-MANY_NAMES = 2**30
-NONE, KNOWN, UNKNOWN, HARMLESS = range(4)
+MANY_NAMES: Final = 2**30
+NONE: Final = 0
+KNOWN: Final = 1
+UNKNOWN: Final = 2
+HARMLESS: Final = 3
 """What a context knows of the free keys that its object already has. They are harmless where none
 of them is one that a token can begin and close, which is for those to say who know the tokens."""
-KNOWLEDGE, TEXTS, TAKEN = range(3)
+KNOWLEDGE: Final = 0
+TEXTS: Final = 1
+TAKEN: Final = 2
 """Columns of the facts: one of the above, and see ``Contexts.depth`` and ``Contexts.taken``."""
 
 

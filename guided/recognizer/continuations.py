@@ -9,7 +9,7 @@ the same number wherever it comes up.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from guided.recognizer.contexts import TAKEN, TEXTS
 
 __all__ = ["CUT", "END", "ROOT", "UNKNOWN", "Continuations", "GrammarContexts"]
 
-END = -1
+END: Final = -1
 """In place of a state: the text may end."""
-UNKNOWN = -2
+UNKNOWN: Final = -2
 """In place of a state: what follows was cut off."""
-ROOT, CUT = 0, 1
+ROOT: Final = 0
+CUT: Final = 1
 """The continuations of the whole text, and of what was cut off."""
 Frames: TypeAlias = Mapping[int, int]
 """By the state that is returned to the continuation there."""

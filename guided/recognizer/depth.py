@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 from guided.errors import LimitExceededError
 
-__all__ = ["MAX_FRAMES", "bounded_depth"]
+__all__ = ["MAX_FRAMES", "MAX_LEVELS", "bounded_depth", "too_deep"]
 
-MAX_FRAMES = 20_000
+MAX_FRAMES: Final = 20_000
 """Calls inside of one another; some ten for each level of a schema. CPython keeps them on the heap
 since 3.11, so the bound of 1,000 that it starts with protects nothing here."""
+MAX_LEVELS: Final = 1_000
+"""Formulas inside of one another that one search follows. Compiled code nests on the stack of the
+thread, where nobody counts calls: a level takes up to two KiB of its eight MiB."""
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
@@ -29,11 +32,16 @@ def bounded_depth(function: Callable[_Params, _Result]) -> Callable[_Params, _Re
         try:
             return function(*args, **kwargs)
         except RecursionError as error:
-            raise LimitExceededError(
-                "the schema nests too deeply",
-                limit=MAX_FRAMES,
-                field="constraint",
-                hint="put fewer required values inside of one another",
-            ) from error
+            raise too_deep(MAX_FRAMES) from error
 
     return bounded
+
+
+def too_deep(limit: int) -> LimitExceededError:
+    """A schema whose parts stand too deeply inside of one another."""
+    return LimitExceededError(
+        "the schema nests too deeply",
+        limit=limit,
+        field="constraint",
+        hint="put fewer required values, and fewer references, inside of one another",
+    )

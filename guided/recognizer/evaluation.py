@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any as Json
+from typing import Final
 
 from cachetools import LRUCache
 
@@ -35,13 +36,13 @@ from guided.spec import JsonOptions
 
 __all__ = ["Evaluation"]
 
-MAX_KEPT_BYTES = 4 * 2**20
+MAX_KEPT_BYTES: Final = 4 * 2**20
 """Of the texts that complete containers."""
-MAX_LISTED = 100
+MAX_LISTED: Final = 100
 """Values tried at most, of those that an array's items are listed as."""
 _DECODER = json.JSONDecoder()
 _FITTING = (1,)
-MAX_ENUMERATED_ASKS = 6
+MAX_ENUMERATED_ASKS: Final = 6
 """Of so many formulas asked of one value, every combination of verdicts is considered."""
 
 

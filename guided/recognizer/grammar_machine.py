@@ -9,6 +9,7 @@ and only where rules are entered or left Python works out the row and the contex
 from __future__ import annotations
 
 import heapq
+from typing import Final
 
 import numpy as np
 
@@ -27,9 +28,9 @@ from guided.recognizer.table import TransitionTable
 
 __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
 
-MAX_SHORTEST_BYTES = 1_000_000
+MAX_SHORTEST_BYTES: Final = 1_000_000
 """Length of a way out that is still written."""
-_DEPTH = 2
+_DEPTH: Final = 2
 """Callers in the top of a state: more tell more tokens, fewer are the same more often."""
 
 

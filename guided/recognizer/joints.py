@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["EMPTY_SLOT", "EXACT", "KEY", "LABEL_BITS", "ROW", "TARGET", "JointTable", "joint_key"]
 
-KEY, TARGET, ROW = range(3)
+KEY: Final = 0
+TARGET: Final = 1
+ROW: Final = 2
 """Columns of the slots."""
-_COLUMNS = 3
+_COLUMNS: Final = 3
 
-EMPTY_SLOT = -1
+EMPTY_SLOT: Final = -1
 """Key of a slot that holds no joint."""
-EXACT = -2
+EXACT: Final = -2
 """In place of a target context: it depends on what was written, which the context does not tell."""
-LABEL_BITS = 24
-_LEAST_SLOTS = 1024
+LABEL_BITS: Final = 24
+_LEAST_SLOTS: Final = 1024
 _SLOT = struct.Struct("3q")
 
 

@@ -14,6 +14,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from cachetools import LRUCache
 
@@ -59,11 +60,11 @@ from guided.spec import JsonOptions
 
 __all__ = ["JsonMachine", "State"]
 
-_REMEMBERED_KEYS = 16_384
-_REMEMBERED_ENDS = 65_536
-_BYTE_WORK = 4
+_REMEMBERED_KEYS: Final = 16_384
+_REMEMBERED_ENDS: Final = 65_536
+_BYTE_WORK: Final = 4
 """Units of work for a byte of a way out, which is walked to see where it leads."""
-_KEY_TRIES = 2_000
+_KEY_TRIES: Final = 2_000
 """Names tried at most to find one that is not taken."""
 
 
@@ -90,7 +91,6 @@ class JsonMachine:
     from any method that may lay down rows, past ``limits``.
     """
 
-    @bounded_depth
     def __init__(
         self,
         grammar: JsonGrammar,
@@ -113,9 +113,14 @@ class JsonMachine:
         self._rests: dict[tuple[int, int], int] = {}
         self._ends: dict[State, _End] = {}
         self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
+        self.start = self._first(grammar)
+
+    @bounded_depth
+    def _first(self, grammar: JsonGrammar) -> State:
+        """The state before the document."""
         if self.evaluation.values.text(grammar.root) is None:
             raise self._empty()
-        self.start = State(ROOT, self.rows.value(ROOT, spaced=False))
+        return State(ROOT, self.rows.value(ROOT, spaced=False))
 
     # --- moving ---------------------------------------------------------------------------
 
@@ -516,7 +521,7 @@ class JsonMachine:
         while self.table.beat[row] == INSIDE:
             text.append(int(self.table.way[row]))
             row = self.table.step(row, text[-1])
-            owed -= self.table.beat[row] == TICK
+            owed -= int(self.table.beat[row] == TICK)
         return bytes(text) + self.rows.scalars.filler * owed
 
     def _rest_of_key(self, state: State) -> bytes:
@@ -607,5 +612,5 @@ class JsonMachine:
 _OPENING = frozenset((ITEM, OPEN_OBJECT, OPEN_ARRAY))
 _TEXTLESS = frozenset((DONE, CLOSE, *_OPENING))
 """Labels that need a text only where one is remembered."""
-_FROM_HERE = -2
+_FROM_HERE: Final = -2
 """In place of a label: nothing of the next value was written yet."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Final
 
 __all__ = [
     "CLOSE",
@@ -18,7 +19,11 @@ __all__ = [
     "Labels",
 ]
 
-DONE, CLOSE, ITEM, OPEN_OBJECT, OPEN_ARRAY = range(5)
+DONE: Final = 0
+CLOSE: Final = 1
+ITEM: Final = 2
+OPEN_OBJECT: Final = 3
+OPEN_ARRAY: Final = 4
 """A value is complete and as it had to be, a container closes, an item follows, one opens."""
 
 

@@ -6,33 +6,31 @@ import functools
 from collections.abc import Sequence
 from itertools import accumulate
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
-from guided.automata.kernel import kernel
 from guided.automata.reachability import count_texts
 from guided.recognizer.block import Block, block_of
 from guided.recognizer.chains import Chain, Chains
 from guided.recognizer.labels import Key, KeyClass, Labels
+from guided.recognizer.name_trie import BYTE, PARENT, UNDER, spread_names
 from guided.recognizer.names import NameSpace
 from guided.recognizer.scalars import json_key
 from guided.recognizer.table import (
-    BASE,
     IN_KEY,
     IN_RARE_KEY,
     KEY_CLOSED,
-    KIND,
     NO_BOUND,
 )
 
 __all__ = ["MemberRows"]
 
 _TEXT = attrgetter("text")
-_QUOTE = ord('"')
+_QUOTE: Final = ord('"')
 
 
 class MemberRows:
@@ -110,7 +108,7 @@ class MemberRows:
         nodes = np.empty((len(text), 5), dtype=np.int32)
         places = np.empty(len(names), dtype=np.int32)
         table = self.table
-        count = _spread(
+        count = spread_names(
             *(table.rows, table.cells, table.byte_maps, content, text, ends, nodes, places)
         )
         return _Tree(nodes[:count], places.tolist())
@@ -130,12 +128,12 @@ class MemberRows:
             edges += [(node, byte, row) for byte, row in ways.items()]
         count = len(nodes) - 1
         moves = np.empty((count + len(edges), 3), dtype=np.int32)
-        moves[:count, :2] = nodes[1:, _PARENT : _BYTE + 1]
+        moves[:count, :2] = nodes[1:, PARENT : BYTE + 1]
         moves[:count, 2] = self.table.num_rows + np.arange(1, len(nodes))
         if edges:
             moves[count:] = edges
         order = np.argsort(moves[:, 0], kind="stable")
-        return self.table.lay_over(nodes[:, _UNDER], moves[order])
+        return self.table.lay_over(nodes[:, UNDER], moves[order])
 
     def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
         """Where names go on, behind ``depth`` bytes, that no other name begins with."""
@@ -166,49 +164,12 @@ class _Tree(NamedTuple):
     """The node where each name ends, ``-1 - node`` where it leads on out of the rows below."""
 
 
-_UNDER, _PARENT, _BYTE, _CHILD, _SIBLING = range(5)
-
-
 def _depth(nodes: NDArray[np.int32], node: int) -> int:
     depth = 0
     while node:
-        node = int(nodes[node, _PARENT])
+        node = int(nodes[node, PARENT])
         depth += 1
     return depth
-
-
-@kernel
-def _spread(rows, cells, byte_maps, content, text, ends, nodes, places):  # type: ignore[no-untyped-def]
-    """Fill in the nodes and places of a ``_Tree``; returns the number of nodes.
-
-    ``text`` holds the names one after another, ``ends`` where each ends.
-    """
-    for column in range(nodes.shape[1]):
-        nodes[0, column] = 0
-    nodes[0, _UNDER] = content
-    count, start = 1, 0
-    for name in range(len(ends)):
-        node, leaves = 0, False
-        for index in range(start, ends[name]):
-            byte = text[index]
-            child = nodes[node, _CHILD]
-            while child and nodes[child, _BYTE] != byte:
-                child = nodes[child, _SIBLING]
-            if child == 0:
-                below = nodes[node, _UNDER]
-                row = cells[rows[below, BASE] + byte_maps[rows[below, KIND], byte]]
-                if row == DEAD:
-                    leaves = True
-                    break
-                child = count
-                count += 1
-                nodes[child, _UNDER], nodes[child, _PARENT], nodes[child, _BYTE] = row, node, byte
-                nodes[child, _CHILD], nodes[child, _SIBLING] = 0, nodes[node, _CHILD]
-                nodes[node, _CHILD] = child
-            node = child
-        places[name] = -1 - node if leaves else node
-        start = ends[name]
-    return count
 
 
 @functools.lru_cache(maxsize=4)

@@ -7,6 +7,7 @@ import heapq
 import itertools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from guided.automata.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.automata.dfa import DEAD, Dfa, combine
@@ -19,7 +20,7 @@ from guided.recognizer.block import STOP, Block, block_of
 
 __all__ = ["NameClass", "NameSpace", "ShortestTexts"]
 
-MAX_EXPANSIONS = 20_000
+MAX_EXPANSIONS: Final = 20_000
 """States looked at in the search for names that are not taken."""
 
 
@@ -95,7 +96,9 @@ class NameSpace:
         names = self._shortest.get(number)
         if names is None:
             names = self._shortest[number] = ShortestTexts(self.block(frozenset((number,))))
-        return (text for text in names if text not in taken)
+        for text in names:
+            if text not in taken:
+                yield text
 
 
 class ShortestTexts:
@@ -166,8 +169,8 @@ def _few(alike: list[int]) -> list[int]:
     return (plain or alike)[:_ENOUGH]
 
 
-_ENOUGH = 64
-_EXPANSION_WORK = 100
+_ENOUGH: Final = 64
+_EXPANSION_WORK: Final = 100
 """Units of work for a state whose moves are followed, a few bytes of each."""
 
 assert STOP == -1

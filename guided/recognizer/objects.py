@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Final
 
 from guided.automata.dfa import Dfa
 from guided.automata.fuel import spend
@@ -35,9 +36,9 @@ from guided.spec import KeyOrder
 
 __all__ = ["Objects", "Plain"]
 
-MAX_FAILURES = 60
+MAX_FAILURES: Final = 60
 """Ways tried at most to make assertions fail that have to."""
-MAX_OWED_MEMBERS = 1_000
+MAX_OWED_MEMBERS: Final = 1_000
 """Names made up for one object at most."""
 
 
@@ -120,8 +121,11 @@ class Objects:
         """The places in its order of the names that the object may still be given."""
         count = len(self.orders[frame.order].names)
         if self.any_order:
-            return (place for place in range(count) if not frame.written >> place & 1)
-        return iter(range(frame.written + 1, count))
+            for place in range(count):
+                if not frame.written >> place & 1:
+                    yield place
+        else:
+            yield from range(frame.written + 1, count)
 
     def name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
         """The value of a spelled-out name is awaited; ``None`` where it must not stand here."""
@@ -562,8 +566,9 @@ class _Completion:
 
     def _unused(self) -> Iterator[str]:
         names = self.order.names
-        ahead = (names[place] for place in self.objects.ahead(self.frame))
-        return (name for name in ahead if name not in self.named)
+        for place in self.objects.ahead(self.frame):
+            if names[place] not in self.named:
+                yield names[place]
 
 
 def _plain(goal: Formula) -> Plain | None:

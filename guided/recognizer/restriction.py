@@ -26,6 +26,7 @@ from guided.grammar.formula import (
     Place,
 )
 from guided.grammar.json_grammar import JsonGrammar
+from guided.recognizer.depth import MAX_LEVELS, too_deep
 from guided.recognizer.sharing import Sharing
 
 __all__ = ["Restriction"]
@@ -43,6 +44,8 @@ class Restriction:
         self._known: dict[JsonType, dict[Formula, Formula]] = {kind: {} for kind in JsonType}
         self._types: dict[Formula, frozenset[JsonType]] = {}
         self._booleans: dict[tuple[Formula, bool], bool] = {}
+        self._level = 0
+        """Formulas being looked into, each inside of the one before."""
 
     def to(self, kind: JsonType, formula: Formula) -> Formula:
         """What ``formula`` says about values of this type: places resolved, other types gone."""
@@ -52,15 +55,28 @@ class Restriction:
         found = known.get(formula)
         if found is None:
             allowed = kind in self.types(formula)
-            found = known[formula] = self._restricted(kind, formula) if allowed else FALSE
+            self._enter()
+            try:
+                found = known[formula] = self._restricted(kind, formula) if allowed else FALSE
+            finally:
+                self._level -= 1
         return found
 
     def types(self, formula: Formula) -> frozenset[JsonType]:
         """The types of the values that may fit, as far as assertions about types alone say."""
         found = self._types.get(formula)
         if found is None:
-            found = self._types[formula] = self._types_of(formula)
+            self._enter()
+            try:
+                found = self._types[formula] = self._types_of(formula)
+            finally:
+                self._level -= 1
         return found
+
+    def _enter(self) -> None:
+        if self._level >= MAX_LEVELS:
+            raise too_deep(MAX_LEVELS)
+        self._level += 1
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
         spend(1)
@@ -94,7 +110,7 @@ class Restriction:
                 return formulas.negate(self.to(kind, item))
             case All(parts):
                 # not 1 and not 2 -> not (1 or 2)
-                opposites = (formulas.negate(self.to(kind, part)) for part in parts)
+                opposites = [formulas.negate(self.to(kind, part)) for part in parts]
                 return formulas.all_of(map(formulas.negate, self._listed_as_one(opposites)))
             case Any(parts):
                 return formulas.any_of(self._listed_as_one(self.to(kind, part) for part in parts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from guided.automata.dfa import DEAD
 from guided.automata.reachability import endless_states
@@ -29,12 +30,12 @@ from guided.recognizer.text_rows import lay_texts
 
 __all__ = ["END_ROW", "Rows"]
 
-END_ROW = 0
+END_ROW: Final = 0
 """Behind the document: nothing may follow."""
 
 _ALL_TYPES = frozenset(JsonType)
 _SPACES = b" \t\n\r"
-_COLON = ord(":")
+_COLON: Final = ord(":")
 _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 
 

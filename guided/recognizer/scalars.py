@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import Final
 
 import numpy as np
 from cachetools import LRUCache
@@ -52,7 +53,7 @@ from guided.spec import JsonOptions, Spelling
 
 __all__ = ["Scalars", "json_key"]
 
-MAX_CACHED_BYTES = 64 * 2**20
+MAX_CACHED_BYTES: Final = 64 * 2**20
 _blocks: LRUCache[Hashable, Block | None] = LRUCache(
     MAX_CACHED_BYTES, getsizeof=lambda block: 64 if block is None else block.nbytes
 )
@@ -61,8 +62,9 @@ _dfas: LRUCache[Regular, Dfa] = LRUCache(
 )
 _lock = threading.RLock()
 
-MUST = 1
+MUST: Final = 1
 """The verdict on a value that fits the one formula asked of it."""
+_ALL_MUST = frozenset((MUST,))
 
 
 @functools.lru_cache(maxsize=16_384)
@@ -103,12 +105,12 @@ class Scalars:
                 texts.update(dict.fromkeys(listed))
         if not bounded or not all(verdict & bounded for verdict in verdicts):
             return None
-        judged = (
-            (text, sum(self.string_fits(ask, text) << i for i, ask in enumerate(asks)))
-            for text in texts
-        )
         if len(asks) == 1:
             return [(text, MUST) for text in texts]
+        judged = [
+            (text, sum(self.string_fits(ask, text) << i for i, ask in enumerate(asks)))
+            for text in texts
+        ]
         return [(text, verdict) for text, verdict in judged if verdict in verdicts]
 
     def string_block(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> Block | None:
@@ -151,7 +153,7 @@ class Scalars:
         self, asks: tuple[Formula, ...], verdicts: frozenset[int], key: Hashable
     ) -> Block | None:
         longest = self._longest_listed(asks)
-        if len(asks) == 1 and verdicts == {MUST}:
+        if len(asks) == 1 and verdicts == _ALL_MUST:
             whole, (asks, (low, high)) = asks, _without_length(asks[0], self.formulas)
             if high is not None and longest >= high:
                 # Counted beside the automaton, a text could grow into one that is banned.
@@ -229,17 +231,17 @@ class Scalars:
         return self.formulas.leaf(assertion)
 
     def _judged(
-        self, asks: tuple[Formula, ...], verdicts: Collection[int] | None
+        self, asks: tuple[Formula, ...], verdicts: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
         """The content of the strings with one of some verdicts, and the verdict of each label."""
-        if len(asks) == 1 and verdicts == {MUST}:
+        if len(asks) == 1 and verdicts == _ALL_MUST:
             ask, banned = _without_banned(asks[0], self.formulas)
             if banned:
                 dfa, found = self._judged((ask,), verdicts)
                 return without(dfa, banned), found
         leaves = sorted_leaves(asks)
         dfas = [self.leaf_dfa(leaf) for leaf in leaves]
-        if len(leaves) == 1 and asks == (leaves[0],) and verdicts == {MUST}:
+        if len(leaves) == 1 and asks == (leaves[0],) and verdicts == _ALL_MUST:
             return dfas[0], [MUST]
         judge = _Judge(leaves, asks, verdicts)
         return combine(dfas, lambda labels: judge([label != DEAD for label in labels])), judge.found
@@ -261,7 +263,7 @@ class Scalars:
 
     def formula_dfa(self, ask: Formula) -> Dfa:
         """The content of the strings that fit a formula."""
-        return self._judged((ask,), {MUST})[0]
+        return self._judged((ask,), _ALL_MUST)[0]
 
     def string_verdicts(self, asks: tuple[Formula, ...]) -> list[int]:
         """All verdicts that strings can have."""
@@ -364,14 +366,14 @@ class Scalars:
         return block
 
     def _numbers(
-        self, asks: tuple[Formula, ...], verdicts: Collection[int] | None
+        self, asks: tuple[Formula, ...], verdicts: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
         merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
         leaves = sorted_leaves(merged)
         abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
         # A number that one assertion asks many digits of may be asked for by others as well.
         digits = digit_limit(abouts, self.options.max_number_digits)
-        if len(leaves) == 1 and merged == (leaves[0],) and verdicts == {MUST}:
+        if len(leaves) == 1 and merged == (leaves[0],) and verdicts == _ALL_MUST:
             return number_dfa(abouts[0], self.options.spelling, digits), [MUST]
         judge = _Judge(leaves, merged, verdicts)
         dfas = [number_verdicts(about, self.options.spelling, digits) for about in abouts]
@@ -485,9 +487,9 @@ class Scalars:
         return None if block is None else block.shortest()
 
 
-_MOST_ENDINGS = 700
+_MOST_ENDINGS: Final = 700
 """Endings tried beside as many as there are strings forbidden."""
-_MOST_LISTED = 2_000
+_MOST_LISTED: Final = 2_000
 """Listed strings that are laid over the rows of others one by one."""
 
 
@@ -495,7 +497,7 @@ class _Judge:
     """Turns what is true of assertions into verdicts on formulas, numbered as they come up."""
 
     def __init__(
-        self, leaves: list[Leaf], asks: tuple[Formula, ...], verdicts: Collection[int] | None
+        self, leaves: list[Leaf], asks: tuple[Formula, ...], verdicts: frozenset[int] | None
     ) -> None:
         self.leaves = leaves
         self.asks = asks

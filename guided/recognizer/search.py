@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from guided.automata.fuel import spend
 from guided.grammar.assertions import Contains, ItemCount, MemberCount
@@ -11,9 +11,9 @@ from guided.grammar.formula import FALSE, All, Any, Constant, Formula, Formulas,
 
 __all__ = ["MAX_TRIES", "Fuel", "satisfy"]
 
-MAX_TRIES = 400
+MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
-HASTY_TRIES = 2
+HASTY_TRIES: Final = 2
 
 Literals = dict[Leaf, bool]
 """Which assertions are to hold, and which are to fail."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from guided.grammar.assertions import Assertion, Contains, Items, Members, Names
 from guided.grammar.formula import Formula, Leaf, Place
@@ -11,9 +12,9 @@ from guided.grammar.json_grammar import JsonGrammar
 
 __all__ = ["Sharing"]
 
-MAX_LEVELS = 3
+MAX_LEVELS: Final = 3
 """Levels of nesting that a place is looked into: deeper ones rarely say the same by chance."""
-MAX_PLACES = 30
+MAX_PLACES: Final = 30
 """Places written out inside of one at most."""
 
 

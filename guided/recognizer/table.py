@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.dfa import DEAD
-from guided.automata.kernel import kernel
 from guided.errors import LimitExceededError
 from guided.recognizer.block import (
     CLOSE_STRING,
@@ -22,6 +21,30 @@ from guided.recognizer.block import (
     STOP,
     TICK,
     Block,
+)
+from guided.recognizer.table_kernels import lay_block, lay_chain, lay_overlays
+from guided.recognizer.table_layout import (
+    AIM,
+    BASE,
+    BEAT,
+    ENDS,
+    EXITS,
+    HIGH,
+    IN_KEY,
+    IN_RARE_KEY,
+    KEY_CLOSED,
+    KIND,
+    LABEL,
+    LEFT,
+    LIKE,
+    LOW,
+    NEED,
+    NO_BOUND,
+    ONLY,
+    PLAIN,
+    ROLE,
+    UNCOUNTED,
+    WAY,
 )
 
 __all__ = [
@@ -54,15 +77,6 @@ __all__ = [
     "TransitionTable",
 ]
 
-PLAIN, IN_KEY, KEY_CLOSED, IN_RARE_KEY = 0, 1, 2, 3
-"""Roles of a row: inside the text of a free key, behind its closing quote, or neither. A rare key
-can go on in a limited number of ways only, all of which may be taken."""
-UNCOUNTED = -1
-"""In place of the greatest count, in a row that counts nothing."""
-NO_BOUND = 2**31 - 1
-
-BASE, KIND, LABEL, EXITS, ROLE, BEAT, NEED, LOW, HIGH, ENDS, LIKE, LEFT, WAY, AIM, ONLY = range(15)
-"""Columns of the rows."""
 _UNSET = (0, 0, DEAD, False, PLAIN, NO_BEAT, 0, 0, UNCOUNTED, NO_BOUND, DEAD, 0, STOP, DEAD, DEAD)
 """What a row holds where nothing else is said."""
 _WIDTH = len(_UNSET)
@@ -136,7 +150,7 @@ class TransitionTable:
         renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
         for old, new in labels.items():
             renamed[old] = new
-        _lay_block(
+        lay_block(
             self.rows[start : self.num_rows],
             self.cells[self.num_cells - states * classes : self.num_cells],
             start,
@@ -170,7 +184,7 @@ class TransitionTable:
         first = self._new_rows(size, 2 * size)
         at = self.num_cells - 2 * size
         spelled = np.frombuffer(text, dtype=np.uint8)
-        _lay_chain(
+        lay_chain(
             self.rows[first : first + size],
             self.cells[at : self.num_cells],
             first,
@@ -281,7 +295,7 @@ class TransitionTable:
             singles = self._single_kinds[kind] = np.full(256, DEAD, dtype=np.int32)
         first = self._new_rows(len(under), size)
         without_kind = np.empty((len(under), 3), dtype=np.int32)
-        count = _lay_overlays(
+        count = lay_overlays(
             *(self.rows, self.cells, first, self.num_cells - size, under, kind, width),
             *(edges, singles, without_kind),
         )
@@ -389,74 +403,6 @@ class TransitionTable:
             grown = _grown(self.rows, self.num_rows + rows)
             grown[self.num_rows :] = _UNSET
             self._hold(grown)
-
-
-@kernel
-def _lay_block(  # type: ignore[no-untyped-def]
-    rows, cells, start, at, kind, moves, label, aim, renamed, left, way, only, exits
-):
-    """Write the rows and cells of a block that begins with row ``start`` and cell ``at``.
-
-    The last of the ``renamed`` labels serves DEAD.
-    """
-    states, classes = moves.shape
-    for state in range(states):
-        row = rows[state]
-        row[BASE], row[KIND] = at + state * classes, kind
-        row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
-        row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
-        row[EXITS] = exits[state]
-        for index in range(classes):
-            target = moves[state, index]
-            cells[state * classes + index] = DEAD if target == DEAD else start + target
-
-
-@kernel
-def _lay_chain(rows, cells, first, at, text, end, aim, left):  # type: ignore[no-untyped-def]
-    """Write the rows and cells of a chain; see ``add_chain``."""
-    size = len(text)
-    for place in range(size):
-        row = rows[place]
-        row[BASE], row[LEFT], row[AIM] = at + 2 * place, left + size - place, aim
-        row[KIND] = row[WAY] = row[ONLY] = text[place]
-        cells[2 * place], cells[2 * place + 1] = DEAD, first + place + 1
-    cells[2 * size - 1] = end
-
-
-@kernel
-def _lay_overlays(  # type: ignore[no-untyped-def]
-    rows, cells, first, at, under, kind, width, edges, singles, without_kind
-):
-    """Write rows and cells that begin with row ``first`` and cell ``at``; see ``lay_over``.
-
-    Returns the number of rows whose map is still to be found; of each it says its place and where
-    among the edges its own are.
-    """
-    edge, count = 0, 0
-    for node in range(len(under)):
-        row, below = rows[first + node], rows[under[node]]
-        for column in range(len(row)):
-            row[column] = below[column]
-        row[LABEL], row[EXITS], row[AIM], row[ONLY] = DEAD, False, DEAD, DEAD
-        row[BASE], row[LIKE], row[KIND] = at, under[node], kind
-        for index in range(width):
-            cells[at + index] = cells[below[BASE] + index]
-        at += width
-        start = edge
-        while edge < len(edges) and edges[edge, 0] == node:
-            cells[at] = edges[edge, 2]
-            at += 1
-            edge += 1
-        if edge == start + 1 and singles[edges[start, 1]] != DEAD:
-            row[KIND] = singles[edges[start, 1]]
-        elif edge > start:
-            without_kind[count, 0], without_kind[count, 1], without_kind[count, 2] = (
-                node,
-                start,
-                edge,
-            )
-            count += 1
-    return count
 
 
 def _gate(low: int, high: int | None) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,8 @@ from guided.recognizer.scalars import json_key
 
 __all__ = ["lay_texts"]
 
-_QUOTE, _BACKSLASH = ord('"'), ord("\\")
+_QUOTE: Final = ord('"')
+_BACKSLASH: Final = ord("\\")
 _OTHER_SPELLINGS = b"u/"
 """What stands behind a backslash where a character is not spelled the shortest way."""
 

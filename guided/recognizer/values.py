@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from guided.automata.fuel import spend
 from guided.grammar.assertions import JsonType
 from guided.grammar.formula import FALSE, Formula
+from guided.recognizer.depth import MAX_LEVELS, too_deep
 from guided.recognizer.restriction import Restriction
 from guided.recognizer.scalars import Scalars
 
 __all__ = ["Values"]
 
-MAX_SHORTEST_BYTES = 100_000
+MAX_SHORTEST_BYTES: Final = 100_000
 """Formulas whose values are all longer count as empty."""
 
 Containers = Callable[[Formula], bytes | None]
@@ -45,6 +47,8 @@ class Values:
         if formula in self._depth:
             self._lowest = min(self._lowest, self._depth[formula])
             return None
+        if len(self._depth) >= MAX_LEVELS:
+            raise too_deep(MAX_LEVELS)
         spend(5)
         depth = self._depth[formula] = len(self._depth)
         outer, self._lowest = self._lowest, depth

@@ -14,7 +14,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import DEAD, UNCOUNTED
@@ -25,12 +25,12 @@ from guided.tokens.walk import Walker
 
 __all__ = ["CONTEXT_TOKENS", "RunSpeller", "only_byte"]
 
-CONTEXT_TOKENS = 4
+CONTEXT_TOKENS: Final = 4
 """Tokens looked back on when spelling a run, and tokens at its end that may be given back."""
-_MAX_RUN_BYTES = 512
-_SAMPLES = 4
+_MAX_RUN_BYTES: Final = 512
+_SAMPLES: Final = 4
 """Continuations tried of each kind: tokenizers treat the letters of a script alike."""
-_REMEMBERED = 65_536
+_REMEMBERED: Final = 65_536
 """Beginnings of continuations whose kind is remembered."""
 
 _Tokens: TypeAlias = tuple[TokenId, ...]

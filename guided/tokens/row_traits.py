@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from guided.automata.kernel import inlined, kernel
 from guided.recognizer.table import (
-    BASE,
     DEAD,
     HIGH,
     IN_KEY,
     IN_RARE_KEY,
-    KIND,
     LABEL,
     LIKE,
     LOW,
@@ -22,13 +19,13 @@ from guided.recognizer.table import (
 from guided.tokens.blank import BLANKS
 from guided.tokens.outline import Outline, outline_of
 from guided.tokens.packed import Arrays
+from guided.tokens.row_kernels import count_bytes, loop_behind
 
 __all__ = ["COUNTS_NOTHING", "RowTraits", "row_traits"]
 
-COUNTS_NOTHING = 2**32
-_FEW_BYTES = 32
+COUNTS_NOTHING: Final = 2**32
+_FEW_BYTES: Final = 32
 """A row that fewer bytes lead on from is quicker to walk than to remember."""
-_BLANKS = tuple(BLANKS)
 
 
 class RowTraits(NamedTuple):
@@ -66,50 +63,10 @@ def row_traits(arrays: Arrays, row: int, reach: int) -> RowTraits:
     high = COUNTS_NOTHING if high < 0 else high
     if like != DEAD:
         return RowTraits(is_key, packed[LOW], high, like, False)
-    num_bytes, num_loops = _count_bytes(rows, cells, byte_maps, row)
+    num_bytes, num_loops = count_bytes(rows, cells, byte_maps, row)
     few = num_bytes < _FEW_BYTES
     outline = None if few else outline_of(arrays, row, reach)
     is_free = high == COUNTS_NOTHING and packed[LABEL] == DEAD
     is_blank = num_loops == len(BLANKS) and is_free and outline is None
-    loop = DEAD if outline is None else int(_loop_behind(rows, cells, byte_maps, row))
+    loop = DEAD if outline is None else int(loop_behind(rows, cells, byte_maps, row))
     return RowTraits(is_key, packed[LOW], high, like, is_blank, outline, loop=loop)
-
-
-@inlined
-def _behind_most(rows, cells, byte_maps, row):  # type: ignore[no-untyped-def]
-    """The row that half of the bytes or more lead to, of those that lead on; DEAD for none."""
-    base, kind = rows[row, BASE], rows[row, KIND]
-    most, votes, live = DEAD, 0, 0
-    for byte in range(256):
-        target = cells[base + byte_maps[kind, byte]]
-        if target != DEAD:
-            live += 1
-            if votes == 0:
-                most = target
-            votes += 1 if target == most else -1
-    votes = 0
-    for byte in range(256):
-        votes += cells[base + byte_maps[kind, byte]] == most
-    return most if 2 * votes >= live else DEAD
-
-
-@kernel
-def _loop_behind(rows, cells, byte_maps, row):  # type: ignore[no-untyped-def]
-    """The row that most bytes lead to, if most bytes stay there; DEAD for none, or itself."""
-    most = _behind_most(rows, cells, byte_maps, row)
-    if most in (DEAD, row) or _behind_most(rows, cells, byte_maps, most) != most:
-        return DEAD
-    return most
-
-
-@kernel
-def _count_bytes(rows, cells, byte_maps, row):  # type: ignore[no-untyped-def]
-    """How many bytes lead on from a row, and how many blanks lead to the row itself."""
-    base, kind = rows[row, BASE], rows[row, KIND]
-    live = 0
-    for byte in range(256):
-        live += cells[base + byte_maps[kind, byte]] != DEAD
-    loops = 0
-    for blank in _BLANKS:
-        loops += cells[base + byte_maps[kind, blank]] == row
-    return live, loops

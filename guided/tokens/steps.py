@@ -7,6 +7,8 @@ written: a key, or an item that has to differ from others.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from guided.automata.kernel import inlined, kernel
@@ -57,29 +59,43 @@ __all__ = [
     "walk_sites",
 ]
 
-ALIVE, DIES, UNSURE, JOINT_MISSING = range(4)
+ALIVE: Final = 0
+DIES: Final = 1
+UNSURE: Final = 2
+JOINT_MISSING: Final = 3
 """What becomes of a byte; on JOINT_MISSING, context and row hold the context and the label."""
-FINISHED, PLACES_FULL = 0, 1
+FINISHED: Final = 0
+PLACES_FULL: Final = 1
 """What becomes of a walk, besides JOINT_MISSING."""
-NOWHERE = -1
+NOWHERE: Final = -1
 """In place of a context."""
-LARGE_SHARE = 256
+LARGE_SHARE: Final = 256
 """A node is large with more than one in so many of all nodes below it."""
-_WIDE_SHARE = 4
+_WIDE_SHARE: Final = 4
 """A row is wide at a node where one in so many of the children may follow."""
 _LAST_OPEN_WAY = OPEN_ARRAY
 """Labels up to this one stand only where they may be taken, unless that depends on a text."""
-ITSELF, BY_BYTE, BY_PATH = -1, -2, -2000
+ITSELF: Final = -1
+BY_BYTE: Final = -2
+BY_PATH: Final = -2000
 """Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
-BY_LABEL = -4096
+BY_LABEL: Final = -4096
 """The first of further ways, 256 for each closing row."""
-NO_WAY = -1000
-SITE, LEVEL, DOUBTS, CHANGE, WAY, FATE, PUT_OFF = range(7)
+NO_WAY: Final = -1000
+SITE: Final = 0
+LEVEL: Final = 1
+DOUBTS: Final = 2
+CHANGE: Final = 3
+WAY: Final = 4
+FATE: Final = 5
+PUT_OFF: Final = 6
 """Columns of the first row of a walk's stack: how far it is, by what the mask has changed, the way
 to the latest site with its status, and how many nodes were put off."""
-CHILD, LAST, OTHER = 3, 4, 5
+CHILD: Final = 3
+LAST: Final = 4
+OTHER: Final = 5
 """Columns of the rows by depth, behind context, row and count."""
-OUTSIDE = 1
+OUTSIDE: Final = 1
 """The level of a walk between two sites, and the row of the state to begin with."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,13 @@ __all__ = [
     "trie_from_tokens",
 ]
 
-END, DEPTH, BYTE, FIRST_TOKEN, FIRST_CHILD = range(5)
+END: Final = 0
+DEPTH: Final = 1
+BYTE: Final = 2
+FIRST_TOKEN: Final = 3
+FIRST_CHILD: Final = 4
 """Columns of ``TokenTrie.nodes``."""
-_NOWHERE = -1
+_NOWHERE: Final = -1
 
 TrieArrays: TypeAlias = tuple[
     NDArray[np.int32],  # nodes [nodes + 1, 5]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,8 +50,8 @@ __all__ = ["Place", "Walk", "Walker"]
 
 _NO_ROWS = _NO_TOKENS = np.empty(0, dtype=np.int32)
 _NOTHING_UNCERTAIN = np.empty(0, dtype=np.int32)
-_ROOT = 0
-_IN_KEY_BEFORE = -2
+_ROOT: Final = 0
+_IN_KEY_BEFORE: Final = -2
 """In place of where a key begins in a token: it began before it."""
 
 

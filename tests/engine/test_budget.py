@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.decoding.drafting import NoDrafter, TreeGrowth
+from guided.decoding.drafting import NoDrafter
+from guided.decoding.tree_growth import TreeGrowth
 from guided.errors import LimitExceededError
 from guided.spec import (
     FinishReason,

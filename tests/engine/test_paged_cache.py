@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from guided.decoding.drafting import NoDrafter, TreeGrowth
+from guided.decoding.drafting import NoDrafter
+from guided.decoding.tree_growth import TreeGrowth
 from guided.engine.engine import Engine
 from guided.spec import Beams, Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.architectures import CONFIGS

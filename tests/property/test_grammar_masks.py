@@ -7,15 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from guided.automata import fuel
 from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.limits import ConstraintLimits
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
-from guided.errors import UnsatisfiableError
+from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.frontends.lark import lower_lark
 from guided.network import network_from_grammar
-from guided.recognizer import grammar_machine
 from guided.recognizer.grammar_machine import GrammarMachine
 from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
@@ -102,28 +100,31 @@ def test_masks_of_words_that_many_contexts_share_are_exact(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", _WIDE)
-def test_all_work_for_a_mask_is_limited(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = ConstraintLimits()
+def test_all_work_for_a_mask_is_limited(text: str) -> None:
     machine = GrammarMachine(network_from_grammar(lower_lark(text)))
     binding = TokenBinding.of(_WORDS)
-    constraint = CompiledConstraint(machine, binding, MaskStore(limits.max_mask_bytes), limits)
-    is_limited: list[bool] = []
-    monkeypatch.setattr(
-        grammar_machine, "spend", lambda _: is_limited.append(fuel._tank.get() is not None)
+    store = MaskStore(ConstraintLimits().max_mask_bytes)
+    ample, tight = (
+        CompiledConstraint(machine, binding, store, limits)
+        for limits in (ConstraintLimits(), ConstraintLimits(step_work=0))
     )
-    worked = 0
+    refused = 0
     for seed in range(60):
         rng = random.Random(seed)
-        matcher = constraint.start()
+        matcher = ample.start()
         for _ in range(12):
-            is_limited.clear()
+            size = machine.table.num_rows, len(machine.contexts)
+            try:
+                tight.mask(matcher.position)
+            except LimitExceededError:
+                refused += 1
+            else:
+                assert (machine.table.num_rows, len(machine.contexts)) == size, (seed, matcher)
             tokens = sorted(_allowed(matcher) - {END})
-            worked += len(is_limited)
-            assert all(is_limited), (seed, matcher.state)
             if not tokens:
                 break
             matcher = matcher.advance(TokenId(rng.choice(tokens)))
-    assert worked > 5
+    assert refused > 2
 
 
 def test_a_walk_in_its_budget_ends_inside_it() -> None:

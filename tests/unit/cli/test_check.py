@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from guided.native import is_native
+
 
 def _guided(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from guided.cli import main; main()", *arguments]
@@ -63,6 +65,8 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
 
 MODULE = """
 from pydantic import BaseModel, field_validator
+
+from guided.native import is_native
 
 class Outer:
     class Person(BaseModel):
@@ -154,7 +158,8 @@ def test_a_wrong_flag_is_named(
 
 
 def test_the_version_is_told() -> None:
-    assert _guided("--version").stdout.strip() == "0.1.0"
+    form = "native" if is_native() else "interpreted"
+    assert _guided("--version").stdout.strip() == f"0.1.0 ({form})"
 
 
 def test_help_names_all_commands() -> None:

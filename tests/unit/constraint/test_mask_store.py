@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guided.constraint.mask_store import HeldMask, MaskStore
+from guided.constraint.held_mask import HeldMask
+from guided.constraint.mask_store import MaskStore
 from guided.tokens.mask import Mask, mask_of
 
 _SIZE = 320

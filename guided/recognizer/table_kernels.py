@@ -1,0 +1,88 @@
+"""How the rows of a transition table are written, compiled by numba."""
+
+from __future__ import annotations
+
+from guided.automata.dfa import DEAD
+from guided.automata.kernel import kernel
+from guided.recognizer.table_layout import (
+    AIM,
+    BASE,
+    EXITS,
+    KIND,
+    LABEL,
+    LEFT,
+    LIKE,
+    ONLY,
+    WAY,
+)
+
+__all__ = ["lay_block", "lay_chain", "lay_overlays"]
+
+
+@kernel
+def lay_block(  # type: ignore[no-untyped-def]
+    rows, cells, start, at, kind, moves, label, aim, renamed, left, way, only, exits
+):
+    """Write the rows and cells of a block that begins with row ``start`` and cell ``at``.
+
+    The last of the ``renamed`` labels serves DEAD.
+    """
+    states, classes = moves.shape
+    for state in range(states):
+        row = rows[state]
+        row[BASE], row[KIND] = at + state * classes, kind
+        row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
+        row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
+        row[EXITS] = exits[state]
+        for index in range(classes):
+            target = moves[state, index]
+            cells[state * classes + index] = DEAD if target == DEAD else start + target
+
+
+@kernel
+def lay_chain(rows, cells, first, at, text, end, aim, left):  # type: ignore[no-untyped-def]
+    """Write the rows and cells of a chain; see ``TransitionTable.add_chain``."""
+    size = len(text)
+    for place in range(size):
+        row = rows[place]
+        row[BASE], row[LEFT], row[AIM] = at + 2 * place, left + size - place, aim
+        row[KIND] = row[WAY] = row[ONLY] = text[place]
+        cells[2 * place], cells[2 * place + 1] = DEAD, first + place + 1
+    cells[2 * size - 1] = end
+
+
+@kernel
+def lay_overlays(  # type: ignore[no-untyped-def]
+    rows, cells, first, at, under, kind, width, edges, singles, without_kind
+):
+    """Write rows and cells that begin with row ``first`` and cell ``at``; see
+    ``TransitionTable.lay_over``.
+
+    Returns the number of rows whose map is still to be found; of each it says its place and where
+    among the edges its own are.
+    """
+    edge, count = 0, 0
+    for node in range(len(under)):
+        row, below = rows[first + node], rows[under[node]]
+        for column in range(len(row)):
+            row[column] = below[column]
+        row[LABEL], row[EXITS], row[AIM], row[ONLY] = DEAD, False, DEAD, DEAD
+        row[BASE], row[LIKE], row[KIND] = at, under[node], kind
+        for index in range(width):
+            cells[at + index] = cells[below[BASE] + index]
+        at += width
+        start = edge
+        while edge < len(edges) and edges[edge, 0] == node:
+            cells[at] = edges[edge, 2]
+            at += 1
+            edge += 1
+        if edge == start + 1 and singles[edges[start, 1]] != DEAD:
+            row[KIND] = singles[edges[start, 1]]
+        elif edge > start:
+            without_kind[count, 0], without_kind[count, 1], without_kind[count, 2] = (
+                node,
+                start,
+                edge,
+            )
+            count += 1
+    return count

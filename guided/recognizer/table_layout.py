@@ -1,0 +1,55 @@
+"""The columns of a row of the transition table, and what may stand in them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "AIM",
+    "BASE",
+    "BEAT",
+    "ENDS",
+    "EXITS",
+    "HIGH",
+    "IN_KEY",
+    "IN_RARE_KEY",
+    "KEY_CLOSED",
+    "KIND",
+    "LABEL",
+    "LEFT",
+    "LIKE",
+    "LOW",
+    "NEED",
+    "NO_BOUND",
+    "ONLY",
+    "PLAIN",
+    "ROLE",
+    "UNCOUNTED",
+    "WAY",
+]
+
+BASE: Final = 0
+KIND: Final = 1
+LABEL: Final = 2
+EXITS: Final = 3
+ROLE: Final = 4
+BEAT: Final = 5
+NEED: Final = 6
+LOW: Final = 7
+HIGH: Final = 8
+ENDS: Final = 9
+LIKE: Final = 10
+LEFT: Final = 11
+WAY: Final = 12
+AIM: Final = 13
+ONLY: Final = 14
+
+PLAIN: Final = 0
+IN_KEY: Final = 1
+KEY_CLOSED: Final = 2
+IN_RARE_KEY: Final = 3
+"""Roles of a row: inside the text of a free key, behind its closing quote, or neither. A rare key
+can go on in a limited number of ways only, all of which may be taken."""
+UNCOUNTED: Final = -1
+"""In place of the greatest count, in a row that counts nothing."""
+NO_BOUND: Final = 2**31 - 1

@@ -1,0 +1,82 @@
+"""Compiles the Python that runs for every token and every schema, ahead of time, with mypyc.
+
+Everything else about the project stands in pyproject.toml, and how this is meant in docs/native.md.
+``GUIDED_NATIVE`` is ``yes``, ``no``, or ``auto`` (the default): if there is a C compiler.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+NATIVE = (
+    "guided/automata/*.py",
+    "guided/constraint/compiled.py",
+    "guided/constraint/free_text.py",
+    "guided/constraint/mask_store.py",
+    "guided/constraint/position.py",
+    "guided/decoding/acceptance_rates.py",
+    "guided/decoding/choice.py",
+    "guided/decoding/guess.py",
+    "guided/decoding/guesser.py",
+    "guided/decoding/text_index.py",
+    "guided/decoding/token_table.py",
+    "guided/decoding/tree_growth.py",
+    "guided/decoding/verify.py",
+    "guided/grammar/*.py",
+    "guided/network/*.py",
+    "guided/recognizer/*.py",
+    "guided/tokens/forced.py",
+    "guided/tokens/inner.py",
+    "guided/tokens/outline.py",
+    "guided/tokens/packed.py",
+    "guided/tokens/row_traits.py",
+    "guided/tokens/walk.py",
+)
+_BUILDING = {"build_ext", "bdist_wheel", "editable_wheel"}
+"""Of the commands by which this file is run, those that need the extensions."""
+_HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel) import", re.MULTILINE)
+"""Kernels are compiled by numba, from their byte code."""
+
+
+def native_modules() -> list[str]:
+    """The files to compile."""
+    files = [file for pattern in NATIVE for file in sorted(Path().glob(pattern))]
+    return [
+        str(file)
+        for file in files
+        if file.name != "__init__.py" and not _HOLDS_KERNELS.search(file.read_text("utf-8"))
+    ]
+
+
+def is_wanted() -> bool:
+    """What GUIDED_NATIVE says; leaves where it asks for a compiler that is not there."""
+    wanted = os.environ.get("GUIDED_NATIVE", "auto")
+    if wanted not in ("yes", "no", "auto"):
+        sys.exit(f"GUIDED_NATIVE is {wanted!r}; say yes, no or auto")
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if wanted == "no" or shutil.which(compiler):
+        return wanted != "no"
+    found = f"the C compiler {compiler!r} was not found"
+    if wanted == "yes":
+        sys.exit(f"{found}; install it, or say GUIDED_NATIVE=no for guided as it is interpreted")
+    sys.stderr.write(f"warning: {found}: guided stays interpreted, at half the speed\n")
+    return False
+
+
+def extensions() -> list[Extension]:
+    """What mypyc makes of the files."""
+    from mypyc.build import mypycify  # only here, since it is not needed without
+
+    options = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
+    return mypycify([*options, *native_modules()], opt_level="2", group_name="guided")
+
+
+if __name__ == "__main__":
+    setup(ext_modules=extensions() if _BUILDING & {*sys.argv} and is_wanted() else [])

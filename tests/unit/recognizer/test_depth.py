@@ -1,0 +1,88 @@
+"""Schemas and documents that nest as deeply as somebody who wishes us ill can write them.
+
+Compiled code nests on the stack of the thread, and an overflow there ends the process: what is
+nested without end has to be counted, or not to be nested.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guided.errors import LimitExceededError
+from guided.recognizer.depth import MAX_LEVELS
+from guided.recognizer.json_machine import JsonMachine
+from tests.unit.recognizer.documents import Schema, machine_of, reached
+
+_Link = Callable[[Schema], dict[str, Any]]
+
+LINKS: dict[str, _Link] = {
+    "required": lambda inner: {"required": ["a"], "properties": {"a": inner}, "type": "object"},
+    "patterns": lambda inner: {
+        "required": ["a"],
+        "patternProperties": {"^a": inner},
+        "type": "object",
+    },
+    "any member": lambda inner: {
+        "minProperties": 1,
+        "additionalProperties": inner,
+        "type": "object",
+    },
+    "items": lambda inner: {"minItems": 1, "items": inner, "type": "array"},
+    "contains": lambda inner: {"contains": inner, "type": "array"},
+    "unevaluated": lambda inner: {"minItems": 1, "unevaluatedItems": inner, "type": "array"},
+    "not": lambda inner: {"not": inner},
+    "not all": lambda inner: {"allOf": [{"not": inner}, {"not": {"const": 1}}]},
+    "any": lambda inner: {"anyOf": [{"allOf": [inner, {"minimum": 3}]}, {"required": ["z"]}]},
+    "all": lambda inner: {"allOf": [inner, {"minLength": 1}]},
+    "if": lambda inner: {"if": inner, "then": {"const": 3}, "else": {"minimum": 1}},
+}
+
+
+def _chain(link: _Link, length: int) -> dict[str, Any]:
+    """Definitions of which each refers to the next."""
+    definitions: dict[str, Any] = {
+        f"d{i}": link({"$ref": f"#/$defs/d{i + 1}"}) for i in range(length)
+    }
+    definitions[f"d{length}"] = {"type": "string"}
+    return {"$ref": "#/$defs/d0", "$defs": definitions}
+
+
+def _in_a_thread(act: Callable[[], JsonMachine]) -> JsonMachine:
+    """What ``act`` returns, or raises, on the stack of a new thread."""
+    done: list[JsonMachine | BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(act())
+        except BaseException as error:
+            done.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if isinstance(done[0], BaseException):
+        raise done[0]
+    return done[0]
+
+
+@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+def test_a_schema_that_nests_too_deeply_is_refused(link: _Link) -> None:
+    schema = _chain(link, 5 * MAX_LEVELS)
+    with pytest.raises(LimitExceededError, match="nests too deeply; put fewer"):
+        _in_a_thread(lambda: machine_of(schema))
+
+
+@pytest.mark.parametrize("link", [LINKS["required"], LINKS["items"], LINKS["not"]])
+def test_a_schema_may_nest_as_deeply_as_anybody_means(link: _Link) -> None:
+    assert _in_a_thread(lambda: machine_of(_chain(link, MAX_LEVELS // 2 - 10))).start
+
+
+def test_documents_nest_to_any_depth() -> None:
+    machine = machine_of({"type": "array", "items": {"$ref": "#"}})
+    depth = 20 * MAX_LEVELS
+    state = reached(machine, "[" * depth)
+    assert machine.shortest_end(state) == b"]" * depth

@@ -1,0 +1,44 @@
+"""What is compiled ahead of time, and that it can be."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+from pathlib import Path
+
+import pytest
+
+from guided.native import is_native
+
+_ROOT = Path(__file__).parents[2]
+_BUILT = sorted(_ROOT.glob("guided__mypyc*.so"))
+
+
+@pytest.fixture
+def native_modules(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    monkeypatch.chdir(_ROOT)
+    named = runpy.run_path("setup.py", run_name="setup")["native_modules"]()
+    return [_ROOT / name for name in named]
+
+
+def test_what_was_built_is_used() -> None:
+    assert is_native() == bool(_BUILT)
+
+
+def test_kernels_are_left_to_numba(native_modules: list[Path]) -> None:
+    assert native_modules
+    for file in native_modules:
+        assert "@kernel" not in file.read_text("utf-8"), file
+
+
+def test_no_generator_is_kept_for_later(native_modules: list[Path]) -> None:
+    # Compiled, a generator expression is a list that is made at once: one that is given to
+    # somebody who takes all of it is the same, and one that is kept may have no end.
+    kept = [
+        f"{file.relative_to(_ROOT)}:{node.lineno}"
+        for file in native_modules
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Return | ast.Assign | ast.AnnAssign)
+        and isinstance(node.value, ast.GeneratorExp)
+    ]
+    assert not kept
