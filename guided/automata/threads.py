@@ -180,8 +180,8 @@ class Threads:
         look = self.nfa.looks[number]
         if look.ahead:
             return self._settled(number, self._closed([(look.start, _FREE)], here), here)
-        ended = (thread for thread in here.behind[number] if thread[0] == look.final)
-        return self._settled(number, frozenset(ended), here)
+        ended = frozenset(thread for thread in here.behind[number] if thread[0] == look.final)
+        return self._settled(number, ended, here)
 
     def _fulfilled(self, threads: ThreadSet, here: Position) -> list[Thread]:
         """The threads whose obligations the end of the text fulfils."""

@@ -26,8 +26,11 @@ class TokenTable:
     def shorter(self, token: TokenId) -> TokenId | None:
         """The longest other token that ``token`` begins with."""
         text = self.bytes[token] or b""
-        found = (self._ids.get(text[:size]) for size in range(len(text) - 1, 0, -1))
-        return next((other for other in found if other is not None), None)
+        for size in range(len(text) - 1, 0, -1):
+            other = self._ids.get(text[:size])
+            if other is not None:
+                return other
+        return None
 
     def longest(self, tokens: Iterable[int]) -> list[TokenId]:
         """Those of the tokens that no other of them begins with, in the order of their texts."""

@@ -170,8 +170,8 @@ def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
     options: list[Regular] = []
     for low, high in chars.ranges:
         for sequence in utf8_sequences(low, high):
-            kept = (Chars(CodePoints((bounds,)) & gone) for bounds in sequence)
-            options.append(Concat(tuple(kept)))
+            kept = tuple(Chars(CodePoints((bounds,)) & gone) for bounds in sequence)
+            options.append(Concat(kept))
     return Alternate(tuple(options)) if len(options) <= _SMALL else None
 
 
