@@ -9,12 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.automata.fuel import spend
+from guided.errors import LimitExceededError
 from guided.grammar.assertions import Assertion
 
 __all__ = ["FALSE", "TRUE", "All", "Any", "Constant", "Formula", "Formulas", "Leaf", "Not", "Place"]
+
+MAX_DEPTH: Final = 2_000
+"""Formulas inside of one another. What goes through them does so by recursion, and compiled ahead
+of time that has no limit of its own."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +78,8 @@ class Formulas:
         self._places: dict[int, Place] = {}
         self._nots: dict[Formula, Formula] = {}
         self._joined: dict[tuple[type[All | Any], tuple[Formula, ...]], Formula] = {}
+        self._depths: dict[Formula, int] = {}
+        """Of what has parts."""
 
     def leaf(self, assertion: Assertion) -> Leaf:
         """The formula that an assertion alone makes."""
@@ -96,7 +103,7 @@ class Formulas:
             return formula.item
         found = self._nots.get(formula)
         if found is None:
-            found = self._nots[formula] = Not(formula)
+            found = self._nots[formula] = self._new(Not(formula), (formula,))
         return found
 
     def all_of(self, formulas: Iterable[Formula]) -> Formula:
@@ -168,5 +175,19 @@ class Formulas:
         key = (kind, tuple(parts))
         found = self._joined.get(key)
         if found is None:
-            found = self._joined[key] = kind(key[1])
+            found = self._joined[key] = self._new(kind(key[1]), key[1])
         return found
+
+    def _new(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
+        depth = 0
+        for part in parts:
+            depth = max(depth, self._depths.get(part, 0))
+        if depth >= MAX_DEPTH:
+            raise LimitExceededError(
+                "the schema nests too deeply",
+                limit=MAX_DEPTH,
+                field="constraint",
+                hint="put fewer conditions, and fewer references, inside of one another",
+            )
+        self._depths[formula] = depth + 1
+        return formula

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from guided.recognizer.table import TransitionTable
 
@@ -20,6 +21,9 @@ class Chain:
     """Where nothing of the text was read; one row further for every byte."""
 
 
+_Group: TypeAlias = tuple[Chain, ...]
+
+
 class Chains:
     """Lays down texts that end in a label."""
 
@@ -27,7 +31,7 @@ class Chains:
         self.table = table
         self.exit_row = exit_row
         self._chains: dict[tuple[bytes, int], Chain] = {}
-        self._branches: dict[tuple[tuple[Chain, ...], int], int] = {}
+        self._branches: dict[tuple[_Group, int], int] = {}
 
     def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
         """The row from which one of the texts has to follow, each with its label.
@@ -44,26 +48,47 @@ class Chains:
             found = self._chains[text, label] = Chain(text, label, row)
         return found
 
-    def branch(self, chains: tuple[Chain, ...], depth: int) -> int:
+    def branch(self, chains: _Group, depth: int) -> int:
         """A row behind ``depth`` bytes that all the chains have in common; chains are sorted."""
         if len(chains) == 1:
             return chains[0].row + depth
-        row = self._branches.get((chains, depth))
-        if row is None:
-            row = self._branches[chains, depth] = self._branch(chains, depth)
-        return row
+        # Texts may have very much in common, so a stack of our own stands for recursion.
+        waiting = [(chains, depth)]
+        while waiting:
+            at = waiting[-1]
+            inner = [] if at in self._branches else self._unknown(*at)
+            if inner:
+                waiting += reversed(inner)
+                continue
+            waiting.pop()
+            if at not in self._branches:
+                self._branches[at] = self._branch(*at)
+        return self._branches[chains, depth]
 
-    def _branch(self, chains: tuple[Chain, ...], depth: int) -> int:
+    def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
+        """The branches behind the next byte that are still to be laid down."""
+        inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > 1]
+        return [at for at in inner if at not in self._branches]
+
+    def _branch(self, chains: _Group, depth: int) -> int:
         edges: dict[int, int] = {}
-        start = 0
-        while start < len(chains):
-            first = chains[start]
-            byte, end = first.text[depth], start + 1
-            while end < len(chains) and chains[end].text[depth] == byte:
-                end += 1
+        for byte, group in _parted(chains, depth):
+            first = group[0]
             if depth + 1 == len(first.text):
                 edges[byte] = self.exit_row(first.label)
+            elif len(group) == 1:
+                edges[byte] = first.row + depth + 1
             else:
-                edges[byte] = self.branch(chains[start:end], depth + 1)
-            start = end
+                edges[byte] = self._branches[group, depth + 1]
         return self.table.add_row(edges)
+
+
+def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
+    """Sorted chains by the byte at ``depth``."""
+    start = 0
+    while start < len(chains):
+        byte, end = chains[start].text[depth], start + 1
+        while end < len(chains) and chains[end].text[depth] == byte:
+            end += 1
+        yield byte, chains[start:end]
+        start = end

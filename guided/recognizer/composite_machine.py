@@ -104,16 +104,31 @@ class CompositeMachine(GrammarMachine):
 
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
-        inside = self._inside.get(state.context)
-        if inside is not None:
-            return self._step_inside(inside, state, byte)
-        several = self._several.get(state.context)
-        if several is not None:
-            return self._state_of(self._moved(several, byte))
-        alike = self._alike.get(state.context)
-        if alike is not None:
-            return self._step_alike(alike, state, byte)
-        return super().step(state, byte)
+        at: State | None = state
+        while at is not None:
+            several = self._several.get(at.context)
+            if several is not None:
+                return self._state_of(self._moved(several, byte))
+            alike = self._alike.get(at.context)
+            if alike is not None:
+                return self._step_alike(alike, at, byte)
+            inside = self._inside.get(at.context)
+            if inside is not None:
+                behind = self.fillings[inside.hole].step(_local(inside, at), byte)
+                if behind is not None:
+                    return self._placed_inside(inside, behind)
+            elif (target := self.table.step(at.row, byte)) != DEAD:
+                return self._settled(at.context, target)
+            at = self._behind_end(inside, at)
+        return None
+
+    def _behind_end(self, inside: _Inside | None, state: State) -> State | None:
+        """The state behind what ends here, a hole or rules, ``None`` where nothing does."""
+        if inside is None:
+            return self._behind_label_of(state)
+        if self.fillings[inside.hole].is_accepting(_local(inside, state)):
+            return self._behind(inside.continuation)
+        return None
 
     def _step_alike(self, alike: _Alike, state: State, byte: int) -> State | None:
         target = self.table.step(state.row, byte)
@@ -139,16 +154,6 @@ class CompositeMachine(GrammarMachine):
             return self._with_returns(self._readings(alike, state))
         return self._several.get(state.context)
 
-    def _step_inside(self, inside: _Inside, state: State, byte: int) -> State | None:
-        filling = self.fillings[inside.hole]
-        local = state._replace(context=inside.context)
-        behind = filling.step(local, byte)
-        if behind is not None:
-            return self._placed_inside(inside, behind)
-        if filling.is_accepting(local):
-            return self.step(self._behind(inside.continuation), byte)
-        return None
-
     def _placed_inside(self, inside: _Inside, state: State) -> State:
         if state.row == END_ROW:
             return self._behind(inside.continuation)
@@ -168,7 +173,7 @@ class CompositeMachine(GrammarMachine):
         inside = self._inside.get(state.context)
         if inside is None:
             return super().beneath(state, row)
-        local = state._replace(context=inside.context)
+        local = _local(inside, state)
         return self._placed_inside(inside, self.fillings[inside.hole].beneath(local, row))
 
     def readings(self, state: State) -> tuple[State, ...]:
@@ -201,13 +206,16 @@ class CompositeMachine(GrammarMachine):
 
     def is_accepting(self, state: State) -> bool:
         """Whether the text may end here."""
-        inside = self._inside.get(state.context)
-        if inside is not None:
-            local = state._replace(context=inside.context)
-            accepting = self.fillings[inside.hole].is_accepting(local)
-            return accepting and self.is_accepting(self._behind(inside.continuation))
-        several = self._readings_of(state)
-        return super().is_accepting(state) if several is None else END in several
+        at: State | None = state
+        while at is not None:
+            several = self._readings_of(at)
+            if several is not None:
+                return END in several
+            inside = self._inside.get(at.context)
+            if inside is None and at.row in self.rows.may_end:
+                return True
+            at = self._behind_end(inside, at)
+        return False
 
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
@@ -527,7 +535,7 @@ class CompositeMachine(GrammarMachine):
         """Upper bound on the length of ``shortest_end``."""
         inside = self._inside.get(state.context)
         if inside is not None:
-            local = state._replace(context=inside.context)
+            local = _local(inside, state)
             return self._left_inside(_Position(inside.hole, local), inside.continuation)
         several = self._readings_of(state)
         if several is None:
@@ -547,7 +555,7 @@ class CompositeMachine(GrammarMachine):
         """Bytes that complete the text from here, close to as few as can be."""
         inside = self._inside.get(state.context)
         if inside is not None:
-            local = state._replace(context=inside.context)
+            local = _local(inside, state)
             return self._way_out_inside(_Position(inside.hole, local), inside.continuation)
         several = self._readings_of(state)
         if several is None:
@@ -564,3 +572,8 @@ class CompositeMachine(GrammarMachine):
     def _hole_text(self, state: int) -> bytes:
         filling = self.fillings[state - self.network.first_hole]
         return filling.shortest_end(filling.start)
+
+
+def _local(inside: _Inside, state: State) -> State:
+    """A state as the recogniser in the hole knows it."""
+    return state._replace(context=inside.context)

@@ -28,6 +28,8 @@ UNKNOWN: Final = -2
 ROOT: Final = 0
 CUT: Final = 1
 """The continuations of the whole text, and of what was cut off."""
+MAX_JOINED: Final = 5_000
+"""Callers that two stacks which meet again have apart: they are joined one inside of another."""
 Frames: TypeAlias = Mapping[int, int]
 """By the state that is returned to the continuation there."""
 
@@ -44,6 +46,8 @@ class Continuations:
         self._numbers = {frozenset(frames.items()): at for at, frames in enumerate(self.frames)}
         self._cut: dict[tuple[int, int], int] = {}
         self._unions: dict[tuple[int, int], int] = {}
+        self._level = 0
+        """Unions being made, each inside of the one before."""
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -90,11 +94,25 @@ class Continuations:
         joined = self._unions.get(key)
         if joined is None:
             spend(4)
-            frames = dict(self.frames[left])
-            for state, continuation in self.frames[right].items():
-                self.add(frames, state, continuation)
-            joined = self._unions[key] = self.of(frames)
+            if self._level >= MAX_JOINED:
+                raise LimitExceededError(
+                    f"readings of the text meet again with more than {MAX_JOINED} rules open",
+                    limit=MAX_JOINED,
+                    field="constraint",
+                    hint="nest less deeply, or make the grammar less ambiguous",
+                )
+            self._level += 1
+            try:
+                joined = self._unions[key] = self._joined(left, right)
+            finally:
+                self._level -= 1
         return joined
+
+    def _joined(self, left: int, right: int) -> int:
+        frames = dict(self.frames[left])
+        for state, continuation in self.frames[right].items():
+            self.add(frames, state, continuation)
+        return self.of(frames)
 
     def cut(self, continuation: int, depth: int) -> int:
         """The same down to a depth of callers, beyond which nothing is known."""

@@ -79,14 +79,14 @@ class GrammarMachine:
 
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
-        target = self.table.step(state.row, byte)
-        if target != DEAD:
-            return self._settled(state.context, target)
-        label = int(self.table.label[state.row])
-        if label == DEAD:
-            return None
-        # The byte may belong to what follows the rules that end here.
-        return self.step(State(*self.resolve(state.context, label)), byte)
+        at: State | None = state
+        while at is not None:
+            target = self.table.step(at.row, byte)
+            if target != DEAD:
+                return self._settled(at.context, target)
+            # The byte may belong to what follows the rules that end here, however many.
+            at = self._behind_label_of(at)
+        return None
 
     def advance(self, state: State, text: bytes) -> State | None:
         """The state behind all bytes of ``text``, ``None`` where one is not allowed."""
@@ -117,10 +117,10 @@ class GrammarMachine:
 
     def is_accepting(self, state: State) -> bool:
         """Whether the text may end here."""
-        if state.row in self.rows.may_end:
-            return True
-        label = int(self.table.label[state.row])
-        return label != DEAD and self.is_accepting(State(*self.resolve(state.context, label)))
+        at: State | None = state
+        while at is not None and at.row not in self.rows.may_end:
+            at = self._behind_label_of(at)
+        return at is not None
 
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
@@ -173,6 +173,11 @@ class GrammarMachine:
         while self.table.exits[row]:
             context, row = self.resolve(context, int(self.table.label[row]))
         return State(context, row)
+
+    def _behind_label_of(self, state: State) -> State | None:
+        """The state behind the label of a row, ``None`` where it has none."""
+        label = int(self.table.label[state.row])
+        return None if label == DEAD else State(*self.resolve(state.context, label))
 
     @bounded_depth
     def resolve(self, context: int, label: int) -> tuple[int, int]:

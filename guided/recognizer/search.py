@@ -8,12 +8,16 @@ from typing import Final, Generic, TypeVar
 from guided.automata.fuel import spend
 from guided.grammar.assertions import Contains, ItemCount, MemberCount
 from guided.grammar.formula import FALSE, All, Any, Constant, Formula, Formulas, Leaf, Not, Place
+from guided.recognizer.depth import too_deep
 
 __all__ = ["MAX_TRIES", "Fuel", "satisfy"]
 
 MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
 HASTY_TRIES: Final = 2
+MAX_CHOICES: Final = 8_000
+"""Choices inside of one another, through all levels of a schema. Compiled code nests them on the
+stack of the thread."""
 
 Literals = dict[Leaf, bool]
 """Which assertions are to hold, and which are to fail."""
@@ -26,6 +30,8 @@ class Fuel:
 
     def __init__(self) -> None:
         self.incomplete = 0
+        self.level = 0
+        """Choices being made, each inside of the one before, those for inner values included."""
 
 
 def satisfy(
@@ -41,11 +47,11 @@ def satisfy(
     one another and choices that are refused half-way being cut off. What is at hand is often right,
     so the first whole choices are tried without asking half-way.
     """
-    hasty = _Search(formulas, realise, tries=HASTY_TRIES, asks_early=False)
+    hasty = _Search(formulas, realise, fuel, tries=HASTY_TRIES, asks_early=False)
     found = hasty.branch([formula], [], {})
     if found is not None or not hasty.gave_up:
         return found
-    search = _Search(formulas, realise, tries=MAX_TRIES, asks_early=True)
+    search = _Search(formulas, realise, fuel, tries=MAX_TRIES, asks_early=True)
     found = search.branch([formula], [], {})
     fuel.incomplete += search.gave_up and found is None
     return found
@@ -58,12 +64,14 @@ class _Search(Generic[_Found]):
         self,
         formulas: Formulas,
         realise: Callable[[Literals], _Found | None],
+        fuel: Fuel,
         *,
         tries: int,
         asks_early: bool,
     ) -> None:
         self.formulas = formulas
         self.realise = realise
+        self.fuel = fuel
         self.tries = tries
         self.asks_early = asks_early
         self._propagated = False
@@ -113,15 +121,21 @@ class _Search(Generic[_Found]):
                     return None
         choice = min(choices, key=lambda each: len(viable.get(each, each.parts)))
         others = [each for each in choices if each is not choice]
-        for part in viable.get(choice, choice.parts):
-            found = self.branch([part], others, dict(literals))
-            if found is not None or self.gave_up:
-                return found
+        if self.fuel.level >= MAX_CHOICES:
+            raise too_deep(MAX_CHOICES)
+        self.fuel.level += 1
+        try:
+            for part in viable.get(choice, choice.parts):
+                found = self.branch([part], others, dict(literals))
+                if found is not None or self.gave_up:
+                    return found
+        finally:
+            self.fuel.level -= 1
         return None
 
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
         """Whether a part of a choice can be kept together with the literals, as far as is plain."""
-        alone = _Search(self.formulas, self.realise, tries=1, asks_early=True)
+        alone = _Search(self.formulas, self.realise, self.fuel, tries=1, asks_early=True)
         alone._propagated = True
         found = alone.branch([part], [], dict(literals))
         self.tries -= 1

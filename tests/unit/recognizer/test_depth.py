@@ -13,11 +13,15 @@ from typing import Any
 import pytest
 
 from guided.errors import LimitExceededError
+from guided.frontends.lark import lower_lark
+from guided.network import network_from_grammar
 from guided.recognizer.depth import MAX_LEVELS
+from guided.recognizer.grammar_machine import GrammarMachine
 from guided.recognizer.json_machine import JsonMachine
 from tests.unit.recognizer.documents import Schema, machine_of, reached
 
 _Link = Callable[[Schema], dict[str, Any]]
+_DEEP = 30_000
 
 LINKS: dict[str, _Link] = {
     "required": lambda inner: {"required": ["a"], "properties": {"a": inner}, "type": "object"},
@@ -86,3 +90,64 @@ def test_documents_nest_to_any_depth() -> None:
     depth = 20 * MAX_LEVELS
     state = reached(machine, "[" * depth)
     assert machine.shortest_end(state) == b"]" * depth
+
+
+def test_formulas_that_grow_level_by_level_are_refused() -> None:
+    """Each member asks for little more than the one before, whose formula is known by then."""
+    inner: Schema = {"minProperties": 1}
+    definitions: dict[str, Any] = {"d30": inner}
+    for number in range(30):
+        nested: Schema = {"$ref": f"#/$defs/d{number + 1}"}
+        for _ in range(90):
+            nested = {"anyOf": [nested, {"required": ["a"]}], "required": ["b"]}
+        definitions[f"d{number}"] = nested
+    members = {f"p{i}": {"$ref": f"#/$defs/d{i}"} for i in range(30, -1, -2)}
+    schema = {"properties": members, "$defs": definitions, "type": "object"}
+    with pytest.raises(LimitExceededError, match="nests too deeply"):
+        _in_a_thread(lambda: _opened(machine_of(schema)))
+
+
+def _opened(machine: JsonMachine) -> JsonMachine:
+    for number in range(30, -1, -2):
+        reached(machine, f'{{"p{number}":')
+    return machine
+
+
+def test_choices_on_every_level_are_refused() -> None:
+    choices = [
+        {"anyOf": [{"not": {"required": [f"z{i}"]}}, {"required": ["q"]}]} for i in range(80)
+    ]
+    schema = _chain(lambda inner: {**LINKS["required"](inner), "$ref": "#/$defs/choices"}, 300)
+    schema["$defs"]["choices"] = {"allOf": choices}
+    with pytest.raises(LimitExceededError, match="nests too deeply"):
+        _in_a_thread(lambda: machine_of(schema))
+
+
+def test_long_texts_may_begin_alike() -> None:
+    stem = "a" * _DEEP
+    values = _in_a_thread(lambda: machine_of({"enum": ["x", stem + "b", stem + "c"]}))
+    reached(values, f'"{stem}c"')
+    members: dict[str, Any] = {stem + "b": {}, stem + "c": {}}
+    schema = {"type": "object", "properties": members, "additionalProperties": False}
+    reached(_in_a_thread(lambda: machine_of(schema)), f'{{"{stem}c"')
+
+
+def test_rules_may_end_inside_of_one_another_to_any_depth() -> None:
+    machine = _grammar('start: t\nt: "(" t [")" "!"] | "e"')
+    state = machine.advance(machine.start, b"(" * _DEEP + b"e")
+    assert state is not None
+    assert machine.is_accepting(state)
+    assert machine.step(state, ord("?")) is None
+
+
+def test_readings_that_meet_again_too_deeply_are_refused() -> None:
+    machine = _grammar('start: "c" t "x" | "c" "(" t "y"\nt: "((" t ")" | "e" | "(e"')
+    with pytest.raises(LimitExceededError, match="meet again"):
+        machine.advance(machine.start, b"c" + b"(" * _DEEP + b"e)")
+    state = machine.advance(machine.start, b"c" + b"(" * 101 + b"e" + b")" * 50)
+    assert state is not None
+    assert [machine.step(state, ord(end)) is not None for end in "xy)"] == [True, True, False]
+
+
+def _grammar(text: str) -> GrammarMachine:
+    return GrammarMachine(network_from_grammar(lower_lark(text)))
