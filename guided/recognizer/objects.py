@@ -377,6 +377,9 @@ class Objects:
         return _Completion(self, frame, literals).text()
 
 
+_NO_OTHER: Final = object()
+
+
 class _Completion:
     """Members that make a choice of assertions come true."""
 
@@ -408,18 +411,26 @@ class _Completion:
                 if (has and not kept) or (kept and not has and not self._add_named(about.name)):
                     return None
         failing = [leaf for leaf, a, kept in abouts if not kept and isinstance(a, Members | Names)]
-        return self._with_failing(failing, 0)
+        return self._with_failing(failing)
 
-    def _with_failing(self, failing: list[Leaf], place: int) -> bytes | None:
-        """The text with all assertions from ``place`` on made to fail, each by some member."""
-        if place == len(failing):
+    def _with_failing(self, failing: list[Leaf]) -> bytes | None:
+        """The text with all these assertions made to fail, each by some member."""
+        if not failing:
             return self._filled()
-        for _ in self._failures(failing[place]):
-            found = self._with_failing(failing, place + 1)
-            if found is not None or self.tries < 0:
+        ways = [self._failures(failing[0])]
+        while True:
+            if next(ways[-1], _NO_OTHER) is _NO_OTHER:
+                ways.pop()
+                if not ways:
+                    return None
+            elif len(ways) < len(failing):
+                ways.append(self._failures(failing[len(ways)]))
+                continue
+            elif (found := self._filled()) is not None:
                 return found
+            if self.tries < 0:
+                return None
             self.tries -= 1
-        return None
 
     def _filled(self) -> bytes | None:
         before = (dict(self.named), dict(self.free))

@@ -123,6 +123,15 @@ def test_choices_on_every_level_are_refused() -> None:
         _in_a_thread(lambda: machine_of(schema))
 
 
+def test_assertions_that_fail_on_every_level_nest_no_deeper() -> None:
+    nots = [{"not": {"properties": {f"n{i:02}": {"type": "string"}}}} for i in range(20)]
+    schema = _chain(lambda inner: {"properties": {"n19": inner}, "$ref": "#/$defs/all"}, 20)
+    schema["$defs"]["all"] = {"allOf": nots, "type": "object"}
+    schema["$defs"]["d20"] = {"type": "number"}
+    machine = machine_of(schema)
+    assert machine.shortest_end(machine.start).count(b'"n19"') == 20
+
+
 def test_long_texts_may_begin_alike() -> None:
     stem = "a" * _DEEP
     values = _in_a_thread(lambda: machine_of({"enum": ["x", stem + "b", stem + "c"]}))
