@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
@@ -34,7 +34,7 @@ def exact_kernel(function: Callable[..., object]) -> Callable[..., Any]:
 class Task:
     """What the threads of a team call with the address of a job, which is integers."""
 
-    def __init__(self, function: Callable[..., object], liberties: object) -> None:
+    def __init__(self, function: Callable[..., object], liberties: set[str]) -> None:
         self._function, self._liberties = function, liberties
 
     @cached_property
@@ -44,7 +44,7 @@ class Task:
         self._compiled = cfunc(  # type: ignore[call-arg]
             signature, cache=True, _nrt=False, fastmath=self._liberties, error_model="numpy"
         )(self._function)
-        return int(self._compiled.address)
+        return cast("int", self._compiled.address)
 
 
 def task(function: Callable[..., object]) -> Task:
@@ -54,7 +54,7 @@ def task(function: Callable[..., object]) -> Task:
 
 def exact_task(function: Callable[..., object]) -> Task:
     """A task that has to come out to the last bit as it is written."""
-    return Task(function, False)
+    return Task(function, set())
 
 
 def inlined(function: Callable[..., object]) -> Callable[..., Any]:
