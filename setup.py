@@ -39,7 +39,7 @@ NATIVE = (
     "guided/tokens/row_traits.py",
     "guided/tokens/walk.py",
 )
-_BUILDING = {"build_ext", "bdist_wheel", "editable_wheel"}
+_BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel"}
 """Of the commands by which this file is run, those that need the extensions."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel) import", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
@@ -60,7 +60,7 @@ def is_wanted() -> bool:
     wanted = os.environ.get("GUIDED_NATIVE", "auto")
     if wanted not in ("yes", "no", "auto"):
         sys.exit(f"GUIDED_NATIVE is {wanted!r}; say yes, no or auto")
-    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if wanted == "no" or shutil.which(compiler):
         return wanted != "no"
     found = f"the C compiler {compiler!r} was not found"

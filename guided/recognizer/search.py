@@ -15,7 +15,7 @@ __all__ = ["MAX_TRIES", "Fuel", "satisfy"]
 MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
 HASTY_TRIES: Final = 2
-MAX_CHOICES: Final = 8_000
+MAX_CHOICES: Final = 4_000
 """Choices inside of one another, through all levels of a schema. Compiled code nests them on the
 stack of the thread."""
 

@@ -91,7 +91,7 @@ class Int8Stream:
         """``[2 * tokens, in]``, their ``sums``, and the tokens' ``scales`` → ``[tokens, out]``."""
         products = np.empty((len(scales), self._outputs), np.float32)
         function, team = _multiply_int8.address, team_address()
-        _start(self._job, steps, sums, scales, products, team, function, team_size())
+        _start(self._job.copy(), steps, sums, scales, products, team, function, team_size())
         return products
 
 

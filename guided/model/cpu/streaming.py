@@ -78,7 +78,8 @@ class Bf16Stream:
         """``[tokens, in]`` → ``[tokens, out]``, up to eight tokens."""
         assert len(rows) <= MOST_STREAMED, f"{len(rows)} rows"
         products = np.empty((len(rows), self._outputs), np.float32)
-        _start(self._job, rows, products, team_address(), _multiply_bf16.address, team_size())
+        job = self._job.copy()  # of this call alone: others may multiply at the same time
+        _start(job, rows, products, team_address(), _multiply_bf16.address, team_size())
         return products
 
 

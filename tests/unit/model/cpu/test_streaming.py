@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -38,6 +40,27 @@ def test_a_row_comes_out_the_same_among_others() -> None:
     together = stream(numbers)
     for row in range(MOST_STREAMED):
         assert np.array_equal(stream(numbers[row : row + 1])[0], together[row])
+
+
+def test_several_threads_may_multiply_at_once() -> None:
+    stream = Bf16Stream(torch.randn(4096, 2048).bfloat16(), LargePages())
+    numbers = [torch.randn(rows, 2048).numpy() for rows in (1, 2, 5, 8)]
+    # Of either sign by turns, so that memory used before does not hold the answer.
+    expected = [(stream(each), stream(-each)) for each in numbers]
+    wrong: list[int] = []
+
+    def multiply(place: int) -> None:
+        for turn in range(60):
+            found = stream(numbers[place] if turn % 2 == 0 else -numbers[place])
+            if not np.array_equal(found, expected[place][turn % 2]):
+                wrong.append(place)
+
+    threads = [threading.Thread(target=multiply, args=(place,)) for place in range(len(numbers))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
 
 
 @pytest.mark.parametrize("outputs", [64, 40])
