@@ -50,6 +50,7 @@ $(NATIVE): $(STAMP) setup.py $(wildcard guided/*/*.py)
 	@echo "== compiling what runs for every token (some five minutes)"
 	rm -f guided__mypyc*.so guided/*/*.so
 	$(BIN)/python setup.py --quiet build_ext --inplace --force
+	cp guided__mypyc*.so $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 	touch $(NATIVE)
 
 # Back to the sources as they are: for a debugger, and to see that both forms do the same.

@@ -39,8 +39,9 @@ NATIVE = (
     "guided/tokens/row_traits.py",
     "guided/tokens/walk.py",
 )
-_BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel"}
-"""Of the commands by which this file is run, those that need the extensions."""
+_BUILDING = {"build", "build_ext", "install", "bdist_wheel"}
+"""Of the commands by which this file is run, those that need the extensions. An editable install
+does not find what they share, which lies beside the packages: `make native` puts it in place."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel) import", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
