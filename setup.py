@@ -67,7 +67,7 @@ def is_wanted() -> bool:
     found = f"the C compiler {compiler!r} was not found"
     if wanted == "yes":
         sys.exit(f"{found}; install it, or say GUIDED_NATIVE=no for guided as it is interpreted")
-    sys.stderr.write(f"warning: {found}: guided stays interpreted, at half the speed\n")
+    sys.stderr.write(f"warning: {found}: guided stays interpreted, a quarter slower\n")
     return False
 
 

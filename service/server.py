@@ -79,7 +79,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     await server.start()
     if not is_native():
         _log.warning(
-            "interpreted: schemas and grammars take up to twice the time", see="docs/native.md"
+            "interpreted: schemas and grammars take a quarter longer", see="docs/native.md"
         )
     typer.echo(f"guided: listening on {config.host}:{port}")
     engine = asyncio.create_task(supervisor.run())
