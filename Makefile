@@ -47,15 +47,14 @@ proto: $(STAMP)
 native: $(NATIVE)
 
 $(NATIVE): $(STAMP) setup.py $(wildcard guided/*/*.py)
-	@echo "== compiling what runs for every token (some five minutes)"
-	rm -f guided__mypyc*.so guided/*/*.so
+	@echo "== compiling what runs for every token (some two minutes)"
+	rm -f guided/*.so guided/*/*.so
 	$(BIN)/python setup.py --quiet build_ext --inplace --force
-	cp guided__mypyc*.so $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 	touch $(NATIVE)
 
 # Back to the sources as they are: for a debugger, and to see that both forms do the same.
 interpreted:
-	rm -f $(NATIVE) guided__mypyc*.so guided/*/*.so
+	rm -f $(NATIVE) guided/*.so guided/*/*.so
 
 # torch comes first and by its exact version: whatever depends on it would otherwise bring the
 # newest build, which may be several gigabytes of CUDA.
@@ -70,4 +69,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) build *.egg-info guided__mypyc*.so guided/*/*.so
+	rm -rf $(VENV) build *.egg-info guided/*.so guided/*/*.so

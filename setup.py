@@ -11,9 +11,11 @@ import re
 import shutil
 import sys
 import sysconfig
+from collections import defaultdict
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 NATIVE = (
     "guided/automata/*.py",
@@ -39,9 +41,8 @@ NATIVE = (
     "guided/tokens/row_traits.py",
     "guided/tokens/walk.py",
 )
-_BUILDING = {"build", "build_ext", "install", "bdist_wheel"}
-"""Of the commands by which this file is run, those that need the extensions. An editable install
-does not find what they share, which lies beside the packages: `make native` puts it in place."""
+_BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel", "develop"}
+"""Of the commands by which this file is run, those that need the extensions."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel) import", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
@@ -76,8 +77,24 @@ def extensions() -> list[Extension]:
     from mypyc.build import mypycify  # only here, since it is not needed without
 
     options = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
-    return mypycify([*options, *native_modules()], opt_level="2", group_name="guided")
+    packages: dict[str, list[str]] = defaultdict(list)
+    for file in native_modules():
+        packages[Path(file).parent.as_posix().replace("/", ".")].append(file)
+    # What the modules of a package share lies beside it, as guided/automata__mypyc.
+    groups = [(files, package) for package, files in packages.items()]
+    return mypycify([*options, *native_modules()], opt_level="2", separate=groups)
+
+
+class BuildOnAllCores(build_ext):
+    """Compiles one package on each core."""
+
+    def finalize_options(self) -> None:
+        self.parallel = self.parallel or True
+        super().finalize_options()
 
 
 if __name__ == "__main__":
-    setup(ext_modules=extensions() if _BUILDING & {*sys.argv} and is_wanted() else [])
+    setup(
+        cmdclass={"build_ext": BuildOnAllCores},
+        ext_modules=extensions() if _BUILDING & {*sys.argv} and is_wanted() else [],
+    )
