@@ -40,6 +40,8 @@ _ALIKE: Final = -3
 _OTHERS = ((_INSIDE,), (_SEVERAL,), (_ALIKE,))
 _FIRST_BYTE: Final = 8
 """The label of byte 0 among several readings; lower ones mean something to walks."""
+_BYTES_OF_TEXTS = range(0xFF)
+"""Those that UTF-8 can hold; a row leads on by at most 255 of its own."""
 _BYTE_WORK: Final = 20
 
 
@@ -525,7 +527,7 @@ class CompositeMachine(GrammarMachine):
         """The row that every byte leads on from, if what is read in the context says so."""
         if self._any_byte is None:
             self._any_byte = self.table.add_row(
-                {byte: self.table.add_row({}, label=_FIRST_BYTE + byte) for byte in range(256)}
+                {byte: self.table.add_row({}, label=_FIRST_BYTE + byte) for byte in _BYTES_OF_TEXTS}
             )
         return self._any_byte
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import struct
 from array import array
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from guided.recognizer.block import (
     TICK,
     Block,
 )
+from guided.recognizer.byte_maps import shared_byte_maps
 from guided.recognizer.table_kernels import lay_block, lay_chain, lay_overlays
 from guided.recognizer.table_layout import (
     AIM,
@@ -45,6 +45,7 @@ from guided.recognizer.table_layout import (
     ROLE,
     UNCOUNTED,
     WAY,
+    WIDTH,
 )
 
 __all__ = [
@@ -74,13 +75,11 @@ __all__ = [
     "STOP",
     "TICK",
     "UNCOUNTED",
+    "WIDTH",
     "TransitionTable",
 ]
 
-_UNSET = (0, 0, DEAD, False, PLAIN, NO_BEAT, 0, 0, UNCOUNTED, NO_BOUND, DEAD, 0, STOP, DEAD, DEAD)
-"""What a row holds where nothing else is said."""
-_WIDTH = len(_UNSET)
-_ROW = struct.Struct(f"{_WIDTH}i")
+_ROW = struct.Struct(f"{WIDTH}i")
 
 
 class TransitionTable:
@@ -105,15 +104,13 @@ class TransitionTable:
         self.num_rows = 0
         self.num_cells = 0
         self._hold_cells(np.empty(1024, dtype=np.int32))
-        self._hold(_FIRST_ROWS.copy())
-        self.byte_maps = _SINGLE_BYTES
-        self._num_maps = len(_SINGLE_BYTES)
-        self._map_numbers: dict[bytes, int] = {}
-        self._widths: dict[int, int] = {}
-        self._edge_maps: dict[tuple[int, ...], int] = {}
-        self._overlay_kinds: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._single_kinds: dict[int, NDArray[np.int32]] = {}
-        """Those for one byte, by that byte; DEAD where there is none yet."""
+        self._hold(np.empty((1024, WIDTH), dtype=np.int32))
+        self._maps = shared_byte_maps()
+
+    @property
+    def byte_maps(self) -> NDArray[np.uint8]:
+        """The maps that rows name by their KIND, uint8 ``[maps, 256]``."""
+        return self._maps.array
 
     def _hold_cells(self, cells: NDArray[np.int32]) -> None:
         self.cells = cells
@@ -155,7 +152,7 @@ class TransitionTable:
             self.cells[self.num_cells - states * classes : self.num_cells],
             start,
             self.num_cells - states * classes,
-            self._map_number(dfa.byte_class),
+            self._maps.number(dfa.byte_class),
             dfa.next,
             dfa.label,
             block.aim,
@@ -216,12 +213,12 @@ class TransitionTable:
         row = self._new_rows(1, len(bytes_) + 1)
         targets = array("i", (DEAD, *edges.values(), *(row,) * len(itself)))
         self._flat_cells[at : self.num_cells] = targets
-        kind = bytes_[0] if len(bytes_) == 1 else self._edge_map(bytes_)
+        kind = self._maps.telling_apart(bytes_)
         left, ahead_way, aim = 0, STOP, label
         if label == DEAD and edges:
             if way is None:
                 way = self._nearest(edges)
-            flat, ahead = self._flat, edges[way] * _WIDTH
+            flat, ahead = self._flat, edges[way] * WIDTH
             left, ahead_way, aim = flat[ahead + LEFT] + 1, way, flat[ahead + AIM]
         only = ahead_way if len(bytes_) == 1 else DEAD
         exits = label != DEAD and not bytes_
@@ -260,7 +257,7 @@ class TransitionTable:
         only = int(live[0]) if len(live) == 1 else DEAD
         exits = label != DEAD and not len(live)
         self.rows[row] = (
-            *(at, self._map_number(byte_class), label, exits, PLAIN, NO_BEAT, 0, 0, UNCOUNTED),
+            *(at, self._maps.number(byte_class), label, exits, PLAIN, NO_BEAT, 0, 0, UNCOUNTED),
             *(NO_BOUND, DEAD, left, way, aim, only),
         )
         return row
@@ -270,7 +267,7 @@ class TransitionTable:
         if len(edges) == 1:
             return next(iter(edges))
         flat = self._flat
-        return min(edges, key=lambda byte: flat[edges[byte] * _WIDTH + LEFT])
+        return min(edges, key=lambda byte: flat[edges[byte] * WIDTH + LEFT])
 
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
         """Rows that lead where ``edges`` says, and on all other bytes where ``under`` leads.
@@ -289,21 +286,17 @@ class TransitionTable:
     def lay_over(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
         """The same, with edges int32 ``[edges, 3]``: which of the rows, sorted, byte and target."""
         kind = int(self.kind[under[0]])
-        width, size = self._width(kind), len(under) * self._width(kind) + len(edges)
-        singles = self._single_kinds.get(kind)
-        if singles is None:
-            singles = self._single_kinds[kind] = np.full(256, DEAD, dtype=np.int32)
+        width = self._maps.width(kind)
+        size = len(under) * width + len(edges)
         first = self._new_rows(len(under), size)
         without_kind = np.empty((len(under), 3), dtype=np.int32)
         count = lay_overlays(
             *(self.rows, self.cells, first, self.num_cells - size, under, kind, width),
-            *(edges, singles, without_kind),
+            *(edges, self._maps.splitting_off_one(kind), without_kind),
         )
         for node, start, end in without_kind[:count].tolist():
             bytes_ = tuple(edges[start:end, 1].tolist())
-            number = self.kind[first + node] = self._overlay_kind(kind, bytes_)
-            if len(bytes_) == 1:
-                singles[bytes_] = number
+            self.kind[first + node] = self._maps.splitting_off(kind, bytes_)
         return first
 
     def lead_on(self, rows: range) -> None:
@@ -315,26 +308,9 @@ class TransitionTable:
             if way != STOP:
                 self.left[row] = self.left[self.step(row, way)] + 1
 
-    def _width(self, kind: int) -> int:
-        """The number of classes that a map tells apart."""
-        width = self._widths.get(kind)
-        if width is None:
-            width = self._widths[kind] = int(self.byte_maps[kind].max()) + 1
-        return width
-
-    def _overlay_kind(self, under: int, bytes_: tuple[int, ...]) -> int:
-        """The map ``under`` with these bytes in classes of their own, behind its classes."""
-        number = self._overlay_kinds.get((under, bytes_))
-        if number is None:
-            byte_class = self.byte_maps[under].copy()
-            width = self._width(under)
-            byte_class[list(bytes_)] = np.arange(width, width + len(bytes_))
-            number = self._overlay_kinds[under, bytes_] = self._map_number(byte_class)
-        return number
-
     def step(self, row: int, byte: int) -> int:
         """The row behind ``byte`` inside the block, or DEAD."""
-        at, flat = row * _WIDTH, self._flat
+        at, flat = row * WIDTH, self._flat
         return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
 
     def lead(self, row: int, byte: int, target: int) -> None:
@@ -372,23 +348,6 @@ class TransitionTable:
         self.num_rows, self.num_cells = num_rows, num_cells
         return first
 
-    def _map_number(self, byte_class: NDArray[np.uint8]) -> int:
-        key = byte_class.tobytes()
-        number = self._map_numbers.get(key)
-        if number is None:
-            number = self._map_numbers[key] = self._num_maps
-            self._num_maps += 1
-            if number == len(self.byte_maps):
-                self.byte_maps = _grown(self.byte_maps, number + 1)
-            self.byte_maps[number] = byte_class
-        return number
-
-    def _edge_map(self, bytes_: tuple[int, ...]) -> int:
-        number = self._edge_maps.get(bytes_)
-        if number is None:
-            number = self._edge_maps[bytes_] = self._map_number(_told_apart(bytes_))
-        return number
-
     def _reserve(self, rows: int, cells: int) -> None:
         if self.num_cells + cells > self.max_cells:
             raise LimitExceededError(
@@ -400,29 +359,13 @@ class TransitionTable:
         if self.num_cells + cells > len(self.cells):
             self._hold_cells(_grown(self.cells, self.num_cells + cells))
         if self.num_rows + rows > len(self.rows):
-            grown = _grown(self.rows, self.num_rows + rows)
-            grown[self.num_rows :] = _UNSET
-            self._hold(grown)
+            self._hold(_grown(self.rows, self.num_rows + rows))
 
 
 def _gate(low: int, high: int | None) -> tuple[int, int]:
     """Bounds as rows hold them."""
     return min(low, NO_BOUND), NO_BOUND if high is None else min(high, NO_BOUND)
 
-
-@functools.lru_cache(maxsize=4096)
-def _told_apart(bytes_: tuple[int, ...]) -> NDArray[np.uint8]:
-    """A map of these bytes to the classes from 1 on, and of all others to class 0."""
-    byte_class = np.zeros(256, dtype=np.uint8)
-    byte_class[list(bytes_)] = np.arange(1, len(bytes_) + 1)
-    return byte_class
-
-
-_SINGLE_BYTES = np.eye(256, dtype=np.uint8)
-"""Map ``b`` tells the byte ``b`` from all others."""
-_SINGLE_BYTES.flags.writeable = False
-
-_FIRST_ROWS = np.full((1024, len(_UNSET)), _UNSET, dtype=np.int32)
 
 _Item = TypeVar("_Item", bound=np.generic)
 

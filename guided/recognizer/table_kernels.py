@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 from guided.automata.dfa import DEAD
-from guided.automata.kernel import kernel
+from guided.automata.kernel import inlined, kernel
+from guided.recognizer.block import NO_BEAT
 from guided.recognizer.table_layout import (
     AIM,
     BASE,
+    BEAT,
+    ENDS,
     EXITS,
+    HIGH,
     KIND,
     LABEL,
     LEFT,
     LIKE,
+    LOW,
+    NEED,
+    NO_BOUND,
     ONLY,
+    PLAIN,
+    ROLE,
+    UNCOUNTED,
     WAY,
 )
 
 __all__ = ["lay_block", "lay_chain", "lay_overlays"]
+
+
+@inlined
+def _counts_nothing(row):  # type: ignore[no-untyped-def]
+    """Fill the columns of a row that lies over no other, and is neither in a key nor counts."""
+    row[ROLE], row[BEAT], row[NEED], row[LOW], row[HIGH] = PLAIN, NO_BEAT, 0, 0, UNCOUNTED
+    row[ENDS], row[LIKE] = NO_BOUND, DEAD
 
 
 @kernel
@@ -30,6 +47,7 @@ def lay_block(  # type: ignore[no-untyped-def]
     states, classes = moves.shape
     for state in range(states):
         row = rows[state]
+        _counts_nothing(row)
         row[BASE], row[KIND] = at + state * classes, kind
         row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
         row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
@@ -45,6 +63,8 @@ def lay_chain(rows, cells, first, at, text, end, aim, left):  # type: ignore[no-
     size = len(text)
     for place in range(size):
         row = rows[place]
+        _counts_nothing(row)
+        row[LABEL], row[EXITS] = DEAD, False
         row[BASE], row[LEFT], row[AIM] = at + 2 * place, left + size - place, aim
         row[KIND] = row[WAY] = row[ONLY] = text[place]
         cells[2 * place], cells[2 * place + 1] = DEAD, first + place + 1

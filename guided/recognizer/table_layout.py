@@ -26,6 +26,7 @@ __all__ = [
     "ROLE",
     "UNCOUNTED",
     "WAY",
+    "WIDTH",
 ]
 
 BASE: Final = 0
@@ -43,6 +44,7 @@ LEFT: Final = 11
 WAY: Final = 12
 AIM: Final = 13
 ONLY: Final = 14
+WIDTH: Final = 15
 
 PLAIN: Final = 0
 IN_KEY: Final = 1

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.addresses import addresses_of
 from guided.tokens.mask import Mask
 from guided.tokens.steps import LARGE_SHARE
 from guided.tokens.trie import TokenTrie
@@ -24,3 +25,4 @@ class Scratch(threading.local):
         self.nodes: NDArray[np.int32] = np.empty(len(trie), dtype=np.int32)
         self.put_off: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
         """Nodes with a state each; none of them is below another, so there are not more."""
+        self.addresses = addresses_of((self.stack, self.words, self.nodes, self.put_off))

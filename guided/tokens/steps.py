@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from guided.automata.addresses import table_at
 from guided.automata.kernel import inlined, kernel
 from guided.recognizer.contexts import KNOWLEDGE, KNOWN, TAKEN, TEXTS, UNKNOWN
 from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, LABEL_BITS, ROW, TARGET
@@ -34,6 +35,7 @@ from guided.recognizer.table import (
     ROLE,
     START,
     TICK,
+    WIDTH,
 )
 from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN
 
@@ -97,6 +99,40 @@ OTHER: Final = 5
 """Columns of the rows by depth, behind context, row and count."""
 OUTSIDE: Final = 1
 """The level of a walk between two sites, and the row of the state to begin with."""
+
+
+@inlined
+def _trie_at(addresses):  # type: ignore[no-untyped-def]
+    """The arrays of a ``TokenTrie``."""
+    return (
+        table_at(addresses[0, 0], addresses[0, 1], 5, np.int32),
+        table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
+        table_at(addresses[2, 0], addresses[2, 1], None, np.uint8),
+        table_at(addresses[3, 0], addresses[3, 1], None, np.int32),
+    )
+
+
+@inlined
+def _machine_at(addresses):  # type: ignore[no-untyped-def]
+    """The arrays of a ``PackedMachine``."""
+    return (
+        table_at(addresses[0, 0], addresses[0, 1], WIDTH, np.int32),
+        table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
+        table_at(addresses[2, 0], addresses[2, 1], 256, np.uint8),
+        table_at(addresses[3, 0], addresses[3, 1], 3, np.int64),
+        table_at(addresses[4, 0], addresses[4, 1], 3, np.int32),
+    )
+
+
+@inlined
+def _scratch_at(addresses):  # type: ignore[no-untyped-def]
+    """The arrays of a ``Scratch``."""
+    return (
+        table_at(addresses[0, 0], addresses[0, 1], 7, np.int64),
+        table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
+        table_at(addresses[2, 0], addresses[2, 1], None, np.int32),
+        table_at(addresses[3, 0], addresses[3, 1], 4, np.int64),
+    )
 
 
 @inlined
@@ -357,21 +393,7 @@ def _put_off(node, context, row, count, stack, put_off):  # type: ignore[no-unty
 
 @kernel
 def walk_sites(  # type: ignore[no-untyped-def]
-    trie,
-    machine,
-    context,
-    row,
-    count,
-    base,
-    sites,
-    closings,
-    missing,
-    left,
-    again,
-    stack,
-    words,
-    uncertain,
-    put_off,
+    trie, machine, scratch, context, row, count, base, sites, closings, missing, left, again
 ):
     """Add the tokens below some nodes of the trie, as far as they may follow, to the mask ``base``.
 
@@ -389,13 +411,16 @@ def walk_sites(  # type: ignore[no-untyped-def]
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
     fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
     it stopped. In place of the context a finished walk says whether the context was asked: if not,
-    it is the same in all contexts. ``stack`` is int64 ``[longest token + 3, 7]``: what the walk
-    goes on with, the state to begin with, then by depth the state, and where among the children
-    the walk is. Large nodes at which the row is wide are put off: ``put_off`` has of each the node
-    and the state there, and they are counted in the stack.
+    it is the same in all contexts. ``trie``, ``machine`` and ``scratch`` are addresses. The stack
+    is int64 ``[longest token + 3, 7]``: what the walk goes on with, the state to begin with, then
+    by depth the state, and where among the children the walk is. Large nodes at which the row is
+    wide are put off: ``put_off`` has of each the node and the state there, and they are counted in
+    the stack.
     """
+    trie, machine = _trie_at(trie), _machine_at(machine)
     nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _ = machine
+    stack, words, uncertain, put_off = _scratch_at(scratch)
     if not again:
         _begin(context, row, count, base, stack, words)
     key_context = _key_context(stack, rows)
@@ -499,7 +524,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
 
 @kernel
 def correct_mask(  # type: ignore[no-untyped-def]
-    trie, machine, context, row, count, base, other, again, stack, words, uncertain
+    trie, machine, scratch, context, row, count, base, other, again
 ):
     """Make the mask of a row out of that of the ``other`` row, which most bytes lead on alike.
 
@@ -508,8 +533,10 @@ def correct_mask(  # type: ignore[no-untyped-def]
     is returned, except that where the context was not asked the mask is the ``base`` in any; the
     last column by depth is where the other row leads.
     """
-    nodes, token_ids, child_bytes, child_nodes = trie
+    nodes, token_ids, child_bytes, child_nodes = _trie_at(trie)
+    machine = _machine_at(machine)
     rows, cells, byte_maps, _, _ = machine
+    stack, words, uncertain, _ = _scratch_at(scratch)
     if not again:
         _begin(context, row, count, base, stack, words)
         _put(OUTSIDE + 1, context, row, count, stack)
@@ -569,7 +596,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
 
 @kernel
 def walk_places(  # type: ignore[no-untyped-def]
-    trie, machine, context, row, count, stack, place_of_token, places
+    trie, machine, scratch, context, row, count, place_of_token, places
 ):
     """Where every token leads: its slot in the hash table ``places``, int64 ``[slots, 3]``.
 
@@ -577,8 +604,10 @@ def walk_places(  # type: ignore[no-untyped-def]
     FINISHED, what is missing with its context and label, or PLACES_FULL where half of the slots are
     taken.
     """
-    nodes, token_ids, _, _ = trie
+    nodes, token_ids, _, _ = _trie_at(trie)
+    machine = _machine_at(machine)
     rows, _, _, _, _ = machine
+    stack, _, _, _ = _scratch_at(scratch)
     stack[OUTSIDE, 0], stack[OUTSIDE, 1] = context, row
     key_context = _key_context(stack, rows)
     stack[2, 0], stack[2, 1], stack[2, 2] = context, row, count
@@ -627,6 +656,7 @@ def take_token(  # type: ignore[no-untyped-def]
     ``begun`` is the place of the first byte of the key that is being written, NOWHERE for none.
     UNSURE where it takes the whole text of a key, or of an item, to go on.
     """
+    machine = _machine_at(machine)
     rows, _, _, _, facts = machine
     status, outer = ALIVE, context
     for index in range(first, last):

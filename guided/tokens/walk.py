@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.addresses import addresses_of
 from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import DEAD, NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
@@ -111,7 +112,7 @@ class Walker:
             0,
         )
         self._all = self._itself(_ROOT)
-        self._trie_arrays = trie.arrays
+        self._trie = addresses_of(trie.arrays)
         self.packed = PackedMachine(machine, texts.quoted)
         self._row_traits: dict[int, RowTraits] = {}
 
@@ -211,14 +212,15 @@ class Walker:
         base, fingerprint = inner.mask_within(left)
         context, row, count, _ = state
         scratch = self._scratch
-        stack, words, uncertain = scratch.stack, scratch.words, scratch.nodes
+        words, addresses = scratch.words, scratch.addresses
         if begun is not None:
             base = np.bitwise_or(begun.mask, base, out=words)
         again = False
         while True:
             status, doubts, change, at, label = walk_sites(
-                self._trie_arrays,
-                self.packed.current(),
+                self._trie,
+                self.packed.addresses(),
+                addresses,
                 context,
                 row,
                 count,
@@ -228,20 +230,16 @@ class Walker:
                 missing,
                 left,
                 again,
-                stack,
-                words,
-                uncertain,
-                scratch.put_off,
             )
             if status == FINISHED:
                 break
             self._remember_joint(at, label)
             again = True
-        nodes = uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
+        nodes = scratch.nodes[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
         walk = Walk(words, fingerprint ^ change, nodes, not at)
         if begun is not None:
             walk = walk.behind(begun)
-        put_off = stack.item(0, PUT_OFF)
+        put_off = scratch.stack.item(0, PUT_OFF)
         if put_off:
             for node, *there in scratch.put_off[:put_off].tolist():
                 behind = State(*there)
@@ -251,24 +249,23 @@ class Walker:
     def _corrected(self, base: Walk, state: State, like: int) -> Walk:
         """The walk of a row out of that of the row which it is all but equal to."""
         context, row, count, _ = state
-        stack, words, uncertain = self._scratch.stack, self._scratch.words, self._scratch.nodes
+        scratch = self._scratch
+        words, addresses = scratch.words, scratch.addresses
         again = False
         while True:
             status, doubts, change, at, label = correct_mask(
-                self._trie_arrays,
-                self.packed.current(),
+                self._trie,
+                self.packed.addresses(),
+                addresses,
                 context,
                 row,
                 count,
                 base.mask,
                 like,
                 again,
-                stack,
-                words,
-                uncertain,
             )
             if status == FINISHED:
-                nodes = np.concatenate([base.uncertain, uncertain[:doubts]])
+                nodes = np.concatenate([base.uncertain, scratch.nodes[:doubts]])
                 return Walk(words, base.fingerprint ^ change, nodes, not at)
             self._remember_joint(at, label)
             again = True
@@ -357,7 +354,7 @@ class Walker:
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
         while True:
             status, reached, target, counted, key = take_token(
-                self._texts.joined, first, last, context, row, count, begun, self.packed.current()
+                self._texts.joined, first, last, context, row, count, begun, self.packed.addresses()
             )
             if status == ALIVE and key == NOWHERE:
                 return State(reached, target, counted)
@@ -399,10 +396,10 @@ class Walker:
         while True:
             places = np.full((slots, 3), NOWHERE, dtype=np.int64)
             status, at, label = walk_places(
-                self._trie_arrays,
-                self.packed.current(),
+                self._trie,
+                self.packed.addresses(),
+                self._scratch.addresses,
                 *state[:3],
-                self._scratch.stack,
                 of_token,
                 places,
             )
