@@ -53,11 +53,12 @@ def pointer(builder: Any, address: Any, kind: Any, place: Any = None) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def prefetch(builder: Any, address: Any) -> None:
+def prefetch(builder: Any, address: Any, *, level: int = 1) -> None:
+    """Ask for a line into the cache of a level, and those below."""
     place = pointer(builder, address, ir.IntType(8))
     kind = ir.FunctionType(ir.VoidType(), [place.type, INT32, INT32, INT32])
     function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-    builder.call(function, [place, INT32(0), INT32(3), INT32(1)])  # data, to be read, kept
+    builder.call(function, [place, INT32(0), INT32(4 - level), INT32(1)])  # to be read, data
 
 
 def splat(builder: Any, number: Any) -> Any:
