@@ -26,11 +26,13 @@ import torch
 from llvmlite import ir
 from numba import types
 
+from guided.model.cpu.addresses import floats, halves, take_next
 from guided.model.cpu.kernel import instruction, kernel, task
 from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.linear import Numbers
 from guided.model.cpu.numbers import narrowed
-from guided.model.cpu.team import run_together, take_next, team_address, team_size
+from guided.model.cpu.rowwise import Rowwise
+from guided.model.cpu.team import run_together, team_address, team_size
 from guided.model.cpu.vectors import (
     INT64,
     LINE,
@@ -48,7 +50,7 @@ _BLOCK = 32
 """Outputs, two tiles."""
 _PAIR = 2
 """Groups of rows that a block is multiplied by at once: two by two tiles of sums."""
-_TAKEN = 6
+_TAKEN = 3
 """Blocks that a thread takes at a time."""
 _AHEAD = 2048
 """Bytes that are asked for, into the second cache, before they are needed."""
@@ -114,13 +116,19 @@ class TiledLinear:
         return found
 
 
-@kernel
-def _round(rows: Any, rounded: Any) -> None:
-    """Rows as bf16, the first of those of ``rounded``, which may be longer as well."""
-    for t in range(len(rows)):
-        row, its_rounded = rows[t], rounded[t]
-        for d in range(len(row)):
-            its_rounded[d] = narrowed(row[d], _BF16)
+@task
+def _round_rows(job: Any) -> None:
+    """Rows as bf16; those of the target may be longer."""
+    while True:
+        row = take_next(job[5])
+        if row >= job[4]:
+            return
+        source, target = floats(job[0] + row * job[2] * 4), halves(job[1] + row * job[3] * 2)
+        for d in range(job[2]):
+            target[d] = narrowed(source[d], _BF16)
+
+
+_round = Rowwise(_round_rows)
 
 
 @kernel
