@@ -74,10 +74,7 @@ class CpuDecoder:
         weights = self._weights
         attention = {
             window: Attention(
-                rows,
-                heads=weights.heads,
-                size=weights.size,
-                dtype=cache[0].keys.dtype,
+                rows, heads=weights.heads, kv_heads=weights.kv_heads, size=weights.size
             )
             for window, rows in seen.items()
         }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from guided.model.cpu.kernel import kernel
+from guided.model.cpu.addresses import floats, take_next
+from guided.model.cpu.kernel import task
 from guided.model.cpu.numbers import exponential
+from guided.model.cpu.rowwise import Rowwise
 
 __all__ = ["GATES"]
 
@@ -17,29 +18,39 @@ _CUBIC = np.float32(0.044715)
 _TWICE_ROOT = np.float32(2 * np.sqrt(2 / np.pi))
 
 
-@kernel
-def _silu(both: Any, output: Any) -> None:
+@task
+def _silu(job: Any) -> None:
     """``x / (1 + e**-x)`` of each gate, times what it lets through."""
-    width = output.shape[1]
-    for t in range(len(both)):
-        gate, up, target = both[t, :width], both[t, width:], output[t]
+    width = job[3]
+    while True:
+        row = take_next(job[5])
+        if row >= job[4]:
+            return
+        gates = floats(job[0] + row * job[2] * 4)
+        passed = floats(job[0] + (row * job[2] + width) * 4)
+        target = floats(job[1] + row * width * 4)
         for d in range(width):
-            x = gate[d]
-            target[d] = x / (_ONE + exponential(-x)) * up[d]
+            x = gates[d]
+            target[d] = x / (_ONE + exponential(-x)) * passed[d]
 
 
-@kernel
-def _gelu_tanh(both: Any, output: Any) -> None:
+@task
+def _gelu_tanh(job: Any) -> None:
     """``x / 2 * (1 + tanh(u))``, which is ``x / (1 + e**-2u)``, of each gate, likewise."""
-    width = output.shape[1]
-    for t in range(len(both)):
-        gate, up, target = both[t, :width], both[t, width:], output[t]
+    width = job[3]
+    while True:
+        row = take_next(job[5])
+        if row >= job[4]:
+            return
+        gates = floats(job[0] + row * job[2] * 4)
+        passed = floats(job[0] + (row * job[2] + width) * 4)
+        target = floats(job[1] + row * width * 4)
         for d in range(width):
-            x = gate[d]
+            x = gates[d]
             twice = _TWICE_ROOT * (x + _CUBIC * x * x * x)
-            target[d] = x / (_ONE + exponential(-twice)) * up[d]
+            target[d] = x / (_ONE + exponential(-twice)) * passed[d]
 
 
-GATES: Mapping[str, Callable[..., Any]] = {"silu": _silu, "gelu_pytorch_tanh": _gelu_tanh}
-"""By the name of the activation in transformers: ``(both, output)``, ``[tokens, 2 * width]`` →
-``[tokens, width]``."""
+GATES = {"silu": Rowwise(_silu), "gelu_pytorch_tanh": Rowwise(_gelu_tanh)}
+"""By the name of the activation in transformers: float32 ``[tokens, 2 * width]``, gates and what
+they let through → ``[tokens, width]``."""

@@ -21,9 +21,10 @@ from llvmlite import ir
 from numba import types
 from numpy.typing import NDArray
 
+from guided.model.cpu.addresses import take_next
 from guided.model.cpu.kernel import exact_task, instruction, kernel
 from guided.model.cpu.large_pages import LargePages
-from guided.model.cpu.team import run_together, take_next, team_address, team_size
+from guided.model.cpu.team import run_together, team_address, team_size
 from guided.model.cpu.vectors import (
     AHEAD,
     FLOAT,

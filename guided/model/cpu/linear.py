@@ -62,10 +62,11 @@ class Fp32Linear:
 
 
 class Bf16Linear:
-    """Weights as bf16, with sums in float32; where there is ``memory`` for it, in two layouts.
+    """Weights as bf16, for processors without tiles (``tiles``); with ``memory``, in two layouts.
 
     The second is for few rows, which stay float32, see ``streaming``. Other rows are rounded to
-    bf16, and oneDNN multiplies them by weights in its own layout.
+    bf16, and oneDNN multiplies them by weights in its own layout and rounds the products too: a row
+    does not come out the same among few and among many.
     """
 
     __slots__ = ("_bias", "_packed", "_stream", "nbytes")

@@ -10,7 +10,7 @@ from numba import types
 
 from guided.model.cpu.kernel import inlined, instruction
 
-__all__ = ["exponential", "farthest", "narrowed"]
+__all__ = ["exponential", "farthest", "narrowed", "widened"]
 
 _INT32 = ir.IntType(32)
 _FLOAT = ir.FloatType()
@@ -30,6 +30,17 @@ def narrowed(_: Any, number: Any, like: Any) -> Any:
 
     known = number == types.float32 and like in (types.float32, types.uint16)
     return (like(number, like), emit) if known else None
+
+
+@instruction
+def widened(_: Any, bits: Any) -> Any:
+    """The float32 equal to a bf16, which is told by its bits."""
+
+    def emit(_: Any, builder: Any, __: Any, args: Any) -> Any:
+        wide = builder.shl(builder.zext(args[0], _INT32), _INT32(16))
+        return builder.bitcast(wide, _FLOAT)
+
+    return (types.float32(bits), emit) if bits == types.uint16 else None
 
 
 @instruction

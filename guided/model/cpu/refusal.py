@@ -13,6 +13,7 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from guided.model.cpu.attention_task import WIDEST_HEAD
 from guided.model.cpu.gating import GATES
 
 __all__ = ["activation", "why_not"]
@@ -53,6 +54,9 @@ def why_not(module: PreTrainedModel) -> str | None:
             return f"{kind_of_rope!r} rotary positions depend on the longest sequence of a call"
     if any(one.get("partial_rotary_factor", 1.0) != 1.0 for one in sets):
         return "only a part of each head is rotated"
+    size = module.model.layers[0].self_attn.head_dim
+    if size > WIDEST_HEAD:
+        return f"heads are of {size} numbers, more than {WIDEST_HEAD}"
     return _why_not_its_parts(module)
 
 

@@ -18,6 +18,7 @@ from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.layer import DecoderWeights, LayerWeights
 from guided.model.cpu.linear import Bf16Linear, Fp32Linear, Linear, Numbers
 from guided.model.cpu.refusal import activation, why_not
+from guided.model.cpu.tiles import TiledLinear, can_tile
 from guided.model.cpu.weight_format import WeightFormat, require_format
 
 __all__ = ["take_decoder"]
@@ -28,6 +29,8 @@ _Kind = Callable[[torch.Tensor, torch.Tensor | None], Linear]
 def _kind(weight_format: WeightFormat, *, streams: bool) -> _Kind:
     if weight_format is WeightFormat.FP32:
         return Fp32Linear
+    if weight_format is WeightFormat.BF16 and can_tile():
+        return partial(TiledLinear, memory=LargePages())
     kind = Int8Linear if weight_format is WeightFormat.INT8 else Bf16Linear
     return partial(kind, memory=LargePages() if streams else None)
 
@@ -37,7 +40,7 @@ def take_decoder(
 ) -> CpuDecoder:
     """A decoder with the weights of ``module``, which loses each matrix once it is taken.
 
-    ``streams`` keeps matrices of bf16 and int8 a second time, for faster narrow calls.
+    ``streams`` keeps matrices a second time where ``has_narrow_kernel`` of their format.
 
     Raises ``ModelError``, and leaves the module whole, where ``why_not`` has a reason or the
     processor cannot multiply the format.

@@ -1,63 +1,164 @@
-"""Tasks on the threads that torch has already, so that no others wait beside them."""
+"""A few threads that help whoever has a task, as far as the system lets them run.
+
+A task is divided by a counter: whoever is at it takes the next piece until there is none. The
+caller puts it up, opens a door, works itself until nothing is left, closes the door, and waits for
+those that are still inside. So nobody waits for a helper that has not got a core yet. A barrier, as
+OpenMP has it at the end of a task, waits for all, each time until the system lets the last of them
+run, which beside other programs takes many times as long as the task.
+
+The door is one number, so that it changes at once::
+
+    generation | places left | helpers inside        closed: no places left
+    48 bits      8 bits        8 bits
+
+Who waits does so in a loop for as long as what lies between two tasks usually takes, and then
+sleeps.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import torch
-from llvmlite import ir
 from numba import types
 
-from guided.model.cpu.kernel import instruction
+from guided.model.cpu.addresses import added, call, pause, read, replaced, write
+from guided.model.cpu.kernel import inlined, kernel
 
-__all__ = ["run_together", "take_next", "team_address", "team_size"]
+__all__ = ["run_together", "team_address", "team_size"]
 
-_INT32, _INT64 = ir.IntType(32), ir.IntType(64)
-_BYTES = ir.IntType(8).as_pointer()
-_TASK = ir.FunctionType(ir.VoidType(), [_BYTES]).as_pointer()
-_TEAM = ir.FunctionType(ir.VoidType(), [_TASK, _BYTES, _INT32, _INT32]).as_pointer()
+_MOST = 255
+_LINE = 64
+# Bytes from the start of a team, on a line of the caches each, since others look at each.
+_DOOR, _IS_BUSY, _SLEEPERS, _TASK, _JOB = (number * _LINE for number in range(5))
+_MUTEX, _CONDITION = 5 * _LINE, 7 * _LINE
+_NUMBERS = 9 * _LINE // 8
+
+_INSIDE = 0xFF
+_PLACE = 0x100
+_PLACES = 0xFF00
+_GENERATION = 0x10000
+_PATIENCE = 4000
+"""How often somebody looks again before sleeping, some 200 microseconds."""
+
+_ADDRESS = types.int64
+_lock = types.ExternalFunction("pthread_mutex_lock", types.int32(_ADDRESS))
+_unlock = types.ExternalFunction("pthread_mutex_unlock", types.int32(_ADDRESS))
+_wait = types.ExternalFunction("pthread_cond_wait", types.int32(_ADDRESS, _ADDRESS))
+_broadcast = types.ExternalFunction("pthread_cond_broadcast", types.int32(_ADDRESS))
+
+
+class _Team:
+    """The threads of this process."""
+
+    def __init__(self) -> None:
+        self._state = np.zeros(_NUMBERS + _LINE // 8, np.int64)
+        start = self._state.ctypes.data
+        self.address = start + -start % _LINE
+        self._helpers = 0
+        system = ctypes.CDLL(None)
+        for name, place in (("pthread_mutex_init", _MUTEX), ("pthread_cond_init", _CONDITION)):
+            status = getattr(system, name)(ctypes.c_void_p(self.address + place), None)
+            assert status == 0, f"{name}: {os.strerror(status)}"
+
+    def grow(self, helpers: int) -> None:
+        """Start threads until there are so many; they end with the process."""
+        while self._helpers < helpers:
+            self._helpers += 1
+            name = f"guided-{self._helpers}"
+            threading.Thread(target=_help, args=(self.address,), name=name, daemon=True).start()
 
 
 @cache
+def _team() -> _Team:
+    # Now, since no thread may be at it when the process ends.
+    cast("Any", _help).compile((types.int64,))
+    return _Team()
+
+
+os.register_at_fork(after_in_child=_team.cache_clear)  # a child has no threads but one
+
+
 def team_address() -> int:
-    """Where ``GOMP_parallel`` of torch's OpenMP is; 0 where it has another one."""
-    function = getattr(ctypes.CDLL(None), "GOMP_parallel", None)
-    return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
+    """Where the team is, with threads for as many as ``team_size``."""
+    team = _team()
+    team.grow(team_size() - 1)
+    return team.address
 
 
 def team_size() -> int:
-    """How many threads a task is for; one alone where torch's cannot be called."""
-    return torch.get_num_threads() if team_address() else 1
+    """How many threads a task is for: as many as torch has for its own."""
+    return min(torch.get_num_threads(), _MOST)
 
 
-@instruction
-def run_together(_: Any, team: Any, task: Any, job: Any, threads: Any) -> Any:
-    """Let so many threads run a task on a job each; all but the number are addresses."""
+@inlined
+def run_together(team: Any, task: Any, job: Any, threads: Any) -> None:
+    """Let so many threads run a task on a job, all but the number are addresses.
 
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        function = builder.inttoptr(args[1], _TASK)
-        its_job = builder.inttoptr(args[2], _BYTES)
-        is_alone = builder.icmp_signed("==", args[3], _INT64(1))
-        with builder.if_else(is_alone) as (alone, together):
-            with alone:
-                builder.call(function, [its_job])
-            with together:
-                count = builder.trunc(args[3], _INT32)
-                start = builder.inttoptr(args[0], _TEAM)
-                builder.call(start, [function, its_job, count, _INT32(0)])
-        return context.get_dummy_value()
+    The caller is one of them, and the only one while somebody else has the team.
+    """
+    if threads == 1 or not replaced(team + _IS_BUSY, 0, 1):
+        call(task, job)
+        return
+    write(team + _TASK, task)
+    write(team + _JOB, job)
+    generation = read(team + _DOOR) // _GENERATION + 1
+    write(team + _DOOR, generation * _GENERATION + (threads - 1) * _PLACE)
+    _wake(team)
+    call(task, job)
+    door = read(team + _DOOR)
+    while not replaced(team + _DOOR, door, door & ~_PLACES):
+        door = read(team + _DOOR)
+    door &= ~_PLACES
+    while door & _INSIDE:
+        door = _changed(team, door)
+    write(team + _IS_BUSY, 0)
 
-    return types.void(team, task, job, threads), emit
+
+@kernel
+def _help(team: Any) -> None:
+    """What a helper does all its life."""
+    door, last = np.int64(0), np.int64(0)
+    while True:
+        door = read(team + _DOOR)
+        generation = door // _GENERATION
+        if generation == last or not door & _PLACES:
+            _changed(team, door)
+        elif replaced(team + _DOOR, door, door + 1 - _PLACE):
+            last = generation
+            call(read(team + _TASK), read(team + _JOB))
+            left = added(team + _DOOR, -1) - 1
+            if not left & (_PLACES | _INSIDE):
+                _wake(team)
 
 
-@instruction
-def take_next(_: Any, counter: Any) -> Any:
-    """The number at an address, which is one more for whoever asks next."""
+@inlined
+def _changed(team: Any, door: Any) -> Any:
+    """The door once it is not any more as it was."""
+    for _ in range(_PATIENCE):
+        found = read(team + _DOOR)
+        if found != door:
+            return found
+        pause()
+    # The count comes before the look, and who changes the door looks at the count behind that: one
+    # of both sees the other.
+    added(team + _SLEEPERS, 1)
+    _lock(team + _MUTEX)
+    while read(team + _DOOR) == door:
+        _wait(team + _CONDITION, team + _MUTEX)
+    _unlock(team + _MUTEX)
+    added(team + _SLEEPERS, -1)
+    return read(team + _DOOR)
 
-    def emit(__: Any, builder: Any, ___: Any, args: Any) -> Any:
-        pointer = builder.inttoptr(args[0], _INT64.as_pointer())
-        return builder.atomic_rmw("add", pointer, _INT64(1), "monotonic")
 
-    return types.int64(counter), emit
+@inlined
+def _wake(team: Any) -> None:
+    if read(team + _SLEEPERS):
+        _lock(team + _MUTEX)
+        _broadcast(team + _CONDITION)
+        _unlock(team + _MUTEX)

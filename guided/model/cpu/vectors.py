@@ -17,6 +17,7 @@ __all__ = [
     "LANES",
     "LINE",
     "for_each_count",
+    "loop",
     "pointer",
     "prefetch",
     "splat",
@@ -46,6 +47,28 @@ def for_each_count(builder: Any, count: Any, most: int, emit: Callable[[int], No
     builder.position_at_end(end)
 
 
+def loop(
+    builder: Any, count: Any, carried: list[Any], body: Callable[[Any, list[Any]], list[Any]]
+) -> list[Any]:
+    """Count up from 0 to ``count``; the body makes of the values carried those of the next turn."""
+    before = builder.block
+    head, inside, behind = (builder.append_basic_block() for _ in range(3))
+    builder.branch(head)
+    builder.position_at_end(head)
+    k = builder.phi(INT64)
+    values = [builder.phi(value.type) for value in carried]
+    builder.cbranch(builder.icmp_signed("<", k, count), inside, behind)
+    builder.position_at_end(inside)
+    nexts = body(k, values)
+    after = builder.add(k, INT64(1))
+    for phi, first, later in zip([k, *values], [INT64(0), *carried], [after, *nexts], strict=True):
+        phi.add_incoming(first, before)
+        phi.add_incoming(later, builder.block)
+    builder.branch(head)
+    builder.position_at_end(behind)
+    return values
+
+
 def pointer(builder: Any, address: Any, kind: Any, place: Any = None) -> Any:
     """To what is at an address, or so many 32 bits behind it."""
     if place is not None:
@@ -53,11 +76,12 @@ def pointer(builder: Any, address: Any, kind: Any, place: Any = None) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def prefetch(builder: Any, address: Any) -> None:
+def prefetch(builder: Any, address: Any, *, level: int = 1) -> None:
+    """Ask for a line into the cache of a level, and those below."""
     place = pointer(builder, address, ir.IntType(8))
     kind = ir.FunctionType(ir.VoidType(), [place.type, INT32, INT32, INT32])
     function = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-    builder.call(function, [place, INT32(0), INT32(3), INT32(1)])  # data, to be read, kept
+    builder.call(function, [place, INT32(0), INT32(4 - level), INT32(1)])  # to be read, data
 
 
 def splat(builder: Any, number: Any) -> Any:

@@ -11,6 +11,7 @@ from guided.errors import ModelError
 from guided.model.cpu.int8_linear import multiply_int8, pack_int8
 from guided.model.cpu.int8_stream import can_stream_int8
 from guided.model.cpu.streaming import can_stream
+from guided.model.cpu.tiles import can_tile
 
 __all__ = ["WeightFormat", "has_narrow_kernel", "multiplies", "require_format"]
 
@@ -34,10 +35,10 @@ def multiplies(weight_format: WeightFormat) -> bool:
 
 
 def has_narrow_kernel(weight_format: WeightFormat) -> bool:
-    """Whether narrow calls have a kernel of our own here, which wants a layout of its own."""
+    """Whether narrow calls have a kernel here that wants matrices in a second layout."""
     if weight_format is WeightFormat.INT8:
         return can_stream_int8()
-    return weight_format is WeightFormat.BF16 and can_stream()
+    return weight_format is WeightFormat.BF16 and can_stream() and not can_tile()
 
 
 def require_format(weight_format: WeightFormat) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from guided.model.cpu import WeightFormat, take_decoder
+from guided.model.cpu.tiles import can_tile
 from tests.unit.model.cpu.paging import Pages, Piece, Text
 from tests.unit.model.cpu.small_models import (
     CONFIGS,
@@ -146,6 +147,26 @@ def test_int8_gives_the_same_numbers_whatever_else_is_in_the_call() -> None:
             Piece(beside, FIRST[token : token + 1]), Piece(other, SECOND[token * 5 : token * 5 + 5])
         )
         assert torch.equal(by_itself, in_company)
+
+
+@pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS.keys())
+@pytest.mark.parametrize("weight_format", [WeightFormat.BF16, WeightFormat.INT8])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_logits_are_the_same_to_the_last_bit_however_a_text_is_cut(
+    name: str, weight_format: WeightFormat, chunks: list[int]
+) -> None:
+    """Neither the calls, nor what is in them beside, nor what is guessed changes a bit."""
+    if weight_format is WeightFormat.BF16 and not can_tile():
+        pytest.skip("this processor has no tiles, or the system does not let us use them")
+    book = pages(make_model(name), weight_format)
+    at_once, text, other = Text(), Text(), Text()
+    (expected,) = book.logits(Piece(at_once, FIRST))
+    for start, stop in pairwise(chunks):
+        beside = [Piece(other, SECOND[start:stop])]
+        if start % 8 == 0:
+            beside.append(Piece(other, TREE_TOKENS, TREE))
+        found = book.logits(*beside[1:], Piece(text, FIRST[start:stop]), beside[0])[-2]
+        assert torch.equal(found, expected[start:stop]), f"{start} to {stop}"
 
 
 def test_a_cache_of_bf16_holds_rounded_rows() -> None:

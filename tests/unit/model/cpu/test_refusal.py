@@ -37,6 +37,10 @@ REFUSED: dict[str, tuple[PretrainedConfig, str]] = {
         Qwen3Config(**SHAPE, **rope(rope_type="default", partial_rotary_factor=0.5)),
         "only a part of each head is rotated",
     ),
+    "wide heads": (
+        LlamaConfig(**(SHAPE | {"head_dim": 264})),
+        "heads are of 264 numbers, more than 256",
+    ),
     "capped logits": (
         Gemma3Config(**SHAPE, final_logit_softcapping=30.0),
         "the config sets final_logit_softcapping",

@@ -1,0 +1,114 @@
+"""Attention in place is that of plain softmax, and comes out the same in any call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from guided.model.cpu.attention import Attention
+from guided.model.cpu.layer_cache import LayerCache
+from guided.model.seen_rows import SeenRows
+
+_SLOTS = 700
+_SCALE = 0.3
+_DTYPES = (torch.float32, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Heads:
+    queries: int
+    keys: int
+    size: int
+
+    @property
+    def columns(self) -> int:
+        return (self.queries + 2 * self.keys) * self.size
+
+
+_HEADS = [Heads(1, 1, 16), Heads(6, 2, 8), Heads(4, 4, 80), Heads(9, 3, 64), Heads(5, 1, 256)]
+
+
+def random_cache(heads: Heads, dtype: torch.dtype) -> LayerCache:
+    shape = _SLOTS, heads.keys, heads.size
+    return LayerCache.of(torch.randn(shape).to(dtype), torch.randn(shape).to(dtype))
+
+
+def random_rows(new: int, rows: int, seed: int) -> SeenRows:
+    """Rows that lie anywhere, of which each query sees half, and its own."""
+    generator = np.random.default_rng(seed)
+    sees = generator.random((new, rows)) < 0.5
+    sees[:, rows - new :] |= np.eye(new, dtype=np.bool_)
+    return SeenRows(generator.permutation(_SLOTS)[:rows], sees)
+
+
+def attend(
+    queries: NDArray[np.float32], seen: list[SeenRows], heads: Heads, cache: LayerCache
+) -> NDArray[np.float32]:
+    attention = Attention(seen, heads=heads.queries, kv_heads=heads.keys, size=heads.size)
+    return attention.attend(queries, cache, _SCALE)
+
+
+def softmax_attention(
+    queries: NDArray[np.float32], rows: SeenRows, heads: Heads, cache: LayerCache
+) -> NDArray[np.float64]:
+    """As the papers write it, in float64."""
+    query = queries[:, : heads.queries * heads.size].reshape(len(queries), heads.queries, -1)
+    slots = torch.from_numpy(rows.slots)
+    keys, values = (part.double().numpy() for part in cache.take(slots))
+    found = np.empty(query.shape)
+    for head in range(heads.queries):
+        of_head = head * heads.keys // heads.queries
+        scores = query[:, head].astype(np.float64) @ keys[:, of_head].T * _SCALE
+        weights = np.where(rows.sees, np.exp(scores - scores.max(1, keepdims=True)), 0)
+        found[:, head] = weights / weights.sum(1, keepdims=True) @ values[:, of_head]
+    return found.reshape(len(queries), -1)
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", _DTYPES, ids=str)
+@pytest.mark.parametrize("heads", _HEADS, ids=str)
+def test_each_query_mixes_the_values_that_it_sees(heads: Heads, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    cache = random_cache(heads, dtype)
+    shapes = [(1, 1), (3, 16), (8, 33), (40, 500), (1, 17)]
+    seen = [random_rows(new, rows, seed) for seed, (new, rows) in enumerate(shapes)]
+    queries = np.random.default_rng(9).normal(size=(53, heads.columns)).astype(np.float32)
+    found = attend(queries, seen, heads, cache)
+    first = 0
+    for rows in seen:
+        own = slice(first, first + len(rows.sees))
+        expected = softmax_attention(queries[own], rows, heads, cache)
+        assert np.abs(found[own] - expected).max() < 2e-5, f"{rows.sees.shape}"
+        first = own.stop
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize("dtype", _DTYPES, ids=str)
+@pytest.mark.parametrize("heads", _HEADS, ids=str)
+def test_a_query_comes_out_the_same_to_the_last_bit_in_any_call(
+    heads: Heads, dtype: torch.dtype
+) -> None:
+    """Beside other queries and sequences, and with rows between that it does not see."""
+    torch.manual_seed(0)
+    cache = random_cache(heads, dtype)
+    together, other = random_rows(40, 300, 1), random_rows(7, 60, 2)
+    queries = np.random.default_rng(9).normal(size=(47, heads.columns)).astype(np.float32)
+    expected = attend(queries, [together, other], heads, cache)
+    for query in range(0, 40, 3):
+        sees = together.sees[query]
+        alone = SeenRows(together.slots[sees], np.ones((1, int(sees.sum())), np.bool_))
+        found = attend(queries[query : query + 1], [alone], heads, cache)
+        assert np.array_equal(found[0], expected[query]), f"query {query}"
+
+
+def test_scores_may_be_large() -> None:
+    heads = Heads(1, 1, 16)
+    cache = random_cache(heads, torch.float32)
+    rows = random_rows(4, 40, 1)
+    queries = np.full((4, heads.columns), 1e4, np.float32)
+    found = attend(queries, [rows], heads, cache)
+    assert np.abs(found - softmax_attention(queries, rows, heads, cache)).max() < 1e-3
