@@ -185,7 +185,7 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "syntax": ("start: (", InvalidConstraintError, ["line 1"]),
     "pattern": ("start: /a(b/", InvalidConstraintError, ["line 1, column 8"]),
-    "declared": ("start: A\n%declare A", UnsupportedFeatureError, ["line 1, column 8", "'A'"]),
+    "declared": ("start: A\n%declare A", UnsupportedFeatureError, ["line 2, column 10", "'A'"]),
 }  # fmt: skip
 
 
