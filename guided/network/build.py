@@ -220,10 +220,11 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
     for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
         dfa = automata[rule]
         accepting[first : first + size] = dfa.accepting
+        # The last column is for bytes in no class, whose number is -1.
+        shifted = np.full((size, len(dfa.classes) + 1), DEAD, dtype=np.int32)
+        np.add(dfa.next, first, out=shifted[:, :-1], where=dfa.next != DEAD)
         columns = bytes_by_class(dfa)
-        (read,) = np.nonzero(columns != DEAD)
-        shifted = np.where(dfa.next == DEAD, DEAD, dfa.next + first)
-        moves[first : first + size, read] = shifted[:, columns[read]]
+        np.take(shifted, columns, axis=1, out=moves[first : first + size], mode="wrap")
         for source, callee, target in call_edges(dfa):
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):
