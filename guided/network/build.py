@@ -80,7 +80,7 @@ def network_from_grammar(
     dead = automata.keys() - productive
     # What is left of a rule that had the empty text alone may be nothing.
     emptied = {rule: _without_empty(automata[rule], nullable, dead) for rule in productive}
-    alive = productive_rules(emptied)
+    alive = productive_rules(emptied) if nullable or dead else productive
     if _START not in alive:
         return _laid_out({}, True, ())
     if alive != productive:

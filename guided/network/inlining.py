@@ -228,9 +228,10 @@ def _places(dfa: Dfa) -> dict[int, _Places]:
     """By rule the places where an automaton calls it."""
     targets: dict[int, set[int]] = {}
     kinds: dict[int, set[tuple[bool, bool]]] = {}
+    accepting: list[bool] = dfa.accepting.tolist()
     for source, rule, target in call_edges(dfa):
         targets.setdefault(rule, set()).add(target)
-        kinds.setdefault(rule, set()).add((source != 0, not dfa.accepting[target]))
+        kinds.setdefault(rule, set()).add((source != 0, not accepting[target]))
     return {rule: _Places(len(targets[rule]), frozenset(kinds[rule])) for rule in targets}
 
 

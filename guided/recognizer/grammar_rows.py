@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_dfa import byte_classes, byte_dfa_from_rows
+from guided.automata.byte_dfa import ByteDfa, byte_classes
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
@@ -122,24 +122,27 @@ class GrammarRows:
         end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
         size = end - begin
         spend(50 + 4 * size)
-        moves = network.moves[begin:end]
-        table: NDArray[np.int32] = np.where(moves == DEAD, DEAD, moves - begin).astype(np.int32)
+        moves = network.moves[begin:end].copy()
         label = np.full(size, DEAD, dtype=np.int32)
+        label[network.accepting[begin:end]] = self._label(Return((slot,)))
         for state in range(size):
             if network.calls[begin + state]:
                 label[state] = self._label(Enter((Item(begin + state, slot),)))
-                table[state] = DEAD
-            elif network.accepting[begin + state]:
-                label[state] = self._label(Return((slot,)))
+                moves[state] = DEAD
+        ends = network.accepting[begin:end].copy()
+        ends &= (moves != DEAD).any(axis=1)
         # Behind bytes that may belong to either side, one row each.
-        ends = network.accepting[begin:end] & (table != DEAD).any(axis=1)
-        unsure = np.argwhere(ends[:, None] & (table != DEAD) & self.behind[rule])
-        both = [Both((Item(begin + state, slot),), byte) for state, byte in unsure.tolist()]
+        sides = self.behind[rule] & (moves[ends] != DEAD).any(axis=0)
+        byte_class, firsts = byte_classes(_told_apart(moves, sides))
+        table = moves[:, firsts]
+        np.subtract(table, begin, out=table, where=table != DEAD)
+        unsure = np.argwhere(ends[:, None] & (table != DEAD) & sides[firsts])
+        both = [Both((Item(begin + state, slot),), firsts[at]) for state, at in unsure.tolist()]
         table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
         label = np.append(label, [self._label(meaning) for meaning in both]).astype(np.int32)
-        nowhere = np.full((len(both), 256), DEAD, dtype=np.int32)
-        dfa = byte_dfa_from_rows(np.concatenate([table, nowhere]), label)
-        assert len(dfa) == len(label), "every state of a network leads on"
+        nowhere = np.full((len(both), len(firsts)), DEAD, dtype=np.int32)
+        # Trimmed it is: every state of a network leads on.
+        dfa = ByteDfa(byte_class, np.concatenate([table, nowhere]), label)
         labels = {number: number for number in np.unique(label).tolist() if number != DEAD}
         first = self.table.add_block(block_of(dfa), labels)
         laid: list[Items] = [(Item(state, slot),) for state in range(begin, end)]
@@ -188,15 +191,15 @@ class GrammarRows:
         for item in ending:
             behind |= self.behind[network.rule_of(item.state)]
         moves = network.moves[[item.state for item in items]].reshape(-1, 256)
-        # Each byte that may belong to either side is told apart from all others.
-        unsure = np.where(behind & (moves != DEAD).any(axis=0), np.arange(256), DEAD)
-        byte_class, firsts = byte_classes(np.concatenate([moves, unsure[None]], dtype=np.int32))
+        sides = behind & (moves != DEAD).any(axis=0)
+        byte_class, firsts = byte_classes(_told_apart(moves, sides))
         targets: list[int] = []
         onward: dict[int, Items] = {}
-        for byte in firsts:
-            there = self._reached(items, moves[:, byte].tolist())
+        columns: list[list[int]] = moves[:, firsts].T.tolist()
+        for byte, column in zip(firsts, columns, strict=True):
+            there = self._reached(items, column)
             target = DEAD
-            if unsure[byte] != DEAD:
+            if sides[byte]:
                 target = self._waiting_row(Both(items, byte))
             elif len(there) == 1:
                 target = self._state(*there[0])
@@ -218,7 +221,8 @@ class GrammarRows:
     def _reached(self, items: Items, targets: list[int]) -> Items:
         """Where the items get to that go on, each to one of the targets."""
         pairs = zip(targets, items, strict=True)
-        return tuple(sorted({Item(to, item.slot) for to, item in pairs if to != DEAD}))
+        found = [Item(to, item.slot) for to, item in pairs if to != DEAD]
+        return tuple(found if len(found) < 2 else sorted(set(found)))
 
     def _stays(self, items: Items, more: bool) -> bool:
         """Whether a set is a row as it is: no calls begin in it, each state came with one slot.
@@ -229,3 +233,11 @@ class GrammarRows:
             return False
         states = {item.state for item in items}
         return len(states) == len(items) and not any(self.network.calls[state] for state in states)
+
+
+def _told_apart(moves: NDArray[np.int32], sides: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Moves, int32 ``[states, 256]``, with a row that tells each of some bytes from all others."""
+    if not sides.any():
+        return moves
+    apart = np.where(sides, np.arange(256), DEAD)
+    return np.concatenate([moves, apart[None]], dtype=np.int32)

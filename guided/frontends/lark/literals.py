@@ -74,7 +74,7 @@ def regular_of_range(written: Range, source: Source) -> Regular:
     """The characters of a range; raises as ``regular_of_literal`` does."""
     whole, place = written.text, written.position
     try:
-        low, high = (_unescaped(each.text[1:-1]) for each in (written.first, written.last))
+        low, high = _unescaped(written.first.text[1:-1]), _unescaped(written.last.text[1:-1])
     except _WrongEscapeError as error:
         raise source.error(place, f"{whole} has an escape that stands for nothing") from error
     if len(low) != 1 or len(high) != 1 or low > high:
@@ -110,5 +110,5 @@ def _meant(escape: re.Match[str]) -> str:
 
 def _any_case(text: Regular) -> Regular:
     assert isinstance(text, Concat)
-    parts = (part.chars for part in text.parts if isinstance(part, Chars))
-    return Concat(tuple(Chars(any_case(chars)) for chars in parts))
+    parts = [part.chars for part in text.parts if isinstance(part, Chars)]
+    return Concat(tuple([Chars(any_case(chars)) for chars in parts]))

@@ -61,8 +61,8 @@ _WRITTEN = {
     "imports": "%import common (INT, WS)\n%import common.WORD -> W\nstart: W INT\n%ignore WS",
     "imports of imports": "%import mine.thing\n%import mine (part, WORD)\nstart: thing part{WORD}",
     "imports by another name": "%import mine.thing -> it\nstart: it mine__end _mine__end",
-    "imports of terminals of terminals": "%import mine.WORD\n%import mine.LETTER\nstart: WORD LETTER"
-    '\n%extend LETTER: "-"\n%override WORD: /w/',
+    "imports of terminals of terminals": "%import mine.WORD\n%import mine.LETTER\n"
+    'start: WORD LETTER\n%extend LETTER: "-"\n%override WORD: /w/',
     "overriding": 'a: b\nb: "x"\n%override a: b b\n%extend b: "y"\n%extend b: "z"\nstart: a',
     "overriding what is imported": "%import mine.thing\nstart: thing\n%override mine__other: X\n"
     "X: /x/",
