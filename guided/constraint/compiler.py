@@ -69,9 +69,8 @@ class ConstraintCompiler:
     def rehearse(self, options: JsonOptions | None = None) -> None:
         """Make what a process needs once, and its first requests would wait for otherwise.
 
-        That is machine code, read from where numba keeps it, the parser of grammars, and the
-        automata of formats and of common values as they are spelled under the options: about a
-        second.
+        That is machine code, read from where numba keeps it, and the automata of formats and of
+        common values as they are spelled under the options: about a second.
         """
         matcher = self._compile(Lark(_REHEARSED)).start()
         for byte in b"(((ab ":

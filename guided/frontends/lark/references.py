@@ -17,7 +17,7 @@ from guided.frontends.lark.syntax import Alternatives, Name, Repeated, Series, T
 __all__ = ["check_names", "check_terminals", "terminal_of"]
 
 _MAX_SIZE: Final = 100_000
-_MAX_DEPTH: Final = 200
+_MAX_DEPTH: Final = 150
 """Of brackets and of other terminals inside of a terminal."""
 
 
