@@ -11,6 +11,7 @@ or come together, and where it takes the context to know what follows, a row has
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -62,6 +63,19 @@ class Both(NamedTuple):
     byte: int
 
 
+class _Laid(NamedTuple):
+    """The rows of the states of a rule: from ``first`` on, as many as states from ``begin`` on."""
+
+    first: int
+    begin: int
+    size: int
+    slot: int
+
+
+def _first_row(laid: _Laid) -> int:
+    return laid.first
+
+
 class GrammarRows:
     """Lays rows down in a table, each once."""
 
@@ -69,8 +83,10 @@ class GrammarRows:
         self.network = network
         self.table = table
         self.behind = bytes_behind(network)
-        self.items: dict[int, Items] = {}
-        """By row."""
+        self._items: dict[int, Items] = {}
+        """By row, of those that are no states of a block."""
+        self._laid: list[_Laid] = []
+        """Blocks in the order of their rows."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
         self._meanings: list[Return | Enter | Both] = []
@@ -79,6 +95,21 @@ class GrammarRows:
         self._blocks: dict[tuple[int, int], int] = {}
         self._sets: dict[tuple[Items, bool], int] = {}
         self.end = self.row((), may_end=True)
+
+    def items(self, row: int) -> Items:
+        """The items of a row."""
+        found = self._items.get(row)
+        if found is not None:
+            return found
+        laid = self._laid[bisect_right(self._laid, row, key=_first_row) - 1]
+        assert laid.first <= row < laid.first + laid.size, row
+        return (Item(laid.begin + row - laid.first, laid.slot),)
+
+    def check(self) -> None:
+        """Raise AssertionError unless all its rows are rows of the table, each of them once."""
+        blocks = [row for laid in self._laid for row in range(laid.first, laid.first + laid.size)]
+        assert len({*blocks, *self._items}) == len(blocks) + len(self._items)
+        assert all(0 <= row < self.table.num_rows for row in (*blocks, *self._items))
 
     def meaning(self, label: int) -> Return | Enter | Both:
         """What a label means."""
@@ -103,7 +134,7 @@ class GrammarRows:
         row = self._waiting.get(label)
         if row is None:
             row = self._waiting[label] = self.table.add_row({}, label=label)
-            self.items[row] = meaning.items
+            self._items[row] = meaning.items
         return row
 
     # --- single states --------------------------------------------------------------------
@@ -145,9 +176,8 @@ class GrammarRows:
         dfa = ByteDfa(byte_class, np.concatenate([table, nowhere]), label)
         labels = {number: number for number in np.unique(label).tolist() if number != DEAD}
         first = self.table.add_block(block_of(dfa), labels)
-        laid: list[Items] = [(Item(state, slot),) for state in range(begin, end)]
-        laid += [meaning.items for meaning in both]
-        self.items.update(enumerate(laid, first))
+        self._laid.append(_Laid(first, begin, size, slot))
+        self._items.update(enumerate([meaning.items for meaning in both], first + size))
         return first
 
     # --- sets of states -------------------------------------------------------------------
@@ -212,7 +242,7 @@ class GrammarRows:
         label = self._label(Return(slots)) if slots else DEAD
         itself = byte_class[list(onward)].tolist()
         row = self.table.add_class_row(byte_class, targets, label=label, itself=itself)
-        self.items[row] = items
+        self._items[row] = items
         if may_end:
             self.may_end.add(row)
             self.table.only[row] = DEAD
