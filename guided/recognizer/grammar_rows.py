@@ -23,13 +23,14 @@ from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
-from guided.recognizer.block import block_of
+from guided.recognizer.block import Block, block_of
 from guided.recognizer.table import TransitionTable
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
 _FIRST_LABEL: Final = 8
 """Lower ones mean something to walks."""
+_NO_BYTES: Final = np.zeros(256, dtype=np.bool_)
 _MOST_AT_ONCE: Final = 128
 """Sets of states that are laid down before a text gets to them."""
 
@@ -63,6 +64,27 @@ class Both(NamedTuple):
     byte: int
 
 
+class _Place(NamedTuple):
+    """What a label in a rule is about, whatever the slot of the rule's continuation.
+
+    Calls that begin in a state; where there is a byte, what may follow it; without a state, the
+    end of the rule. DEAD for none.
+    """
+
+    state: int
+    byte: int
+
+
+class _RuleBlock(NamedTuple):
+    """A rule's states, from ``begin`` on, and behind them a row for each place with a byte."""
+
+    begin: int
+    size: int
+    block: Block
+    places: list[_Place]
+    """By label."""
+
+
 class _Laid(NamedTuple):
     """The rows of the states of a rule: from ``first`` on, as many as states from ``begin`` on."""
 
@@ -92,6 +114,7 @@ class GrammarRows:
         self._meanings: list[Return | Enter | Both] = []
         self._labels: dict[Return | Enter | Both, int] = {}
         self._waiting: dict[int, int] = {}
+        self._automata: dict[int, _RuleBlock] = {}
         self._blocks: dict[tuple[int, int], int] = {}
         self._sets: dict[tuple[Items, bool], int] = {}
         self.end = self.row((), may_end=True)
@@ -148,19 +171,43 @@ class GrammarRows:
 
     def _block(self, rule: int, slot: int) -> int:
         """Lay a rule down with its continuation in a slot."""
+        automaton = self._automata.get(rule)
+        if automaton is None:
+            automaton = self._automata[rule] = self._automaton(rule)
+        begin, size, block, places = automaton
+        spend(50 + size)
+        labels: dict[int, int] = {}
+        both: list[Items] = []
+        for number, (state, byte) in enumerate(places):
+            items = (Item(state, slot),)
+            if state == DEAD:
+                labels[number] = self._label(Return((slot,)))
+            elif byte == DEAD:
+                labels[number] = self._label(Enter(items))
+            else:
+                labels[number] = self._label(Both(items, byte))
+                both.append(items)
+        first = self.table.add_block(block, labels)
+        self._laid.append(_Laid(first, begin, size, slot))
+        self._items.update(enumerate(both, first + size))
+        return first
+
+    def _automaton(self, rule: int) -> _RuleBlock:
+        """What blocks of a rule have in common."""
         network = self.network
         begin = network.starts[rule]
         end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
         size = end - begin
-        spend(50 + 4 * size)
+        spend(3 * size)
+        places = [_Place(DEAD, DEAD)]
         moves = network.moves[begin:end].copy()
-        label = np.full(size, DEAD, dtype=np.int32)
-        label[network.accepting[begin:end]] = self._label(Return((slot,)))
+        ends = network.accepting[begin:end].copy()
+        label = np.where(ends, 0, DEAD).astype(np.int32)
         for state in range(size):
             if network.calls[begin + state]:
-                label[state] = self._label(Enter((Item(begin + state, slot),)))
+                label[state] = len(places)
+                places.append(_Place(begin + state, DEAD))
                 moves[state] = DEAD
-        ends = network.accepting[begin:end].copy()
         ends &= (moves != DEAD).any(axis=1)
         # Behind bytes that may belong to either side, one row each.
         sides = self.behind[rule] & (moves[ends] != DEAD).any(axis=0)
@@ -168,17 +215,15 @@ class GrammarRows:
         table = moves[:, firsts]
         np.subtract(table, begin, out=table, where=table != DEAD)
         unsure = np.argwhere(ends[:, None] & (table != DEAD) & sides[firsts])
-        both = [Both((Item(begin + state, slot),), firsts[at]) for state, at in unsure.tolist()]
+        both = [_Place(begin + state, firsts[at]) for state, at in unsure.tolist()]
         table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
-        label = np.append(label, [self._label(meaning) for meaning in both]).astype(np.int32)
+        numbers = np.arange(len(places), len(places) + len(both), dtype=np.int32)
         nowhere = np.full((len(both), len(firsts)), DEAD, dtype=np.int32)
         # Trimmed it is: every state of a network leads on.
-        dfa = ByteDfa(byte_class, np.concatenate([table, nowhere]), label)
-        labels = {number: number for number in np.unique(label).tolist() if number != DEAD}
-        first = self.table.add_block(block_of(dfa), labels)
-        self._laid.append(_Laid(first, begin, size, slot))
-        self._items.update(enumerate([meaning.items for meaning in both], first + size))
-        return first
+        dfa = ByteDfa(
+            byte_class, np.concatenate([table, nowhere]), np.concatenate([label, numbers])
+        )
+        return _RuleBlock(begin, size, block_of(dfa), places + both)
 
     # --- sets of states -------------------------------------------------------------------
 
@@ -217,17 +262,18 @@ class GrammarRows:
         network = self.network
         spend(20 + 10 * len(items))
         ending = [item for item in items if network.accepting[item.state]]
-        behind = np.zeros(256, dtype=np.bool_)
-        for item in ending:
-            behind |= self.behind[network.rule_of(item.state)]
         moves = network.moves[[item.state for item in items]].reshape(-1, 256)
-        sides = behind & (moves != DEAD).any(axis=0)
+        sides = _NO_BYTES
+        if ending:
+            behind = [network.rule_of(item.state) for item in ending]
+            sides = self.behind[behind].any(axis=0) & (moves != DEAD).any(axis=0)
         byte_class, firsts = byte_classes(_told_apart(moves, sides))
         targets: list[int] = []
         onward: dict[int, Items] = {}
         columns: list[list[int]] = moves[:, firsts].T.tolist()
+        kept_slots = [item.slot for item in items]
         for byte, column in zip(firsts, columns, strict=True):
-            there = self._reached(items, column)
+            there = _reached(column, kept_slots)
             target = DEAD
             if sides[byte]:
                 target = self._waiting_row(Both(items, byte))
@@ -248,12 +294,6 @@ class GrammarRows:
             self.table.only[row] = DEAD
         return row, onward
 
-    def _reached(self, items: Items, targets: list[int]) -> Items:
-        """Where the items get to that go on, each to one of the targets."""
-        pairs = zip(targets, items, strict=True)
-        found = [Item(to, item.slot) for to, item in pairs if to != DEAD]
-        return tuple(found if len(found) < 2 else sorted(set(found)))
-
     def _stays(self, items: Items, more: bool) -> bool:
         """Whether a set is a row as it is: no calls begin in it, each state came with one slot.
 
@@ -271,3 +311,10 @@ def _told_apart(moves: NDArray[np.int32], sides: NDArray[np.bool_]) -> NDArray[n
         return moves
     apart = np.where(sides, np.arange(256), DEAD)
     return np.concatenate([moves, apart[None]], dtype=np.int32)
+
+
+def _reached(states: list[int], slots: list[int]) -> Items:
+    """The items of some states, DEAD for none, each with its slot."""
+    pairs = zip(states, slots, strict=True)
+    found = [Item(state, slot) for state, slot in pairs if state != DEAD]
+    return tuple(found if len(found) < 2 else sorted(set(found)))
