@@ -12,10 +12,13 @@ import pytest
 from lark import Lark
 from lark.exceptions import GrammarError, UnexpectedInput
 from lark.grammar import NonTerminal, Terminal
-from lark.load_grammar import GrammarBuilder
+from lark.lexer import Token
+from lark.load_grammar import GrammarBuilder, _literal_to_pattern
 
-from guided.errors import GuidedError
+from guided.automata.regular import literal
+from guided.errors import GuidedError, InvalidConstraintError
 from guided.frontends.lark.definitions import definitions_of
+from guided.frontends.lark.literals import regular_of_literal
 from guided.frontends.lark.references import terminal_of
 from guided.frontends.lark.source import Definition, Source
 from guided.frontends.lark.syntax import (
@@ -28,6 +31,7 @@ from guided.frontends.lark.syntax import (
     Tree,
     Use,
 )
+from guided.frontends.regex.python import parse_python_regex
 from guided.library import grammar_names, read_grammar
 
 _SIGNS = {"*": (0, None), "+": (1, None), "?": (0, 1)}
@@ -115,6 +119,11 @@ _REFUSED = {
     "a backslash that ends nothing": 'start: "a" \\ "b"',
     "letters of other scripts": 'start: é\né: "a"',
 }
+
+_INNER = [
+    "a", "'", r"\'", r"\"", r"\\", r"\\n", r"\n\t\f\r", r"\x41\u00e9\U0001f600", r"a\\\"b", "é😀",
+    r"\x5c\x5cd",
+]  # fmt: skip
 
 
 def _loaded(text: str) -> Any:
@@ -240,6 +249,34 @@ def test_what_lark_refuses_is_refused_with_its_place(name: str) -> None:
         definitions_of(_REFUSED[name], _MINE)
     assert "line " in str(caught.value)
     assert "^" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(f'"{inner}"' for inner in _INNER),
+        *(f"/{inner}/" for inner in (*_INNER, r"\/", r"[\d\/]+", r"\\\"", r"\.", "a|b")),
+        "/a\r\n b\r/x",
+        "/a\nb/x",
+    ],
+)
+def test_literals_stand_for_what_they_stand_for_in_lark(text: str) -> None:
+    ours = regular_of_literal(Literal(text, 0), Source(text))
+    kind = "STRING" if text.startswith('"') else "REGEXP"
+    pattern = _literal_to_pattern(Token(kind, text))
+    if kind == "STRING":
+        assert ours == literal(pattern.value)
+    else:
+        assert ours == parse_python_regex(pattern.value, re.X if pattern.flags else 0)
+
+
+@pytest.mark.parametrize("text", ['""', "//", r'"\u12"', r'"\xg0"', r'"\UFFFFFFFF"', "/a\nb/"])
+def test_literals_that_mean_nothing_are_refused_as_lark_does(text: str) -> None:
+    kind = "STRING" if text.startswith('"') else "REGEXP"
+    with pytest.raises(GrammarError):
+        _literal_to_pattern(Token(kind, text))
+    with pytest.raises(InvalidConstraintError, match="line 1, column 1"):
+        regular_of_literal(Literal(text, 0), Source(text))
 
 
 def _find(_: str | None, path: str) -> tuple[str, str]:
