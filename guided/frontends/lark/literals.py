@@ -46,10 +46,10 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
         raise source.error(place, "a pattern of several lines needs the flag x")
     try:
         text = _unescaped(inner)
-    except _WrongEscapeError as error:
+    except _WrongEscapeError as wrong:
         raise source.error(
             place, f"{written.text} has an escape that stands for nothing"
-        ) from error
+        ) from wrong
     if not text:
         raise source.error(place, "an empty literal: what may be left out is written with a ?")
     if begin == '"':
