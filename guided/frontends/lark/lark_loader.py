@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from lark.exceptions import GrammarError
+from lark.exceptions import GrammarError, VisitError
 from lark.load_grammar import Grammar, GrammarBuilder
 
 from guided.errors import InvalidConstraintError, LimitExceededError
@@ -38,6 +38,9 @@ def as_ours() -> Iterator[None]:
         yield
     except GrammarError as error:
         raise InvalidConstraintError(str(error).strip()) from error
+    except VisitError as error:
+        # Patterns that Python does not take, in terminals that nothing uses.
+        raise InvalidConstraintError(f"a terminal cannot be read: {error.orig_exc}") from error
     except RecursionError as error:
         raise LimitExceededError(
             "the grammar nests too deeply", limit=MAX_GRAMMAR_LENGTH, field="constraint"
