@@ -172,11 +172,12 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int) -> int:
     if not copies:
         nfa.empties.add(start, end)
         return end
-    begun = _sizes(nfa)
+    begun = _sizes(nfa) if copies > 1 else []
     entry = nfa.add_states()
     exit_ = _build(nfa, repeat.item, entry)
     size = nfa.count - entry
-    _copy(nfa, begun, size, copies - 1)
+    if copies > 1:
+        _copy(nfa, begun, size, copies - 1)
     nfa.empties.add(start, entry)
     for copy in range(copies):
         here = entry + copy * size
@@ -201,7 +202,7 @@ def _edges(nfa: Nfa) -> tuple[Edges, ...]:
 
 
 def _sizes(nfa: Nfa) -> list[int]:
-    return [*(len(edges.sources) for edges in _edges(nfa)), len(nfa.more_moves)]
+    return [*[len(edges.sources) for edges in _edges(nfa)], len(nfa.more_moves)]
 
 
 def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
@@ -216,8 +217,7 @@ def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
                 ends += [state + shift for state in piece]
     nfa.move_sets += nfa.move_sets[begun_edges[0] :] * times
     nfa.condition_looks += nfa.condition_looks[begun_edges[-1] :] * times
-    if times:
-        for moves in nfa.more_moves[begun_more:]:
-            copies = np.tile(moves, times)
-            copies[:2] += np.repeat(np.arange(1, times + 1) * size, moves.shape[1])
-            nfa.more_moves.append(copies.astype(np.int32))
+    for moves in nfa.more_moves[begun_more:]:
+        copies = np.tile(moves, times)
+        copies[:2] += np.repeat(np.arange(1, times + 1) * size, moves.shape[1])
+        nfa.more_moves.append(copies.astype(np.int32))

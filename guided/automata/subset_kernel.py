@@ -7,6 +7,9 @@ from numba import njit
 
 __all__ = ["subset_table"]
 
+_SUBSETS, _DONE, _INDEX, _WORK, _STAMP = 0, 1, 2, 3, 4
+"""What is kept from one call of ``_followed`` to the next."""
+
 
 @njit(cache=True, nogil=True)
 def _sorted_by_source(count, sources, targets):  # type: ignore[no-untyped-def]
@@ -46,11 +49,11 @@ def _longer(array, room):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _hash(members):  # type: ignore[no-untyped-def]
+def _hash(members, begin, end):  # type: ignore[no-untyped-def]
     """A hash that does not mind the order."""
     value = np.uint64(0)
-    for member in members:
-        mixed = np.uint64(member + 1) * np.uint64(0x9E3779B97F4A7C15)
+    for at in range(begin, end):
+        mixed = np.uint64(members[at] + 1) * np.uint64(0x9E3779B97F4A7C15)
         value += mixed ^ (mixed >> np.uint64(29))
     return value * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)
 
@@ -79,38 +82,115 @@ def subset_table(  # type: ignore[no-untyped-def]
     empty_first, empty_to, _ = _sorted_by_source(count, empty_sources, empty_targets)
     start_first, start_to, _ = _sorted_by_source(count, start_sources, start_targets)
     end_first, end_to, _ = _sorted_by_source(count, end_sources, end_targets)
-
-    # A subset keeps the states that something follows from. ``count`` alone stands for a match
-    # that lies behind, when that is all that was asked for.
-    mark = np.zeros(count + 1, dtype=np.int32)
-    stamp = 0
-    queue = np.empty(count + 1, dtype=np.int32)
     links = 0
     for edge in range(len(move_sets)):
         number = move_sets[edge]
         links += member_first[number + 1] - member_first[number]
+    mark = np.zeros(count + 1, dtype=np.int32)
+    queue = np.empty(count + 1, dtype=np.int32)
     linked_to = np.empty(links, dtype=np.int32)
     linked_next = np.empty(links, dtype=np.int32)
     head = np.empty(width, dtype=np.int32)
-    # By state the subset that a move to it alone leads to, which most moves do; -1 for not known.
     behind_one = np.full(count, -1, dtype=np.int32)
 
     room = 64
     table = np.empty((room, width), dtype=np.int32)
     label = np.empty(room, dtype=np.int32)
-    begin = np.empty(room + 1, dtype=np.int64)
+    begin = np.zeros(room + 1, dtype=np.int64)
     pool = np.empty(max(4 * count, 64), dtype=np.int32)
     slots = np.full(4 * room, -1, dtype=np.int32)
+    at = np.array([0, -1, 0, 0, 0])
+    # What a loop puts a longer array into is counted at each use: so it is not the one that works.
+    while not _followed(
+        count,
+        final,
+        search,
+        most,
+        most_work,
+        member_classes,
+        member_first,
+        move_sets,
+        (move_first, move_to, move_edge),
+        (empty_first, empty_to),
+        (start_first, start_to),
+        (end_first, end_to),
+        mark,
+        queue,
+        (head, linked_to, linked_next),
+        behind_one,
+        table,
+        label,
+        begin,
+        pool,
+        slots,
+        at,
+    ):
+        room *= 2
+        table, label, begin = _longer(table, room), _longer(label, room), _longer(begin, room + 1)
+        pool = _longer(pool, 2 * len(pool) + count)
+        slots = np.full(4 * room, -1, dtype=np.int32)
+        _enter(slots, pool, begin, at[_SUBSETS])
+    return at[_SUBSETS], table, label, at[_WORK]
 
-    begin[0] = begin[1] = 0
-    subsets, done, work = 0, -1, 0
+
+@njit(cache=True, nogil=True)
+def _enter(slots, pool, begin, subsets):  # type: ignore[no-untyped-def]
+    """Enter the subsets into the table that they are looked up in; the first one stays out."""
+    mask = np.uint64(len(slots) - 1)
+    for subset in range(1, subsets):
+        slot = _hash(pool, begin[subset], begin[subset + 1]) & mask
+        while slots[slot] != -1:
+            slot = (slot + np.uint64(1)) & mask
+        slots[slot] = subset
+
+
+@njit(cache=True, nogil=True)
+def _followed(  # type: ignore[no-untyped-def]
+    count,
+    final,
+    search,
+    most,
+    most_work,
+    member_classes,
+    member_first,
+    move_sets,
+    moves,
+    empties,
+    starts,
+    ends,
+    mark,
+    queue,
+    chains,
+    behind_one,
+    table,
+    label,
+    begin,
+    pool,
+    slots,
+    at,
+):
+    """Work subsets out from where the last call stopped; False where there is no room for more.
+
+    A subset keeps the states that something follows from. ``count`` alone stands for a match that
+    lies behind, when that is all that was asked for. ``behind_one`` has by state the subset that a
+    move to it alone leads to, which most moves do; -1 for not known.
+    """
+    move_first, move_to, move_edge = moves
+    empty_first, empty_to = empties
+    start_first, start_to = starts
+    end_first, end_to = ends
+    head, linked_to, linked_next = chains
+    width = len(head)
+    subsets, done, first_index = at[_SUBSETS], at[_DONE], at[_INDEX]
+    work, stamp = at[_WORK], at[_STAMP]
+    mask = np.uint64(len(slots) - 1)
     while done < subsets:
         # Round -1 makes the first subset; every other one the subsets behind one that is known.
-        if done >= 0:
+        if done >= 0 and first_index == 0:
             head[:] = -1
             links = 0
-            for at in range(begin[done], begin[done + 1]):
-                state = pool[at]
+            for place in range(begin[done], begin[done + 1]):
+                state = pool[place]
                 if state == count:
                     break
                 for edge in range(move_first[state], move_first[state + 1]):
@@ -123,7 +203,7 @@ def subset_table(  # type: ignore[no-untyped-def]
                         links += 1
             work += links
         matched_before = done >= 0 and begin[done] < begin[done + 1] and pool[begin[done]] == count
-        for index in range(1 if done == -1 else width):
+        for index in range(first_index, 1 if done == -1 else width):
             if matched_before:
                 table[done, index] = done
                 continue
@@ -152,23 +232,24 @@ def subset_table(  # type: ignore[no-untyped-def]
                         queue[size] = target
                         size += 1
                     link = linked_next[link]
-            at = 0
-            while at < size:
-                size = _spread(queue, size, mark, stamp, empty_first, empty_to, queue[at])
+            place = 0
+            while place < size:
+                size = _spread(queue, size, mark, stamp, empty_first, empty_to, queue[place])
                 if done == -1:
-                    size = _spread(queue, size, mark, stamp, start_first, start_to, queue[at])
-                at += 1
+                    size = _spread(queue, size, mark, stamp, start_first, start_to, queue[place])
+                place += 1
             work += size
             if work > most_work:
-                return subsets, table, label, work
+                at[_SUBSETS], at[_WORK] = subsets, work
+                return True
             if search and mark[final] == stamp:
                 queue[0] = count
                 mark[count] = stamp
                 kept = 1
             else:
                 kept = 0
-                for at in range(size):
-                    state = queue[at]
+                for place in range(size):
+                    state = queue[place]
                     if (
                         state == final
                         or move_first[state] < move_first[state + 1]
@@ -181,16 +262,15 @@ def subset_table(  # type: ignore[no-untyped-def]
                     continue
 
             # Find the subset, or add it. The first one stays out: it alone is at the start.
-            mask = np.uint64(len(slots) - 1)
-            slot = _hash(queue[:kept]) & mask
+            slot = _hash(queue, 0, kept) & mask
             found = -1
             while done >= 0 and slots[slot] != -1:
                 other = slots[slot]
                 if begin[other + 1] - begin[other] == kept:
                     # Of as many states, all of them marked just now, are the same.
                     same = True
-                    for at in range(begin[other], begin[other + 1]):
-                        if mark[pool[at]] != stamp:
+                    for place in range(begin[other], begin[other + 1]):
+                        if mark[pool[place]] != stamp:
                             same = False
                             break
                     if same:
@@ -198,53 +278,47 @@ def subset_table(  # type: ignore[no-untyped-def]
                         break
                 slot = (slot + np.uint64(1)) & mask
             if found == -1:
+                if subsets == most:
+                    at[_SUBSETS], at[_WORK] = subsets + 1, work
+                    return True
+                if subsets == len(label) or begin[subsets] + kept > len(pool):
+                    at[_SUBSETS], at[_DONE], at[_INDEX] = subsets, done, index
+                    at[_WORK], at[_STAMP] = work, stamp
+                    return False
                 found = subsets
                 subsets += 1
-                if subsets > most:
-                    return subsets, table, label, work
-                if subsets > room:
-                    room *= 2
-                    table, label = _longer(table, room), _longer(label, room)
-                    begin = _longer(begin, room + 1)
-                while begin[found] + kept > len(pool):
-                    pool = _longer(pool, 2 * len(pool))
-                pool[begin[found] : begin[found] + kept] = queue[:kept]
+                for place in range(kept):
+                    pool[begin[found] + place] = queue[place]
                 begin[found + 1] = begin[found] + kept
                 if done >= 0:
                     slots[slot] = found
-                if 4 * subsets > len(slots):
-                    slots = np.full(4 * len(slots), -1, dtype=np.int32)
-                    mask = np.uint64(len(slots) - 1)
-                    for other in range(1, subsets):
-                        slot = _hash(pool[begin[other] : begin[other + 1]]) & mask
-                        while slots[slot] != -1:
-                            slot = (slot + np.uint64(1)) & mask
-                        slots[slot] = other
 
                 # Does the text end here? What may be taken only at the end is taken now.
                 stamp += 1
                 size = 0
                 label[found] = -1
-                for at in range(kept):
-                    if queue[at] == count:
+                for place in range(kept):
+                    if queue[place] == count:
                         label[found] = 0
                         break
-                    mark[queue[at]] = stamp
+                    mark[queue[place]] = stamp
                     size += 1
-                at = 0
-                while at < size and label[found] == -1:
-                    state = queue[at]
+                place = 0
+                while place < size and label[found] == -1:
+                    state = queue[place]
                     if state == final:
                         label[found] = 0
                     size = _spread(queue, size, mark, stamp, empty_first, empty_to, state)
                     size = _spread(queue, size, mark, stamp, end_first, end_to, state)
                     if done == -1:
                         size = _spread(queue, size, mark, stamp, start_first, start_to, state)
-                    at += 1
+                    place += 1
                 work += size
             if done >= 0:
                 table[done, index] = found
             if lone != -1:
                 behind_one[lone] = found
         done += 1
-    return subsets, table, label, work
+        first_index = 0
+    at[_SUBSETS], at[_WORK] = subsets, work
+    return True

@@ -69,15 +69,16 @@ class ConstraintCompiler:
     def rehearse(self, options: JsonOptions | None = None) -> None:
         """Make what a process needs once, and its first requests would wait for otherwise.
 
-        That is machine code, read from where numba keeps it, the parser of grammars, and the
-        automata of formats and of common values as they are spelled under the options: about a
-        second.
+        That is machine code, read from where numba keeps it, and the automata of formats and of
+        common values as they are spelled under the options: about a second.
         """
-        matcher = self._compile(Lark(_REHEARSED)).start()
-        for byte in b"(((ab ":
+        grammar = self._compile(Lark(_REHEARSED))
+        for text in (b"(((ab ", b'("a'):
+            matcher = grammar.start()
+            for byte in text:
+                matcher.mask()
+                matcher = matcher.advance(self.binding.vocabulary.byte_ids[byte])
             matcher.mask()
-            matcher = matcher.advance(self.binding.vocabulary.byte_ids[byte])
-        matcher.mask()
         schemas = [{"type": "string", "format": name} for name in known_formats()]
         for schema in (*schemas, {"patternProperties": {".": schemas[0]}}, *_COMMON_VALUES):
             constraint = JsonSchema(json.dumps(schema), options or JsonOptions())

@@ -13,12 +13,7 @@ from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import UnsupportedFeatureError
 from guided.frontends.choice import lower_choice
 from guided.frontends.ebnf import lower_ebnf
-from guided.frontends.lark import (
-    inline_names,
-    lower_contextual,
-    lower_lark,
-    without_inline_json,
-)
+from guided.frontends.lark import inline_names, lower_lark, without_inline_json
 from guided.frontends.regex import lower_regex
 from guided.grammar import context_free as cf
 from guided.naming import naming
@@ -71,6 +66,9 @@ def lower_composition(constraint: Structure) -> Composition:
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
     match constraint:
         case Lark(text, start, imports, _, Reading.CONTEXTUAL):
+            # Only this reading needs the lark package, which takes a while to load.
+            from guided.frontends.lark.contextual import lower_contextual
+
             return lower_contextual(text, start, dict(imports))
         case Lark(text, start, imports):
             return lower_lark(text, start, dict(imports))

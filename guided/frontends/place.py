@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 __all__ = ["Place"]
 
@@ -18,19 +17,6 @@ class Place:
 
     text: str
     position: int | None
-
-    @classmethod
-    def of_name(cls, text: str, name: str) -> Place:
-        """Where a name first stands."""
-        found = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text)
-        return cls(text, found.start() if found else None)
-
-    @classmethod
-    def of_token(cls, text: str, token: Any) -> Place:
-        """Where a token of Lark's loader stands, if that is this text."""
-        position = token.start_pos
-        inside = position is not None and text.startswith(str(token), position)
-        return cls(text, position if inside else None)
 
     def message(self, what: str) -> str:
         """``what`` with line, column and a caret below the place."""

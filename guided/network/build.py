@@ -80,7 +80,7 @@ def network_from_grammar(
     dead = automata.keys() - productive
     # What is left of a rule that had the empty text alone may be nothing.
     emptied = {rule: _without_empty(automata[rule], nullable, dead) for rule in productive}
-    alive = productive_rules(emptied)
+    alive = productive_rules(emptied) if nullable or dead else productive
     if _START not in alive:
         return _laid_out({}, True, ())
     if alive != productive:
@@ -220,10 +220,11 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
     for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
         dfa = automata[rule]
         accepting[first : first + size] = dfa.accepting
+        # The last column is for bytes in no class, whose number is -1.
+        shifted = np.full((size, len(dfa.classes) + 1), DEAD, dtype=np.int32)
+        np.add(dfa.next, first, out=shifted[:, :-1], where=dfa.next != DEAD)
         columns = bytes_by_class(dfa)
-        (read,) = np.nonzero(columns != DEAD)
-        shifted = np.where(dfa.next == DEAD, DEAD, dfa.next + first)
-        moves[first : first + size, read] = shifted[:, columns[read]]
+        np.take(shifted, columns, axis=1, out=moves[first : first + size], mode="wrap")
         for source, callee, target in call_edges(dfa):
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):

@@ -48,11 +48,16 @@ def _reaches_end(dfa: Dfa, rules: set[int], reads_bytes: bool) -> bool:
     if not len(dfa):
         return False
     spend(1 + dfa.next.size // 16)
+    if dfa.label[0] != DEAD:
+        return True
     taken = [
         (reads_bytes and bool(chars.ranges) and chars.ranges[0][0] <= BYTES.ranges[0][1])
         or (reads_bytes and holds_hole(chars))
         or any(rule in rules for rule in calls_in(chars))
         for chars in dfa.classes
     ]
+    if all(taken) or not any(taken):
+        # Trimmed, it reaches an end by all of its moves, and without any by none.
+        return any(taken)
     table = np.where(np.array(taken, dtype=np.bool_), dfa.next, DEAD).astype(np.int32)
     return bool((reachable(table) & dfa.accepting).any())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from guided.automata.dfa import Dfa
 from guided.automata.fuel import spend
@@ -38,6 +38,8 @@ class Growth(NamedTuple):
 
 USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
 _IN_THE_MIDDLE = (True, True)
+_MAX_COPIES: Final = 1_000
+"""States of all copies of a terminal together."""
 
 
 def inlined(
@@ -49,7 +51,8 @@ def inlined(
     """The automata of the start rule and of those that are still called.
 
     None of the given ones accepts the empty text, and neither does any of these. Rules that are
-    ``terminals`` call nothing, and are taken in wherever they are called.
+    ``terminals`` call nothing, and are taken in wherever they are called, if they are not copied
+    too often.
     """
     work = _Inlining(automata, terminals, growth)
     for component in components({rule: called(dfa) for rule, dfa in automata.items()}):
@@ -149,8 +152,6 @@ class _Inlining:
                 return False
         if self.sites.get(rule, 0) > 1 and not self._is_small(rule):
             self._write_out(rule)
-            if not self._is_small(rule):
-                self._spell_out(rule)
             return self._is_small(rule)
         return True
 
@@ -175,9 +176,9 @@ class _Inlining:
             self._take(rule, terminal)
         self.written.add(rule)
 
-    def _spell_out(self, rule: int) -> None:
-        """Write terminals out in a rule in which all else is."""
-        terminals = self.terminals & called(self.automata[rule])
+    def _spell_out(self, rule: int, chosen: AbstractSet[int]) -> None:
+        """Write these terminals out in a rule in which all else is."""
+        terminals = chosen & called(self.automata[rule])
         if terminals:
             self._replace(rule, self._with(self.automata[rule], terminals))
 
@@ -201,25 +202,36 @@ class _Inlining:
 
     def reached(self, start: int) -> dict[int, Dfa]:
         """The start rule and the rules that are called from it on."""
-        found: dict[int, Dfa] = {}
-        waiting = [start]
-        while waiting:
-            rule = waiting.pop()
-            if rule not in found:
-                self._write_out(rule)
-                self._spell_out(rule)
-                found[rule] = self.automata[rule]
-                waiting += called(found[rule])
-        return found
+        order = [start]
+        found = {start}
+        for rule in order:
+            self._write_out(rule)
+            for callee in called(self.automata[rule]) - found:
+                order.append(callee)
+                found.add(callee)
+        spelled = self._spelled_out(order)
+        for rule in order:
+            self._spell_out(rule, spelled)
+        return {rule: self.automata[rule] for rule in order if rule not in spelled}
+
+    def _spelled_out(self, rules: list[int]) -> AbstractSet[int]:
+        """The terminals of which few states are copied when the rules are spelled out."""
+        copies: dict[int, int] = {}
+        for rule in rules:
+            for callee, places in _places(self.automata[rule]).items():
+                if callee in self.terminals:
+                    copies[callee] = copies.get(callee, 0) + places.count * self.sizes[callee]
+        return {terminal for terminal, states in copies.items() if states <= _MAX_COPIES}
 
 
 def _places(dfa: Dfa) -> dict[int, _Places]:
     """By rule the places where an automaton calls it."""
     targets: dict[int, set[int]] = {}
     kinds: dict[int, set[tuple[bool, bool]]] = {}
+    accepting: list[bool] = dfa.accepting.tolist()
     for source, rule, target in call_edges(dfa):
         targets.setdefault(rule, set()).add(target)
-        kinds.setdefault(rule, set()).add((source != 0, not dfa.accepting[target]))
+        kinds.setdefault(rule, set()).add((source != 0, not accepting[target]))
     return {rule: _Places(len(targets[rule]), frozenset(kinds[rule])) for rule in targets}
 
 

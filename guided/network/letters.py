@@ -8,7 +8,7 @@ and holes, which other recognisers fill, are the last ones there are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -133,24 +133,27 @@ def bytes_by_class(dfa: Dfa) -> NDArray[np.int32]:
     return columns
 
 
-def call_edges(dfa: Dfa) -> Iterator[tuple[int, int, int]]:
+def call_edges(dfa: Dfa) -> list[tuple[int, int, int]]:
     """Source, rule and target of each move that calls a rule."""
+    edges: list[tuple[int, int, int]] = []
     for column, chars in enumerate(dfa.classes):
         rules = calls_in(chars)
         if rules:
-            targets: NDArray[np.int32] = dfa.next[:, column]
-            for source in np.nonzero(targets != DEAD)[0].tolist():
-                for rule in rules:
-                    yield source, rule, int(targets[source])
+            targets: list[int] = dfa.next[:, column].tolist()
+            for source, target in enumerate(targets):
+                if target != DEAD:
+                    edges += [(source, rule, target) for rule in rules]
+    return edges
 
 
-def hole_edges(dfa: Dfa) -> Iterator[tuple[int, int, int]]:
+def hole_edges(dfa: Dfa) -> list[tuple[int, int, int]]:
     """Source, hole and target of each move over a hole."""
+    edges: list[tuple[int, int, int]] = []
     for column, chars in enumerate(dfa.classes):
         for hole in holes_in(chars):
-            targets: NDArray[np.int32] = dfa.next[:, column]
-            for source in np.nonzero(targets != DEAD)[0].tolist():
-                yield source, hole, int(targets[source])
+            targets: list[int] = dfa.next[:, column].tolist()
+            edges += [(at, hole, target) for at, target in enumerate(targets) if target != DEAD]
+    return edges
 
 
 def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:

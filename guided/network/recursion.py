@@ -78,9 +78,9 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
     is_last: NDArray[np.bool_] = dfa.accepting & (dfa.next == DEAD).all(axis=1)
     looped = _looped(rule, dfa, is_last)
     dfa = dfa if looped is None else looped
-    if all(not dfa.accepting[target] for _, callee, target in call_edges(dfa) if callee == rule):
-        return dfa
     accepting = dfa.accepting
+    if all(not accepting[target] for _, callee, target in call_edges(dfa) if callee == rule):
+        return dfa
     looped = _looped(rule, dfa, accepting)
     if looped is None:
         return dfa

@@ -129,7 +129,7 @@ class GrammarMachine:
 
     def num_readings(self, state: State) -> int:
         """How many states of the network the text may be in, its end counted as one."""
-        return max(1, len(self.rows.items[state.row]))
+        return max(1, len(self.rows.items(state.row)))
 
     def free_keys_of(self, context: int) -> set[bytes]:  # noqa: ARG002 - no context has any
         """Names that must not come again: a grammar knows none."""
@@ -307,7 +307,7 @@ class GrammarMachine:
 
     def _configuration(self, state: State) -> list[tuple[int, int]]:
         continuations = self.contexts.frames[state.context]
-        return [(at, continuations[slot]) for at, slot in self.rows.items[state.row]]
+        return [(at, continuations[slot]) for at, slot in self.rows.items(state.row)]
 
     def shortest_end(self, state: State) -> bytes:
         """The fewest bytes that complete the text from here."""
@@ -349,7 +349,7 @@ class GrammarMachine:
         """Raise AssertionError unless network, table, contexts and joints agree."""
         self.network.check()
         self.table.check()
-        assert all(0 <= row < self.table.num_rows for row in self.rows.items)
+        self.rows.check()
         slots = self.joints.slots
         used = slots[slots[:, KEY] != EMPTY_SLOT]
         assert len(used) == len(self.joints), (len(used), len(self.joints))

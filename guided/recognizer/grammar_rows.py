@@ -11,24 +11,26 @@ or come together, and where it takes the context to know what follows, a row has
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_dfa import byte_classes, byte_dfa_from_rows
+from guided.automata.byte_dfa import ByteDfa, byte_classes
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
-from guided.recognizer.block import block_of
+from guided.recognizer.block import Block, block_of
 from guided.recognizer.table import TransitionTable
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
 _FIRST_LABEL: Final = 8
 """Lower ones mean something to walks."""
+_NO_BYTES: Final = np.zeros(256, dtype=np.bool_)
 _MOST_AT_ONCE: Final = 128
 """Sets of states that are laid down before a text gets to them."""
 
@@ -62,6 +64,40 @@ class Both(NamedTuple):
     byte: int
 
 
+class _Place(NamedTuple):
+    """What a label in a rule is about, whatever the slot of the rule's continuation.
+
+    Calls that begin in a state; where there is a byte, what may follow it; without a state, the
+    end of the rule. DEAD for none.
+    """
+
+    state: int
+    byte: int
+
+
+class _RuleBlock(NamedTuple):
+    """A rule's states, from ``begin`` on, and behind them a row for each place with a byte."""
+
+    begin: int
+    size: int
+    block: Block
+    places: list[_Place]
+    """By label."""
+
+
+class _Laid(NamedTuple):
+    """The rows of the states of a rule: from ``first`` on, as many as states from ``begin`` on."""
+
+    first: int
+    begin: int
+    size: int
+    slot: int
+
+
+def _first_row(laid: _Laid) -> int:
+    return laid.first
+
+
 class GrammarRows:
     """Lays rows down in a table, each once."""
 
@@ -69,16 +105,34 @@ class GrammarRows:
         self.network = network
         self.table = table
         self.behind = bytes_behind(network)
-        self.items: dict[int, Items] = {}
-        """By row."""
+        self._items: dict[int, Items] = {}
+        """By row, of those that are no states of a block."""
+        self._laid: list[_Laid] = []
+        """Blocks in the order of their rows."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
         self._meanings: list[Return | Enter | Both] = []
         self._labels: dict[Return | Enter | Both, int] = {}
         self._waiting: dict[int, int] = {}
+        self._automata: dict[int, _RuleBlock] = {}
         self._blocks: dict[tuple[int, int], int] = {}
         self._sets: dict[tuple[Items, bool], int] = {}
         self.end = self.row((), may_end=True)
+
+    def items(self, row: int) -> Items:
+        """The items of a row."""
+        found = self._items.get(row)
+        if found is not None:
+            return found
+        laid = self._laid[bisect_right(self._laid, row, key=_first_row) - 1]
+        assert laid.first <= row < laid.first + laid.size, row
+        return (Item(laid.begin + row - laid.first, laid.slot),)
+
+    def check(self) -> None:
+        """Raise AssertionError unless all its rows are rows of the table, each of them once."""
+        blocks = [row for laid in self._laid for row in range(laid.first, laid.first + laid.size)]
+        assert len({*blocks, *self._items}) == len(blocks) + len(self._items)
+        assert all(0 <= row < self.table.num_rows for row in (*blocks, *self._items))
 
     def meaning(self, label: int) -> Return | Enter | Both:
         """What a label means."""
@@ -103,7 +157,7 @@ class GrammarRows:
         row = self._waiting.get(label)
         if row is None:
             row = self._waiting[label] = self.table.add_row({}, label=label)
-            self.items[row] = meaning.items
+            self._items[row] = meaning.items
         return row
 
     # --- single states --------------------------------------------------------------------
@@ -117,35 +171,59 @@ class GrammarRows:
 
     def _block(self, rule: int, slot: int) -> int:
         """Lay a rule down with its continuation in a slot."""
+        automaton = self._automata.get(rule)
+        if automaton is None:
+            automaton = self._automata[rule] = self._automaton(rule)
+        begin, size, block, places = automaton
+        spend(50 + size)
+        labels: dict[int, int] = {}
+        both: list[Items] = []
+        for number, (state, byte) in enumerate(places):
+            items = (Item(state, slot),)
+            if state == DEAD:
+                labels[number] = self._label(Return((slot,)))
+            elif byte == DEAD:
+                labels[number] = self._label(Enter(items))
+            else:
+                labels[number] = self._label(Both(items, byte))
+                both.append(items)
+        first = self.table.add_block(block, labels)
+        self._laid.append(_Laid(first, begin, size, slot))
+        self._items.update(enumerate(both, first + size))
+        return first
+
+    def _automaton(self, rule: int) -> _RuleBlock:
+        """What blocks of a rule have in common."""
         network = self.network
         begin = network.starts[rule]
         end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
         size = end - begin
-        spend(50 + 4 * size)
-        moves = network.moves[begin:end]
-        table: NDArray[np.int32] = np.where(moves == DEAD, DEAD, moves - begin).astype(np.int32)
-        label = np.full(size, DEAD, dtype=np.int32)
+        spend(3 * size)
+        places = [_Place(DEAD, DEAD)]
+        moves = network.moves[begin:end].copy()
+        ends = network.accepting[begin:end].copy()
+        label = np.where(ends, 0, DEAD).astype(np.int32)
         for state in range(size):
             if network.calls[begin + state]:
-                label[state] = self._label(Enter((Item(begin + state, slot),)))
-                table[state] = DEAD
-            elif network.accepting[begin + state]:
-                label[state] = self._label(Return((slot,)))
+                label[state] = len(places)
+                places.append(_Place(begin + state, DEAD))
+                moves[state] = DEAD
+        ends &= (moves != DEAD).any(axis=1)
         # Behind bytes that may belong to either side, one row each.
-        ends = network.accepting[begin:end] & (table != DEAD).any(axis=1)
-        unsure = np.argwhere(ends[:, None] & (table != DEAD) & self.behind[rule])
-        both = [Both((Item(begin + state, slot),), byte) for state, byte in unsure.tolist()]
+        sides = self.behind[rule] & (moves[ends] != DEAD).any(axis=0)
+        byte_class, firsts = byte_classes(_told_apart(moves, sides))
+        table = moves[:, firsts]
+        np.subtract(table, begin, out=table, where=table != DEAD)
+        unsure = np.argwhere(ends[:, None] & (table != DEAD) & sides[firsts])
+        both = [_Place(begin + state, firsts[at]) for state, at in unsure.tolist()]
         table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
-        label = np.append(label, [self._label(meaning) for meaning in both]).astype(np.int32)
-        nowhere = np.full((len(both), 256), DEAD, dtype=np.int32)
-        dfa = byte_dfa_from_rows(np.concatenate([table, nowhere]), label)
-        assert len(dfa) == len(label), "every state of a network leads on"
-        labels = {number: number for number in np.unique(label).tolist() if number != DEAD}
-        first = self.table.add_block(block_of(dfa), labels)
-        laid: list[Items] = [(Item(state, slot),) for state in range(begin, end)]
-        laid += [meaning.items for meaning in both]
-        self.items.update(enumerate(laid, first))
-        return first
+        numbers = np.arange(len(places), len(places) + len(both), dtype=np.int32)
+        nowhere = np.full((len(both), len(firsts)), DEAD, dtype=np.int32)
+        # Trimmed it is: every state of a network leads on.
+        dfa = ByteDfa(
+            byte_class, np.concatenate([table, nowhere]), np.concatenate([label, numbers])
+        )
+        return _RuleBlock(begin, size, block_of(dfa), places + both)
 
     # --- sets of states -------------------------------------------------------------------
 
@@ -184,19 +262,20 @@ class GrammarRows:
         network = self.network
         spend(20 + 10 * len(items))
         ending = [item for item in items if network.accepting[item.state]]
-        behind = np.zeros(256, dtype=np.bool_)
-        for item in ending:
-            behind |= self.behind[network.rule_of(item.state)]
         moves = network.moves[[item.state for item in items]].reshape(-1, 256)
-        # Each byte that may belong to either side is told apart from all others.
-        unsure = np.where(behind & (moves != DEAD).any(axis=0), np.arange(256), DEAD)
-        byte_class, firsts = byte_classes(np.concatenate([moves, unsure[None]], dtype=np.int32))
+        sides = _NO_BYTES
+        if ending:
+            behind = [network.rule_of(item.state) for item in ending]
+            sides = self.behind[behind].any(axis=0) & (moves != DEAD).any(axis=0)
+        byte_class, firsts = byte_classes(_told_apart(moves, sides))
         targets: list[int] = []
         onward: dict[int, Items] = {}
-        for byte in firsts:
-            there = self._reached(items, moves[:, byte].tolist())
+        columns: list[list[int]] = moves[:, firsts].T.tolist()
+        kept_slots = [item.slot for item in items]
+        for byte, column in zip(firsts, columns, strict=True):
+            there = _reached(column, kept_slots)
             target = DEAD
-            if unsure[byte] != DEAD:
+            if sides[byte]:
                 target = self._waiting_row(Both(items, byte))
             elif len(there) == 1:
                 target = self._state(*there[0])
@@ -209,16 +288,11 @@ class GrammarRows:
         label = self._label(Return(slots)) if slots else DEAD
         itself = byte_class[list(onward)].tolist()
         row = self.table.add_class_row(byte_class, targets, label=label, itself=itself)
-        self.items[row] = items
+        self._items[row] = items
         if may_end:
             self.may_end.add(row)
             self.table.only[row] = DEAD
         return row, onward
-
-    def _reached(self, items: Items, targets: list[int]) -> Items:
-        """Where the items get to that go on, each to one of the targets."""
-        pairs = zip(targets, items, strict=True)
-        return tuple(sorted({Item(to, item.slot) for to, item in pairs if to != DEAD}))
 
     def _stays(self, items: Items, more: bool) -> bool:
         """Whether a set is a row as it is: no calls begin in it, each state came with one slot.
@@ -229,3 +303,18 @@ class GrammarRows:
             return False
         states = {item.state for item in items}
         return len(states) == len(items) and not any(self.network.calls[state] for state in states)
+
+
+def _told_apart(moves: NDArray[np.int32], sides: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Moves, int32 ``[states, 256]``, with a row that tells each of some bytes from all others."""
+    if not sides.any():
+        return moves
+    apart = np.where(sides, np.arange(256), DEAD)
+    return np.concatenate([moves, apart[None]], dtype=np.int32)
+
+
+def _reached(states: list[int], slots: list[int]) -> Items:
+    """The items of some states, DEAD for none, each with its slot."""
+    pairs = zip(states, slots, strict=True)
+    found = [Item(state, slot) for state, slot in pairs if state != DEAD]
+    return tuple(found if len(found) < 2 else sorted(set(found)))

@@ -42,3 +42,24 @@ def test_no_generator_is_kept_for_later(native_modules: list[Path]) -> None:
         and isinstance(node.value, ast.GeneratorExp)
     ]
     assert not kept
+
+
+def test_a_name_of_errors_has_one_type(native_modules: list[Path]) -> None:
+    # Compiled, a name has the type that it had first: another error bound to it is a TypeError.
+    mixed = [
+        f"{file.relative_to(_ROOT)}:{function.lineno}"
+        for file in native_modules
+        for function in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        and len({name for name, _ in _bound(function)}) < len(_bound(function))
+    ]
+    assert not mixed
+
+
+def _bound(function: ast.FunctionDef) -> set[tuple[str, str]]:
+    """The names that errors are bound to, each with what is caught."""
+    return {
+        (node.name, ast.dump(node.type))
+        for node in ast.walk(function)
+        if isinstance(node, ast.ExceptHandler) and node.name and node.type
+    }

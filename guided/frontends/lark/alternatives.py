@@ -7,10 +7,10 @@ keep Lark busy for years.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from guided.errors import LimitExceededError
-from guided.frontends.lark.repeats import repeat_bounds
+from guided.frontends.lark.syntax import Alternatives, Repeated, Series, Tree
 
 __all__ = ["MAX_ALTERNATIVES", "check_alternatives", "check_count"]
 
@@ -20,12 +20,12 @@ _FACTORED: Final = 50
 """From so many rounds on Lark takes repeats apart into rules."""
 
 
-def check_alternatives(text: str, rules: Iterable[tuple[Any, int]]) -> None:
+def check_alternatives(bodies: Iterable[tuple[Tree, int]]) -> None:
     """Raise LimitExceededError for more than MAX_ALTERNATIVES in these bodies of rules.
 
     Of each it is said how often Lark writes it out, as it does with templates.
     """
-    check_count(sum(_count(text, tree) * times for tree, times in rules))
+    check_count(sum(_count(tree) * times for tree, times in bodies))
 
 
 def check_count(count: int) -> None:
@@ -40,28 +40,20 @@ def check_count(count: int) -> None:
         )
 
 
-def _count(text: str, tree: Any) -> int:
+def _count(tree: Tree) -> int:
     """Alternatives, at most a few more than MAX_ALTERNATIVES."""
-    if not hasattr(tree, "data"):
-        return 1
-    counts = (_count(text, child) for child in tree.children)
     found = 1
-    match tree.data:
-        case "expansions":
-            found = sum(counts)
-        case "expansion":
-            for count in counts:
-                found = min(found * count, MAX_ALTERNATIVES + 1)
-        case "expr":
-            low, high = repeat_bounds(text, tree.children[1:])
-            item = _count(text, tree.children[0])
+    match tree:
+        case Alternatives(options):
+            found = sum(map(_count, options))
+        case Series(parts):
+            for part in parts:
+                found = min(found * _count(part), MAX_ALTERNATIVES + 1)
+        case Repeated(item, low, high):
+            one = _count(item)
             if high is None or high >= _FACTORED:
                 # These become rules of their own.
-                found = item + (2 if high is None else 200)
+                found = one + (2 if high is None else 200)
             else:
-                found = sum(min(item**n, MAX_ALTERNATIVES + 1) for n in range(low, high + 1))
-        case "alias":
-            found = _count(text, tree.children[0])
-        case "maybe":
-            found = _count(text, tree.children[0]) + 1
+                found = sum(min(one**n, MAX_ALTERNATIVES + 1) for n in range(low, high + 1))
     return min(found, MAX_ALTERNATIVES + 1)

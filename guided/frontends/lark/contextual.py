@@ -25,8 +25,9 @@ from typing_extensions import override
 from guided.automata.fuel import spend
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.frontends.lark.alternatives import check_alternatives
-from guided.frontends.lark.load import as_ours, load_grammar
-from guided.frontends.lark.lower import lower_lark, template_of
+from guided.frontends.lark.definitions import definitions_of
+from guided.frontends.lark.lark_loader import as_ours, load_grammar
+from guided.frontends.lark.lower import lower_definitions, template_of
 from guided.frontends.lark.scanner import Scanned, Scanners
 from guided.frontends.regex.python import parse_python_regex
 from guided.grammar.context_free import (
@@ -54,12 +55,17 @@ def lower_contextual(
     """
     imports = imports or {}
     # What is wrong in either reading is told with its place, and templates without end are.
-    plain = lower_lark(text, start, imports)
-    grammar = load_grammar(text, imports)
+    definitions = definitions_of(text, imports)
+    plain = lower_definitions(definitions, start, {})
     uses = Counter(template_of(name) for name in plain.rules)
-    defined = ((tree, max(uses[name], 1)) for name, _, tree, _ in grammar.rule_defs)
-    check_alternatives(text, defined)
-    with as_ours(text):
+    check_alternatives(
+        (body.tree, max(uses[each.name], 1))
+        for each in definitions.named.values()
+        if not each.is_terminal
+        for body in each.bodies
+    )
+    with as_ours():
+        grammar = load_grammar(text, imports)
         terminals, rules, ignored = grammar.compile([start], set())
         spend(200 * sum(len(rule.expansion) + 1 for rule in rules))
         for rule in rules:

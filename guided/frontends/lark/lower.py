@@ -8,18 +8,26 @@ Lark's own scanners accept fewer texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
-
-from lark.grammar import NonTerminal
-from lark.grammar import Terminal as LarkTerminal
+from collections.abc import Collection, Mapping
+from typing import Final
 
 from guided.automata.fuel import spend
-from guided.errors import InvalidConstraintError, LimitExceededError
-from guided.frontends.lark.load import load_definitions
-from guided.frontends.lark.repeats import repeat_bounds
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.frontends.lark.definitions import Definitions, definitions_of
+from guided.frontends.lark.parser import parse_lark
+from guided.frontends.lark.source import Definition, Source
+from guided.frontends.lark.syntax import (
+    Alternatives,
+    Declare,
+    Literal,
+    Name,
+    Range,
+    Repeated,
+    Series,
+    Tree,
+    Use,
+)
 from guided.frontends.lark.terminals import Terminals
-from guided.frontends.place import Place
 from guided.grammar.context_free import (
     Body,
     Call,
@@ -30,7 +38,7 @@ from guided.grammar.context_free import (
     Times,
 )
 
-__all__ = ["MAX_RULES", "lower_lark", "template_of"]
+__all__ = ["MAX_RULES", "lower_definitions", "lower_lark", "template_of"]
 
 MAX_RULES: Final = 20_000
 """Rules, those counted that templates are used as."""
@@ -51,18 +59,41 @@ def lower_lark(
     that it declares. Raises InvalidConstraintError or
     UnsupportedFeatureError, with line, column and caret, or LimitExceededError.
     """
-    holes = holes or {}
-    definitions = load_definitions(text, imports or {}, holes)
-    if start not in definitions.rules or definitions.rules[start][0]:
+    imports, holes = imports or {}, holes or {}
+    definitions = definitions_of(text, imports)
+    for name in holes:
+        # What an imported grammar declares may be of no use here.
+        if not any(_declares(each, name) for each in (text, *imports.values())):
+            raise InvalidConstraintError(
+                f"the grammar declares no terminal {name!r} to be filled",
+                hint=f"write %declare {name}, and use the name in its rules",
+            )
+    return lower_definitions(definitions, start, holes)
+
+
+def _declares(text: str, name: str) -> bool:
+    """Whether a grammar declares a terminal."""
+    return any(
+        isinstance(statement, Declare) and any(each.text == name for each in statement.names)
+        for statement in parse_lark(text)
+    )
+
+
+def lower_definitions(
+    definitions: Definitions, start: str, holes: Mapping[str, Body]
+) -> ContextFreeGrammar:
+    """The grammar of some definitions; raises as ``lower_lark`` does."""
+    named = definitions.named
+    first = named.get(start)
+    if first is None or first.is_terminal or first.parameters or not first.bodies:
+        names = sorted(each.name for each in named.values() if not each.is_terminal)
         raise InvalidConstraintError(
             f"the grammar has no rule {start!r} to start with",
-            hint=f"define it, or start with one of {', '.join(sorted(definitions.rules)[:10])}",
+            hint=f"define it, or start with one of {', '.join(names[:10])}",
         )
-    filled = {name: holes[hole] for name, hole in definitions.filled.items()}
-    rules = _Rules(text, definitions.rules, Terminals(text, definitions.terminals), filled)
-    lowered = rules.lowered(start)
-    ignored = [each for name in definitions.ignored for each in rules.terminals.named(name)]
-    return ContextFreeGrammar(lowered, start, tuple(ignored))
+    rules = _Rules(named, _filled(definitions, holes))
+    lowered = rules.lowered(first)
+    return ContextFreeGrammar(lowered, start, rules.ignored(definitions))
 
 
 def template_of(rule: str) -> str:
@@ -70,92 +101,134 @@ def template_of(rule: str) -> str:
     return rule.partition(_USE)[0]
 
 
+def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Body]:
+    """The bodies of what is declared only, by full name."""
+    return {
+        each.name: holes[_hole_of(each, holes)]
+        for each in definitions.named.values()
+        if not each.bodies
+    }
+
+
+def _hole_of(declared: Definition, holes: Collection[str]) -> str:
+    """The hole that a terminal is; in imported grammars more stands before its name."""
+    parts = declared.name.split("__")
+    for at in range(len(parts)):
+        name = "__".join(parts[at:])
+        if declared.is_terminal and name in holes:
+            return name
+    raise declared.source.error(
+        declared.position,
+        f"{declared.name!r} is declared and has no text, as for a post-lexer",
+        UnsupportedFeatureError,
+        "define what it stands for, or give the constraint that fills it as a terminal",
+    )
+
+
 class _Rules:
-    def __init__(
-        self,
-        text: str,
-        rules: Mapping[str, tuple[tuple[str, ...], Any]],
-        terminals: Terminals,
-        holes: Mapping[str, Body],
-    ) -> None:
-        self.terminals = terminals
-        self._text = text
-        self._rules = rules
+    def __init__(self, named: Mapping[str, Definition], holes: Mapping[str, Body]) -> None:
+        self._named = named
         self._holes = holes
+        self._terminals = Terminals()
         self._bodies: dict[str, Body] = {}
-        self._waiting: list[tuple[str, str, tuple[Body, ...]]] = []
+        self._waiting: list[tuple[str, Definition, tuple[Body, ...]]] = []
         self._used: dict[tuple[str, tuple[Body, ...]], str] = {}
 
-    def lowered(self, start: str) -> Mapping[str, Body]:
+    def lowered(self, start: Definition) -> Mapping[str, Body]:
         """All rules that the start leads to, templates written out for what they are used with."""
         self._call(start, ())
         while self._waiting:
-            number, name, arguments = self._waiting.pop()
-            parameters, tree = self._rules[name]
-            self._bodies[number] = self._body(tree, dict(zip(parameters, arguments, strict=True)))
+            number, definition, arguments = self._waiting.pop()
+            given = dict(zip(definition.parameters, arguments, strict=True))
+            options = [self._body(*body, given) for body in definition.bodies]
+            self._bodies[number] = options[0] if len(options) == 1 else Choice(tuple(options))
         return self._bodies
 
-    def _call(self, name: str, arguments: tuple[Body, ...]) -> Call:
-        key = (name, arguments)
+    def ignored(self, definitions: Definitions) -> tuple[Terminal, ...]:
+        """What may stand before each terminal."""
+        source, found = definitions.source, list[Terminal]()
+        for each in definitions.ignored:
+            if isinstance(each.body, Name) and each.body.text in self._holes:
+                raise source.error(
+                    each.body.position,
+                    f"{each.body.text!r}, which a constraint fills, cannot be ignored",
+                    UnsupportedFeatureError,
+                    "use it in a rule",
+                )
+            found += self._terminals.of_body(each.body, source, each.position)
+        return tuple(found)
+
+    def _call(self, rule: Definition, arguments: tuple[Body, ...]) -> Call:
+        key = (rule.name, arguments)
         number = self._used.get(key)
         if number is None:
             if len(self._used) >= MAX_RULES:
                 raise LimitExceededError(
                     f"the grammar has more than {MAX_RULES} rules, uses of templates counted,"
-                    f" at {name!r}",
+                    f" at {rule.name!r}",
                     limit=MAX_RULES,
                     field="constraint",
                     hint="look for a template that uses itself with ever more",
                 )
-            used = f"{name}{_USE}{len(self._used)}" if arguments else name
-            number = self._used[key] = used
-            self._waiting.append((number, name, arguments))
+            number = f"{rule.name}{_USE}{len(self._used)}" if arguments else rule.name
+            self._used[key] = number
+            self._waiting.append((number, rule, arguments))
         return Call(number)
 
-    def _body(self, tree: Any, given: Mapping[str, Body]) -> Body:
+    def _body(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
         spend(5)
-        match tree.data:
-            case "expansions":
-                options = [self._body(child, given) for child in tree.children]
-                return options[0] if len(options) == 1 else Choice(tuple(options))
-            case "alias":
-                return self._body(tree.children[0], given)
-            case "expansion":
-                parts = [self._body(child, given) for child in tree.children]
-                return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
-            case "expr":
-                low, high = repeat_bounds(self._text, tree.children[1:])
-                return Times(self._body(tree.children[0], given), low, high)
-            case "maybe":
-                return Times(self._body(tree.children[0], given), 0, 1)
-            case "value":
-                return self._value(tree.children[0], given)
-        raise AssertionError(f"{tree.data} in a rule")
+        match tree:
+            case Alternatives(options):
+                return Choice(tuple([self._body(each, source, given) for each in options]))
+            case Series(parts):
+                return Sequence(tuple([self._body(each, source, given) for each in parts]))
+            case Repeated(item, low, high):
+                return Times(self._body(item, source, given), low, high)
+            case Literal() | Range():
+                return _choice(self._terminals.of_literal(tree, source))
+            case Name():
+                return self._named_body(tree, source, given)
+            case Use(template, arguments):
+                bodies = tuple([self._argument(each, source, given) for each in arguments])
+                return self._call(self._rule(template, source, given, len(bodies)), bodies)
 
-    def _value(self, value: Any, given: Mapping[str, Body]) -> Body:
-        if isinstance(value, LarkTerminal):
-            hole = self._holes.get(value.name)
-            return _choice(self.terminals.named(value.name)) if hole is None else hole
-        if isinstance(value, NonTerminal):
-            if value.name in given:
-                return given[value.name]
-            self._check_arguments(value.name, 0)
-            return self._call(value.name, ())
-        if value.data == "template_usage":
-            template, *arguments = value.children
-            bodies = tuple(self._value(argument.children[0], given) for argument in arguments)
-            self._check_arguments(template.name, len(bodies))
-            return self._call(template.name, bodies)
-        return _choice(self.terminals.written(value))
+    def _named_body(self, name: Name, source: Source, given: Mapping[str, Body]) -> Body:
+        full = source.full_name(name.text)
+        if name.is_terminal:
+            hole = self._holes.get(full)
+            return _choice(self._terminals.of(self._named[full])) if hole is None else hole
+        body = given.get(full)
+        if body is None or self._is_template(body):
+            return self._call(self._rule(name, source, given, 0), ())
+        return body
 
-    def _check_arguments(self, name: str, count: int) -> None:
-        parameters, _ = self._rules[name]
-        if len(parameters) != count:
-            place = Place.of_name(self._text, name)
-            raise InvalidConstraintError(
-                place.message(f"the template {name!r} takes {len(parameters)}, is given {count}"),
-                position=place.position,
-            )
+    def _argument(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
+        """What a template is used with, which may be a template."""
+        if isinstance(tree, Name) and not tree.is_terminal:
+            full = source.full_name(tree.text)
+            body = given.get(full, Call(full))
+            if self._is_template(body):
+                return body
+        return self._body(tree, source, given)
+
+    def _is_template(self, body: Body) -> bool:
+        if not isinstance(body, Call):
+            return False
+        rule = self._named.get(body.rule)
+        return rule is not None and bool(rule.parameters)
+
+    def _rule(
+        self, name: Name, source: Source, given: Mapping[str, Body], count: int
+    ) -> Definition:
+        """The rule of a name, which is used with so many arguments."""
+        full = source.full_name(name.text)
+        body = given.get(full)
+        rule = self._named.get(body.rule if isinstance(body, Call) else full)
+        takes = 0 if rule is None else len(rule.parameters)
+        if rule is None or takes != count:
+            what = f"the template {name.text!r} takes {takes} arguments, is given {count}"
+            raise source.error(name.position, what)
+        return rule
 
 
 def _choice(terminals: tuple[Terminal, ...]) -> Body:

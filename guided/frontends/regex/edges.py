@@ -187,7 +187,7 @@ def _without_empty(node: Regular) -> Regular:
         case Repeat(item, low, high, lazy) if not is_nullable(item):
             return Repeat(item, max(low, 1), high, lazy)
         case Alternate(options):
-            kept = (each for each in options if not _is_empty(each))
+            kept = [each for each in options if not _is_empty(each)]
             return Alternate(
                 tuple(_without_empty(each) if is_nullable(each) else each for each in kept)
             )

@@ -66,12 +66,12 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
         raise InvalidConstraintError(
             f"{error.msg} at character {error.pos} of the pattern", position=error.pos
         ) from error
-    except (RecursionError, OverflowError) as error:
+    except (RecursionError, OverflowError) as too_much:
         raise LimitExceededError(
             "the pattern nests too deeply or repeats too often",
             limit=sys.getrecursionlimit(),
             field="constraint",
-        ) from error
+        ) from too_much
 
 
 class _Translation:

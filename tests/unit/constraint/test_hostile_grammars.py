@@ -7,7 +7,7 @@ import pytest
 from guided.automata.fuel import limited_work
 from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.limits import ConstraintLimits
-from guided.errors import LimitExceededError
+from guided.errors import LimitExceededError, RequestError
 from guided.frontends.lark import lower_lark
 from guided.library import read_grammar
 from guided.network import network_from_grammar
@@ -33,6 +33,12 @@ _REFUSED = {
     "depth": _nested(5_000),
     "doubled rules": "start: r0\n" + _doubling(60, '"z"'),
     "doubled terminals": ("start: R0\n" + _doubling(60, '"z"').upper()).replace('"Z"', '"z"'),
+    "terminals in terminals": "start: T0\n"
+    + "".join(f"T{n}: T{n + 1} /x/\n" for n in range(300)) + "T300: /y/",
+    "brackets in terminals": "start: T0\n"
+    + "".join(f"T{n}: {'(/x/' * 90} T{n + 1} {')?' * 90}\n" for n in range(20)) + "T20: /y/",
+    "digits": f"start: /a/ ~ {'9' * 5_000}",
+    "priorities": f"start.{'9' * 5_000}: /a/",
     "endless templates": 'start: a{"x"}\na{x}: a{a{x}} | x',
     "subsets": 'start: /(a|b)*a(a|b){20}/',
     "subsets of rules": 'start: ("a" | "b")* "a" ("a" | "b") ~ 20',
@@ -44,6 +50,27 @@ def test_what_is_too_large_is_refused(name: str) -> None:
     with pytest.raises(LimitExceededError) as caught:
         ConstraintCompiler(BYTES).start(Lark(_REFUSED[name]))
     assert caught.value.limit
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        {"a": "%import a.x\nx: y"},
+        {"a": "%import b.x", "b": "%import a.x"},
+        # Each is read twice for each time that the one before it is.
+        {
+            f"a{n}": f"%import a{n + 1}.x\n%import a{n + 1}.y\n%import b{n + 1}.x -> z"
+            for n in range(19)
+        }
+        | {f"b{n}": f"%import a{n + 1}.x\n%import b{n + 1}.y" for n in range(19)},
+    ],
+)
+def test_imports_of_imports_are_bounded(imports: dict[str, str]) -> None:
+    first = min(imports)
+    with pytest.raises(RequestError):
+        ConstraintCompiler(BYTES).start(
+            Lark(f"%import {first}.x\nstart: x", imports=tuple(imports.items()))
+        )
 
 
 @pytest.mark.parametrize(

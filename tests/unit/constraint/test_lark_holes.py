@@ -118,7 +118,7 @@ def test_a_mask_equals_trying_every_token() -> None:
     [
         (
             lambda: Lark("start: A\n%declare A"),
-            "line 1, column 8: 'A' is declared and has no text, as for a post-lexer",
+            "line 2, column 10: 'A' is declared and has no text, as for a post-lexer",
         ),
         (
             lambda: Lark('start: "a"', holes={"A": Regex("a")}),
@@ -126,11 +126,11 @@ def test_a_mask_equals_trying_every_token() -> None:
         ),
         (
             lambda: Lark("start: a\n%declare a", holes={"a": Regex("a")}),
-            "line 1, column 8: 'a' is declared and has no text",
+            "line 2, column 10: 'a' is declared and has no text",
         ),
         (
             lambda: Lark('start: B\nB: A "b"\n%declare A', holes={"A": Regex("a")}),
-            "a terminal that is declared is a part of another one; use it in rules alone",
+            "line 2, column 4: 'A', which is declared only, is a part of a terminal",
         ),
         (
             # Its import has a rule of that name, and declares another one.

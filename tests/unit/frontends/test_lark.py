@@ -153,7 +153,9 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "twice": ('start: "a"\nstart: "b"', InvalidConstraintError, ["more than once"]),
     "no start": ('begin: "a"', InvalidConstraintError, ["'start'", "begin"]),
     "rule in a terminal": ('start: A\nA: start', InvalidConstraintError, ["start", "A"]),
-    "recursive terminal": ('start: A\nA: "x" A', InvalidConstraintError, ["Recursion", "A"]),
+    "recursive terminal": (
+        'start: A\nA: "x" B\nB: A', InvalidConstraintError, ["line 3, column 4", "made of itself"]
+    ),
     "bounds": ('start: "a" ~ 3..2', InvalidConstraintError, ["line 1, column 14", "3..2"]),
     "range": ('start: "b".."a"', InvalidConstraintError, ["line 1, column 8", "no range"]),
     "range with an escape": (
@@ -167,11 +169,11 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "anchor": ("start: /^a/", UnsupportedFeatureError, ["line 1, column 8", "anchor"]),
     "edge": (
-        'start: IF "x"\nIF: /if(?=\\b)/', UnsupportedFeatureError, ["line 1, column 8", "edge", "^"]
+        'start: IF "x"\nIF: /if(?=\\b)/', UnsupportedFeatureError, ["line 2, column 1", "edge", "^"]
     ),
     "edges that fit nothing": ('start: IF "x"\nIF: /if\\b/', UnsatisfiableError, ["no text"]),
     "declared": (
-        'start: "a" _DENT\n%declare _DENT', UnsupportedFeatureError, ["line 1, column 12", "_DENT"]
+        'start: "a" _DENT\n%declare _DENT', UnsupportedFeatureError, ["line 2, column 10", "_DENT"]
     ),
     "locale": ("start: /a/l", UnsupportedFeatureError, ["line 1, column 8", "locale"]),
     "no text": ('start: "a" start', UnsatisfiableError, ["no text"]),

@@ -185,7 +185,10 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     ),
     "syntax": ("start: (", InvalidConstraintError, ["line 1"]),
     "pattern": ("start: /a(b/", InvalidConstraintError, ["line 1, column 8"]),
-    "declared": ("start: A\n%declare A", UnsupportedFeatureError, ["line 1, column 8", "'A'"]),
+    "pattern that nothing uses": (
+        'start: "a"\nB: /x*??/ | /y/', InvalidConstraintError, ["cannot be read", "multiple repeat"]
+    ),
+    "declared": ("start: A\n%declare A", UnsupportedFeatureError, ["line 2, column 10", "'A'"]),
 }  # fmt: skip
 
 

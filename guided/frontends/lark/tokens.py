@@ -1,0 +1,72 @@
+"""The text of a Lark grammar cut into tokens, where Lark's own loader cuts it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from guided.automata.fuel import spend
+from guided.errors import InvalidConstraintError
+from guided.frontends.place import Place
+
+__all__ = ["Token", "tokens_of"]
+
+# In the order in which Lark tries them. A comment takes the line breaks before it along.
+_TOKEN: Final = re.compile(
+    r"""
+    (?P<pattern>/(?!/)(?:\\.|[^/\\])+/[imslux]*)
+    | (?P<literal>"(?:\\[^\n]|[^"\\\n])*"i?)
+    | (?P<comment>\s*(?://|\#)[^\n]*)
+    | (?P<rule>_?[a-z][_a-z0-9]*)
+    | (?P<terminal>_?[A-Z][_A-Z0-9]*)
+    | (?P<line>(?:\r?\n)+\s*(?P<goes_on>\|)?)
+    | (?P<blank>[ \t]+|\\[ ]*\n)
+    | (?P<number>[+-]?\d+)
+    | (?P<statement>%(?:override|declare|extend|ignore|import))
+    | (?P<marks>(?:!\??|\?!?)(?=[_a-z]))
+    | (?P<sign>\.\.|->|[+*]|\?(?![a-z_])|[][{}().|~:,])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_UNFINISHED: Final = {'"': "the text is not closed", "/": "the pattern is not closed"}
+
+
+class Token:
+    """A piece of the text; ``kind`` is what was said by its sign itself, or its group above."""
+
+    __slots__ = ("kind", "position", "text")
+
+    def __init__(self, kind: str, text: str, position: int) -> None:
+        self.kind: Final = kind
+        self.text: Final = text
+        self.position: Final = position
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens in order, a "line" where a statement may end, the last of kind "end".
+
+    Blanks and comments are left out. Raises InvalidConstraintError with the place.
+    """
+    spend(len(text) // 4)
+    ended = text + "\n"
+    tokens: list[Token] = []
+    position = 0
+    while position < len(ended):
+        found = _TOKEN.match(ended, position)
+        if found is None:
+            sign = text[position]
+            what = _UNFINISHED.get(sign, f"{sign!r} means nothing here")
+            raise InvalidConstraintError(Place(text, position).message(what), position=position)
+        kind = str(found.lastgroup)
+        match kind:
+            case "comment" | "blank":
+                pass
+            case "sign":
+                tokens.append(Token(found[0], found[0], position))
+            case "line" if found["goes_on"]:
+                tokens.append(Token("|", "|", found.end() - 1))
+            case _:
+                tokens.append(Token(kind, found[0], position))
+        position = found.end()
+    tokens.append(Token("end", "the end", len(text)))
+    return tokens
