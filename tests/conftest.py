@@ -26,7 +26,7 @@ if find_spec("triton") is not None:
 def pytest_sessionstart() -> None:
     """Leave when what was compiled ahead of time is older than its sources."""
     root = Path(__file__).parents[1]
-    for built in root.glob("guided/*__mypyc*.so"):
+    for built in root.glob("guided/**/*__mypyc*.so"):
         package = built.with_name(built.name.split("__")[0])
         for extension in package.glob("*.so"):
             source = extension.with_name(extension.name.split(".")[0] + ".py")

@@ -35,14 +35,14 @@ def _table_at(_: Any, address: Any, length: Any, columns: Any, kind: Any) -> Any
     found = types.Array(kind.dtype, len(sizes), "C")
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        array = make_array(signature.return_type)(context, builder)
+        array = make_array(signature.return_type)(context, builder)  # type: ignore[no-untyped-call]
         itemsize = context.get_abi_sizeof(context.get_data_type(kind.dtype))
         item = context.get_constant(types.intp, itemsize)
         shape = [
             context.cast(builder, value, size, types.intp)
             for value, size in zip(values[1:], sizes, strict=False)
         ]
-        populate_array(
+        populate_array(  # type: ignore[no-untyped-call]
             array,
             data=builder.inttoptr(values[0], array.data.type),
             shape=shape,
