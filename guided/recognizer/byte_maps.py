@@ -68,7 +68,12 @@ class ByteMaps:
 
     def splitting_off_one(self, under: int) -> NDArray[np.int32]:
         """``splitting_off`` for single bytes, int32 ``[256]``; DEAD where none was asked for."""
-        return self._splits_of_one.setdefault(under, np.full(256, DEAD, dtype=np.int32))
+        splits = self._splits_of_one.get(under)
+        if splits is None:
+            # Another thread may have come first: both are to write into the same one.
+            new = np.full(256, DEAD, dtype=np.int32)
+            splits = self._splits_of_one.setdefault(under, new)
+        return splits
 
     def width(self, number: int) -> int:
         """The number of classes that a map tells apart."""
