@@ -90,6 +90,10 @@ class _LimitedWork:
         self._outer.append(_tank.set(_Tank(self._limit, self._purpose)))
 
     def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """End the block, also where it raised."""
         outer = self._outer.pop()
         if outer is not None:
             _tank.reset(outer)
@@ -103,6 +107,10 @@ class LimitedSteps(_LimitedWork):
     __slots__ = ()
 
     def __enter__(self) -> None:
+        self.enter()
+
+    def enter(self) -> None:
+        """Begin the block. For every token, and a statement ``with`` takes longer."""
         if self._lock is not None:
             self._lock.acquire()
         self._outer.append(None)

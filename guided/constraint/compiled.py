@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ _SPARE_BYTES: Final = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
 _ANYWHERE: Final = -1
 """In place of the context, in places of walks that are the same in all contexts."""
-_new = tuple.__new__
 _MAX_RUNS: Final = 8
 """Runs remembered in one position."""
 
@@ -98,8 +97,12 @@ class CompiledConstraint:
 
     def behind(self, position: Position, token: TokenId) -> Position:
         """The position behind ``token``; raises TokenRejectedError where it is not allowed."""
-        with self._stepping:
+        stepping = self._stepping
+        stepping.enter()
+        try:
             reached = self.walker.advance(position.state, token)
+        finally:
+            stepping.leave()
         if reached is None:
             text = self.binding.vocabulary.token_bytes[token]
             spelled = "a special token" if text is None else repr(text)
@@ -115,8 +118,12 @@ class CompiledConstraint:
         if held is not None and (mask := held.mask) is not None:
             held.used = True
             return mask
-        with self._stepping:
+        stepping = self._stepping
+        stepping.enter()
+        try:
             held, mask = self._held_mask(position.state)
+        finally:
+            stepping.leave()
         position.held = held
         return mask
 
@@ -207,11 +214,11 @@ class CompiledConstraint:
                 walk = self.walker.with_ends(walk, self._ends)
             held, mask = self._masks.keep(walk.mask, walk.fingerprint)
             self._by_place[place] = held, walk.uncertain
-            walk = walk._replace(mask=mask)
+            walk = walk.held_in(mask)
         if len(walk.uncertain):
             walk = self.walker.completed(walk, state)
             held, mask = self._masks.keep(walk.mask, walk.fingerprint)
-            walk = walk._replace(mask=mask)
+            walk = walk.held_in(mask)
         return held, walk
 
     def _repeating(self, state: State) -> list[int]:
@@ -332,13 +339,29 @@ class CompiledConstraint:
             return self.binding.speller.spelling(self.machine, position.state, recent)
 
 
-class ConstraintMatcher(NamedTuple):
+class ConstraintMatcher:
     """A position in a document; two are equal when the same may follow them."""
 
-    constraint: CompiledConstraint
-    position: Position
-    recent: tuple[TokenId, ...] = ()
-    """The latest tokens of the answer, as far as the spelling of a forced run looks back."""
+    __slots__ = ("constraint", "position", "recent")
+
+    def __init__(
+        self, constraint: CompiledConstraint, position: Position, recent: tuple[TokenId, ...] = ()
+    ) -> None:
+        self.constraint: Final = constraint
+        self.position: Final = position
+        self.recent: Final = recent
+        """The latest tokens of the answer, as far as the spelling of a forced run looks back."""
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ConstraintMatcher)
+            and self.constraint is other.constraint
+            and self.position == other.position
+            and self.recent == other.recent
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.position, self.recent))
 
     @property
     def state(self) -> State:
@@ -356,12 +379,10 @@ class ConstraintMatcher(NamedTuple):
         return self.constraint.mask(self.position)
 
     def advance(self, token: TokenId) -> ConstraintMatcher:
-        constraint, position, recent = self
+        constraint, position = self.constraint, self.position
         reached = position.behind.get(token) or constraint.behind(position, token)
-        # For every token, and half as long as it takes to call the class.
-        return _new(
-            ConstraintMatcher, (constraint, reached, (*recent[1 - CONTEXT_TOKENS :], token))
-        )
+        recent = (*self.recent[1 - CONTEXT_TOKENS :], token)
+        return ConstraintMatcher(constraint, reached, recent)
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
         if forcing is Forcing.OFF or self.position.is_complete:
@@ -380,7 +401,7 @@ class ConstraintMatcher(NamedTuple):
     def _lone_tokens(self) -> tuple[TokenId, ...]:
         """The chain of tokens each of which is the only one that its mask holds."""
         run: list[TokenId] = []
-        constraint, position, _ = self
+        constraint, position = self.constraint, self.position
         while not position.is_complete and (token := constraint.lone_token(position)) is not None:
             run.append(TokenId(token))
             position = constraint.behind(position, run[-1])

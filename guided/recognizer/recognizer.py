@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from guided.recognizer.joints import JointTable
 from guided.recognizer.table import TransitionTable
 
-__all__ = ["ContextTable", "Recognizer", "State"]
+__all__ = ["ContextTable", "Recognizer", "State", "state_of"]
 
 
 class State(NamedTuple):
@@ -24,6 +24,14 @@ class State(NamedTuple):
     texts: tuple[bytes, ...] = ()
     """What is being written and has to be remembered: items that others must differ from, the
     outermost first, then a name that must not stand twice."""
+
+
+_new = tuple.__new__
+
+
+def state_of(context: int, row: int, count: int = 0, texts: tuple[bytes, ...] = ()) -> State:
+    """The same as the class, in half of the time: for states of every token."""
+    return _new(State, (context, row, count, texts))
 
 
 class ContextTable(Protocol):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -42,21 +41,35 @@ _MAX_MODELS: Final = 8
 _MAX_MODEL_ROWS: Final = 32
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class InnerMask:
     """What may follow a row without leaving its string, and where tokens leave it."""
 
-    mask: Mask
-    fingerprint: int
-    """Tells the mask from others that masks are made from; see ``MaskStore``."""
-    reach: NDArray[np.uint16]
-    """Code points that a string has at least with each token; empty where all the same."""
-    sites: NDArray[np.int32]
-    """As ``walk_sites`` takes them; rows are numbers among the closing rows of the outline."""
-    most: int
-    """The greatest number of code points among tokens and sites."""
-    within: dict[int, Mask] = field(default_factory=dict)
-    """The mask by the code points that are left, made when first needed."""
+    __slots__ = ("fingerprint", "mask", "most", "reach", "sites", "within")
+
+    def __init__(
+        self,
+        mask: Mask,
+        fingerprint: int,
+        reach: NDArray[np.uint16],
+        sites: NDArray[np.int32],
+        most: int,
+        within: dict[int, Mask] | None = None,
+    ) -> None:
+        self.mask: Final = mask
+        self.fingerprint: Final = fingerprint
+        """Tells the mask from others that masks are made from; see ``MaskStore``."""
+        self.reach: Final = reach
+        """Code points that a string has at least with each token; empty where all the same."""
+        self.sites: Final = sites
+        """As ``walk_sites`` takes them; rows are numbers among the closing rows of the outline."""
+        self.most: Final = most
+        """The greatest number of code points among tokens and sites."""
+        self.within: Final[dict[int, Mask]] = {} if within is None else within
+        """The mask by the code points that are left, made when first needed."""
+
+    def at(self, sites: NDArray[np.int32]) -> InnerMask:
+        """The same mask with other sites."""
+        return InnerMask(self.mask, self.fingerprint, self.reach, sites, self.most)
 
     @property
     def nbytes(self) -> int:
@@ -169,7 +182,7 @@ class _Model:
         sites = self.inner.sites.copy()
         nodes, _, _, child_nodes = trie.arrays
         count = keep_closing(nodes, child_nodes, moves, sites)
-        return replace(self.inner, sites=sites[:count].copy())
+        return self.inner.at(sites[:count].copy())
 
 
 class _Scratch(threading.local):

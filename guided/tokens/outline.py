@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -23,21 +22,31 @@ __all__ = ["Outline", "moves_of", "outline_of"]
 _MAX_ROWS: Final = 2048
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Outline:
     """The outline of one row."""
 
-    digest: bytes
-    closings: NDArray[np.int32]
-    """The rows behind closing quotes, in the order of the search; a row that may be left by its
-    label, and goes on by other bytes, stands for all with that label.
-    """
-    fewest: int
-    """The least number of names that the rows of a rare key can still become, NO_BOUND for none."""
-    num_rows: int
-    """Rows that can be reached, without the closing ones."""
-    has_labels: bool
-    """Whether some of them may be left by their label."""
+    __slots__ = ("closings", "digest", "fewest", "has_labels", "num_rows")
+
+    def __init__(
+        self,
+        digest: bytes,
+        closings: NDArray[np.int32],
+        fewest: int,
+        num_rows: int,
+        has_labels: bool,
+    ) -> None:
+        self.digest: Final = digest
+        self.closings: Final = closings
+        """The rows behind closing quotes, in the order of the search; a row that may be left by
+        its label, and goes on by other bytes, stands for all with that label.
+        """
+        self.fewest: Final = fewest
+        """The least number of names that the rows of a rare key can still become, NO_BOUND for
+        none."""
+        self.num_rows: Final = num_rows
+        """Rows that can be reached, without the closing ones."""
+        self.has_labels: Final = has_labels
+        """Whether some of them may be left by their label."""
 
 
 def outline_of(arrays: Arrays, row: int, reach: int) -> Outline | None:

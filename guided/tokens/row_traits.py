@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from guided.recognizer.table import (
     DEAD,
@@ -28,24 +28,50 @@ _FEW_BYTES: Final = 32
 """A row that fewer bytes lead on from is quicker to walk than to remember."""
 
 
-class RowTraits(NamedTuple):
+class RowTraits:
     """The traits of one row."""
 
-    is_key: bool
-    """Whether it is inside of a free key."""
-    low: int
-    high: int
-    """The bounds that it counts against; ``high`` is ``COUNTS_NOTHING`` where it counts nothing."""
-    like: int
-    """The row whose mask it corrects, DEAD for none."""
-    is_blank: bool
-    """Whether any white space may stand in it, and little else."""
-    outline: Outline | None = None
-    """What it shares its mask by, for a row in a string."""
-    most: int = 0
-    """The greatest count of its inner mask."""
-    loop: int = DEAD
-    """Another row that most bytes lead to, and stay in: its inner mask is nearly the same."""
+    __slots__ = ("high", "is_blank", "is_key", "like", "loop", "low", "most", "outline")
+
+    def __init__(
+        self,
+        is_key: bool,
+        low: int,
+        high: int,
+        like: int,
+        is_blank: bool,
+        outline: Outline | None = None,
+        loop: int = DEAD,
+        most: int = 0,
+    ) -> None:
+        self.is_key: Final = is_key
+        """Whether it is inside of a free key."""
+        self.low: Final = low
+        self.high: Final = high
+        """The bounds that it counts against, COUNTS_NOTHING where it counts nothing."""
+        self.like: Final = like
+        """The row whose mask it corrects, DEAD for none."""
+        self.is_blank: Final = is_blank
+        """Whether any white space may stand in it, and little else."""
+        self.outline: Final = outline
+        """What it shares its mask by, for a row in a string."""
+        self.loop: Final = loop
+        """Another row that most bytes lead to, and stay in: its inner mask is nearly the same."""
+        self.most: Final = most
+        """The greatest count of its inner mask."""
+
+    def counting_to(self, most: int) -> RowTraits:
+        """The traits with the greatest count of the inner mask."""
+        return RowTraits(
+            self.is_key,
+            self.low,
+            self.high,
+            self.like,
+            self.is_blank,
+            self.outline,
+            self.loop,
+            most,
+        )
 
 
 _IN_CHAIN = RowTraits(False, 0, COUNTS_NOTHING, DEAD, False)
@@ -69,4 +95,4 @@ def row_traits(arrays: Arrays, row: int, reach: int) -> RowTraits:
     is_free = high == COUNTS_NOTHING and packed[LABEL] == DEAD
     is_blank = num_loops == len(BLANKS) and is_free and outline is None
     loop = DEAD if outline is None else int(loop_behind(rows, cells, byte_maps, row))
-    return RowTraits(is_key, packed[LOW], high, like, is_blank, outline, loop=loop)
+    return RowTraits(is_key, packed[LOW], high, like, is_blank, outline, loop)

@@ -12,14 +12,13 @@ its mask.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.addresses import addresses_of
-from guided.recognizer.recognizer import Recognizer, State
+from guided.recognizer.recognizer import Recognizer, State, state_of
 from guided.recognizer.table import DEAD, NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import Mask, allowed, tokens_of
@@ -59,19 +58,32 @@ _IN_KEY_BEFORE: Final = -2
 Place: TypeAlias = tuple[int, int, int, int]
 
 
-class Walk(NamedTuple):
+class Walk:
     """What a walk found."""
 
-    mask: Mask
-    """Tokens all of whose bytes may follow; nothing is said of the uncertain ones. Of the walk made
-    last in a thread: another one writes over it."""
-    fingerprint: int
-    """A number that equal masks mostly share, and different ones hardly ever."""
-    uncertain: NDArray[np.int32]
-    """Nodes whose tokens, those below included, have to be tried on the exact state."""
-    is_local: bool = False
-    """Whether it is the same in all contexts; of a row that is like another one, whether the walk
-    of that one stays as it is."""
+    __slots__ = ("fingerprint", "is_local", "mask", "uncertain")
+
+    def __init__(
+        self, mask: Mask, fingerprint: int, uncertain: NDArray[np.int32], is_local: bool = False
+    ) -> None:
+        self.mask: Final = mask
+        """Tokens all of whose bytes may follow; nothing is said of the uncertain ones. Of the walk
+        made last in a thread: another one writes over it."""
+        self.fingerprint: Final = fingerprint
+        """A number that equal masks mostly share, and different ones hardly ever."""
+        self.uncertain: Final = uncertain
+        """Nodes whose tokens, those below included, have to be tried on the exact state."""
+        self.is_local: Final = is_local
+        """Whether it is the same in all contexts; of a row that is like another one, whether the
+        walk of that one stays as it is."""
+
+    def held_in(self, mask: Mask) -> Walk:
+        """The walk with its mask where it is kept."""
+        return Walk(mask, self.fingerprint, self.uncertain, self.is_local)
+
+    def for_one_context(self) -> Walk:
+        """The walk, not to be taken for the same in all contexts."""
+        return Walk(self.mask, self.fingerprint, self.uncertain)
 
     def behind(self, first: Walk) -> Walk:
         """The walk as that of two parts, of which this one's mask has both."""
@@ -147,7 +159,7 @@ class Walker:
             traits = row_traits(arrays, row, self.trie.longest)
             if traits.outline is not None and traits.high != COUNTS_NOTHING:
                 inner = self._inner.get(arrays, row, traits.outline)
-                traits = traits._replace(most=inner.most)
+                traits = traits.counting_to(inner.most)
             self._row_traits[row] = traits
         return traits
 
@@ -164,7 +176,7 @@ class Walker:
         if base is None or self._shares(traits.outline, state.context):
             return self._below(_ROOT, state, traits)
         walk = self._corrected(base, state, traits.like)
-        return walk if traits.high == COUNTS_NOTHING else walk._replace(is_local=False)
+        return walk if traits.high == COUNTS_NOTHING else walk.for_one_context()
 
     def _remember_joint(self, context: int, label: int) -> None:
         self._before_work()
@@ -189,12 +201,12 @@ class Walker:
         missing, left = traits.low - state.count, traits.high - state.count
         walk = self._from_sites(inner, state, outline.closings, missing, left, begun)
         # Names that are left in this context need not be left in others.
-        return walk if outline.fewest == NO_BOUND else walk._replace(is_local=False)
+        return walk if outline.fewest == NO_BOUND else walk.for_one_context()
 
     def _itself(self, node: int) -> InnerMask:
         """No tokens, and one site."""
         sites = np.array([[node, 0, 0, ITSELF]], dtype=np.int32)
-        return replace(self._nothing, sites=sites)
+        return self._nothing.at(sites)
 
     def _from_sites(
         self,
@@ -277,7 +289,7 @@ class Walker:
         sites = np.zeros((len(walk.uncertain), 4), dtype=np.int32)
         sites[:, 0], sites[:, 3] = walk.uncertain, BY_PATH
         begun = Walk(words, walk.fingerprint, _NOTHING_UNCERTAIN)
-        unsure = replace(self._nothing, sites=sites)
+        unsure = self._nothing.at(sites)
         return self._from_sites(unsure, state, _NO_ROWS, 0, 0, begun)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
@@ -309,7 +321,8 @@ class Walker:
 
     def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:
         """The walk with tokens that end the text."""
-        return walk._replace(fingerprint=walk.fingerprint ^ set_tokens(ends, walk.mask))
+        fingerprint = walk.fingerprint ^ set_tokens(ends, walk.mask)
+        return Walk(walk.mask, fingerprint, walk.uncertain, walk.is_local)
 
     def _settled(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
         """The tokens of uncertain nodes and below that may follow the exact state.
@@ -357,10 +370,10 @@ class Walker:
                 self._texts.joined, first, last, context, row, count, begun, self.packed.addresses()
             )
             if status == ALIVE and key == NOWHERE:
-                return State(reached, target, counted)
+                return state_of(reached, target, counted)
             if status == ALIVE:
                 written = texts[0] + text if key == _IN_KEY_BEFORE else text[key - first :]
-                return State(reached, target, counted, (written,))
+                return state_of(reached, target, counted, (written,))
             if status == DIES:
                 return None
             if status != JOINT_MISSING:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -166,7 +165,7 @@ def test_a_walk_that_stays_inside_a_name_is_local(free: bool, text: str, is_loca
     assert (like != DEAD) == (free and text != "")
     base = None if like == DEAD else walker.walk(walker.machine.beneath(state, like))
     if base is not None:
-        base = base._replace(mask=base.mask.copy())
+        base = base.held_in(base.mask.copy())
     walk = walker.walk(state, base)
     assert walk.is_local == is_local
     if free and is_local:
@@ -310,7 +309,7 @@ def test_a_mask_near_the_bound_is_there_for_other_threads_when_it_is_filled() ->
     schema = {"type": "string", "maxLength": 7}
     within = _Noting()
     inner = _inner_mask(schema, b'"', TokenBinding.of(_VOCABULARY).inner)
-    inner = replace(inner, within=within)
+    inner = InnerMask(inner.mask, inner.fingerprint, inner.reach, inner.sites, inner.most, within)
     found = {left: inner.mask_within(left)[0].tolist() for left in range(inner.most)}
     assert len(found) > 3
     assert within.seen == found
