@@ -20,7 +20,6 @@ from guided.recognizer.table import LABEL
 from guided.tokens.inner_kernels import (
     MAX_COUNT,
     correct_inside,
-    find_wide,
     goes_on,
     goes_on_as,
     keep_closing,
@@ -29,14 +28,14 @@ from guided.tokens.inner_kernels import (
     walk_inside,
 )
 from guided.tokens.mask import Mask
-from guided.tokens.outline import Outline, moves_of
+from guided.tokens.outline import MAX_WIDE, NO_HORIZON, Outline, moves_of
+from guided.tokens.outline_kernels import find_wide
 from guided.tokens.packed import Arrays
 from guided.tokens.steps import BY_LABEL
 from guided.tokens.trie import TokenTrie
 
 __all__ = ["InnerMask", "InnerMasks"]
 
-_MAX_WIDE: Final = 512
 _MAX_MODELS: Final = 8
 _MAX_MODEL_ROWS: Final = 32
 
@@ -138,10 +137,12 @@ class InnerMasks:
         """The inner mask of a row, and a new model for others."""
         if outline.has_labels or node:
             corrected = None
-            if like is not None:
+            if like is not None and like[1].horizon == outline.horizon:
                 base = self.get(arrays, *like, node)
                 corrected = _corrected(self.trie, arrays, row, outline, node, base, *like)
             return corrected or _inner_mask(self.trie, arrays, row, outline, node), None
+        if outline.horizon != NO_HORIZON:
+            return _inner_mask(self.trie, arrays, row, outline, node), None
         with self._lock:
             models = [model for model in self._models if model.begins_like(arrays, row)]
         if models:
@@ -211,7 +212,8 @@ def _inner_mask(
     sites, reach = _scratch.of(trie)
     stack = np.empty((trie.longest + 1, 3), dtype=np.int64)
     loops = np.zeros((len(arrays[0]), 3), dtype=np.uint64)
-    find_wide(*arrays[:3], row, np.empty(_MAX_WIDE, dtype=np.int32), loops)
+    if outline.horizon == NO_HORIZON:
+        find_wide(*arrays[:3], row, np.empty(MAX_WIDE, dtype=np.int32), loops)
     num_sites, most = walk_inside(
         trie.nodes,
         trie.below,
@@ -219,6 +221,7 @@ def _inner_mask(
         *arrays[:3],
         row,
         node,
+        outline.horizon,
         stack,
         loops,
         mask,
@@ -252,7 +255,17 @@ def _corrected(
     gone = np.empty((len(trie), 2), dtype=np.int32)
     stack = np.empty((trie.longest + 1, 2), dtype=np.int64)
     num_sites, num_gone = correct_inside(
-        trie.nodes, trie.token_ids, *arrays[:3], row, other, node, stack, mask, sites, gone
+        trie.nodes,
+        trie.token_ids,
+        *arrays[:3],
+        row,
+        other,
+        node,
+        outline.horizon,
+        stack,
+        mask,
+        sites,
+        gone,
     )
     if num_sites < 0:
         return None

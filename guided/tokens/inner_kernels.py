@@ -10,14 +10,13 @@ from guided.automata.dfa import DEAD
 from guided.automata.kernel import inlined, kernel
 from guided.recognizer.block import NO_BEAT, TICK
 from guided.recognizer.table_layout import BASE, BEAT, KIND, LABEL, NEED
-from guided.tokens.outline_kernels import is_closing
+from guided.tokens.outline_kernels import DONE, PLAIN_BYTES, WIDE, is_closing
 from guided.tokens.steps import BY_LABEL
 from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN
 
 __all__ = [
     "MAX_COUNT",
     "correct_inside",
-    "find_wide",
     "goes_on",
     "goes_on_as",
     "keep_closing",
@@ -28,14 +27,10 @@ __all__ = [
 
 MAX_COUNT: Final = 2**16 - 1
 """More code points than an automaton has states, and than tokens have on top of that."""
-_PLAIN_BYTES = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
-"""What mostly may follow in a string in any order."""
 _PLAIN = tuple(
-    np.uint64(sum(1 << (byte & 63) for byte in _PLAIN_BYTES if byte >> 6 == word))
+    np.uint64(sum(1 << (byte & 63) for byte in PLAIN_BYTES if byte >> 6 == word))
     for word in range(2)
 )
-UNKNOWN, WIDE, DONE = np.uint64(0), np.uint64(1), np.uint64(2)
-"""What is known of the loops of a row."""
 
 
 @kernel
@@ -120,9 +115,22 @@ def keep_closing(nodes, child_nodes, moves, sites):  # type: ignore[no-untyped-d
 
 @kernel
 def walk_inside(  # type: ignore[no-untyped-def]
-    nodes, below, token_ids, rows, cells, byte_maps, row, top, stack, loops, words, reach, sites
+    nodes,
+    below,
+    token_ids,
+    rows,
+    cells,
+    byte_maps,
+    row,
+    top,
+    horizon,
+    stack,
+    loops,
+    words,
+    reach,
+    sites,
 ):
-    """Walk a string from ``row`` on, which stands at the node ``top``.
+    """Walk a string from ``row`` on, which stands at the node ``top``, up to a horizon.
 
     Returns the number of sites and the greatest count.
     Of a site it says the row that is entered, or, as a negative number, the row with a label that
@@ -133,6 +141,7 @@ def walk_inside(  # type: ignore[no-untyped-def]
     """
     # Columns of the stack: row, code points so far, code points that a string has at least.
     level = nodes[top, DEPTH]
+    horizon += level
     stack[level, 0], stack[level, 1], stack[level, 2] = row, 0, 0
     node, num_sites, most = top + 1, 0, 0
     while node < nodes[top, END]:
@@ -157,7 +166,13 @@ def walk_inside(  # type: ignore[no-untyped-def]
             count += 1
         if rows[target, BEAT] != NO_BEAT:
             least = max(least, count + rows[target, NEED])
-            most = max(most, least)
+        if level == horizon:
+            sites[num_sites, 0], sites[num_sites, 1] = node, count
+            sites[num_sites, 2], sites[num_sites, 3] = least, target
+            num_sites += 1
+            node = nodes[node, END]
+            continue
+        most = max(most, least)
         stack[level, 0], stack[level, 1], stack[level, 2] = target, count, least
         last = nodes[node, END]
         _allow(node, node + 1, least, nodes, token_ids, words, reach)
@@ -181,7 +196,7 @@ def walk_inside(  # type: ignore[no-untyped-def]
 
 @kernel
 def correct_inside(  # type: ignore[no-untyped-def]
-    nodes, token_ids, rows, cells, byte_maps, row, other, top, stack, words, sites, gone
+    nodes, token_ids, rows, cells, byte_maps, row, other, top, horizon, stack, words, sites, gone
 ):
     """Make the mask of ``row`` out of that of the ``other`` row, in ``words``, below a node.
 
@@ -191,6 +206,7 @@ def correct_inside(  # type: ignore[no-untyped-def]
     """
     num_sites, num_gone = 0, 0
     level = nodes[top, DEPTH]
+    horizon += level
     stack[level, 0], stack[level, 1] = row, other
     node = top + 1
     while node < nodes[top, END]:
@@ -203,7 +219,7 @@ def correct_inside(  # type: ignore[no-untyped-def]
             if target == there and (target != DEAD or rows[row, LABEL] == rows[other, LABEL]):
                 node = end
                 continue
-        stays = target != DEAD and not is_closing(rows, target)
+        stays = target != DEAD and level != horizon and not is_closing(rows, target)
         if there == DEAD or is_closing(rows, there) or not stays:
             if other != DEAD:
                 gone[num_gone, 0], gone[num_gone, 1] = node, end
@@ -284,40 +300,3 @@ def _find_loops(rows, cells, byte_maps, row, loops):  # type: ignore[no-untyped-
             loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)
     if is_wide and (_PLAIN[0] & ~loops[row, 0] or _PLAIN[1] & ~loops[row, 1]):
         loops[row, 0], loops[row, 1] = _PLAIN
-
-
-@kernel
-def find_wide(rows, cells, byte_maps, row, queue, loops):  # type: ignore[no-untyped-def]
-    """Mark the wide rows that plain bytes lead to: from which plain bytes lead to wide rows only.
-
-    Such are the rows of a pattern that may match anywhere: its text may go on as it likes. Only
-    rows that count nothing are wide.
-    """
-    if rows[row, BEAT] != NO_BEAT:
-        return
-    queue[0], loops[row, 2] = row, WIDE
-    done, count = 0, 1
-    while done < count:
-        base, kind = rows[queue[done], BASE], rows[queue[done], KIND]
-        for byte in _PLAIN_BYTES:
-            target = cells[base + byte_maps[kind, byte]]
-            if target == DEAD or rows[target, BEAT] != NO_BEAT or is_closing(rows, target):
-                continue
-            if loops[target, 2] != WIDE and count < len(queue):
-                queue[count], loops[target, 2] = target, WIDE
-                count += 1
-        done += 1
-    narrowed = True
-    while narrowed:
-        narrowed = False
-        for index in range(count - 1, -1, -1):
-            current = queue[index]
-            if loops[current, 2] != WIDE:
-                continue
-            base, kind = rows[current, BASE], rows[current, KIND]
-            for byte in _PLAIN_BYTES:
-                target = cells[base + byte_maps[kind, byte]]
-                if target == DEAD or loops[target, 2] != WIDE:
-                    loops[current, 2] = UNKNOWN
-                    narrowed = True
-                    break

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import numpy as np
+
 from guided.automata.dfa import DEAD
 from guided.automata.kernel import inlined, kernel
-from guided.recognizer.block import CLOSE_STRING, START
+from guided.recognizer.block import CLOSE_STRING, NO_BEAT, START
 from guided.recognizer.table_layout import (
     BASE,
     BEAT,
@@ -19,7 +23,24 @@ from guided.recognizer.table_layout import (
     ROLE,
 )
 
-__all__ = ["expand_outline", "is_closing", "search_outline"]
+__all__ = [
+    "DONE",
+    "PLAIN_BYTES",
+    "UNKNOWN",
+    "WIDE",
+    "expand_outline",
+    "find_wide",
+    "is_closing",
+    "search_outline",
+]
+
+PLAIN_BYTES = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
+"""What mostly may follow in a string in any order."""
+UNKNOWN, WIDE, DONE = np.uint64(0), np.uint64(1), np.uint64(2)
+"""What is known of the loops of a row."""
+
+_BEYOND: Final = 2**31 - 1
+"""In place of the number of a row: what bytes lead to was not looked for."""
 
 
 @inlined
@@ -33,7 +54,8 @@ def search_outline(  # type: ignore[no-untyped-def]
     rows, cells, byte_maps, row, reach, found, queue, closings, numbers
 ):
     """Writes down what it finds: its length, the number of closing rows, that of other rows, the
-    fewest ends, and whether any row may be left by its label.
+    fewest ends, whether any row may be left by its label, and whether all that can be reached was
+    looked at.
 
     Of a row that is how it counts, one more than the number of the closing row that has its label
     or 0, then number and last byte of each run of bytes that lead to the same row. ``numbers`` is
@@ -42,7 +64,7 @@ def search_outline(  # type: ignore[no-untyped-def]
     """
     queue[0], numbers[row] = row, 1
     done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
-    has_labels = False
+    has_labels, is_complete = False, True
     depth, level_end = 0, 1
     while done < count:
         if done == level_end:
@@ -60,14 +82,15 @@ def search_outline(  # type: ignore[no-untyped-def]
             ):
                 closing += 1
             if closing == len(closings):
-                return 0, 0, 0, NO_BOUND, False
+                return 0, 0, 0, NO_BOUND, False, True
             if closing == num_closings:
                 closings[closing] = current
                 num_closings += 1
             found[size + 2] = closing + 1
         size += 3
         if depth == reach:
-            found[size], found[size + 1] = 0, 255
+            is_complete = False
+            found[size], found[size + 1] = _BEYOND, 255
             size += 2
             done += 1
             continue
@@ -85,18 +108,18 @@ def search_outline(  # type: ignore[no-untyped-def]
                     num_closings += 1
                     numbers[target] = -num_closings
                 elif rows[target, BEAT] == START:
-                    return 0, 0, 0, NO_BOUND, False
+                    return 0, 0, 0, NO_BOUND, False, True
                 else:
                     queue[count] = target
                     count += 1
                     numbers[target] = count
                 if count == len(queue) or num_closings == len(closings):
-                    return 0, 0, 0, NO_BOUND, False
+                    return 0, 0, 0, NO_BOUND, False, True
             found[size] = 0 if target == DEAD else numbers[target]
             found[size + 1] = byte
             size += 2
         done += 1
-    return size, num_closings, count, fewest, has_labels
+    return size, num_closings, count, fewest, has_labels, is_complete
 
 
 @kernel
@@ -110,6 +133,46 @@ def expand_outline(found, moves):  # type: ignore[no-untyped-def]
         while first < 256:
             last = found[at + 1]
             for byte in range(first, last + 1):
-                moves[row, byte] = found[at]
+                moves[row, byte] = 0 if found[at] == _BEYOND else found[at]
             first = last + 1
             at += 2
+
+
+@kernel
+def find_wide(rows, cells, byte_maps, row, queue, loops):  # type: ignore[no-untyped-def]
+    """Mark the wide rows that plain bytes lead to: from which plain bytes lead to wide rows only.
+
+    Returns whether the row itself is one.
+
+    Such are the rows of a pattern that may match anywhere: its text may go on as it likes. Only
+    rows that count nothing are wide.
+    """
+    if rows[row, BEAT] != NO_BEAT:
+        return False
+    queue[0], loops[row, 2] = row, WIDE
+    done, count = 0, 1
+    while done < count:
+        base, kind = rows[queue[done], BASE], rows[queue[done], KIND]
+        for byte in PLAIN_BYTES:
+            target = cells[base + byte_maps[kind, byte]]
+            if target == DEAD or rows[target, BEAT] != NO_BEAT or is_closing(rows, target):
+                continue
+            if loops[target, 2] != WIDE and count < len(queue):
+                queue[count], loops[target, 2] = target, WIDE
+                count += 1
+        done += 1
+    narrowed = True
+    while narrowed:
+        narrowed = False
+        for index in range(count - 1, -1, -1):
+            current = queue[index]
+            if loops[current, 2] != WIDE:
+                continue
+            base, kind = rows[current, BASE], rows[current, KIND]
+            for byte in PLAIN_BYTES:
+                target = cells[base + byte_maps[kind, byte]]
+                if target == DEAD or loops[target, 2] != WIDE:
+                    loops[current, 2] = UNKNOWN
+                    narrowed = True
+                    break
+    return loops[row, 2] == WIDE

@@ -37,6 +37,7 @@ from guided.recognizer.table import (
     TICK,
     WIDTH,
 )
+from guided.tokens.outline_kernels import is_closing
 from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN
 
 __all__ = [
@@ -406,7 +407,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
     - BY_PATH: all bytes of the node are read;
     - BY_LABEL, less 256 times the number of a closing row and a byte: the byte comes behind the
       label of that row;
-    - others: that row of ``closings`` is entered.
+    - others: that row of ``closings`` is entered; one of the same string whatever was missing.
 
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
     fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
@@ -430,7 +431,8 @@ def walk_sites(  # type: ignore[no-untyped-def]
     while site < len(sites):
         if level == OUTSIDE:
             top, way = sites[site, 0], sites[site, 3]
-            if sites[site, 1] < missing or sites[site, 2] > left:
+            is_inside = way > ITSELF and not is_closing(rows, closings[way])
+            if sites[site, 2] > left or (sites[site, 1] < missing and not is_inside):
                 site += 1
                 continue
             if way == BY_PATH:
@@ -447,6 +449,10 @@ def walk_sites(  # type: ignore[no-untyped-def]
                     return _stop(status, site, level, doubts, change, context, row, stack)
                 stack[0, FATE], asked = status, True
                 _put(OUTSIDE + 1, context, row, count, stack)
+            elif is_inside:
+                row, count = closings[way], stack[OUTSIDE, 2] + sites[site, 1]
+                stack[0, WAY], stack[0, FATE] = way, ALIVE
+                _put(OUTSIDE + 1, stack[OUTSIDE, 0], row, count, stack)
             elif stack[0, WAY] != way:
                 # Once for all sites of a way: their state stays where the first has put it.
                 status, context, row, count, also = _entering(

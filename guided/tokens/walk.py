@@ -21,8 +21,9 @@ from guided.automata.addresses import addresses_of
 from guided.recognizer.recognizer import Recognizer, State, state_of
 from guided.recognizer.table import DEAD, NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
+from guided.tokens.inner_kernels import MAX_COUNT
 from guided.tokens.mask import Mask, allowed, tokens_of
-from guided.tokens.outline import Outline
+from guided.tokens.outline import NO_HORIZON, Outline
 from guided.tokens.packed import PackedMachine
 from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
 from guided.tokens.scratch import Scratch
@@ -158,8 +159,10 @@ class Walker:
             arrays = self.packed.current()
             traits = row_traits(arrays, row, self.trie.longest)
             if traits.outline is not None and traits.high != COUNTS_NOTHING:
-                inner = self._inner.get(arrays, row, traits.outline)
-                traits = traits.counting_to(inner.most)
+                most = MAX_COUNT  # what counts behind a horizon is not known
+                if traits.outline.horizon == NO_HORIZON:
+                    most = self._inner.get(arrays, row, traits.outline).most
+                traits = traits.counting_to(most)
             self._row_traits[row] = traits
         return traits
 

@@ -219,6 +219,74 @@ def _inner_mask(schema: Any, text: bytes, masks: InnerMasks) -> InnerMask:
     return masks.get(arrays, state.row, outline)
 
 
+_BEYOND = tiny_vocabulary(
+    [
+        *JSON_PIECES,
+        *(letter * count for letter in (b"a", b"b ", b"-") for count in (9, 16, 17, 18, 40)),
+        b"a" * 16 + b'"',
+        b"a" * 17 + b'",',
+        b"a" * 20 + b'":1',
+        b"a b " * 8 + b'a"}',
+        b"ab" * 8 + b"\xc3\xa9" * 4,
+    ]
+)
+"""With tokens longer than outlines look ahead."""
+_WORDS = {"type": "string", "pattern": r"^(\S+ ){0,30}\S+$"}
+_LONG_RUNS: dict[str, Any] = {
+    "words": _WORDS,
+    "words of so many letters": {**_WORDS, "maxLength": 70},
+    "a word of so many letters": {"type": "string", "pattern": "^[a-zA-Z]{30,50}$"},
+    "so many letters and a pattern": {
+        "type": "string",
+        "pattern": "^[a-zA-Z ]{0,40}-?$",
+        "minLength": 35,
+        "maxLength": 38,
+    },
+    "any but one text": {"type": "string", "minLength": 37, "not": {"const": "a" * 44}},
+    "any names but one": {
+        "patternProperties": {"^(?!a{44}$)[ -~]*$": {"const": 1}},
+        "additionalProperties": False,
+    },
+    "a name": {"patternProperties": {"^[a-zA-Z]{0,40}$": {}}, "additionalProperties": False},
+    "one of two names": {"patternProperties": {"^[a-zA-Z]{20,40}$": {"const": 1}, "^b{36}$": {}}},
+    "a name unless it is known": {
+        "properties": {"a" * 19: False, "a" * 40: {"const": 2}},
+        "patternProperties": {"^[a-zA-Z]{0,43}$": {"const": 1}},
+    },
+}
+
+
+@pytest.mark.parametrize("schema", _LONG_RUNS.values(), ids=_LONG_RUNS)
+def test_tokens_longer_than_an_outline_follow_where_the_whole_row_takes_them(schema: Any) -> None:
+    is_string = schema.get("type") == "string"
+    start = compiled(
+        {"type": "string" if is_string else "object", **schema}, _FREE, _BEYOND
+    ).start()
+    for unit in (b"a", b"b", b"a "):
+        matcher = start
+        for byte in (b'"' if is_string else b'{"') + unit * 45:
+            allowed = set(tokens_of(matcher.mask()).tolist()) - {0}
+            assert allowed == set(tried(matcher, range(1, len(_BEYOND)))), matcher.state
+            if byte + 1 not in allowed:
+                break
+            matcher = matcher.advance(TokenId(byte + 1))
+
+
+def test_rows_that_differ_beyond_the_horizon_have_the_same_outline() -> None:
+    for schema in (_WORDS, {**_WORDS, "maxLength": 70}):
+        walker = compiled(schema, _FREE, _BEYOND).walker
+        machine, outlines = walker.machine, []
+        for words in (3, 9, 29):
+            state = machine.advance(machine.start, b'"' + b"a " * words)
+            assert state is not None
+            outline = row_traits(walker.packed.current(), state.row, walker.trie.longest).outline
+            assert outline is not None
+            outlines.append(outline)
+        far, near, last = outlines
+        assert far.horizon < walker.trie.longest
+        assert far.digest == near.digest != last.digest
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "shares"),
     [
