@@ -87,9 +87,9 @@ def lower_definitions(
     first = named.get(start)
     if first is None or first.is_terminal or first.parameters or not first.bodies:
         names = sorted(each.name for each in named.values() if not each.is_terminal)
+        others = f", or start with one of {', '.join(names[:10])}" if names else ""
         raise InvalidConstraintError(
-            f"the grammar has no rule {start!r} to start with",
-            hint=f"define it, or start with one of {', '.join(names[:10])}",
+            f"the grammar has no rule {start!r} to start with", hint=f"define it{others}"
         )
     rules = _Rules(named, _filled(definitions, holes))
     lowered = rules.lowered(first)

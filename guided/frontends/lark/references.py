@@ -46,11 +46,18 @@ def check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
     extents = _Extents()
     for definition in source.definitions.values():
         if definition.is_terminal and definition.bodies:
+            if len(definition.bodies) == 1 and _is_empty(definition.bodies[0].tree):
+                what = f"the terminal {definition.name!r} is empty"
+                raise definition.source.error(definition.position, what)
             extents.of_definition(definition, definition.source, definition.position)
     for tree in ignored:
         # What a constraint fills is refused where that is known.
         if not (isinstance(tree, Name) and _is_declared(tree, source)):
             extents.of(tree, source)
+
+
+def _is_empty(tree: Tree) -> bool:
+    return isinstance(tree, Series) and not tree.parts
 
 
 def _is_declared(name: Name, source: Source) -> bool:
