@@ -265,6 +265,7 @@ def test_what_lark_refuses_is_refused_with_its_place(name: str) -> None:
         *(f"/{inner}/" for inner in (*_INNER, r"\/", r"[\d\/]+", r'\\"', r"\\\"", r"\.", "a|b")),
         "/a\r\n b\r/x",
         "/a\nb/x",
+        "/a\\\n/x",
     ],
 )
 def test_literals_stand_for_what_they_stand_for_in_lark(text: str) -> None:
