@@ -148,12 +148,14 @@ def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
     found = dict.fromkeys(waiting)
     for name in waiting:
         definition = source.definitions.get(name)
+        spend(5)
         if definition is None or definition.is_terminal:
             continue
+        parameters = set(definition.parameters)
         for tree, where in definition.bodies:
             for inner, _ in uses_in(tree):
                 full = where.full_name(inner.text)
-                if full not in found and full not in definition.parameters:
+                if full not in found and full not in parameters:
                     found[full] = None
                     waiting.append(full)
     return [source.definitions[name] for name in waiting if name in source.definitions]
