@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
+from unicodedata import combining, east_asian_width
 
 __all__ = ["Place"]
 
@@ -26,7 +27,14 @@ class Place:
         line, begin = before.count("\n") + 1, before.rfind("\n") + 1
         column = self.position - begin
         end = self.text.find("\n", self.position)
-        whole = self.text[begin : len(self.text) if end < 0 else end]
+        whole = self.text[begin : len(self.text) if end < 0 else end].removesuffix("\r")
         shown = whole[max(0, column - _SHOWN) : column + _SHOWN]
-        caret = " " * min(column, _SHOWN) + "^"
-        return f"line {line}, column {column + 1}: {what}\n\n{shown}\n{caret}"
+        indent = "".join([_blank(char) for char in shown[: min(column, _SHOWN)]])
+        return f"line {line}, column {column + 1}: {what}\n\n{shown}\n{indent}^"
+
+
+def _blank(char: str) -> str:
+    """What is as wide as a character in a terminal, and cannot be seen."""
+    if char == "\t":
+        return char
+    return " " * (0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1)

@@ -80,8 +80,8 @@ def _import(
     name = ".".join(path)
     if name in imports:
         text, statements = imports[name], parse_lark(imports[name])
-    elif (given := _of_lark(path)) is not None:
-        text, statements = given
+    elif name in _of_lark():
+        text, statements = _read_of_lark(name)
     else:
         raise source.error(
             position,
@@ -97,15 +97,18 @@ def _import(
         source.definitions[definition.name] = definition
 
 
-@functools.lru_cache(maxsize=64)
-def _of_lark(path: tuple[str, ...]) -> tuple[str, list[Statement]] | None:
-    """A grammar that comes with Lark, and its statements, ``None`` if there is none."""
+@functools.cache
+def _of_lark() -> Mapping[str, Path]:
+    """The files of the grammars that come with Lark, by name."""
     spec = find_spec("lark")
     assert spec is not None and spec.origin is not None, "a dependency"
-    file = Path(spec.origin).parent.joinpath("grammars", *path).with_suffix(".lark")
-    if not file.is_file():
-        return None
-    text = file.read_text("utf-8")
+    folder = Path(spec.origin).parent.joinpath("grammars")
+    return {file.stem: file for file in folder.glob("*.lark")}
+
+
+@functools.cache
+def _read_of_lark(name: str) -> tuple[str, list[Statement]]:
+    text = _of_lark()[name].read_text("utf-8")
     return text, parse_lark(text)
 
 
@@ -145,12 +148,14 @@ def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
     found = dict.fromkeys(waiting)
     for name in waiting:
         definition = source.definitions.get(name)
+        spend(5)
         if definition is None or definition.is_terminal:
             continue
+        parameters = set(definition.parameters)
         for tree, where in definition.bodies:
             for inner, _ in uses_in(tree):
                 full = where.full_name(inner.text)
-                if full not in found and full not in definition.parameters:
+                if full not in found and full not in parameters:
                     found[full] = None
                     waiting.append(full)
     return [source.definitions[name] for name in waiting if name in source.definitions]

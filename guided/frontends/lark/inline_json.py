@@ -29,8 +29,8 @@ def inline_names(texts: Iterable[str]) -> set[str]:
 def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, dict[str, str]]:
     """The grammar with a declared terminal in place of each schema, and the schemas by its name.
 
-    The names differ from those that are ``taken``, see ``inline_names``. Lines stay where they are.
-    Raises InvalidConstraintError, with line, column and caret, for what is not JSON.
+    The names differ from those that are ``taken``, see ``inline_names``. All else stays where it
+    is. Raises InvalidConstraintError, with line, column and caret, for what is not JSON.
     """
     check_length(text)
     schemas: dict[str, str] = {}
@@ -47,14 +47,22 @@ def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, di
         while name in taken:
             name += "_"
         schemas[name] = text[found.end() : end]
-        # Behind a backslash Lark goes on in the next line as if it were this one.
-        breaks = "\\\n" * text.count("\n", found.start(), end)
-        pieces += (text[at : found.start()], name, " ", breaks)
+        written = text[found.start() : end]
+        pieces += (text[at : found.start()], name, _blanks(written, len(name)))
         at = end
     if not schemas:
         return text, schemas
     pieces += (text[at:], "\n%declare ", " ".join(schemas), "\n")
     return "".join(pieces), schemas
+
+
+def _blanks(written: str, name: int) -> str:
+    """What leads to the line and column where something written ends, behind a name of a length."""
+    breaks = written.count("\n")
+    last = len(written) - written.rfind("\n") - 1 if breaks else 0
+    first = max(1, len(written) - name - 2 * breaks - last)
+    # Behind a backslash Lark goes on in the next line as if it were this one.
+    return " " * first + "\\\n" * breaks + " " * last
 
 
 def _end_of_json(text: str, at: int) -> int:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from lark.exceptions import GrammarError, VisitError
 from lark.load_grammar import Grammar, GrammarBuilder
 
-from guided.errors import InvalidConstraintError, LimitExceededError
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.frontends.lark.length import MAX_GRAMMAR_LENGTH
 
 __all__ = ["as_ours", "load_grammar"]
@@ -27,7 +27,14 @@ def load_grammar(text: str, imports: Mapping[str, str]) -> Grammar:
         raise FileNotFoundError(path)  # Lark goes on to its own
 
     builder = GrammarBuilder(import_paths=[find])
-    builder.load_grammar(text, _NAME)
+    try:
+        builder.load_grammar(text, _NAME)
+    except AssertionError as error:
+        raise UnsupportedFeatureError(
+            "a grammar is imported with a dot before its name as well as without one,"
+            " which the contextual reading takes for two",
+            hint="write it one way",
+        ) from error
     return builder.build()
 
 

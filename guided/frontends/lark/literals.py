@@ -20,7 +20,7 @@ _ESCAPE: Final = re.compile(
     r"""\\(?:
       (?P<control>[nftr])
     | x(?P<two>[0-9a-fA-F]{2}) | u(?P<four>[0-9a-fA-F]{4}) | U(?P<eight>[0-9a-fA-F]{8})
-    | (?P<wrong>[xuU]|$)
+    | (?P<wrong>[xuU]|\Z)
     | (?P<backslash>\\(?!")) | (?P<quote>\\?")
     | (?P<other>.)
     )""",

@@ -61,22 +61,24 @@ def lower_lark(
     """
     imports, holes = imports or {}, holes or {}
     definitions = definitions_of(text, imports)
-    for name in holes:
-        # What an imported grammar declares may be of no use here.
-        if not any(_declares(each, name) for each in (text, *imports.values())):
-            raise InvalidConstraintError(
-                f"the grammar declares no terminal {name!r} to be filled",
-                hint=f"write %declare {name}, and use the name in its rules",
-            )
+    missing = set(holes)
+    for each in (text, *imports.values()):
+        if missing:
+            # What an imported grammar declares may be of no use here.
+            missing.difference_update(_declared(each))
+    if missing:
+        name = min(missing)
+        raise InvalidConstraintError(
+            f"the grammar declares no terminal {name!r} to be filled",
+            hint=f"write %declare {name}, and use the name in its rules",
+        )
     return lower_definitions(definitions, start, holes)
 
 
-def _declares(text: str, name: str) -> bool:
-    """Whether a grammar declares a terminal."""
-    return any(
-        isinstance(statement, Declare) and any(each.text == name for each in statement.names)
-        for statement in parse_lark(text)
-    )
+def _declared(text: str) -> list[str]:
+    """The names that a grammar declares."""
+    statements = [each for each in parse_lark(text) if isinstance(each, Declare)]
+    return [name.text for statement in statements for name in statement.names]
 
 
 def lower_definitions(
@@ -87,9 +89,9 @@ def lower_definitions(
     first = named.get(start)
     if first is None or first.is_terminal or first.parameters or not first.bodies:
         names = sorted(each.name for each in named.values() if not each.is_terminal)
+        others = f", or start with one of {', '.join(names[:10])}" if names else ""
         raise InvalidConstraintError(
-            f"the grammar has no rule {start!r} to start with",
-            hint=f"define it, or start with one of {', '.join(names[:10])}",
+            f"the grammar has no rule {start!r} to start with", hint=f"define it{others}"
         )
     rules = _Rules(named, _filled(definitions, holes))
     lowered = rules.lowered(first)

@@ -63,6 +63,8 @@ class _Parser:
         self._tokens = tokens_of(text)
         self._at = 0
         self._depth = 0
+        self._treeless = ""
+        """What the body is of that is read, where it has no tree that an alias could name."""
 
     def statements(self) -> list[Statement]:
         found: list[Statement] = []
@@ -81,7 +83,7 @@ class _Parser:
         self._at += 1
         match token.text:
             case "%ignore":
-                return Ignore(self._choice(), token.position)
+                return self._ignore(token)
             case "%declare":
                 names = [self._name("names to declare")]
                 while self._kind in _NAMES:
@@ -91,11 +93,19 @@ class _Parser:
                 return self._import(token.position)
         return self._definition(token.text)
 
+    def _ignore(self, token: Token) -> Ignore:
+        self._treeless = "what is ignored"
+        body = self._choice()
+        if isinstance(body, Series) and not body.parts:
+            raise self._invalid(token, "what is ignored is empty")
+        return Ignore(body, token.position)
+
     def _definition(self, how: str) -> Define:
         marks = self._accept("marks")
         kinds = _NAMES if marks is None else ("rule",)
         token = self._take(kinds, "a rule or a terminal is defined as NAME: …")
-        if marks is not None and "?" in marks.text and token.text.startswith("_"):
+        is_inlined = token.text.startswith("_")
+        if marks is not None and "?" in marks.text and is_inlined:
             raise self._invalid(marks, f"{token.text!r} is inlined by its name, without a ?")
         parameters: list[Name] = []
         if token.kind == "rule" and self._accept("{"):
@@ -106,6 +116,9 @@ class _Parser:
         if self._accept("."):
             self._number("a priority")
         self._take((":",), "missing colon: a rule or a terminal is defined as NAME: …")
+        self._treeless = (
+            "a terminal" if token.kind == "terminal" else "what is inlined" if is_inlined else ""
+        )
         return Define(how, _named(token), tuple(parameters), self._choice())
 
     def _parameter(self) -> Name:
@@ -142,6 +155,9 @@ class _Parser:
             alias = self._take(("rule",), "expected an alias, in small letters")
             if self._depth:
                 raise self._invalid(alias, "an alias stands in brackets: it names a whole tree")
+            if self._treeless:
+                what = f"an alias stands in {self._treeless}: there is no tree to name"
+                raise self._invalid(alias, what)
         return parts[0] if len(parts) == 1 else Series(tuple(parts))
 
     def _item(self) -> Tree | None:

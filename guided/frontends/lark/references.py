@@ -46,11 +46,18 @@ def check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
     extents = _Extents()
     for definition in source.definitions.values():
         if definition.is_terminal and definition.bodies:
+            if len(definition.bodies) == 1 and _is_empty(definition.bodies[0].tree):
+                what = f"the terminal {definition.name!r} is empty"
+                raise definition.source.error(definition.position, what)
             extents.of_definition(definition, definition.source, definition.position)
     for tree in ignored:
         # What a constraint fills is refused where that is known.
         if not (isinstance(tree, Name) and _is_declared(tree, source)):
             extents.of(tree, source)
+
+
+def _is_empty(tree: Tree) -> bool:
+    return isinstance(tree, Series) and not tree.parts
 
 
 def _is_declared(name: Name, source: Source) -> bool:
@@ -63,18 +70,20 @@ def check_names(definition: Definition, named: Mapping[str, Definition]) -> None
 
     Those of terminals are ``check_terminals``'s.
     """
-    spend(5)
-    for at, parameter in enumerate(definition.parameters):
-        if parameter in named or parameter in definition.parameters[:at]:
+    spend(5 + len(definition.parameters))
+    parameters = set[str]()
+    for parameter in definition.parameters:
+        if parameter in named or parameter in parameters:
             what = "a rule" if parameter in named else "another one"
             raise definition.source.error(
                 definition.position,
                 f"the parameter {parameter!r} of {definition.name!r} is called like {what}",
             )
+        parameters.add(parameter)
     for tree, source in () if definition.is_terminal else definition.bodies:
         for name, count in uses_in(tree):
             full = source.full_name(name.text)
-            if full in definition.parameters:
+            if full in parameters:
                 continue
             known = named.get(full)
             if known is None or known.is_terminal != name.is_terminal:

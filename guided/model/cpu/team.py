@@ -20,7 +20,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -69,26 +68,32 @@ class _Team:
     def grow(self, helpers: int) -> None:
         """Start threads until there are so many; they end with the process."""
         while self._helpers < helpers:
+            # Before they start, since no thread may be at it when the process ends.
+            cast("Any", _help).compile((types.int64,))
             self._helpers += 1
             name = f"guided-{self._helpers}"
-            threading.Thread(target=_help, args=(self.address,), name=name, daemon=True).start()
+            threading.Thread(target=self._help, name=name, daemon=True).start()
+
+    def _help(self) -> None:
+        """A thread's life, which keeps the team in memory."""
+        _help(self.address)
 
 
-@cache
-def _team() -> _Team:
-    # Now, since no thread may be at it when the process ends.
-    cast("Any", _help).compile((types.int64,))
-    return _Team()
+_team = _Team()
 
 
-os.register_at_fork(after_in_child=_team.cache_clear)  # a child has no threads but one
+def _renew() -> None:
+    global _team
+    _team = _Team()
+
+
+os.register_at_fork(after_in_child=_renew)  # a child has no threads but one
 
 
 def team_address() -> int:
     """Where the team is, with threads for as many as ``team_size``."""
-    team = _team()
-    team.grow(team_size() - 1)
-    return team.address
+    _team.grow(team_size() - 1)
+    return _team.address
 
 
 def team_size() -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from guided.automata.fuel import limited_work
 from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.limits import ConstraintLimits
 from guided.errors import LimitExceededError, RequestError
+from guided.frontends.composition import lower_composition
 from guided.frontends.lark import lower_lark
 from guided.library import read_grammar
 from guided.network import network_from_grammar
@@ -71,6 +74,21 @@ def test_imports_of_imports_are_bounded(imports: dict[str, str]) -> None:
         ConstraintCompiler(BYTES).start(
             Lark(f"%import {first}.x\nstart: x", imports=tuple(imports.items()))
         )
+
+
+def test_many_schemas_in_a_grammar_take_no_longer_each() -> None:
+    rules = [f'r{n}: "{n}" %json {{"const": {n}}}' for n in range(800)]
+    text = "\n".join([f"start: {' | '.join(f'r{n}' for n in range(800))}", *rules])
+    with limited_work(ConstraintLimits().compile_work):
+        assert len(lower_composition(Lark(text)).holes) == 800
+
+
+def test_parameters_are_looked_up_in_no_time() -> None:
+    names = [f"x{n}" for n in range(14_000)]
+    text = f"start: /a/\na{{{','.join(names)}}}: {' '.join(reversed(names))}"
+    before = time.process_time()
+    lower_lark(text)
+    assert time.process_time() - before < 1  # one by one it takes ten times as long
 
 
 @pytest.mark.parametrize(

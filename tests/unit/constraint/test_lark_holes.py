@@ -165,7 +165,8 @@ def test_a_mask_equals_trying_every_token() -> None:
             "in part 2, hole 'A': ",
         ),
         # Behind a schema of three lines.
-        (lambda: Lark('start: %json {\n"type":\n"null"} b\n'), "line 3, column "),
+        (lambda: Lark('start: %json {\n"type":\n"null"} b\n'), "line 3, column 9: "),
+        (lambda: Lark('start: "a" | %json {"type": "null"} b\n'), "line 1, column 37: "),
         (
             lambda: Lark("start: A", holes={"A": "a"}),  # type: ignore[arg-type]
             "what fills 'A' is str, no constraint",
@@ -189,6 +190,19 @@ def test_what_only_looks_like_a_schema_stays() -> None:
     assert without_inline_json(text) == (text, {})
     with pytest.raises(InvalidConstraintError, match="no JSON"):
         without_inline_json("start: %json x")
+
+
+def test_what_stands_behind_a_schema_stays_where_it_is() -> None:
+    text = 'start: %json {"a": 1} b %json {\n\n"c":\n2} d\n  | %json\n[] e'
+    rewritten, schemas = without_inline_json(text)
+    assert list(schemas.values()) == ['{"a": 1}', '{\n\n"c":\n2}', "[]"]
+    for rule in (" b ", " d\n", " e"):
+        assert _line_and_column(rewritten, rule) == _line_and_column(text, rule)
+
+
+def _line_and_column(text: str, part: str) -> tuple[int, int]:
+    before = text[: text.index(part)]
+    return before.count("\n"), len(before) - before.rfind("\n")
 
 
 def test_names_that_are_taken_are_left_alone() -> None:

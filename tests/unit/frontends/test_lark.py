@@ -191,6 +191,11 @@ def test_an_error_says_what_and_where(name: str) -> None:
         assert part in str(caught.value)
 
 
+def test_a_grammar_without_rules_has_none_to_start_with() -> None:
+    with pytest.raises(InvalidConstraintError, match=r"no rule 'start'.*define it$"):
+        lower_lark("// nothing")
+
+
 def test_nothing_beside_the_text_is_read(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even what a relative import would find in the working directory."""
     folder = str(tmp_path)

@@ -188,6 +188,11 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "pattern that nothing uses": (
         'start: "a"\nB: /x*??/ | /y/', InvalidConstraintError, ["cannot be read", "multiple repeat"]
     ),
+    "a grammar of two names": (
+        "%import common.INT\n%import .common.WS\nstart: INT WS",
+        UnsupportedFeatureError,
+        ["with a dot"],
+    ),
     "declared": ("start: A\n%declare A", UnsupportedFeatureError, ["line 2, column 10", "'A'"]),
 }  # fmt: skip
 

@@ -72,6 +72,7 @@ _WRITTEN = {
     "X: /x/",
     "templates": 'start: p{q, "a", r{B}}\np{f, x, y}: f{x} y\nq{x}: x\nr{x}: x | s{x}\ns{x}: B\n'
     'B: "b"',
+    "extended terminals": 'start: A\nA:\n%extend A: "a"',
     "extended templates": 'start: p{"a"}\np{x}: x\n%extend p{x}: x x',
     "ignored": 'start: "a"\n%ignore " "\n%ignore A\n%ignore A | /b/\nA: "a" B\nB: /b/',
     "ranges": 'start: "a".."z" "b" .. "\\x63" A ~ 2..3\nA: "\\""..";"',
@@ -90,6 +91,9 @@ _REFUSED = {
     "a template in a terminal": 'A: a{"x"}\na{x}: x\nstart: A',
     "an alias in capitals": 'start: "a" -> A',
     "an alias in brackets": 'start: ("a" -> b)',
+    "an alias in a terminal": 'start: A\nA: "a" -> b',
+    "an alias in what is ignored": 'start: "a"\n%ignore "b" -> c',
+    "an alias in what is inlined": 'start: _a\n_a: "a" -> b',
     "two aliases": 'start: "a" -> b -> c',
     "a range of patterns": "start: /a/../b/",
     "a priority that is a name": 'start.a: "a"',
@@ -99,11 +103,14 @@ _REFUSED = {
     "too many arguments": 'start: a{"b", "c"}\na{x}: x',
     "a parameter like a rule": 'start: a{"b"}\na{start}: start',
     "a parameter like another one": 'start: a{"b", "c"}\na{x, x}: x',
+    "an empty terminal": 'start: A "a"\nA:',
+    "nothing ignored": 'start: "a"\n%ignore',
     "a rule that is ignored": 'start: "a"\nb: "b"\n%ignore b',
     "undefined and ignored": 'start: "a"\n%ignore A',
     "imported and defined": "%import common.INT\nINT: /x/\nstart: INT",
     "imported twice": "%import common.INT -> A\n%import mine.WORD -> A\nstart: A",
     "imported by half": "%import common\nstart: INT",
+    "imported from too far away": f"%import {'a' * 5_000}.A\nstart: A",
     "imported from nowhere": "%import nowhere.A\nstart: A",
     "imported without a name": "%import common ()\nstart: A",
     "imported and not there": "%import common.NOTHING\nstart: NOTHING",
@@ -258,6 +265,7 @@ def test_what_lark_refuses_is_refused_with_its_place(name: str) -> None:
         *(f"/{inner}/" for inner in (*_INNER, r"\/", r"[\d\/]+", r'\\"', r"\\\"", r"\.", "a|b")),
         "/a\r\n b\r/x",
         "/a\nb/x",
+        "/a\\\n/x",
     ],
 )
 def test_literals_stand_for_what_they_stand_for_in_lark(text: str) -> None:
@@ -300,9 +308,9 @@ def test_broken_grammars_are_refused_where_lark_refuses_them(seed: int) -> None:
             # Here a name stands for one grammar, with a dot before it or without.
             is_right = "base_path" in str(error)
         refusal = _refusal(text)
-        # Bounds and aliases in brackets Lark refuses when it compiles the grammar.
+        # Bounds, aliases and empty terminals Lark refuses when it compiles the grammar.
         assert is_right == (refusal is None) or re.search(
-            "out of order|in brackets", refusal or ""
+            "out of order|an alias stands|is empty", refusal or ""
         ), text
 
 

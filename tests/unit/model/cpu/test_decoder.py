@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from guided.model.cpu import WeightFormat, take_decoder
+from guided.model.cpu import WeightFormat, take, take_decoder
 from guided.model.cpu.tiles import can_tile
 from tests.unit.model.cpu.paging import Pages, Piece, Text
 from tests.unit.model.cpu.small_models import (
@@ -130,6 +130,15 @@ def test_narrow_weights_compute_what_their_numbers_say(
     expected = own_logits(rounded, FIRST)
     (found,) = pages(make_model(name), weight_format).logits(Piece(Text(), FIRST))
     assert difference(found, expected) < bound
+
+
+def test_bf16_is_multiplied_on_processors_without_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(take, "can_tile", lambda: False)
+    expected = own_logits(make_model("llama"), FIRST)
+    book, text = pages(make_model("llama"), WeightFormat.BF16), Text()
+    # Few rows go through another kernel than many.
+    found = [book.logits(Piece(text, FIRST[at]))[0] for at in (slice(40), slice(40, 48))]
+    assert difference(torch.cat(found), expected) < 0.05
 
 
 def narrow(weight: torch.Tensor, weight_format: WeightFormat) -> torch.Tensor:

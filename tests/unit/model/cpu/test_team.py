@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -73,6 +75,31 @@ def test_others_who_come_meanwhile_do_their_own() -> None:
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_those_who_are_first_at_once_have_one_team() -> None:
+    """In a process of its own, since here there is a team already."""
+    asking = """
+import threading
+import torch
+from guided.model.cpu.team import team_address
+
+found = set()
+together = threading.Barrier(4)
+
+def ask():
+    torch.set_num_threads(3)
+    together.wait()
+    found.add(team_address())
+
+threads = [threading.Thread(target=ask) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(found) == 1, f"{len(found)} teams"
+"""
+    subprocess.run([sys.executable, "-c", asking], check=True, timeout=120)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")

@@ -1,0 +1,19 @@
+"""What is installed is all that there is."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+
+
+def test_all_packages_are_installed() -> None:
+    """An editable install finds those as well that an installed one would miss."""
+    settings = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    folders = {name: _ROOT / folder for name, folder in settings["package-dir"].items()}
+    found = {*folders}
+    for name, top in {"guided": _ROOT / "guided", **folders}.items():
+        for file in top.rglob("*.py"):
+            found.add(".".join((name, *file.parent.relative_to(top).parts)))
+    assert sorted(settings["packages"]) == sorted(found)
