@@ -46,7 +46,7 @@ proto: $(STAMP)
 # hide changes of them until this runs again; see docs/native.md.
 native: $(NATIVE)
 
-$(NATIVE): $(STAMP) setup.py $(wildcard guided/*/*.py guided/*/*/*.py)
+$(NATIVE): $(STAMP) setup.py $(wildcard guided/*.py guided/*/*.py guided/*/*/*.py)
 	@echo "== compiling what runs for every token (some two minutes)"
 	rm -f guided/*.so guided/*/*.so guided/*/*/*.so
 	$(BIN)/python setup.py --quiet build_ext --inplace --force

@@ -56,7 +56,7 @@ NATIVE = (
 )
 _BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel", "develop"}
 """Of the commands by which this file is run, those that need the extensions."""
-_HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel) import", re.MULTILINE)
+_HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel)\b", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
 

@@ -12,7 +12,11 @@ from typing import Any
 
 from numba import njit
 
+from guided.automata.kernel_cache import compile_again_with_sources
+
 __all__ = ["inlined", "kernel"]
+
+compile_again_with_sources()
 
 
 def kernel(function: Callable[..., object]) -> Callable[..., Any]:

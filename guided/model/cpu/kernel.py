@@ -15,7 +15,11 @@ from typing import Any, cast
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
+from guided.automata.kernel_cache import compile_again_with_sources
+
 __all__ = ["Task", "exact_kernel", "exact_task", "inlined", "instruction", "kernel", "task"]
+
+compile_again_with_sources()
 
 _LIBERTIES = {"arcp", "contract", "nsz", "reassoc"}
 """What LLVM may change in the order and the rounding of float32; not: take NaN for impossible."""
