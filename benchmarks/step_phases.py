@@ -2,9 +2,9 @@
 
 WORKLOAD is as for `model_calls.py`. Requests are answered greedily in one process, so many at once,
 after two that do not count; with ``--warm`` all were answered before, so that nothing of their
-schemas is met for the first time. Printed are milliseconds of a step by phase, each without those
-inside it, and what share of a step is outside of the forward pass. With one thread it is the
-process's own time, so that other programs on the machine do not count; with more it is wall time.
+schemas is met for the first time. Printed are milliseconds of a step by phase, as the engine counts
+them, and what share of a step is outside of the forward pass. With one thread it is the process's
+own time, so that other programs on the machine do not count; with more it is wall time.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -23,60 +21,64 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.model_calls import read_requests
-from guided.engine import load_engine, running
+from guided.engine import load_engine
 from guided.engine.engine import Engine
-from guided.engine.sequence import Sequence
-from guided.kv.sequence_blocks import SequenceBlocks
+from guided.engine.meter import Meter
+from guided.model.batch import StepBatch, StepOutput
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest
+from guided.stats import Phase
 
-_PHASES: tuple[tuple[Any, str, str], ...] = (
-    (Engine, "submit", "compile, admit"),
-    (Engine, "_prepare", "compile, admit"),
-    (Engine, "_admit_waiting", "compile, admit"),
-    (Engine, "_draft", "draft"),
-    (Engine, "_with_room", "reserve, pack"),
-    (Engine, "_reserve", "reserve, pack"),
-    (Engine, "_forward", "reserve, pack"),
-    (ModelRunner, "forward", "forward"),
-    (running, "verify", "verify, sample"),
-    (SequenceBlocks, "commit", "commit, extend"),
-    (ModelRunner, "copy", "commit, extend"),
-    (Sequence, "extend", "commit, extend"),
-)
-"""Functions by owner and name, and the phase whose time they are."""
-_STEP = "step"
-"""What is left of a step."""
+_PHASES = {
+    Phase.TAKE: "compile",
+    Phase.ADMIT: "admit",
+    Phase.DRAFT: "draft",
+    Phase.RESERVE: "reserve",
+    Phase.FORWARD: "pack, split",
+    Phase.SETTLE: "verify, commit, extend",
+}
+"""What the engine does in each, apart from the forward pass."""
 
 
 class Stopwatch:
-    """Seconds by phase; that of a phase inside another one counts for the inner one alone."""
+    """Seconds of forward passes and of all steps, and what the engine counts in between."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
+        self._engine = engine
         self._clock = clock
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-        self.calls: Counter[str] = Counter()
-        self._inside = [0.0]
+        self.forward = 0.0
+        self.seconds = 0.0
+        self.steps = 0
+        engine._meter = Meter(clock)
 
-    def watch(self, owner: Any, name: str, phase: str) -> None:
-        """Time each call of a function of a class or a module from now on."""
-        setattr(owner, name, self.timed(getattr(owner, name), phase))
+    def watch_forward(self) -> None:
+        """Time each forward pass from now on."""
+        compute = ModelRunner.forward
 
-    def timed(self, function: Callable[..., Any], phase: str) -> Callable[..., Any]:
-        """The function, whose time counts for the phase."""
-
-        def call(*args: Any, **options: Any) -> Any:
-            self._inside.append(0.0)
+        def forward(runner: ModelRunner, batch: StepBatch) -> StepOutput:
             began = self._clock()
             try:
-                return function(*args, **options)
+                return compute(runner, batch)
             finally:
-                took = self._clock() - began
-                self.seconds[phase] += took - self._inside.pop()
-                self.calls[phase] += 1
-                self._inside[-1] += took
+                self.forward += self._clock() - began
 
-        return call
+        ModelRunner.forward = forward  # type: ignore[method-assign]
+
+    def answer(self, requests: Mapping[str, GenerationRequest], batch: int) -> None:
+        """Answer all requests, and count the time."""
+        began, calls = self._clock(), self._engine.stats().model_calls
+        answer(self._engine, requests, batch)
+        self.seconds += self._clock() - began
+        self.steps += self._engine.stats().model_calls - calls
+
+    def phases(self) -> dict[str, float]:
+        """Seconds by phase, with the forward pass on its own, and the rest."""
+        counted = self._engine.stats().phases
+        phases = {name: counted[phase] for phase, name in _PHASES.items()}
+        phases["pack, split"] -= self.forward
+        phases["forward"] = self.forward
+        phases["rest of the step"] = self.seconds - sum(phases.values())
+        return phases
 
 
 def main() -> None:
@@ -98,11 +100,9 @@ def main() -> None:
     requests = read_requests(options.workload)
     rehearsed = requests if options.warm else dict(list(requests.items())[:2])
     answer(engine, rehearsed, options.batch)
-    watch = Stopwatch(time.process_time if options.threads == 1 else time.perf_counter)
-    for owner, name, phase in _PHASES:
-        watch.watch(owner, name, phase)
-    watch.watch(Engine, "step", _STEP)
-    answer(engine, requests, options.batch)
+    watch = Stopwatch(engine, time.process_time if options.threads == 1 else time.perf_counter)
+    watch.watch_forward()
+    watch.answer(requests, options.batch)
     report(watch)
 
 
@@ -118,18 +118,17 @@ def answer(engine: Engine, requests: Mapping[str, GenerationRequest], batch: int
 
 def report(watch: Stopwatch) -> None:
     """Print the time of each phase, and the share that the forward pass leaves."""
-    steps = watch.calls[_STEP]
-    in_steps = sum(watch.seconds.values())
     table = Table("phase", "ms a step", "share")
-    for phase in (*dict.fromkeys(phase for *_, phase in _PHASES), _STEP):
-        spent = watch.seconds[phase]
-        table.add_row(phase, f"{1e3 * spent / steps:.2f}", f"{spent / in_steps:.1%}")
-    outside = 1 - watch.seconds["forward"] / in_steps
+    for phase, spent in watch.phases().items():
+        table.add_row(phase, f"{1e3 * spent / watch.steps:.2f}", f"{spent / watch.seconds:.1%}")
     table.add_section()
-    table.add_row("all", f"{1e3 * in_steps / steps:.2f}", "")
+    table.add_row("all", f"{1e3 * watch.seconds / watch.steps:.2f}", "")
     console = Console()
     console.print(table)
-    console.print(f"{in_steps:.1f} s, {steps} steps; outside of the forward pass: {outside:.1%}")
+    outside = 1 - watch.forward / watch.seconds
+    console.print(
+        f"{watch.seconds:.1f} s, {watch.steps} steps; outside of the forward pass: {outside:.1%}"
+    )
 
 
 if __name__ == "__main__":

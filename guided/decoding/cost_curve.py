@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -24,11 +23,14 @@ class CostCurve:
 
     points: tuple[tuple[int, float], ...]
     """Tokens and seconds, ascending in both; at least two."""
+    _few: tuple[float, ...] = field(init=False, repr=False, compare=False)
+    """The seconds of calls that are looked at again and again for each guess."""
 
     def __post_init__(self) -> None:
         assert len(self.points) >= 2, f"a curve through {len(self.points)} points"
         for (fewer, less), (more, longer) in pairwise(self.points):
             assert fewer < more and 0 < less <= longer, f"{self.points!r} does not rise"
+        object.__setattr__(self, "_few", tuple(map(self._seconds, range(_FEW))))
 
     @classmethod
     def through(cls, measured: Mapping[int, float]) -> CostCurve:
@@ -49,13 +51,7 @@ class CostCurve:
 
     def seconds(self, tokens: int) -> float:
         """Seconds of a call over so many tokens."""
-        few = self._few
-        return few[tokens] if tokens < _FEW else self._seconds(tokens)
-
-    @cached_property
-    def _few(self) -> tuple[float, ...]:
-        """The seconds of calls that are looked at again and again for each guess."""
-        return tuple(map(self._seconds, range(_FEW)))
+        return self._few[tokens] if tokens < _FEW else self._seconds(tokens)
 
     def _seconds(self, tokens: int) -> float:
         right = min(max(bisect_left(self.points, (tokens, 0.0)), 1), len(self.points) - 1)

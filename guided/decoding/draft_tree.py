@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,7 +60,7 @@ class DraftTree:
         """Whether every node follows the one before it."""
         return all(parent == node - 1 for node, parent in enumerate(self.parents[1:], start=1))
 
-    @cached_property
+    @property
     def trunk(self) -> int:
         """How many nodes at the start are certain, one behind the other."""
         count = 0
@@ -71,7 +70,7 @@ class DraftTree:
             count += 1
         return count
 
-    @cached_property
+    @property
     def deciding(self) -> tuple[int, ...]:
         """The nodes whose logits are needed: those behind which something is to be chosen."""
         decided = {parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure}

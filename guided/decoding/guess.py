@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from guided.spec import TokenId
 
@@ -31,13 +31,16 @@ class GuessKind(StrEnum):
     """One of few ways on."""
 
 
-class Guess(NamedTuple):
+class Guess:
     """One token that may come next."""
 
-    token: TokenId
-    kind: GuessKind
-    share: float = 1.0
-    """Of several guesses that exclude each other, how much of the kind's chance is this one's."""
+    __slots__ = ("kind", "share", "token")
+
+    def __init__(self, token: TokenId, kind: GuessKind, share: float = 1.0) -> None:
+        self.token = token
+        self.kind = kind
+        self.share = share
+        """Of several guesses that exclude each other, how much of the kind's chance is its own."""
 
 
 ASSUMED_RATES: Final[Mapping[GuessKind, float]] = MappingProxyType(

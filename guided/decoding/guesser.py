@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
+from guided.decoding.few_tokens import few_tokens
 from guided.decoding.guess import Guess, GuessKind
 from guided.decoding.text_index import Match, TextIndex
 from guided.decoding.token_table import TokenTable
 from guided.spec import TokenId
-from guided.tokens.mask import Mask, tokens_of
+from guided.tokens.mask import Mask
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
@@ -36,24 +34,26 @@ class Guesser:
     def __init__(self, table: TokenTable) -> None:
         self._table = table
 
-    def guesses(self, matcher: Matcher, index: TextIndex, tail: bytes) -> Iterator[Guess]:
+    def guesses(self, matcher: Matcher, index: TextIndex, tail: bytes) -> list[Guess]:
         """Guesses behind the text that ends in ``tail``; not all of them need be allowed.
 
         May raise LimitExceededError when the constraint is at a limit.
         """
-        mask = matcher.mask()
-        yield from self._spellings(matcher)
-        yield from _copies(index.matches(tail)[:_MOST_COPIES])
-        choices = self._choices(mask)
-        for token in choices:
-            yield Guess(token, GuessKind.CHOICE, 1 / len(choices))
+        choices = self._choices(matcher.mask())
+        guesses = self._spellings(matcher)
+        guesses += _copies(index.matches(tail)[:_MOST_COPIES])
+        guesses += [Guess(token, GuessKind.CHOICE, 1 / len(choices)) for token in choices]
+        return guesses
 
-    def _spellings(self, matcher: Matcher) -> Iterator[Guess]:
-        for token in matcher.likely_run()[:1]:
-            yield Guess(token, GuessKind.SPELLING)
-            shorter = self._table.shorter(token)
-            if shorter is not None:
-                yield Guess(shorter, GuessKind.SHORTER_SPELLING)
+    def _spellings(self, matcher: Matcher) -> list[Guess]:
+        run = matcher.likely_run()
+        if not run:
+            return []
+        guesses = [Guess(run[0], GuessKind.SPELLING)]
+        shorter = self._table.shorter(run[0])
+        if shorter is not None:
+            guesses.append(Guess(shorter, GuessKind.SHORTER_SPELLING))
+        return guesses
 
     def _choices(self, mask: Mask) -> list[TokenId]:
         """The ways on where there are few: listed values, ``true`` and ``false``, digits.
@@ -61,14 +61,15 @@ class Guesser:
         A value may begin with several tokens that begin with each other: ``l``, ``le``,
         ``leather``. The longest stands for it, as it does for most tokenizers.
         """
-        if int(np.bitwise_count(mask).sum()) > _FEW_TOKENS:
+        allowed = few_tokens(mask, _FEW_TOKENS)
+        if allowed is None:
             return []
-        longest = self._table.longest(tokens_of(mask).tolist())
+        longest = self._table.longest(allowed)
         return longest if len(longest) <= _FEW_CHOICES else []
 
 
-def _copies(matches: list[Match]) -> Iterator[Guess]:
-    for match in matches[:1]:
-        yield Guess(match.token, _COPIES[match.length])
-    for match in matches[1:]:
-        yield Guess(match.token, GuessKind.COPY_OTHER)
+def _copies(matches: list[Match]) -> list[Guess]:
+    return [
+        Guess(match.token, GuessKind.COPY_OTHER if place else _COPIES[match.length])
+        for place, match in enumerate(matches)
+    ]

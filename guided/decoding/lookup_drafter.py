@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from itertools import count
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from guided.decoding.acceptance_rates import AcceptanceRates
 from guided.decoding.draft_tree import DraftTree
@@ -29,14 +28,9 @@ __all__ = ["LookupDrafter", "lookup_drafters"]
 _TAIL: Final = MATCH_LENGTHS[0]
 
 
-class _Candidate(NamedTuple):
-    """A guess that may still be added; candidates sort by falling chance, then by age."""
-
-    loss: float
-    """1 - the chance that the answer goes this way."""
-    age: int
-    node: int
-    guess: Guess
+_Candidate: TypeAlias = tuple[float, int, int, Guess]
+"""A guess that may still be added: 1 less the chance that the answer goes this way, its age, the
+node behind which it is made. So they sort by falling chance, then by age."""
 
 
 class LookupDrafter:
@@ -55,10 +49,10 @@ class LookupDrafter:
         """Grow guesses as long as they pay."""
         self._index.extend(tokens[len(self._index) :])
         self._guessed.clear()
-        ages = count()
         root = growth.tip
         tails = {root: self._index.tail()}
-        heap = self._candidates(growth, root, tails[root], 1.0, ages)
+        heap = self._candidates(growth, root, tails[root], 1.0, 0)
+        made = len(heap)
         while heap:
             loss, _, node, guess = heapq.heappop(heap)
             tip = growth.guess(node, guess.token, 1.0 - loss)
@@ -66,12 +60,15 @@ class LookupDrafter:
                 continue
             self._guessed[node, guess.token] = guess
             tails[tip] = (tails[node] + self._text(growth.line(node, tip)))[-_TAIL:]
-            for candidate in self._candidates(growth, tip, tails[tip], 1.0 - loss, ages):
+            for candidate in self._candidates(growth, tip, tails[tip], 1.0 - loss, made):
                 heapq.heappush(heap, candidate)
+                made += 1
 
     def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Note which guesses of the latest tree the model agreed with."""
         self.rates.pass_step()
+        if not self._guessed:
+            return
         path = acceptance.path
         taken = {(tree.parents[node], tree.tokens[node]) for node in path}
         # Nothing was chosen behind the last node of a path that ends without a choice.
@@ -81,22 +78,26 @@ class LookupDrafter:
                 self.rates.add(guess.kind, guess.share, is_hit=place in taken)
 
     def _candidates(
-        self, growth: TreeGrowth, node: int, tail: bytes, chance: float, ages: count[int]
+        self, growth: TreeGrowth, node: int, tail: bytes, chance: float, made: int
     ) -> list[_Candidate]:
-        """What may be guessed behind a node and pays; sorted, so a heap."""
+        """What may be guessed behind a node and pays; sorted, so a heap.
+
+        ``made`` counts the candidates so far.
+        """
         matcher = growth.matcher(node)
         if matcher.is_complete or not growth.pays(1, chance):
             return []
         try:
-            guesses = list(self._guesser.guesses(matcher, self._index, tail))
+            guesses = self._guesser.guesses(matcher, self._index, tail)
         except LimitExceededError:
             return []  # it is for the choice at this node to close the answer
-        chances = [chance * self.rates.rate(guess.kind) * guess.share for guess in guesses]
-        return sorted(
-            _Candidate(1.0 - likely, next(ages), node, guess)
-            for likely, guess in zip(chances, guesses, strict=True)
-            if growth.pays(1, likely)
-        )
+        found: list[_Candidate] = []
+        for guess in guesses:
+            likely = chance * self.rates.rate(guess.kind) * guess.share
+            if growth.pays(1, likely):
+                found.append((1.0 - likely, made + len(found), node, guess))
+        found.sort()
+        return found
 
     def _text(self, tokens: Sequence[TokenId]) -> bytes:
         return b"".join([self._table.bytes[token] or b"" for token in tokens])

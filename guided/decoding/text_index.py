@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from guided.decoding.token_table import TokenTable
 from guided.spec import TokenId
@@ -30,12 +30,15 @@ _PLACES: Final = 12
 """Places looked at for one match, the latest first."""
 
 
-class Match(NamedTuple):
+class Match:
     """A token that followed the same bytes before."""
 
-    token: TokenId
-    length: int
-    """How many bytes are the same at least, one of ``MATCH_LENGTHS``."""
+    __slots__ = ("length", "token")
+
+    def __init__(self, token: TokenId, length: int) -> None:
+        self.token = token
+        self.length = length
+        """How many bytes are the same at least, one of ``MATCH_LENGTHS``."""
 
 
 class TextIndex:

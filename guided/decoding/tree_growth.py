@@ -44,7 +44,8 @@ class TreeGrowth:
         self._left = [longest] * len(trunk)
         """How many tokens may come behind each node; only that of the trunk's last is asked for."""
         self._budget = budget
-        self._children = set(zip(trunk.parents, trunk.tokens, strict=True))
+        self._children: set[tuple[int, TokenId]] = set()
+        """What is guessed, and behind which nodes; nothing is behind the inner ones of a trunk."""
 
     @property
     def room(self) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from collections.abc import Sequence as Items
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,6 +12,7 @@ from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
+from guided.engine.isolation import Isolation
 from guided.engine.meter import Meter
 from guided.engine.preparation import Preparation
 from guided.engine.preparing_line import PreparingLine
@@ -27,6 +27,7 @@ from guided.engine.waiting_line import WaitingLine
 from guided.engine.work import Group, Running, StepWork
 from guided.errors import GuidedError, RequestError
 from guided.kv.block_cache import BlockCache
+from guided.kv.reservation import SlotCopies
 from guided.model.batch import Segment, SegmentOutput, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId, Usage
@@ -43,8 +44,6 @@ Render: TypeAlias = Callable[[str | tuple[Message, ...], str | None], tuple[Toke
 
 Start: TypeAlias = Callable[[Constraint], "Matcher"]
 """Compiles a constraint and returns the position before its first token."""
-
-_log = logging.getLogger(__name__)
 
 
 class Engine:
@@ -149,22 +148,12 @@ class Engine:
         Its deadline and its turn count from the moment it was ``received``; ``None`` is now.
         ``stream`` asks for its text as it grows, from ``take_deltas``.
         """
-        with self._meter.taking():
-            now = self._now()
-            urgency = Urgency.of(request, now if received is None else received)
-            urgency.check(now)
-            if request_id in self._groups or request_id in self._preparing:
-                raise RequestError(f"request id {request_id!r} is in use", field="request_id")
-            if stream and request.has_candidates:
-                raise RequestError(
-                    "several answers cannot be streamed", field="n", hint="ask for one, or for all"
-                )
-            asked = self._asked(request_id, request, urgency, stream=stream)
-            is_compiled = asked.matcher.go_on()
-            if is_compiled:
-                self._take(asked)
-        if not is_compiled:
-            self._preparing.join(asked)
+        with self._meter.phase(Phase.TAKE):
+            try:
+                self._submit(request_id, request, received, stream=stream)
+            except Exception:
+                self._meter.refused()
+                raise
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
@@ -223,6 +212,24 @@ class Engine:
             running.check()
 
     # --- on the way in --------------------------------------------------------------------
+
+    def _submit(
+        self, request_id: str, request: GenerationRequest, received: float | None, *, stream: bool
+    ) -> None:
+        now = self._now()
+        urgency = Urgency.of(request, now if received is None else received)
+        urgency.check(now)
+        if request_id in self._groups or request_id in self._preparing:
+            raise RequestError(f"request id {request_id!r} is in use", field="request_id")
+        if stream and request.has_candidates:
+            raise RequestError(
+                "several answers cannot be streamed", field="n", hint="ask for one, or for all"
+            )
+        asked = self._asked(request_id, request, urgency, stream=stream)
+        if asked.matcher.go_on():
+            self._take(asked)
+        else:
+            self._preparing.join(asked)
 
     def _asked(
         self, request_id: str, request: GenerationRequest, urgency: Urgency, *, stream: bool
@@ -325,17 +332,21 @@ class Engine:
     def _reserve(self, draft: StepWork) -> list[Segment]:
         segments = []
         for segment in draft.reserve():
-            self._runner.copy([rows.copies for rows in segment.rows])
+            self._copy([rows.copies for rows in segment.rows])
             self._meter.reserved(segment.rows)
             segments.append(segment)
         self._meter.held(draft.running.tables)
         return segments
 
+    def _copy(self, copies: Items[SlotCopies]) -> None:
+        if any(len(of_group) for of_group in copies):
+            self._runner.copy(copies)
+
     def _forward(self, segments: list[list[Segment]]) -> list[list[SegmentOutput]]:
         """What the model says to each segment, in the same lists."""
         self._meter.model_calls += 1
         every = [segment for some in segments for segment in some]
-        split = self._runner.forward(StepBatch(tuple(every))).split(every)
+        split = iter(self._runner.forward(StepBatch(tuple(every))).split(every))
         return [[next(split) for _ in some] for some in segments]
 
     def _settle(self, drafts: list[StepWork], outputs: list[list[SegmentOutput]]) -> None:
@@ -357,8 +368,7 @@ class Engine:
 
     def _go_on(self, draft: StepWork, outputs: list[SegmentOutput]) -> None:
         running, settled = draft.running, draft.settle(outputs)
-        if settled.copies is not None:
-            self._runner.copy(settled.copies)
+        self._copy(settled.copies)
         behind = self._running.index(running) + 1
         self._running[behind:behind] = settled.forks
         for each in (running, *settled.forks):
@@ -424,25 +434,8 @@ class Engine:
         self._running.remove(running)
         running.stop()
 
-    @contextmanager
-    def _isolated(self, request_id: str) -> Iterator[None]:
-        """What goes wrong with one request ends that request and no other.
-
-        A fault of our own is caught as well, and logged: the neighbours in the batch have no part
-        in it, and the request hears that its engine failed.
-        """
-        try:
-            yield
-        except GuidedError as error:
-            self._fail(request_id, error)
-        except Exception as fault:
-            _log.exception("request %r failed inside the engine", request_id)
-            failure = GuidedError(
-                f"the engine failed on request {request_id!r}: {type(fault).__name__}: {fault}",
-                hint="this is a fault of the engine; its log holds the details",
-            )
-            failure.__cause__ = fault
-            self._fail(request_id, failure)
+    def _isolated(self, request_id: str) -> Isolation:
+        return Isolation(request_id, self._fail)
 
     def _fail(self, request_id: str, error: GuidedError) -> None:
         used = self._drop(request_id)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
 
 from guided.engine.durations import Durations
 from guided.engine.request_clock import RequestClock
@@ -18,11 +18,37 @@ from guided.stats import CacheStats, EngineStats, Phase
 __all__ = ["Meter"]
 
 
-class Meter:
-    """Counters of one engine."""
+class Timed:
+    """Adds the seconds inside of it to those of a phase."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_began", "_clock", "_phase", "_phases")
+
+    def __init__(
+        self, phases: dict[Phase, float], phase: Phase, clock: Callable[[], float]
+    ) -> None:
+        self._phases = phases
+        self._phase = phase
+        self._clock = clock
+        self._began = 0.0
+
+    def __enter__(self) -> None:
+        self._began = self._clock()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        fault: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._phases[self._phase] += self._clock() - self._began
+
+
+class Meter:
+    """Counters of one engine; ``clock`` tells seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._made = time.monotonic()
+        self._clock = clock
         self._phases = dict.fromkeys(Phase, 0.0)
         self._usage = Usage()
         self._answered: Counter[FinishReason] = Counter()
@@ -41,24 +67,9 @@ class Meter:
         self.model_calls = 0
         self.preempted = 0
 
-    @contextmanager
-    def phase(self, phase: Phase) -> Iterator[None]:
+    def phase(self, phase: Phase) -> Timed:
         """Count the time inside."""
-        began = time.perf_counter()
-        try:
-            yield
-        finally:
-            self._phases[phase] += time.perf_counter() - began
-
-    @contextmanager
-    def taking(self) -> Iterator[None]:
-        """Count the time of taking a request, and whether it was refused."""
-        with self.phase(Phase.TAKE):
-            try:
-                yield
-            except Exception:
-                self.refused()
-                raise
+        return Timed(self._phases, phase, self._clock)
 
     def refused(self) -> None:
         """Count a request that never waited for room."""

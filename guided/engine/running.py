@@ -141,17 +141,19 @@ class RunningSequence:
         assert self.blocks.reserved == 0, f"{self.request_id!r} holds rows"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Draft:
     """What one step computes for one sequence."""
 
-    running: RunningSequence
-    trunk: DraftTree
-    tree: DraftTree
+    __slots__ = ("_trunk", "running", "tree")
+
+    def __init__(self, running: RunningSequence, trunk: DraftTree, tree: DraftTree) -> None:
+        self.running = running
+        self.tree = tree
+        self._trunk = trunk
 
     def without_guesses(self) -> Draft:
         """The certain part alone."""
-        return Draft(self.running, self.trunk, self.trunk)
+        return Draft(self.running, self._trunk, self._trunk)
 
     def demand(self) -> tuple[int, ...]:
         """Blocks for the nodes of the tree, by group of layers."""
@@ -179,7 +181,8 @@ class Draft:
         before the commit: behind it others find the blocks, whose rows have still to be moved.
         """
         running, tree, twins = self.running, self.tree, self._twins()
-        rows = dict(zip(tree.deciding, *(output.logits for output in outputs), strict=True))
+        (output,) = outputs
+        rows = dict(zip(tree.deciding, output.logits, strict=True))
         acceptance = self._verify(running.sequence, rows)
         choices = [self._verify(twin, rows) for twin in twins]
         running.sequence.extend(tree, acceptance)
@@ -192,7 +195,8 @@ class Draft:
 
     def _twins(self) -> tuple[Sequence, ...]:
         """Those that part from the sequence here, where the prompt ends."""
-        return self.running.sequence.twins if self.tree.deciding else ()
+        twins = self.running.sequence.twins
+        return twins if twins and self.tree.deciding else ()
 
     def _verify(self, sequence: Sequence, rows: dict[int, NDArray[np.float32]]) -> Acceptance:
         return verify(self.tree, rows, sequence.chooser, sequence.answer_length, sequence.history())

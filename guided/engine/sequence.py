@@ -211,7 +211,7 @@ class Sequence:
         try:
             run = self.matcher.forced_run(self.forcing)
             after = _advance(self.matcher, run)
-            fits = self.chooser.fits(after, self.answer_length + len(run))
+            fits = not run or self.chooser.fits(after, self.answer_length + len(run))
         except LimitExceededError:
             if self.answer_length == 0:
                 raise  # nothing is said yet, so the request can still be refused

@@ -151,7 +151,7 @@ class StepWork(Protocol):
 class Settled:
     """What follows from a step for the engine."""
 
-    copies: tuple[SlotCopies, ...] | None = None
+    copies: tuple[SlotCopies, ...] = ()
     """To be made in the cache, by group of layers."""
     forks: tuple[Running, ...] = ()
     """What runs from now on beside what was computed."""

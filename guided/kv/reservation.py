@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,41 +10,55 @@ from numpy.typing import NDArray
 __all__ = ["Reservation", "SlotCopies"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class SlotCopies:
     """Rows to copy in the storage, all of them read before any is written."""
 
-    sources: NDArray[np.int64]
-    """Slots to read, ``[rows]``."""
-    targets: NDArray[np.int64]
-    """Slots to write, ``[rows]``; no slot twice."""
+    __slots__ = ("sources", "targets")
 
-    @classmethod
-    def none(cls) -> SlotCopies:
+    def __init__(self, sources: NDArray[np.int64], targets: NDArray[np.int64]) -> None:
+        self.sources = sources
+        """Slots to read, ``[rows]``."""
+        self.targets = targets
+        """Slots to write, ``[rows]``; no slot twice."""
+
+    @staticmethod
+    def none() -> SlotCopies:
         """Nothing to copy."""
-        return cls(np.empty(0, np.int64), np.empty(0, np.int64))
+        return _NONE
 
     def __len__(self) -> int:
         return len(self.sources)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+_NONE: Final = SlotCopies(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
 class Reservation:
     """Rows set aside for the nodes of one draft tree, behind those a table has committed.
 
     The arrays are views of the table's own: they hold until it changes again.
     """
 
-    start: int
-    """The position of the first seen row; above 0 where a sliding window has moved on."""
-    seen: NDArray[np.int64]
-    """Slots of the committed rows still held, then of the new ones, ``[rows]``."""
-    count: int
-    """How many of them are new."""
-    is_contiguous: bool
-    """Whether ``seen`` counts up by one, so that a slice of the storage shows it."""
-    copies: SlotCopies
-    """To be made before the new rows are written: a shared block made the table's own."""
+    __slots__ = ("copies", "count", "is_contiguous", "seen", "start")
+
+    def __init__(
+        self,
+        start: int,
+        seen: NDArray[np.int64],
+        count: int,
+        is_contiguous: bool,
+        copies: SlotCopies,
+    ) -> None:
+        self.start = start
+        """The position of the first seen row; above 0 where a sliding window has moved on."""
+        self.seen = seen
+        """Slots of the committed rows still held, then of the new ones, ``[rows]``."""
+        self.count = count
+        """How many of them are new."""
+        self.is_contiguous = is_contiguous
+        """Whether ``seen`` counts up by one, so that a slice of the storage shows it."""
+        self.copies = copies
+        """To be made before the new rows are written: a shared block made the table's own."""
 
     @property
     def slots(self) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,23 +15,35 @@ from guided.spec import TokenId
 __all__ = ["Segment", "SegmentOutput", "StepBatch", "StepOutput"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Segment:
     """The new tokens of one sequence, and where their keys and values go."""
 
-    rows: tuple[Reservation, ...]
-    """By group of layers; the new tokens are the last rows of each."""
-    committed: int
-    """Tokens of the sequence that were computed before."""
-    tokens: tuple[TokenId, ...]
-    depths: tuple[int, ...]
-    """How many of the new tokens lie before each, so its position is ``committed + depth``."""
-    ancestors: NDArray[np.bool_] | None
-    """Which new tokens each one sees, ``[tokens, tokens]``; ``None`` when they form a chain."""
-    deciding: tuple[int, ...]
-    """The tokens whose logits are wanted."""
-    wants_states: bool = False
-    """Whether the hidden states of all its tokens are wanted."""
+    __slots__ = ("ancestors", "committed", "deciding", "depths", "rows", "tokens", "wants_states")
+
+    def __init__(
+        self,
+        *,
+        rows: tuple[Reservation, ...],
+        committed: int,
+        tokens: tuple[TokenId, ...],
+        depths: tuple[int, ...],
+        ancestors: NDArray[np.bool_] | None,
+        deciding: tuple[int, ...],
+        wants_states: bool = False,
+    ) -> None:
+        self.rows = rows
+        """By group of layers; the new tokens are the last rows of each."""
+        self.committed = committed
+        """Tokens of the sequence that were computed before."""
+        self.tokens = tokens
+        self.depths = depths
+        """How many of the new tokens lie before each, so its position is ``committed + depth``."""
+        self.ancestors = ancestors
+        """Which new tokens each one sees, ``[tokens, tokens]``; ``None`` when they form a chain."""
+        self.deciding = deciding
+        """The tokens whose logits are wanted."""
+        self.wants_states = wants_states
+        """Whether the hidden states of all its tokens are wanted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,14 +101,16 @@ class StepBatch:
         return np.concatenate([segment.rows[group].slots for segment in self.segments])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class SegmentOutput:
     """What the model says to one segment."""
 
-    logits: NDArray[np.float32]
-    """``[deciding, vocabulary]``."""
-    states: NDArray[np.float32]
-    """What the head reads of each token, ``[tokens, size]``; no rows where nobody wants them."""
+    __slots__ = ("logits", "states")
+
+    def __init__(self, logits: NDArray[np.float32], states: NDArray[np.float32]) -> None:
+        self.logits = logits
+        """``[deciding, vocabulary]``."""
+        self.states = states
+        """What the head reads of each token, ``[tokens, size]``; no rows where nobody asks."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,9 +122,15 @@ class StepOutput:
     states: torch.Tensor
     """Of the last layer behind its norm, ``[rows, size]``, as ``StepBatch.states_rows``."""
 
-    def split(self, segments: Sequence[Segment]) -> Iterator[SegmentOutput]:
+    def split(self, segments: Sequence[Segment]) -> list[SegmentOutput]:
         """The part of each segment of the batch."""
-        counts = [len(segment.tokens) if segment.wants_states else 0 for segment in segments]
-        logits = torch.split(self.logits, [len(segment.deciding) for segment in segments])
-        for of_logits, of_states in zip(logits, torch.split(self.states, counts), strict=True):
-            yield SegmentOutput(of_logits.numpy(), of_states.numpy())
+        logits, states = self.logits.numpy(), self.states.numpy()
+        outputs = []
+        row = state = 0
+        for segment in segments:
+            next_row = row + len(segment.deciding)
+            next_state = state + (len(segment.tokens) if segment.wants_states else 0)
+            outputs.append(SegmentOutput(logits[row:next_row], states[state:next_state]))
+            row, state = next_row, next_state
+        assert (row, state) == (len(logits), len(states)), "rows for nobody"
+        return outputs

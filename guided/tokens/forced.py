@@ -32,6 +32,8 @@ _SAMPLES: Final = 4
 """Continuations tried of each kind: tokenizers treat the letters of a script alike."""
 _REMEMBERED: Final = 65_536
 """Beginnings of continuations whose kind is remembered."""
+_SPELLINGS: Final = 8_192
+"""Texts whose spelling is remembered, a few bytes each: quotes and commas with what is beside."""
 
 _Tokens: TypeAlias = tuple[TokenId, ...]
 
@@ -42,6 +44,7 @@ class RunSpeller:
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:
         self.vocabulary = vocabulary
         self.trie = trie
+        self._spellings: dict[bytes, _Tokens] = {}
 
     def run(self, walker: Walker, state: State, recent: Sequence[TokenId]) -> tuple[TokenId, ...]:
         """The tokens forced from ``state`` on, behind the answer's ``recent`` tokens; often none.
@@ -119,8 +122,16 @@ class RunSpeller:
 
     def _tokens(self, text: bytes) -> _Tokens | None:
         """The tokens of a text, ``None`` if it begins inside of a character."""
+        known = self._spellings.get(text)
+        if known is not None:
+            return known
         whole = _whole_characters(text)
-        return None if whole is None else tuple(map(TokenId, self.vocabulary.spell(whole)))
+        if whole is None:
+            return None
+        if len(self._spellings) >= _SPELLINGS:
+            self._spellings.clear()
+        spelled = self._spellings[text] = tuple(map(TokenId, self.vocabulary.spell(whole)))
+        return spelled
 
 
 def only_byte(machine: Recognizer, state: State) -> int | None:
