@@ -41,6 +41,7 @@ from guided.network.letters import (
     simpler,
     without_calls,
 )
+from guided.network.moves import lay_moves
 from guided.network.network import CallEdge, HoleText, Network
 from guided.network.recursion import begins_with, substituted, without_leading_calls
 from guided.network.shortest import shortest_ways
@@ -214,17 +215,15 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
             hint="lower the bounds of repeats, or list fewer alternatives",
         )
     spend(4 * count)
-    moves = np.full((count, 256), DEAD, dtype=np.int32)
+    moves = np.empty((count, 256), dtype=np.int32)
+    moves[count - len(holes) :] = DEAD
+    edges = [np.empty((0, 3), dtype=np.int32)]
     calls: list[tuple[int, int, int]] = []
     accepting = np.zeros(count, dtype=np.bool_)
     for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
         dfa = automata[rule]
         accepting[first : first + size] = dfa.accepting
-        # The last column is for bytes in no class, whose number is -1.
-        shifted = np.full((size, len(dfa.classes) + 1), DEAD, dtype=np.int32)
-        np.add(dfa.next, first, out=shifted[:, :-1], where=dfa.next != DEAD)
-        columns = bytes_by_class(dfa)
-        np.take(shifted, columns, axis=1, out=moves[first : first + size], mode="wrap")
+        edges.append(lay_moves(dfa.next, bytes_by_class(dfa), first, moves))
         for source, callee, target in call_edges(dfa):
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):
@@ -235,7 +234,7 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
     as_array = np.array(calls, dtype=np.int32).reshape(-1, 3)
     known = np.where(accepting, 0, -1)
     known[count - len(holes) :] = [hole.shortest for hole in holes]
-    left, ways = shortest_ways(starts[:-1], moves, as_array, known)
+    left, ways = shortest_ways(starts[:-1], np.concatenate(edges), as_array, known)
     return Network(
         tuple(starts[:-1].tolist()),
         moves,
