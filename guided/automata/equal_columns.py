@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["column_groups", "equal_columns"]
+__all__ = ["column_groups", "equal_columns", "joint_columns"]
 
 
 @njit(cache=True, nogil=True)
@@ -13,6 +13,30 @@ def equal_columns(rows):  # type: ignore[no-untyped-def]
     """The class of each column, uint8 ``[columns]``, and a column of each class."""
     group, representative = _grouped(rows)
     return group.astype(np.uint8), representative
+
+
+@njit(cache=True, nogil=True)
+def joint_columns(rows, places, apart):  # type: ignore[no-untyped-def]
+    """The columns of some rows, int32 ``[all, 256]``, each class of equal ones once.
+
+    Those of bytes that are told ``apart``, bool ``[256]``, and that some of the rows lead on by,
+    are classes of their own. Returns the class of each byte, uint8 ``[256]``; and by class what its
+    column holds, with the byte behind it if it is one told apart, else -1, int32
+    ``[classes, places + 1]``; and a byte of each class.
+    """
+    count = len(places)
+    chosen = np.full((count + 1, 256), -1, dtype=np.int32)
+    for number in range(count):
+        for byte in range(256):
+            target = rows[places[number], byte]
+            chosen[number, byte] = target
+            if target != -1 and apart[byte]:
+                chosen[count, byte] = byte
+    byte_class, representative = equal_columns(chosen)
+    columns = np.empty((len(representative), count + 1), dtype=np.int32)
+    for group in range(len(representative)):
+        columns[group] = chosen[:, representative[group]]
+    return byte_class, columns, representative
 
 
 @njit(cache=True, nogil=True)

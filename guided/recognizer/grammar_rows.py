@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa, byte_classes
 from guided.automata.dfa import DEAD
+from guided.automata.equal_columns import joint_columns
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
 from guided.recognizer.block import Block, block_of
-from guided.recognizer.table import TransitionTable
+from guided.recognizer.table import ITSELF, TransitionTable
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
@@ -262,20 +263,18 @@ class GrammarRows:
         network = self.network
         spend(20 + 10 * len(items))
         ending = [item for item in items if network.accepting[item.state]]
-        moves = network.moves[[item.state for item in items]].reshape(-1, 256)
-        sides = _NO_BYTES
+        apart = _NO_BYTES
         if ending:
-            behind = [network.rule_of(item.state) for item in ending]
-            sides = self.behind[behind].any(axis=0) & (moves != DEAD).any(axis=0)
-        byte_class, firsts = byte_classes(_told_apart(moves, sides))
+            apart = self.behind[[network.rule_of(item.state) for item in ending]].any(axis=0)
+        states = np.array([item.state for item in items], dtype=np.int32)
+        byte_class, columns, firsts = joint_columns(network.moves, states, apart)
         targets: list[int] = []
         onward: dict[int, Items] = {}
-        columns: list[list[int]] = moves[:, firsts].T.tolist()
         kept_slots = [item.slot for item in items]
-        for byte, column in zip(firsts, columns, strict=True):
+        for byte, (*column, side) in zip(firsts.tolist(), columns.tolist(), strict=True):
             there = _reached(column, kept_slots)
             target = DEAD
-            if sides[byte]:
+            if side != DEAD:
                 target = self._waiting_row(Both(items, byte))
             elif len(there) == 1:
                 target = self._state(*there[0])
@@ -283,11 +282,11 @@ class GrammarRows:
                 target = self._waiting_row(Enter(there))
             elif there:
                 onward[byte] = there
+                target = ITSELF
             targets.append(target)
         slots = tuple(sorted({item.slot for item in ending}))
         label = self._label(Return(slots)) if slots else DEAD
-        itself = byte_class[list(onward)].tolist()
-        row = self.table.add_class_row(byte_class, targets, label=label, itself=itself)
+        row = self.table.add_class_row(byte_class, targets, label=label)
         self._items[row] = items
         if may_end:
             self.may_end.add(row)
