@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from guided.automata.codepoints import ANY, EMPTY, CodePoints
 from guided.automata.equal_columns import column_groups
 from guided.automata.fuel import spend
-from guided.automata.minimize import minimal
+from guided.automata.minimize import minimal, moves_of
 from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.pairs import pair_up
 from guided.automata.partition import partition
@@ -81,9 +81,7 @@ class Dfa:
     def moves(self) -> NDArray[np.int32]:
         """Sources, targets and classes of all moves, int32 ``[3, moves]``."""
         if self._moves is None:
-            sources, classes = np.nonzero(self.next != DEAD)
-            targets = self.next[sources, classes]
-            self._moves = np.array([sources, targets, classes], dtype=np.int32)
+            self._moves = moves_of(self.next)
         return self._moves
 
     @property

@@ -24,7 +24,7 @@ from guided.automata.regular import Concat
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.grammar.context_free import Body, Call, ContextFreeGrammar
 from guided.network.bodies import Bodies
-from guided.network.callers import called_once, reached_rules
+from guided.network.callers import reached_rules, written_out
 from guided.network.closed_sets import nullable_rules, productive_rules
 from guided.network.components import components
 from guided.network.inlining import LITTLE_GROWTH, inlined
@@ -113,8 +113,8 @@ def _rule_automata(
         )
     numbers = {name: number for number, name in enumerate(order, _START + 1)}
     bodies = Bodies(numbers, grammar.ignored, missing)
-    once = called_once(grammar, order)
-    automata = _automata(grammar, bodies, numbers, once, simpler) if once else None
+    written = written_out(grammar, order)
+    automata = _automata(grammar, bodies, numbers, written, simpler) if written else None
     if automata is None:
         # What would make its callers large is better called.
         automata = _automata(grammar, bodies, numbers, {}, determined)
@@ -134,16 +134,18 @@ def _automata(
     grammar: ContextFreeGrammar,
     bodies: Bodies,
     numbers: Mapping[str, int],
-    once: Mapping[str, Body],
+    written: Mapping[str, Body],
     made: Callable[[Nfa], Dfa | None],
 ) -> dict[int, Dfa] | None:
-    """The automata of the rules that are not written out ``once``, ``None`` if one is not made."""
+    """The automata of the rules that are not ``written`` out, ``None`` if one is not made."""
     wholes: dict[int, Body] = {_START: Call(grammar.start)}
-    wholes |= {number: grammar.rules[name] for name, number in numbers.items() if name not in once}
+    wholes |= {
+        number: grammar.rules[name] for name, number in numbers.items() if name not in written
+    }
     automata: dict[int, Dfa] = {}
     for number, body in wholes.items():
         spend(300)
-        letters = bodies.letters(body, once)
+        letters = bodies.letters(body, written)
         if number == _START:
             letters = Concat((letters, bodies.blank))
         dfa = made(nfa_from_regular(letters))

@@ -79,10 +79,10 @@ def _shortest_ways(starts, edges, calls, known):  # type: ignore[no-untyped-def]
         ):
             cost, _, state, byte, rule, target = heapq.heappop(heap)
         else:
-            cost, state, edge = queue[head, 0], queue[head, 2], queue[head, 3]
-            byte, rule, target = np.int64(-1), np.int64(-1), np.int64(-1)
+            cost, state, edge = int(queue[head, 0]), int(queue[head, 2]), int(queue[head, 3])
+            byte, rule, target = -1, -1, -1
             if edge != -1:
-                byte, target = np.int64(edges[edge, 1]), np.int64(edges[edge, 2])
+                byte, target = int(edges[edge, 1]), int(edges[edge, 2])
             head += 1
         if left[state] != -1:
             continue

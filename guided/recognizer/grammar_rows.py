@@ -263,9 +263,10 @@ class GrammarRows:
         network = self.network
         spend(20 + 10 * len(items))
         ending = [item for item in items if network.accepting[item.state]]
-        apart = _NO_BYTES
+        apart: NDArray[np.bool_] = _NO_BYTES
         if ending:
-            apart = self.behind[[network.rule_of(item.state) for item in ending]].any(axis=0)
+            rules = [network.rule_of(item.state) for item in ending]
+            apart = np.logical_or.reduce(self.behind[rules])
         states = np.array([item.state for item in items], dtype=np.int32)
         byte_class, columns, firsts = joint_columns(network.moves, states, apart)
         targets: list[int] = []
