@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_dfa import ByteDfa, byte_classes
+from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
 from guided.automata.equal_columns import joint_columns
 from guided.automata.fuel import spend
@@ -201,22 +201,24 @@ class GrammarRows:
         size = end - begin
         spend(3 * size)
         places = [_Place(DEAD, DEAD)]
-        moves = network.moves[begin:end].copy()
-        ends = network.accepting[begin:end].copy()
-        label = np.where(ends, 0, DEAD).astype(np.int32)
+        label = np.where(network.accepting[begin:end], 0, DEAD).astype(np.int32)
         for state in range(size):
             if network.calls[begin + state]:
                 label[state] = len(places)
                 places.append(_Place(begin + state, DEAD))
-                moves[state] = DEAD
-        ends &= (moves != DEAD).any(axis=1)
+        # Where calls begin, nothing but the label leads on.
+        reading = np.nonzero(label <= 0)[0]
+        ends = label == 0
         # Behind bytes that may belong to either side, one row each.
-        sides = self.behind[rule] & (moves[ends] != DEAD).any(axis=0)
-        byte_class, firsts = byte_classes(_told_apart(moves, sides))
-        table = moves[:, firsts]
+        sides = self.behind[rule] & (network.moves[begin:end][ends] != DEAD).any(axis=0)
+        byte_class, columns, firsts = joint_columns(
+            network.moves, (reading + begin).astype(np.int32), sides
+        )
+        table = np.full((size, len(firsts)), DEAD, dtype=np.int32)
+        table[reading] = columns[:, :-1].T
         np.subtract(table, begin, out=table, where=table != DEAD)
         unsure = np.argwhere(ends[:, None] & (table != DEAD) & sides[firsts])
-        both = [_Place(begin + state, firsts[at]) for state, at in unsure.tolist()]
+        both = [_Place(begin + state, int(firsts[at])) for state, at in unsure.tolist()]
         table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
         numbers = np.arange(len(places), len(places) + len(both), dtype=np.int32)
         nowhere = np.full((len(both), len(firsts)), DEAD, dtype=np.int32)
@@ -303,14 +305,6 @@ class GrammarRows:
             return False
         states = {item.state for item in items}
         return len(states) == len(items) and not any(self.network.calls[state] for state in states)
-
-
-def _told_apart(moves: NDArray[np.int32], sides: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Moves, int32 ``[states, 256]``, with a row that tells each of some bytes from all others."""
-    if not sides.any():
-        return moves
-    apart = np.where(sides, np.arange(256), DEAD)
-    return np.concatenate([moves, apart[None]], dtype=np.int32)
 
 
 def _reached(states: list[int], slots: list[int]) -> Items:
