@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 
-__all__ = ["column_groups", "equal_columns", "joint_columns"]
+__all__ = ["NONE", "SEVERAL", "column_groups", "equal_columns", "joint_columns"]
+
+NONE: Final = -1
+SEVERAL: Final = -2
+"""In place of the one row that leads on in a column."""
 
 
 @njit(cache=True, nogil=True)
@@ -20,9 +26,9 @@ def joint_columns(rows, places, apart):  # type: ignore[no-untyped-def]
     """The columns of some rows, int32 ``[all, 256]``, each class of equal ones once.
 
     Those of bytes that are told ``apart``, bool ``[256]``, and that some of the rows lead on by,
-    are classes of their own. Returns the class of each byte, uint8 ``[256]``; and by class what its
-    column holds, with the byte behind it if it is one told apart, else -1, int32
-    ``[classes, places + 1]``; and a byte of each class.
+    are classes of their own. Returns the class of each byte, uint8 ``[256]``, and by class: what
+    its column holds, with the byte behind it if it is one told apart, else -1, int32
+    ``[classes, places + 1]``; which of the rows alone leads on, NONE or SEVERAL; and a byte of it.
     """
     count = len(places)
     chosen = np.full((count + 1, 256), -1, dtype=np.int32)
@@ -34,9 +40,13 @@ def joint_columns(rows, places, apart):  # type: ignore[no-untyped-def]
                 chosen[count, byte] = byte
     byte_class, representative = equal_columns(chosen)
     columns = np.empty((len(representative), count + 1), dtype=np.int32)
+    alone = np.full(len(representative), NONE, dtype=np.int32)
     for group in range(len(representative)):
         columns[group] = chosen[:, representative[group]]
-    return byte_class, columns, representative
+        for number in range(count):
+            if columns[group, number] != -1:
+                alone[group] = number if alone[group] == NONE else SEVERAL
+    return byte_class, columns, alone, representative
 
 
 @njit(cache=True, nogil=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
-from guided.automata.equal_columns import joint_columns
+from guided.automata.equal_columns import SEVERAL, joint_columns
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
@@ -211,7 +211,7 @@ class GrammarRows:
         ends = label == 0
         # Behind bytes that may belong to either side, one row each.
         sides = self.behind[rule] & (network.moves[begin:end][ends] != DEAD).any(axis=0)
-        byte_class, columns, firsts = joint_columns(
+        byte_class, columns, _, firsts = joint_columns(
             network.moves, (reading + begin).astype(np.int32), sides
         )
         table = np.full((size, len(firsts)), DEAD, dtype=np.int32)
@@ -270,22 +270,30 @@ class GrammarRows:
             rules = [network.rule_of(item.state) for item in ending]
             apart = np.logical_or.reduce(self.behind[rules])
         states = np.array([item.state for item in items], dtype=np.int32)
-        byte_class, columns, firsts = joint_columns(network.moves, states, apart)
+        byte_class, columns, alone, firsts = joint_columns(network.moves, states, apart)
         targets: list[int] = []
         onward: dict[int, Items] = {}
         kept_slots = [item.slot for item in items]
-        for byte, (*column, side) in zip(firsts.tolist(), columns.tolist(), strict=True):
-            there = _reached(column, kept_slots)
+        below: dict[int, int] = {}
+        """By item what lies between its rule's states and their rows."""
+        classes = zip(firsts.tolist(), alone.tolist(), columns.tolist(), strict=True)
+        for byte, lone, (*column, side) in classes:
             target = DEAD
             if side != DEAD:
                 target = self._waiting_row(Both(items, byte))
-            elif len(there) == 1:
-                target = self._state(*there[0])
-            elif there and not self._stays(there, more):
-                target = self._waiting_row(Enter(there))
-            elif there:
-                onward[byte] = there
-                target = ITSELF
+            elif lone >= 0:
+                if lone not in below:
+                    below[lone] = self._state(*items[lone]) - items[lone].state
+                target = below[lone] + column[lone]
+            elif lone == SEVERAL:
+                there = _reached(column, kept_slots)
+                if len(there) == 1:
+                    target = self._state(*there[0])
+                elif not self._stays(there, more):
+                    target = self._waiting_row(Enter(there))
+                else:
+                    onward[byte] = there
+                    target = ITSELF
             targets.append(target)
         slots = tuple(sorted({item.slot for item in ending}))
         label = self._label(Return(slots)) if slots else DEAD
