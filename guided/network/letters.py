@@ -8,6 +8,7 @@ and holes, which other recognisers fill, are the last ones there are.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -79,6 +80,11 @@ def calls_in(chars: CodePoints) -> tuple[int, ...]:
     # Most sets are bytes alone, which their last range tells.
     if not chars.ranges or chars.ranges[-1][1] < _FIRST_CALL:
         return ()
+    return _calls_in(chars)
+
+
+@functools.lru_cache(maxsize=1024)
+def _calls_in(chars: CodePoints) -> tuple[int, ...]:
     return tuple(
         letter - _FIRST_CALL
         for low, high in chars.ranges
