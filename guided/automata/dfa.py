@@ -381,4 +381,5 @@ def _finished(
         else CodePoints.of(bounds for chars in each for bounds in chars.ranges)
         for each in members
     )
-    return Dfa(joined, table[:, firsts], label)
+    # Indexed instead, it would lie column by column, which kernels are compiled for once more.
+    return Dfa(joined, table.take(firsts, axis=1), label)
