@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import ANY, EMPTY, CodePoints
+from guided.automata.equal_columns import column_groups
 from guided.automata.fuel import spend
-from guided.automata.minimize import minimal
+from guided.automata.minimize import minimal, moves_of
 from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.pairs import pair_up
 from guided.automata.partition import partition
@@ -80,9 +81,7 @@ class Dfa:
     def moves(self) -> NDArray[np.int32]:
         """Sources, targets and classes of all moves, int32 ``[3, moves]``."""
         if self._moves is None:
-            sources, classes = np.nonzero(self.next != DEAD)
-            targets = self.next[sources, classes]
-            self._moves = np.array([sources, targets, classes], dtype=np.int32)
+            self._moves = moves_of(self.next)
         return self._moves
 
     @property
@@ -369,15 +368,18 @@ def _finished(
     table, label = minimal(table, label)
     if len(label) > MAX_DFA_STATES:
         raise too_many_states()
-    columns: dict[bytes, list[int]] = {}
-    cells, size = table.tobytes("F"), 4 * len(label)
-    for index in range(len(classes)):
-        columns.setdefault(cells[index * size : (index + 1) * size], []).append(index)
-    columns.pop(np.full(len(label), DEAD, dtype=np.int32).tobytes(), None)
-    if len(columns) == len(classes):
+    group, firsts = column_groups(table)
+    if len(firsts) == len(classes):
         return Dfa(classes, table, label)
+    members: list[list[CodePoints]] = [[] for _ in firsts]
+    for chars, number in zip(classes, group.tolist(), strict=True):
+        if number != DEAD:
+            members[number].append(chars)
     joined = tuple(
-        CodePoints.of(bounds for index in group for bounds in classes[index].ranges)
-        for group in columns.values()
+        each[0]
+        if len(each) == 1
+        else CodePoints.of(bounds for chars in each for bounds in chars.ranges)
+        for each in members
     )
-    return Dfa(joined, table[:, [group[0] for group in columns.values()]], label)
+    # Indexed instead, it would lie column by column, which kernels are compiled for once more.
+    return Dfa(joined, table.take(firsts, axis=1), label)

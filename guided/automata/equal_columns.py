@@ -2,38 +2,103 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numba import njit
 
-__all__ = ["equal_columns"]
+__all__ = ["NONE", "SEVERAL", "column_groups", "equal_columns", "joint_columns"]
+
+NONE: Final = -1
+SEVERAL: Final = -2
+"""In place of the one row that leads on in a column."""
 
 
 @njit(cache=True, nogil=True)
 def equal_columns(rows):  # type: ignore[no-untyped-def]
     """The class of each column, uint8 ``[columns]``, and a column of each class."""
+    group, representative = _grouped(rows)
+    return group.astype(np.uint8), representative
+
+
+@njit(cache=True, nogil=True)
+def joint_columns(rows, places, apart):  # type: ignore[no-untyped-def]
+    """The columns of some rows, int32 ``[all, 256]``, each class of equal ones once.
+
+    Those of bytes that are told ``apart``, bool ``[256]``, and that some of the rows lead on by,
+    are classes of their own. Returns the class of each byte, uint8 ``[256]``, and by class: what
+    its column holds, with the byte behind it if it is one told apart, else -1, int32
+    ``[classes, places + 1]``; which of the rows alone leads on, NONE or SEVERAL; and a byte of it.
+    """
+    count = len(places)
+    chosen = np.full((count + 1, 256), -1, dtype=np.int32)
+    for number in range(count):
+        for byte in range(256):
+            target = rows[places[number], byte]
+            chosen[number, byte] = target
+            if target != -1 and apart[byte]:
+                chosen[count, byte] = byte
+    byte_class, representative = equal_columns(chosen)
+    columns = np.empty((len(representative), count + 1), dtype=np.int32)
+    alone = np.full(len(representative), NONE, dtype=np.int32)
+    for group in range(len(representative)):
+        columns[group] = chosen[:, representative[group]]
+        for number in range(count):
+            if columns[group, number] != -1:
+                alone[group] = number if alone[group] == NONE else SEVERAL
+    return byte_class, columns, alone, representative
+
+
+@njit(cache=True, nogil=True)
+def column_groups(rows):  # type: ignore[no-untyped-def]
+    """The group of each column, int32 ``[columns]``, and a column of each group.
+
+    Columns of nothing but -1 are in none, and have -1.
+    """
+    group, representative = _grouped(rows)
+    for number in range(len(representative)):
+        first = representative[number]
+        if (rows[:, first] == -1).all():
+            kept = np.concatenate((representative[:number], representative[number + 1 :]))
+            for column in range(len(group)):
+                if group[column] == number:
+                    group[column] = -1
+                elif group[column] > number:
+                    group[column] -= 1
+            return group, kept
+    return group, representative
+
+
+@njit(cache=True, nogil=True)
+def _grouped(rows):  # type: ignore[no-untyped-def]
+    """The group of each column, equal ones in one, int32 ``[columns]``, and a column of each."""
     count, width = rows.shape
     hashes = np.zeros(width, dtype=np.uint64)
     for row in range(count):
         for column in range(width):
             mixed = hashes[column] + np.uint64(rows[row, column] + 1)
             hashes[column] = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    byte_class = np.empty(width, dtype=np.uint8)
+    group = np.empty(width, dtype=np.int32)
     representative = np.empty(width, dtype=np.int64)
-    classes = 0
+    groups = 0
+    room = 16
+    while room < 2 * width:
+        room *= 2
+    slots = np.full(room, -1, dtype=np.int32)
     for column in range(width):
-        found = classes
-        for number in range(classes):
-            other = representative[number]
-            if hashes[other] != hashes[column]:
-                continue
+        slot = np.int64(hashes[column] >> np.uint64(20)) & (room - 1)
+        while slots[slot] != -1:
+            other = representative[slots[slot]]
             row = 0
-            while row < count and rows[row, other] == rows[row, column]:
-                row += 1
-            if row == count:
-                found = number
-                break
-        if found == classes:
-            representative[classes] = column
-            classes += 1
-        byte_class[column] = found
-    return byte_class, representative[:classes]
+            if hashes[other] == hashes[column]:
+                while row < count and rows[row, other] == rows[row, column]:
+                    row += 1
+                if row == count:
+                    break
+            slot = (slot + 1) & (room - 1)
+        if slots[slot] == -1:
+            slots[slot] = groups
+            representative[groups] = column
+            groups += 1
+        group[column] = slots[slot]
+    return group, representative[:groups]

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["minimal"]
+__all__ = ["minimal", "moves_of"]
 
 
 def minimal(
@@ -20,19 +20,23 @@ def minimal(
     """
     if not len(label):
         return table, label
-    live, live_label = _trimmed(
+    return _minimal(  # type: ignore[no-any-return]
         np.ascontiguousarray(table, dtype=np.int32), np.ascontiguousarray(label, dtype=np.int32)
     )
-    if len(live_label) < 2:
-        return live, live_label
-    order = np.argsort(live_label, kind="stable").astype(np.int32)
-    return _merged(live, live_label, order)  # type: ignore[no-any-return]
 
 
 @njit(cache=True, nogil=True)
-def _merged(table, label, order):  # type: ignore[no-untyped-def]
+def _minimal(table, label):  # type: ignore[no-untyped-def]
+    live, live_label = _trimmed(table, label)
+    if len(live_label) < 2:
+        return live, live_label
+    return _merged(live, live_label)
+
+
+@njit(cache=True, nogil=True)
+def _merged(table, label):  # type: ignore[no-untyped-def]
     count = len(label)
-    block_of = _refined(table, label, order)
+    block_of = _refined(table, label)
     # Number the blocks by their first state, so that the start keeps number 0.
     rank = np.full(count, -1, dtype=np.int32)
     member = np.empty(count, dtype=np.int32)
@@ -52,28 +56,6 @@ def _merged(table, label, order):  # type: ignore[no-untyped-def]
             target = table[member[block], index]
             small[block, index] = -1 if target == -1 else rank[block_of[target]]
     return small, small_label
-
-
-@njit(cache=True, nogil=True)
-def _moves_into(table):  # type: ignore[no-untyped-def]
-    """Sources by class and target: those of class ``c`` into ``t`` from ``first[c * n + t]`` on."""
-    count, width = table.shape
-    first = np.zeros(count * width + 1, dtype=np.int64)
-    for state in range(count):
-        for index in range(width):
-            if table[state, index] != -1:
-                first[index * count + table[state, index] + 1] += 1
-    for cell in range(1, len(first)):
-        first[cell] += first[cell - 1]
-    place = first[:-1].copy()
-    sources = np.empty(first[-1], dtype=np.int32)
-    for state in range(count):
-        for index in range(width):
-            if table[state, index] != -1:
-                cell = index * count + table[state, index]
-                sources[place[cell]] = state
-                place[cell] += 1
-    return first, sources
 
 
 @njit(cache=True, nogil=True)
@@ -99,7 +81,7 @@ def _trimmed(table, label):  # type: ignore[no-untyped-def]
             stack[top] = state
             top += 1
     if top < found.sum():
-        first, sources = _sources(table)
+        first, sources, _ = _moves_into(table)
         while top:
             top -= 1
             state = stack[top]
@@ -130,8 +112,8 @@ def _trimmed(table, label):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _sources(table):  # type: ignore[no-untyped-def]
-    """The states with a move into ``t``, from ``first[t]`` on."""
+def _moves_into(table):  # type: ignore[no-untyped-def]
+    """Sources and classes of the moves into each state: those into ``t`` from ``first[t]`` on."""
     count, width = table.shape
     first = np.zeros(count + 1, dtype=np.int64)
     for state in range(count):
@@ -142,24 +124,26 @@ def _sources(table):  # type: ignore[no-untyped-def]
         first[state] += first[state - 1]
     place = first[:-1].copy()
     sources = np.empty(first[-1], dtype=np.int32)
+    classes = np.empty(first[-1], dtype=np.int32)
     for state in range(count):
         for index in range(width):
             target = table[state, index]
             if target != -1:
-                sources[place[target]] = state
+                sources[place[target]], classes[place[target]] = state, index
                 place[target] += 1
-    return first, sources
+    return first, sources, classes
 
 
 @njit(cache=True, nogil=True)
-def _refined(table, label, order):  # type: ignore[no-untyped-def]
+def _refined(table, label):  # type: ignore[no-untyped-def]
     """The block of each state in the coarsest stable partition that respects the labels.
 
-    Blocks are slices of ``order``, which comes sorted by label. A move that is missing needs no
-    splitter of its own: states that agree on where all other moves lead agree on it too.
+    Blocks are slices of ``order``. A move that is missing needs no splitter of its own: states that
+    agree on where all other moves lead agree on it too.
     """
     count, width = table.shape
-    first, sources = _moves_into(table)
+    first, sources, classes = _moves_into(table)
+    order = np.argsort(label, kind="mergesort").astype(np.int32)
     place = np.empty(count, dtype=np.int32)
     block_of = np.empty(count, dtype=np.int32)
     begin = np.empty(count, dtype=np.int32)
@@ -178,30 +162,40 @@ def _refined(table, label, order):  # type: ignore[no-untyped-def]
     for block in range(blocks):
         pending[block] = block
     left = blocks
-    splitter = np.empty(count, dtype=np.int32)
     touched = np.empty(count, dtype=np.int32)
+    # Moves into the splitter as lists, one for each class that some of them read.
+    head = np.full(width, -1, dtype=np.int32)
+    behind = np.empty(len(sources), dtype=np.int32)
+    read = np.empty(width, dtype=np.int32)
     while left:
         left -= 1
         block = pending[left]
-        size = end[block] - begin[block]
-        # A copy, since the block itself may be split on the way.
-        splitter[:size] = order[begin[block] : end[block]]
-        for index in range(width):
+        kinds = 0
+        for at in range(begin[block], end[block]):
+            for edge in range(first[order[at]], first[order[at] + 1]):
+                index = classes[edge]
+                if head[index] == -1:
+                    read[kinds] = index
+                    kinds += 1
+                behind[edge] = head[index]
+                head[index] = edge
+        for kind in range(kinds):
             hits = 0
-            for at in range(size):
-                cell = index * count + splitter[at]
-                for edge in range(first[cell], first[cell + 1]):
-                    state = sources[edge]
-                    of = block_of[state]
-                    if marked[of] == 0:
-                        touched[hits] = of
-                        hits += 1
-                    # Marked states move to the front of their block.
-                    here, there = place[state], begin[of] + marked[of]
-                    other = order[there]
-                    order[here], order[there] = other, state
-                    place[other], place[state] = here, there
-                    marked[of] += 1
+            edge = head[read[kind]]
+            head[read[kind]] = -1
+            while edge != -1:
+                state = sources[edge]
+                edge = behind[edge]
+                of = block_of[state]
+                if marked[of] == 0:
+                    touched[hits] = of
+                    hits += 1
+                # Marked states move to the front of their block.
+                here, there = place[state], begin[of] + marked[of]
+                other = order[there]
+                order[here], order[there] = other, state
+                place[other], place[state] = here, there
+                marked[of] += 1
             for hit in range(hits):
                 of = touched[hit]
                 split = begin[of] + marked[of]
@@ -222,3 +216,21 @@ def _refined(table, label, order):  # type: ignore[no-untyped-def]
                 pending[left] = fresh
                 left += 1
     return block_of
+
+
+@njit(cache=True, nogil=True)
+def moves_of(table):  # type: ignore[no-untyped-def]
+    """Sources, targets and classes of all moves of a table, int32 ``[3, moves]``."""
+    count, width = table.shape
+    size = 0
+    for state in range(count):
+        for index in range(width):
+            size += table[state, index] != -1
+    moves = np.empty((3, size), dtype=np.int32)
+    at = 0
+    for state in range(count):
+        for index in range(width):
+            if table[state, index] != -1:
+                moves[0, at], moves[1, at], moves[2, at] = state, table[state, index], index
+                at += 1
+    return moves

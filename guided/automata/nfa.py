@@ -164,11 +164,11 @@ def _build(nfa: Nfa, node: Regular, start: int) -> int:
 
 
 def _build_repeat(nfa: Nfa, repeat: Repeat, start: int) -> int:
-    # x{2,4} -> x x (x (x)?)?      x{2,} -> x x x*
+    # x{2,4} -> x x (x (x)?)?      x{2,} -> x x+
     # Every copy has an entry of its own: the item may loop back to where it began.
     low, high = repeat.low, repeat.high
     end = nfa.add_states()
-    copies = low + 1 if high is None else high
+    copies = max(low, 1) if high is None else high
     if not copies:
         nfa.empties.add(start, end)
         return end
@@ -185,8 +185,11 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int) -> int:
             nfa.empties.add(here, end)
         if copy + 1 < copies:
             nfa.empties.add(exit_ + copy * size, here + size)
-    last = entry + (copies - 1) * size if high is None else end
-    nfa.empties.add(exit_ + (copies - 1) * size, last)
+    last = (copies - 1) * size
+    if high is None:
+        nfa.empties.add(exit_ + last, entry + last)
+    if high is not None or low:
+        nfa.empties.add(exit_ + last, end)
     return end
 
 

@@ -20,6 +20,9 @@ MAX_WORK: Final = 50_000_000
 """States of the NFA looked at, all subsets together; one takes about 10 ns."""
 
 
+_NO_EDGES: Final = np.empty(0, dtype=np.int32)
+
+
 def subset_table(
     nfa: Nfa, parts: Partition, *, search: bool, most: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
@@ -65,4 +68,6 @@ def _int32(numbers: Iterable[int]) -> NDArray[np.int32]:
 
 
 def _pair(edges: Edges) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    if not edges.sources:
+        return _NO_EDGES, _NO_EDGES
     return _int32(edges.sources), _int32(edges.targets)

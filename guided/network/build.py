@@ -24,7 +24,7 @@ from guided.automata.regular import Concat
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.grammar.context_free import Body, Call, ContextFreeGrammar
 from guided.network.bodies import Bodies
-from guided.network.callers import called_once, reached_rules
+from guided.network.callers import reached_rules, written_out
 from guided.network.closed_sets import nullable_rules, productive_rules
 from guided.network.components import components
 from guided.network.inlining import LITTLE_GROWTH, inlined
@@ -41,6 +41,7 @@ from guided.network.letters import (
     simpler,
     without_calls,
 )
+from guided.network.moves import lay_moves
 from guided.network.network import CallEdge, HoleText, Network
 from guided.network.recursion import begins_with, substituted, without_leading_calls
 from guided.network.shortest import shortest_ways
@@ -112,8 +113,8 @@ def _rule_automata(
         )
     numbers = {name: number for number, name in enumerate(order, _START + 1)}
     bodies = Bodies(numbers, grammar.ignored, missing)
-    once = called_once(grammar, order)
-    automata = _automata(grammar, bodies, numbers, once, simpler) if once else None
+    written = written_out(grammar, order)
+    automata = _automata(grammar, bodies, numbers, written, simpler) if written else None
     if automata is None:
         # What would make its callers large is better called.
         automata = _automata(grammar, bodies, numbers, {}, determined)
@@ -133,16 +134,18 @@ def _automata(
     grammar: ContextFreeGrammar,
     bodies: Bodies,
     numbers: Mapping[str, int],
-    once: Mapping[str, Body],
+    written: Mapping[str, Body],
     made: Callable[[Nfa], Dfa | None],
 ) -> dict[int, Dfa] | None:
-    """The automata of the rules that are not written out ``once``, ``None`` if one is not made."""
+    """The automata of the rules that are not ``written`` out, ``None`` if one is not made."""
     wholes: dict[int, Body] = {_START: Call(grammar.start)}
-    wholes |= {number: grammar.rules[name] for name, number in numbers.items() if name not in once}
+    wholes |= {
+        number: grammar.rules[name] for name, number in numbers.items() if name not in written
+    }
     automata: dict[int, Dfa] = {}
     for number, body in wholes.items():
         spend(300)
-        letters = bodies.letters(body, once)
+        letters = bodies.letters(body, written)
         if number == _START:
             letters = Concat((letters, bodies.blank))
         dfa = made(nfa_from_regular(letters))
@@ -214,17 +217,15 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
             hint="lower the bounds of repeats, or list fewer alternatives",
         )
     spend(4 * count)
-    moves = np.full((count, 256), DEAD, dtype=np.int32)
+    moves = np.empty((count, 256), dtype=np.int32)
+    moves[count - len(holes) :] = DEAD
+    edges = [np.empty((0, 3), dtype=np.int32)]
     calls: list[tuple[int, int, int]] = []
     accepting = np.zeros(count, dtype=np.bool_)
     for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
         dfa = automata[rule]
         accepting[first : first + size] = dfa.accepting
-        # The last column is for bytes in no class, whose number is -1.
-        shifted = np.full((size, len(dfa.classes) + 1), DEAD, dtype=np.int32)
-        np.add(dfa.next, first, out=shifted[:, :-1], where=dfa.next != DEAD)
-        columns = bytes_by_class(dfa)
-        np.take(shifted, columns, axis=1, out=moves[first : first + size], mode="wrap")
+        edges.append(lay_moves(dfa.next, bytes_by_class(dfa), first, moves))
         for source, callee, target in call_edges(dfa):
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):
@@ -235,7 +236,7 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
     as_array = np.array(calls, dtype=np.int32).reshape(-1, 3)
     known = np.where(accepting, 0, -1)
     known[count - len(holes) :] = [hole.shortest for hole in holes]
-    left, ways = shortest_ways(starts[:-1], moves, as_array, known)
+    left, ways = shortest_ways(starts[:-1], np.concatenate(edges), as_array, known)
     return Network(
         tuple(starts[:-1].tolist()),
         moves,

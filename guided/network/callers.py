@@ -1,4 +1,4 @@
-"""Which rules of a grammar are reached, and which have but one place that calls them."""
+"""Which rules of a grammar are reached, and which of them are written out by who calls them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from guided.grammar.context_free import (
     Times,
 )
 
-__all__ = ["called_once", "reached_rules"]
+__all__ = ["reached_rules", "written_out"]
 
 _MAX_PARTS: Final = 300
 _MAX_DEPTH: Final = 20
 """Of a rule that is written out with all that is written out in it."""
+_FEW_PARTS: Final = 12
+"""Of one that is written out in several places."""
 
 
 def reached_rules(grammar: ContextFreeGrammar) -> list[str]:
@@ -34,29 +36,40 @@ def reached_rules(grammar: ContextFreeGrammar) -> list[str]:
     return waiting
 
 
-def called_once(grammar: ContextFreeGrammar, reached: list[str]) -> dict[str, Body]:
-    """The bodies of small rules that are called from one place, which is no copy of another.
+def written_out(grammar: ContextFreeGrammar, reached: list[str]) -> dict[str, Body]:
+    """The bodies of rules that need no automata of their own: they are written out where called.
 
-    Written out there, they need no automata of their own.
+    Small ones that are called from one place, which is no copy of another, and very small ones.
     """
     callers: dict[str, list[str | None]] = {grammar.start: [None]}
+    calls: dict[str, set[str]] = {}
     for caller in reached:
+        calls[caller] = set()
         for name in _calls(grammar.rules[caller]):
             callers.setdefault(name, []).append(caller)
-    once: dict[str, Body] = {}
-    parts = dict.fromkeys(reached, 0)
+            calls[caller].add(name)
+    parts = {name: sum(1 for _ in _parts(grammar.rules[name])) for name in reached}
     depths = dict.fromkeys(reached, 0)
+    undecided = {name for name in reached if len(callers[name]) > 1 and parts[name] <= _FEW_PARTS}
+    found: dict[str, Body] = {}
     # A rule with one caller comes behind it.
     for name in reversed(reached):
-        parts[name] += sum(1 for _ in _parts(grammar.rules[name]))
-        if len(callers[name]) > 1 or parts[name] > _MAX_PARTS or depths[name] > _MAX_DEPTH:
+        undecided.discard(name)
+        for callee in calls[name] & found.keys():
+            calls[name] |= calls[callee]
+        if parts[name] > _MAX_PARTS or depths[name] > _MAX_DEPTH:
             continue
-        once[name] = grammar.rules[name]
-        (caller_name,) = callers[name]
-        if caller_name is not None:
-            parts[caller_name] += parts[name]
-            depths[caller_name] = max(depths[caller_name], depths[name] + 1)
-    return once
+        if len(callers[name]) > 1 and (
+            # No circle of rules may be written out, nor what might yet become one.
+            parts[name] > _FEW_PARTS or name in calls[name] or calls[name] & undecided
+        ):
+            continue
+        found[name] = grammar.rules[name]
+        for caller_name in callers[name]:
+            if caller_name is not None:
+                parts[caller_name] += parts[name]
+                depths[caller_name] = max(depths[caller_name], depths[name] + 1)
+    return found
 
 
 def _parts(body: Body) -> Iterator[Body]:

@@ -25,21 +25,23 @@ def call_order(network: Network) -> list[int]:
 
 def bytes_behind(network: Network) -> NDArray[np.bool_]:
     """By rule the bytes that may come behind its texts, bool ``[rules, 256]``."""
-    own: NDArray[np.bool_] = network.moves != DEAD
-    for place, hole in enumerate(network.holes, start=network.first_hole):
-        own[place, sorted(hole.first)] = True
+    asked = {*network.starts, *(edge.target for edges in network.calls for edge in edges)}
+    place = {state: at for at, state in enumerate(sorted(asked))}
+    own: NDArray[np.bool_] = network.moves[[*place]] != DEAD
+    for state, hole in enumerate(network.holes, start=network.first_hole):
+        own[place[state], sorted(hole.first)] = True
     behind = np.zeros((len(network.starts), 256), dtype=np.bool_)
     first = np.zeros_like(behind)
     for rule in reversed(call_order(network)):
         start = network.starts[rule]
-        first[rule] = own[start]
+        first[rule] = own[place[start]]
         for edge in network.calls[start]:
             first[rule] |= first[edge.rule]
     # Where a call may end its caller, what is behind the caller is behind the call as well.
     callers: list[set[int]] = [set() for _ in network.starts]
     for source, edges in enumerate(network.calls):
         for callee, target in edges:
-            behind[callee] |= own[target]
+            behind[callee] |= own[place[target]]
             for edge in network.calls[target]:
                 behind[callee] |= first[edge.rule]
             if network.accepting[target]:

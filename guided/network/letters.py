@@ -8,7 +8,8 @@ and holes, which other recognisers fill, are the last ones there are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import functools
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -79,6 +80,11 @@ def calls_in(chars: CodePoints) -> tuple[int, ...]:
     # Most sets are bytes alone, which their last range tells.
     if not chars.ranges or chars.ranges[-1][1] < _FIRST_CALL:
         return ()
+    return _calls_in(chars)
+
+
+@functools.lru_cache(maxsize=1024)
+def _calls_in(chars: CodePoints) -> tuple[int, ...]:
     return tuple(
         letter - _FIRST_CALL
         for low, high in chars.ranges
@@ -135,25 +141,28 @@ def bytes_by_class(dfa: Dfa) -> NDArray[np.int32]:
 
 def call_edges(dfa: Dfa) -> list[tuple[int, int, int]]:
     """Source, rule and target of each move that calls a rule."""
-    edges: list[tuple[int, int, int]] = []
-    for column, chars in enumerate(dfa.classes):
-        rules = calls_in(chars)
-        if rules:
-            targets: list[int] = dfa.next[:, column].tolist()
-            for source, target in enumerate(targets):
-                if target != DEAD:
-                    edges += [(source, rule, target) for rule in rules]
-    return edges
+    return _edges(dfa, {at: calls_in(chars) for at, chars in enumerate(dfa.classes)})
 
 
 def hole_edges(dfa: Dfa) -> list[tuple[int, int, int]]:
     """Source, hole and target of each move over a hole."""
-    edges: list[tuple[int, int, int]] = []
-    for column, chars in enumerate(dfa.classes):
-        for hole in holes_in(chars):
-            targets: list[int] = dfa.next[:, column].tolist()
-            edges += [(at, hole, target) for at, target in enumerate(targets) if target != DEAD]
-    return edges
+    return _edges(dfa, {at: holes_in(chars) for at, chars in enumerate(dfa.classes)})
+
+
+def _edges(dfa: Dfa, read: Mapping[int, tuple[int, ...]]) -> list[tuple[int, int, int]]:
+    """Source, what is read and target of each move; by class all that is read by its moves."""
+    columns = [column for column, numbers in read.items() if numbers]
+    if not columns:
+        return []
+    # Few states make any of these moves.
+    places, sources = np.nonzero(dfa.next.T[columns] != DEAD)
+    classes = np.array(columns)[places]
+    targets: list[int] = dfa.next[sources, classes].tolist()
+    return [
+        (source, number, target)
+        for source, column, target in zip(sources.tolist(), classes.tolist(), targets, strict=True)
+        for number in read[column]
+    ]
 
 
 def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import string
 from typing import Any, Final
 
 import numpy as np
@@ -15,26 +14,21 @@ __all__ = ["LONGEST", "shortest_ways"]
 LONGEST: Final = 2**60
 """Ways that are longer count as this long: calls can double a length at every step."""
 
-_ALPHANUMERIC = (string.digits + string.ascii_letters).encode()
-_READABLE = np.array(
-    sorted(range(256), key=lambda byte: (byte not in _ALPHANUMERIC, not 32 <= byte < 127, byte))
-)
-"""All bytes, in the order in which a way out prefers them."""
-
 
 def shortest_ways(
     starts: NDArray[np.int64],
-    moves: NDArray[np.int32],
+    edges: NDArray[np.int32],
     calls: NDArray[np.int32],
     known: NDArray[np.int64],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """For each state the bytes to the end of its rule, int64 ``[states]``, and the way there.
 
-    ``calls`` is int32 ``[calls, 3]``: source, rule and target; ``known`` has the bytes of states
-    that need no move, 0 at an end, and -1 for all others. The way is its first move, int32
-    ``[states, 3]``: byte, called rule and target, -1 for what it has not.
+    ``edges`` is int32 ``[edges, 3]``: source, byte and target; ``calls`` is int32 ``[calls, 3]``:
+    source, rule and target; ``known`` has the bytes of states that need no move, 0 at an end, and
+    -1 for all others. The way is its first move, int32 ``[states, 3]``: byte, called rule and
+    target, -1 for what it has not.
     """
-    left, ways = _shortest_ways(starts, moves, calls, known, _READABLE)
+    left, ways = _shortest_ways(starts, edges, calls, known)
     assert (left >= 0).all(), "a state leads to no end"
     return left, ways
 
@@ -56,31 +50,8 @@ def _grouped(count, keys):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _byte_edges(moves, order):  # type: ignore[no-untyped-def]
-    """Each state with one byte for each state it leads to: source, byte and target."""
-    count = len(moves)
-    seen = np.full(count, -1, dtype=np.int64)
-    edges = np.empty((max(4 * count, 16), 3), dtype=np.int32)
-    size = 0
-    for source in range(count):
-        for byte in order:
-            target = moves[source, byte]
-            if target == -1 or seen[target] == source:
-                continue
-            seen[target] = source
-            if size == len(edges):
-                longer = np.empty((2 * size, 3), dtype=np.int32)
-                longer[:size] = edges
-                edges = longer
-            edges[size, 0], edges[size, 1], edges[size, 2] = source, byte, target
-            size += 1
-    return edges[:size]
-
-
-@njit(cache=True, nogil=True)
-def _shortest_ways(starts, moves, calls, known, order):  # type: ignore[no-untyped-def]
+def _shortest_ways(starts, edges, calls, known):  # type: ignore[no-untyped-def]
     count = len(known)
-    edges = _byte_edges(moves, order)
     edges_first, edges_into = _grouped(count, edges[:, 2])
     before_first, calls_before = _grouped(count, calls[:, 2])
     in_first, calls_of = _grouped(len(starts), calls[:, 1])
@@ -92,24 +63,37 @@ def _shortest_ways(starts, moves, calls, known, order):  # type: ignore[no-untyp
     # Cost, a number for ties, and the move: state, byte, rule, target. The first tells the type.
     heap: list[Any] = [(np.int64(0), -1, -1, -1, -1, -1)]
     heap.pop()
-    ties = 0
+    # Bytes cost one: behind costs that grow they grow, and need no heap. Cost, tie, state and edge.
+    queue = np.empty((count + len(edges), 4), dtype=np.int64)
+    head, tail, ties = 0, 0, 0
     for state in range(count):
-        if known[state] != -1:
+        if known[state] == 0:
+            queue[tail, 0], queue[tail, 1], queue[tail, 2], queue[tail, 3] = 0, ties, state, -1
+            tail += 1
+        elif known[state] != -1:
             heapq.heappush(heap, (known[state], ties, state, -1, -1, -1))
-            ties += 1
-    while len(heap):
-        cost, _, state, byte, rule, target = heapq.heappop(heap)
+        ties += 1
+    while head < tail or len(heap):
+        if len(heap) and (
+            head == tail or (heap[0][0], heap[0][1]) < (queue[head, 0], queue[head, 1])
+        ):
+            cost, _, state, byte, rule, target = heapq.heappop(heap)
+        else:
+            cost, state, edge = int(queue[head, 0]), int(queue[head, 2]), int(queue[head, 3])
+            byte, rule, target = -1, -1, -1
+            if edge != -1:
+                byte, target = int(edges[edge, 1]), int(edges[edge, 2])
+            head += 1
         if left[state] != -1:
             continue
         left[state] = cost
         ways[state, 0], ways[state, 1], ways[state, 2] = byte, rule, target
         for at in range(edges_first[state], edges_first[state + 1]):
-            edge = edges[edges_into[at]]
-            if left[edge[0]] == -1:
-                through = min(cost + 1, LONGEST)
-                heapq.heappush(
-                    heap, (through, ties, np.int64(edge[0]), np.int64(edge[1]), -1, state)
-                )
+            edge = edges_into[at]
+            if left[edges[edge, 0]] == -1:
+                queue[tail, 0], queue[tail, 1] = min(cost + 1, LONGEST), ties
+                queue[tail, 2], queue[tail, 3] = edges[edge, 0], edge
+                tail += 1
                 ties += 1
         for at in range(before_first[state], before_first[state + 1]):
             call = calls[calls_before[at]]

@@ -17,14 +17,15 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.byte_dfa import ByteDfa, byte_classes
+from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
+from guided.automata.equal_columns import SEVERAL, joint_columns
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
 from guided.recognizer.block import Block, block_of
-from guided.recognizer.table import TransitionTable
+from guided.recognizer.table import ITSELF, TransitionTable
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
@@ -200,22 +201,24 @@ class GrammarRows:
         size = end - begin
         spend(3 * size)
         places = [_Place(DEAD, DEAD)]
-        moves = network.moves[begin:end].copy()
-        ends = network.accepting[begin:end].copy()
-        label = np.where(ends, 0, DEAD).astype(np.int32)
+        label = np.where(network.accepting[begin:end], 0, DEAD).astype(np.int32)
         for state in range(size):
             if network.calls[begin + state]:
                 label[state] = len(places)
                 places.append(_Place(begin + state, DEAD))
-                moves[state] = DEAD
-        ends &= (moves != DEAD).any(axis=1)
+        # Where calls begin, nothing but the label leads on.
+        reading = np.nonzero(label <= 0)[0]
+        ends = label == 0
         # Behind bytes that may belong to either side, one row each.
-        sides = self.behind[rule] & (moves[ends] != DEAD).any(axis=0)
-        byte_class, firsts = byte_classes(_told_apart(moves, sides))
-        table = moves[:, firsts]
+        sides = self.behind[rule] & (network.moves[begin:end][ends] != DEAD).any(axis=0)
+        byte_class, columns, _, firsts = joint_columns(
+            network.moves, (reading + begin).astype(np.int32), sides
+        )
+        table = np.full((size, len(firsts)), DEAD, dtype=np.int32)
+        table[reading] = columns[:, :-1].T
         np.subtract(table, begin, out=table, where=table != DEAD)
         unsure = np.argwhere(ends[:, None] & (table != DEAD) & sides[firsts])
-        both = [_Place(begin + state, firsts[at]) for state, at in unsure.tolist()]
+        both = [_Place(begin + state, int(firsts[at])) for state, at in unsure.tolist()]
         table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
         numbers = np.arange(len(places), len(places) + len(both), dtype=np.int32)
         nowhere = np.full((len(both), len(firsts)), DEAD, dtype=np.int32)
@@ -262,32 +265,39 @@ class GrammarRows:
         network = self.network
         spend(20 + 10 * len(items))
         ending = [item for item in items if network.accepting[item.state]]
-        moves = network.moves[[item.state for item in items]].reshape(-1, 256)
-        sides = _NO_BYTES
+        apart: NDArray[np.bool_] = _NO_BYTES
         if ending:
-            behind = [network.rule_of(item.state) for item in ending]
-            sides = self.behind[behind].any(axis=0) & (moves != DEAD).any(axis=0)
-        byte_class, firsts = byte_classes(_told_apart(moves, sides))
+            rules = [network.rule_of(item.state) for item in ending]
+            apart = np.logical_or.reduce(self.behind[rules])
+        states = np.array([item.state for item in items], dtype=np.int32)
+        byte_class, columns, alone, firsts = joint_columns(network.moves, states, apart)
         targets: list[int] = []
         onward: dict[int, Items] = {}
-        columns: list[list[int]] = moves[:, firsts].T.tolist()
         kept_slots = [item.slot for item in items]
-        for byte, column in zip(firsts, columns, strict=True):
-            there = _reached(column, kept_slots)
+        below: dict[int, int] = {}
+        """By item what lies between its rule's states and their rows."""
+        classes = zip(firsts.tolist(), alone.tolist(), columns.tolist(), strict=True)
+        for byte, lone, (*column, side) in classes:
             target = DEAD
-            if sides[byte]:
+            if side != DEAD:
                 target = self._waiting_row(Both(items, byte))
-            elif len(there) == 1:
-                target = self._state(*there[0])
-            elif there and not self._stays(there, more):
-                target = self._waiting_row(Enter(there))
-            elif there:
-                onward[byte] = there
+            elif lone >= 0:
+                if lone not in below:
+                    below[lone] = self._state(*items[lone]) - items[lone].state
+                target = below[lone] + column[lone]
+            elif lone == SEVERAL:
+                there = _reached(column, kept_slots)
+                if len(there) == 1:
+                    target = self._state(*there[0])
+                elif not self._stays(there, more):
+                    target = self._waiting_row(Enter(there))
+                else:
+                    onward[byte] = there
+                    target = ITSELF
             targets.append(target)
         slots = tuple(sorted({item.slot for item in ending}))
         label = self._label(Return(slots)) if slots else DEAD
-        itself = byte_class[list(onward)].tolist()
-        row = self.table.add_class_row(byte_class, targets, label=label, itself=itself)
+        row = self.table.add_class_row(byte_class, targets, label=label)
         self._items[row] = items
         if may_end:
             self.may_end.add(row)
@@ -303,14 +313,6 @@ class GrammarRows:
             return False
         states = {item.state for item in items}
         return len(states) == len(items) and not any(self.network.calls[state] for state in states)
-
-
-def _told_apart(moves: NDArray[np.int32], sides: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Moves, int32 ``[states, 256]``, with a row that tells each of some bytes from all others."""
-    if not sides.any():
-        return moves
-    apart = np.where(sides, np.arange(256), DEAD)
-    return np.concatenate([moves, apart[None]], dtype=np.int32)
 
 
 def _reached(states: list[int], slots: list[int]) -> Items:

@@ -22,7 +22,13 @@ from guided.recognizer.block import (
     Block,
 )
 from guided.recognizer.byte_maps import shared_byte_maps
-from guided.recognizer.table_kernels import lay_block, lay_chain, lay_overlays
+from guided.recognizer.table_kernels import (
+    ITSELF,
+    lay_block,
+    lay_chain,
+    lay_class_row,
+    lay_overlays,
+)
 from guided.recognizer.table_layout import (
     AIM,
     BASE,
@@ -60,6 +66,7 @@ __all__ = [
     "INSIDE",
     "IN_KEY",
     "IN_RARE_KEY",
+    "ITSELF",
     "KEY_CLOSED",
     "KIND",
     "LABEL",
@@ -237,28 +244,15 @@ class TransitionTable:
         targets: Sequence[int],
         *,
         label: int = DEAD,
-        itself: Sequence[int] = (),
     ) -> int:
         """A row that leads on each class of bytes to a row already there, or nowhere.
 
-        It leads to itself on the classes in ``itself``, until ``lead`` says otherwise.
+        Where ``targets`` say ITSELF it leads to itself, until ``lead`` says otherwise.
         """
         row, at = self._new_rows(1, len(targets)), self.num_cells - len(targets)
-        cells = np.array(targets, dtype=np.int32)
-        ahead = np.nonzero(cells != DEAD)[0]
-        left, way, aim = 0, STOP, label
-        if label == DEAD and len(ahead):
-            nearest = int(ahead[np.argmin(self.left[cells[ahead]])])
-            way = int(np.argmax(byte_class == nearest))
-            left, aim = int(self.left[cells[nearest]]) + 1, int(self.aim[cells[nearest]])
-        cells[list(itself)] = row
-        self.cells[at : self.num_cells] = cells
-        live = np.nonzero(cells[byte_class] != DEAD)[0]
-        only = int(live[0]) if len(live) == 1 else DEAD
-        exits = label != DEAD and not len(live)
-        self.rows[row] = (
-            *(at, self._maps.number(byte_class), label, exits, PLAIN, NO_BEAT, 0, 0, UNCOUNTED),
-            *(NO_BOUND, DEAD, left, way, aim, only),
+        lay_class_row(
+            *(self.rows, self.cells, row, at, self._maps.number(byte_class)),
+            *(byte_class, np.array(targets, dtype=np.int32), label),
         )
         return row
 

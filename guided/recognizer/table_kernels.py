@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guided.automata.dfa import DEAD
 from guided.automata.kernel import inlined, kernel
-from guided.recognizer.block import NO_BEAT
+from guided.recognizer.block import NO_BEAT, STOP
 from guided.recognizer.table_layout import (
     AIM,
     BASE,
@@ -26,7 +26,10 @@ from guided.recognizer.table_layout import (
     WAY,
 )
 
-__all__ = ["lay_block", "lay_chain", "lay_overlays"]
+__all__ = ["ITSELF", "lay_block", "lay_chain", "lay_class_row", "lay_overlays"]
+
+ITSELF = -2
+"""In place of a row: the one that is being written."""
 
 
 @inlined
@@ -55,6 +58,33 @@ def lay_block(  # type: ignore[no-untyped-def]
         for index in range(classes):
             target = moves[state, index]
             cells[state * classes + index] = DEAD if target == DEAD else start + target
+
+
+@kernel
+def lay_class_row(rows, cells, number, at, kind, byte_class, targets, label):  # type: ignore[no-untyped-def]
+    """Write row ``number`` and its cells, from ``at`` on; see ``TransitionTable.add_class_row``."""
+    row = rows[number]
+    _counts_nothing(row)
+    row[BASE], row[KIND], row[LABEL] = at, kind, label
+    nearest = -1
+    for index in range(len(targets)):
+        target = targets[index]
+        cells[at + index] = number if target == ITSELF else target
+        if target >= 0 and (nearest == -1 or rows[target, LEFT] < rows[targets[nearest], LEFT]):
+            nearest = index
+    live, only, way = 0, DEAD, DEAD
+    for byte in range(255, -1, -1):
+        if targets[byte_class[byte]] != DEAD:
+            live += 1
+            only = byte
+        if byte_class[byte] == nearest:
+            way = byte
+    row[ONLY] = only if live == 1 else DEAD
+    row[EXITS] = label != DEAD and live == 0
+    row[LEFT], row[WAY], row[AIM] = 0, STOP, label
+    if label == DEAD and nearest != -1:
+        row[LEFT], row[WAY] = rows[targets[nearest], LEFT] + 1, way
+        row[AIM] = rows[targets[nearest], AIM]
 
 
 @kernel

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import (
     byte_dfa_from_dfa,
@@ -19,6 +21,7 @@ from guided.automata.byte_dfa import (
 )
 from guided.automata.codepoints import ANY, CodePoints
 from guided.automata.dfa import DEAD, combine, dfa_from_regular, length_dfa, without
+from guided.automata.equal_columns import column_groups
 from guided.automata.partition import partition
 from guided.automata.regular import (
     ANYTHING,
@@ -257,6 +260,20 @@ def test_a_partition_tells_the_sets_of_a_code_point(ranges: list[object], point:
     assert len(holding) == bool(wanted)
     for number, members in enumerate(parts.members(len(sets))):
         assert (number in wanted) == any(i in members for i in holding)
+
+
+@given(
+    arrays(np.int32, st.tuples(st.integers(1, 4), st.integers(1, 40)), elements=st.integers(-1, 1))
+)
+def test_equal_columns_are_one_group_and_dead_ones_none(table: NDArray[np.int32]) -> None:
+    group, firsts = column_groups(table)
+    found: dict[tuple[int, ...], int] = {}
+    for column in range(table.shape[1]):
+        cells = tuple(table[:, column].tolist())
+        expected = -1 if set(cells) == {-1} else found.setdefault(cells, len(found))
+        assert group[column] == expected
+        assert expected == -1 or tuple(table[:, firsts[expected]].tolist()) == cells
+    assert len(firsts) == len(found)
 
 
 def test_too_many_states_are_refused() -> None:

@@ -46,6 +46,11 @@ def test_few_rules_are_called(text: str, rules: int) -> None:
     assert len(_network(text).starts) == rules
 
 
+def test_small_rules_that_call_each_other_are_not_written_out_in_a_circle() -> None:
+    _network('start: a a\na: "(" b ")" | "1"\nb: a ["," c] | c c\nc: "[" b "]" | a')
+    _network('start: a b a b\na: "x" b | "u"\nb: "y" a | "v"')
+
+
 @pytest.mark.parametrize(
     ("name", "rules", "work"),
     [("json", 2, 2_800), ("sql_select", 5, 58_000), ("xml_fragment", 2, 7_000)],
