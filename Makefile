@@ -47,7 +47,7 @@ proto: $(STAMP)
 native: $(NATIVE)
 
 $(NATIVE): $(STAMP) setup.py $(wildcard guided/*.py guided/*/*.py guided/*/*/*.py)
-	@echo "== compiling what runs for every token (some two minutes)"
+	@echo "== compiling what runs for every token (three to six minutes)"
 	rm -f guided/*.so guided/*/*.so guided/*/*/*.so
 	$(BIN)/python setup.py --quiet build_ext --inplace --force
 	touch $(NATIVE)
