@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
+
+from guided.automata.kernel import making_kernel
 
 __all__ = ["NONE", "SEVERAL", "column_groups", "equal_columns", "joint_columns"]
 
@@ -14,14 +15,14 @@ SEVERAL: Final = -2
 """In place of the one row that leads on in a column."""
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def equal_columns(rows):  # type: ignore[no-untyped-def]
     """The class of each column, uint8 ``[columns]``, and a column of each class."""
     group, representative = _grouped(rows)
     return group.astype(np.uint8), representative
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def joint_columns(rows, places, apart):  # type: ignore[no-untyped-def]
     """The columns of some rows, int32 ``[all, 256]``, each class of equal ones once.
 
@@ -49,7 +50,7 @@ def joint_columns(rows, places, apart):  # type: ignore[no-untyped-def]
     return byte_class, columns, alone, representative
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def column_groups(rows):  # type: ignore[no-untyped-def]
     """The group of each column, int32 ``[columns]``, and a column of each group.
 
@@ -69,7 +70,7 @@ def column_groups(rows):  # type: ignore[no-untyped-def]
     return group, representative
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _grouped(rows):  # type: ignore[no-untyped-def]
     """The group of each column, equal ones in one, int32 ``[columns]``, and a column of each."""
     count, width = rows.shape

@@ -1,8 +1,7 @@
 """How functions over arrays are compiled.
 
-Without numba's reference counts (``_nrt``): no function here makes or keeps an array, and counting,
-which is atomic, would take four fifths of the time of a walk. A function that does make an array
-fails to compile.
+Mostly without numba's reference counts (``_nrt``): such a function makes and keeps no array, or
+fails to compile; counting, which is atomic, would take four fifths of the time of a walk.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from numba import njit
 
 from guided.automata.kernel_cache import compile_again_with_sources
 
-__all__ = ["inlined", "kernel"]
+__all__ = ["inlined", "kernel", "making_kernel"]
 
 compile_again_with_sources()
 
@@ -24,11 +23,16 @@ def kernel(function: Callable[..., object]) -> Callable[..., Any]:
     return _compiled(function, nogil=True)
 
 
+def making_kernel(function: Callable[..., object]) -> Callable[..., Any]:
+    """As ``kernel``, for a function that makes arrays; Python may call it, and others like it."""
+    return _compiled(function, nogil=True, _nrt=True)
+
+
 def inlined(function: Callable[..., object]) -> Callable[..., Any]:
     """Compile a part of kernels."""
     return _compiled(function, forceinline=True)
 
 
 def _compiled(function: Callable[..., object], **options: bool) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = njit(cache=True, _nrt=False, **options)(function)  # type: ignore[call-overload]
+    compiled: Callable[..., Any] = njit(**{"cache": True, "_nrt": False} | options)(function)  # type: ignore[call-overload]
     return compiled

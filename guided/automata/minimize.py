@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from guided.automata.kernel import making_kernel
 
 __all__ = ["minimal", "moves_of"]
 
@@ -25,7 +26,7 @@ def minimal(
     )
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _minimal(table, label):  # type: ignore[no-untyped-def]
     live, live_label = _trimmed(table, label)
     if len(live_label) < 2:
@@ -33,7 +34,7 @@ def _minimal(table, label):  # type: ignore[no-untyped-def]
     return _merged(live, live_label)
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _merged(table, label):  # type: ignore[no-untyped-def]
     count = len(label)
     block_of = _refined(table, label)
@@ -58,7 +59,7 @@ def _merged(table, label):  # type: ignore[no-untyped-def]
     return small, small_label
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _trimmed(table, label):  # type: ignore[no-untyped-def]
     count, width = table.shape
     found = np.zeros(count, dtype=np.bool_)
@@ -111,7 +112,7 @@ def _trimmed(table, label):  # type: ignore[no-untyped-def]
     return small, small_label
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _moves_into(table):  # type: ignore[no-untyped-def]
     """Sources and classes of the moves into each state: those into ``t`` from ``first[t]`` on."""
     count, width = table.shape
@@ -134,7 +135,7 @@ def _moves_into(table):  # type: ignore[no-untyped-def]
     return first, sources, classes
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _refined(table, label):  # type: ignore[no-untyped-def]
     """The block of each state in the coarsest stable partition that respects the labels.
 
@@ -218,7 +219,7 @@ def _refined(table, label):  # type: ignore[no-untyped-def]
     return block_of
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def moves_of(table):  # type: ignore[no-untyped-def]
     """Sources, targets and classes of all moves of a table, int32 ``[3, moves]``."""
     count, width = table.shape

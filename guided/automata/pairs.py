@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from guided.automata.kernel import making_kernel
 
 __all__ = ["pair_up"]
 
@@ -23,7 +24,7 @@ def pair_up(
     return None if count > most else (table[:count], lefts[:count], rights[:count])
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _pair_up(left, right, most):  # type: ignore[no-untyped-def]
     width = left.shape[1]
     room = min(max(len(left), len(right), 16), most) + 1
@@ -57,14 +58,14 @@ def _pair_up(left, right, most):  # type: ignore[no-untyped-def]
     return count, table, lefts, rights
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _longer(array, room):  # type: ignore[no-untyped-def]
     longer = np.empty((room, *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _slots_for(room):  # type: ignore[no-untyped-def]
     size = 32
     while size < 2 * room:
@@ -72,7 +73,7 @@ def _slots_for(room):  # type: ignore[no-untyped-def]
     return size
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _slot(slots, lefts, rights, a, b):  # type: ignore[no-untyped-def]
     """Where the pair is, or where it belongs (open addressing)."""
     mask = len(slots) - 1

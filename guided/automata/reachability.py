@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from guided.automata.kernel import making_kernel
 
 __all__ = ["coaccessible", "count_texts", "endless_states", "reachable", "reverse_moves"]
 
@@ -67,7 +68,7 @@ def reverse_moves(
     return first[: count + 1], sources, classes
 
 
-@njit(cache=True)
+@making_kernel
 def _flood_forward(table, found):  # type: ignore[no-untyped-def]
     stack = [0]
     found[0] = True
@@ -79,7 +80,7 @@ def _flood_forward(table, found):  # type: ignore[no-untyped-def]
                 stack.append(target)
 
 
-@njit(cache=True)
+@making_kernel
 def _flood_backward(first, sources, live):  # type: ignore[no-untyped-def]
     stack = [state for state in range(len(live)) if live[state]]
     while stack:
@@ -91,7 +92,7 @@ def _flood_backward(first, sources, live):  # type: ignore[no-untyped-def]
                 stack.append(int(source))
 
 
-@njit(cache=True)
+@making_kernel
 def _fill_reverse(table, first, sources, classes):  # type: ignore[no-untyped-def]
     # Counting sort by target: counts go two places up, so that filling ends with the starts.
     for state in range(table.shape[0]):
@@ -110,7 +111,7 @@ def _fill_reverse(table, first, sources, classes):  # type: ignore[no-untyped-de
                 first[target + 1] += 1
 
 
-@njit(cache=True)
+@making_kernel
 def _peel(first, sources, ways_on, endless):  # type: ignore[no-untyped-def]
     stack = [state for state in range(len(ways_on)) if ways_on[state] == 0]
     while stack:
@@ -123,7 +124,7 @@ def _peel(first, sources, ways_on, endless):  # type: ignore[no-untyped-def]
                 stack.append(int(source))
 
 
-@njit(cache=True)
+@making_kernel
 def _count_texts(first, sources, sizes, ways_on, limit, texts, fallen):  # type: ignore[no-untyped-def]
     # A state falls when all that it leads to have fallen, so its number of texts is final then.
     stack = [state for state in range(len(ways_on)) if ways_on[state] == 0]

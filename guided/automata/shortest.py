@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
+from guided.automata.kernel import making_kernel
 from guided.automata.reachability import reverse_moves
 
 __all__ = ["STOP", "fewer_code_points", "shortest_ways"]
@@ -48,7 +48,7 @@ def shortest_ways(
     return left, way
 
 
-@njit(cache=True)
+@making_kernel
 def _flood(first, sources, bytes_, ends, end_costs, left, way):  # type: ignore[no-untyped-def]
     count = len(left)
     queue = np.empty(count, dtype=np.int64)
@@ -74,7 +74,7 @@ def _flood(first, sources, bytes_, ends, end_costs, left, way):  # type: ignore[
                 tail += 1
 
 
-@njit(cache=True)
+@making_kernel
 def fewer_code_points(table, between, need):  # type: ignore[no-untyped-def]
     """Lower ``need``, the code points from each state to an end, by what its moves lead to.
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from guided.automata.kernel import making_kernel
 
 __all__ = ["FIRST_CLASS", "laid_out"]
 
@@ -30,7 +31,7 @@ def laid_out(
     return None if rows < 0 else spelled[:rows]
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _hash(row):  # type: ignore[no-untyped-def]
     value = np.uint64(0xCBF29CE484222325)
     for cell in row:
@@ -39,7 +40,7 @@ def _hash(row):  # type: ignore[no-untyped-def]
     return value
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _equal(left, right):  # type: ignore[no-untyped-def]
     index = 0
     while index < len(left) and left[index] == right[index]:
@@ -47,7 +48,7 @@ def _equal(left, right):  # type: ignore[no-untyped-def]
     return index == len(left)
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _laid_out(moves, template, most_cells):  # type: ignore[no-untyped-def]
     count = len(moves)
     nodes, width = template.shape

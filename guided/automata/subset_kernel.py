@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from guided.automata.kernel import making_kernel
 
 __all__ = ["subset_table"]
 
@@ -11,7 +12,7 @@ _SUBSETS, _DONE, _INDEX, _WORK, _STAMP = 0, 1, 2, 3, 4
 """What is kept from one call of ``_followed`` to the next."""
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _sorted_by_source(count, sources, targets):  # type: ignore[no-untyped-def]
     """Targets by source: those of ``s`` from ``first[s]`` on, and the edges that they come from."""
     first = np.zeros(count + 1, dtype=np.int32)
@@ -30,7 +31,7 @@ def _sorted_by_source(count, sources, targets):  # type: ignore[no-untyped-def]
     return first, by_source, edge_of
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _spread(queue, size, mark, stamp, first, targets, state):  # type: ignore[no-untyped-def]
     for edge in range(first[state], first[state + 1]):
         target = targets[edge]
@@ -41,14 +42,14 @@ def _spread(queue, size, mark, stamp, first, targets, state):  # type: ignore[no
     return size
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _longer(array, room):  # type: ignore[no-untyped-def]
     longer = np.empty((room, *array.shape[1:]), dtype=array.dtype)
     longer[: len(array)] = array
     return longer
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _hash(members, begin, end):  # type: ignore[no-untyped-def]
     """A hash that does not mind the order."""
     value = np.uint64(0)
@@ -58,7 +59,7 @@ def _hash(members, begin, end):  # type: ignore[no-untyped-def]
     return value * np.uint64(0xBF58476D1CE4E5B9) >> np.uint64(20)
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def subset_table(  # type: ignore[no-untyped-def]
     count,
     final,
@@ -133,7 +134,7 @@ def subset_table(  # type: ignore[no-untyped-def]
     return at[_SUBSETS], table, label, at[_WORK]
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _enter(slots, pool, begin, subsets):  # type: ignore[no-untyped-def]
     """Enter the subsets into the table that they are looked up in; the first one stays out."""
     mask = np.uint64(len(slots) - 1)
@@ -144,7 +145,7 @@ def _enter(slots, pool, begin, subsets):  # type: ignore[no-untyped-def]
         slots[slot] = subset
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _followed(  # type: ignore[no-untyped-def]
     count,
     final,

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, Dfa
 from guided.automata.fuel import spend
+from guided.automata.kernel import making_kernel
 from guided.automata.minimize import minimal
 from guided.automata.reachability import coaccessible
 from guided.errors import LimitExceededError
@@ -108,7 +108,7 @@ def joined(tables: Sequence[NumberTable], *, fails: bool) -> Dfa:
 _EMPTY: Final = Dfa((), np.empty((0, 0), dtype=np.int32), np.empty(0, dtype=np.int32))
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _side_by_side(left, left_label, right, right_label):  # type: ignore[no-untyped-def]
     """The pairs of states that a text leads to, and what both tables say together."""
     rows = len(right)

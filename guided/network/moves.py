@@ -5,8 +5,9 @@ from __future__ import annotations
 import string
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from guided.automata.kernel import making_kernel
 
 __all__ = ["lay_moves"]
 
@@ -31,7 +32,7 @@ def lay_moves(
     return edges
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _lay_moves(table, columns, first, moves, order):  # type: ignore[no-untyped-def]
     count, width = table.shape
     known = np.zeros(width, dtype=np.bool_)

@@ -6,8 +6,9 @@ import heapq
 from typing import Any, Final
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from guided.automata.kernel import making_kernel
 
 __all__ = ["LONGEST", "shortest_ways"]
 
@@ -33,7 +34,7 @@ def shortest_ways(
     return left, ways
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _grouped(count, keys):  # type: ignore[no-untyped-def]
     """Places by key: those of ``k`` from ``first[k]`` on."""
     first = np.zeros(count + 1, dtype=np.int64)
@@ -49,7 +50,7 @@ def _grouped(count, keys):  # type: ignore[no-untyped-def]
     return first, places
 
 
-@njit(cache=True, nogil=True)
+@making_kernel
 def _shortest_ways(starts, edges, calls, known):  # type: ignore[no-untyped-def]
     count = len(known)
     edges_first, edges_into = _grouped(count, edges[:, 2])

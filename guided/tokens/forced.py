@@ -33,7 +33,7 @@ _SAMPLES: Final = 4
 _REMEMBERED: Final = 65_536
 """Beginnings of continuations whose kind is remembered."""
 _SPELLINGS: Final = 8_192
-"""Texts whose spelling is remembered, a few bytes each: quotes and commas with what is beside."""
+"""Texts whose spelling is remembered: mostly quotes and commas with what is beside them."""
 
 _Tokens: TypeAlias = tuple[TokenId, ...]
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import guided
+
 _PART = """
 from guided.automata.kernel import inlined
 
@@ -44,3 +46,10 @@ def test_a_kernel_is_compiled_anew_when_what_it_takes_in_has_changed(tmp_path: P
     assert [_run(tmp_path), _run(tmp_path)] == ["1 0", "1 1"]
     (folder / "part.py").write_text(_PART.format(number=22))
     assert _run(tmp_path) == "22 0"
+
+
+def test_kernels_are_made_where_that_is_seen_to() -> None:
+    root = Path(guided.__file__).parent
+    makers = {file for file in root.rglob("*.py") if "import njit" in file.read_text("utf-8")}
+    makers |= {file for file in root.rglob("*.py") if "import cfunc" in file.read_text("utf-8")}
+    assert makers == {root / "automata/kernel.py", root / "model/cpu/kernel.py"}
