@@ -76,6 +76,7 @@ NATIVE = (
     "guided/recognizer/*.py",
     "guided/tokens/forced.py",
     "guided/tokens/inner.py",
+    "guided/tokens/mask_delta.py",
     "guided/tokens/outline.py",
     "guided/tokens/packed.py",
     "guided/tokens/row_traits.py",

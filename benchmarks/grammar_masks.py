@@ -40,6 +40,7 @@ from guided.frontends.lark import lower_lark
 from guided.library import read_grammar
 from guided.spec import Lark, TokenId
 from guided.tokens.huggingface import vocabulary_from_tokenizer
+from guided.tokens.mask import Mask
 
 
 class Matcher(Protocol):
@@ -52,15 +53,16 @@ class Matcher(Protocol):
 
 
 class _Guided:
-    def __init__(self, compiler: ConstraintCompiler, text: str) -> None:
+    def __init__(self, compiler: ConstraintCompiler, words: Mask, text: str) -> None:
         self.compiled = compiler._compile(Lark(text))
         self.at = self.compiled.start()
+        self.words = words
 
     def begin(self) -> None:
         self.at = self.compiled.start()
 
     def mask(self) -> None:
-        self.at.mask()
+        self.at.fill(self.words)
 
     def accept(self, token: int) -> bool:
         self.at = self.at.advance(TokenId(token))
@@ -195,7 +197,7 @@ def _engines(tokenizer: PreTrainedTokenizerFast) -> Engines:
     third = xgrammar.GrammarCompiler(info, max_threads=1, cache_enabled=False)
     words = np.zeros((size + 31) // 32, dtype=np.int32)
     return {
-        "guided": lambda sources: _Guided(compiler, sources.guided),
+        "guided": lambda sources: _Guided(compiler, words, sources.guided),
         "llguidance": lambda sources: _Llguidance(foreign, words, sources.llguidance),
         "xgrammar": lambda sources: _Xgrammar(third, words, sources.xgrammar),
     }

@@ -113,7 +113,7 @@ class _Matcher:
         self._at = self._start
 
     def mask(self) -> None:
-        np.copyto(self._bits, self._at.mask())
+        self._at.fill(self._bits)
 
     def accept(self, token: int) -> bool:
         self._at = self._at.advance(TokenId(token))

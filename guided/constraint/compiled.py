@@ -21,7 +21,8 @@ from guided.tokens.binding import TokenBinding
 from guided.tokens.cover import fewest_tokens
 from guided.tokens.forced import CONTEXT_TOKENS, only_byte
 from guided.tokens.mask import Mask, mask_of, tokens_of
-from guided.tokens.walk import Place, Walk, Walker
+from guided.tokens.mask_delta import MaskDelta
+from guided.tokens.walk import KeptWalk, Place, Walk, Walker
 
 __all__ = ["CompiledConstraint", "ConstraintMatcher"]
 
@@ -112,28 +113,28 @@ class CompiledConstraint:
 
     # --- masks ----------------------------------------------------------------------------
 
-    def mask(self, position: Position) -> Mask:
+    def mask(self, position: Position) -> MaskDelta:
         """The tokens that may follow, out of the store where it has them."""
         held = position.held
-        if held is not None and (mask := held.mask) is not None:
+        if held is not None and (delta := held.delta) is not None:
             held.used = True
-            return mask
+            return delta
         stepping = self._stepping
         stepping.enter()
         try:
-            held, mask = self._held_mask(position.state)
+            held, delta = self._held_mask(position.state)
         finally:
             stepping.leave()
         position.held = held
-        return mask
+        return delta
 
     def lone_token(self, position: Position) -> int | None:
         """The token that alone is allowed, ``None`` where there are more or none."""
-        mask = self.mask(position)
+        delta = self.mask(position)
         assert position.held is not None, position
-        return position.held.lone(mask)
+        return position.held.lone(delta)
 
-    def _held_mask(self, state: State) -> tuple[HeldMask, Mask]:
+    def _held_mask(self, state: State) -> tuple[HeldMask, MaskDelta]:
         readings = self.machine.readings(state)
         if readings:
             return self._joined(state, readings)
@@ -141,37 +142,46 @@ class CompiledConstraint:
         held, walk = self._walked(state)
         repeating = self._repeating(state) if state.texts else []
         if repeating or len(walk.uncertain):
-            walk = self.walker.exact(walk, state, repeating)
-            return self._masks.keep(walk.mask, walk.fingerprint)
+            return self._keep(self.walker.exact(walk, state, repeating))
         held.used = True
-        return held, walk.mask
+        return held, walk.delta
 
-    def _joined(self, state: State, readings: tuple[State, ...]) -> tuple[HeldMask, Mask]:
+    def _keep(self, walk: Walk) -> tuple[HeldMask, MaskDelta]:
+        return self._masks.keep(walk.mask, walk.fingerprint, walk.base)
+
+    def _known(self, place: Place) -> tuple[HeldMask, KeptWalk] | None:
+        """The walk of a place, where its mask is still held."""
+        known = self._by_place.get(place)
+        if known is None or (delta := known[0].delta) is None:
+            return None
+        return known[0], KeptWalk(delta, known[0].fingerprint, known[1])
+
+    def _joined(self, state: State, readings: tuple[State, ...]) -> tuple[HeldMask, MaskDelta]:
         """What may follow any of the readings of a state."""
         place = self.walker.place(state)
-        known = self._by_place.get(place)
-        if known is not None and (mask := known[0].mask) is not None:
-            held = known[0]
+        known = self._known(place)
+        if known is not None:
+            held, delta = known[0], known[1].delta
         else:
             self._begin_mask()
-            (first, mask), *others = [self._held_mask(reading) for reading in readings]
-            walk = self.walker.joined(mask, first.fingerprint, [mask for _, mask in others])
+            (first, delta), *others = [self._held_mask(reading) for reading in readings]
+            walk = self.walker.joined(delta, first.fingerprint, [delta for _, delta in others])
             if self.machine.is_accepting(state):
                 walk = self.walker.with_ends(walk, self._ends)
-            held, mask = self._masks.keep(walk.mask, walk.fingerprint)
+            held, delta = self._keep(walk)
             self._by_place[place] = held, walk.uncertain
         held.used = True
-        return held, mask
+        return held, delta
 
-    def _walked(self, state: State) -> tuple[HeldMask, Walk]:
+    def _walked(self, state: State) -> tuple[HeldMask, KeptWalk]:
         """The walk of a state's place, and where its mask is held."""
         walker, row = self.walker, state.row
         if row in self._covered:
             return self._walked(self.machine.beneath(state, walker.like(row)))
         place = walker.place(state)
-        known = self._by_place.get(place) or self._by_place.get((_ANYWHERE, *place[1:]))
-        if known is not None and (mask := known[0].mask) is not None:
-            return known[0], Walk(mask, known[0].fingerprint, known[1])
+        known = self._known(place) or self._known((_ANYWHERE, *place[1:]))
+        if known is not None:
+            return known
         self._begin_mask()
         top = self.machine.top(state)
         if top is not state and top != state:
@@ -191,35 +201,35 @@ class CompiledConstraint:
             walk = walker.with_ends(walk, self._ends)
         elif walk.is_local:
             place = (_ANYWHERE, *place[1:])
-        held, mask = self._masks.keep(walk.mask, walk.fingerprint)
+        return self._remembered(place, walk)
+
+    def _remembered(self, place: Place, walk: Walk) -> tuple[HeldMask, KeptWalk]:
+        """The walk as that of a place from now on."""
+        held, delta = self._keep(walk)
         self._by_place[place] = held, walk.uncertain
-        return held, Walk(mask, walk.fingerprint, walk.uncertain)
+        return held, walk.kept(delta)
 
     def _begin_mask(self) -> None:
         # Once for all the readings of a state: each of very many has a recogniser to be asked.
         if self._stepping.begin():
             self.machine.check_room()
 
-    def _walked_from_top(self, state: State, top: State) -> tuple[HeldMask, Walk]:
+    def _walked_from_top(self, state: State, top: State) -> tuple[HeldMask, KeptWalk]:
         """The walk of a state out of that of its top, which most tokens need no more than."""
         is_accepting = self.machine.is_accepting(state)
         place = (*self.walker.place(top)[:3], int(is_accepting))
-        known = self._by_place.get(place)
-        if known is not None and (mask := known[0].mask) is not None:
-            held, uncertain = known
-            walk = Walk(mask, held.fingerprint, uncertain)
-        else:
+        known = self._known(place)
+        if known is None:
             walk = self.walker.walk(top)
             if is_accepting:
                 walk = self.walker.with_ends(walk, self._ends)
-            held, mask = self._masks.keep(walk.mask, walk.fingerprint)
-            self._by_place[place] = held, walk.uncertain
-            walk = walk.held_in(mask)
-        if len(walk.uncertain):
-            walk = self.walker.completed(walk, state)
-            held, mask = self._masks.keep(walk.mask, walk.fingerprint)
-            walk = walk.held_in(mask)
-        return held, walk
+            known = self._remembered(place, walk)
+        held, kept = known
+        if len(kept.uncertain):
+            walk = self.walker.completed(kept, state)
+            held, delta = self._keep(walk)
+            kept = walk.kept(delta)
+        return held, kept
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""
@@ -238,7 +248,7 @@ class CompiledConstraint:
 
     def mask_within(self, position: Position, budget: int) -> Mask:
         """``mask`` without the tokens after which more than ``budget - 1`` are needed to end."""
-        state, mask = position.state, self.mask(position)
+        state, mask = position.state, self.mask(position).mask()
         with self._working:
             kept = self._kept_within(state, mask, budget)
             # The way out stays open even where the bound for a place was too careful about it.
@@ -251,7 +261,10 @@ class CompiledConstraint:
         """Tokens of the mask that the budget suffices for."""
         readings = self.machine.readings(state)
         if readings:
-            kept = [self._kept_within(each, self._held_mask(each)[1], budget) for each in readings]
+            kept = [
+                self._kept_within(each, self._held_mask(each)[1].mask(), budget)
+                for each in readings
+            ]
             return [tokens for found in kept for tokens in found]
         groups = self.walker.by_place(state, tokens_of(mask))
         return [self._fitting(state, tokens, budget - 1) for tokens in groups]
@@ -376,7 +389,13 @@ class ConstraintMatcher:
         return self.position.is_accepting
 
     def mask(self) -> Mask:
-        return self.constraint.mask(self.position)
+        return self.constraint.mask(self.position).mask()
+
+    def fill(self, out: Mask) -> None:
+        self.constraint.mask(self.position).fill(out)
+
+    def allows(self, token: TokenId) -> bool:
+        return self.constraint.mask(self.position).allows(token)
 
     def advance(self, token: TokenId) -> ConstraintMatcher:
         constraint, position = self.constraint, self.position

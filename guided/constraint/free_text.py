@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from guided.errors import TokenRejectedError
 from guided.spec import Forcing, TokenId
 from guided.tokens.mask import Mask, mask_of
@@ -31,8 +33,14 @@ class FreeText:
     def mask(self) -> Mask:
         return self.allowed
 
+    def fill(self, out: Mask) -> None:
+        np.copyto(out, self.allowed)
+
+    def allows(self, token: TokenId) -> bool:
+        return bool(self.allowed[token >> 5] >> (token & 31) & 1)
+
     def advance(self, token: TokenId) -> FreeText:
-        if not self.allowed.view("uint32")[token >> 5] >> (token & 31) & 1:
+        if not self.allows(token):
             raise TokenRejectedError(f"token {token} stands for no text", token=token)
         return self
 

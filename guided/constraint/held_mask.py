@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guided.tokens.mask import Mask, lone_token
+from guided.tokens.mask_delta import MaskDelta
 
 __all__ = ["HeldMask"]
 
@@ -10,17 +10,17 @@ __all__ = ["HeldMask"]
 class HeldMask:
     """A place for a mask, which the store takes away again when it needs the room."""
 
-    __slots__ = ("__weakref__", "_lone", "fingerprint", "mask", "used")
+    __slots__ = ("__weakref__", "_lone", "delta", "fingerprint", "used")
 
-    def __init__(self, mask: Mask, fingerprint: int) -> None:
-        self.mask: Mask | None = mask
+    def __init__(self, delta: MaskDelta, fingerprint: int) -> None:
+        self.delta: MaskDelta | None = delta
         self.fingerprint = fingerprint
         self.used = True
         """Whether it was asked for since the store last looked."""
         self._lone: int | None = -1
 
-    def lone(self, mask: Mask) -> int | None:
+    def lone(self, delta: MaskDelta) -> int | None:
         """The token that alone is allowed, ``None`` where there are more or none."""
         if self._lone == -1:
-            self._lone = lone_token(mask)
+            self._lone = delta.lone_token()
         return self._lone

@@ -7,13 +7,39 @@ from collections import OrderedDict
 from typing import Final
 from weakref import ref
 
+import numpy as np
+from numpy.typing import NDArray
+
 from guided.constraint.held_mask import HeldMask
-from guided.constraint.mask_memory import MaskMemory
-from guided.tokens.mask import Mask, same
+from guided.tokens.mask import Mask
+from guided.tokens.mask_delta import MaskDelta, delta_of
 
 __all__ = ["MaskStore"]
 
 _LOOKED_AT: Final = 2
+_HOLDER_BYTES: Final = 512
+"""What a mask takes besides its words, about."""
+
+
+class _Entry:
+    """What the store knows of one holder, without keeping it."""
+
+    __slots__ = ("base", "holder", "nbytes")
+
+    def __init__(self, holder: ref[HeldMask], delta: MaskDelta) -> None:
+        self.holder: Final = holder
+        self.base: Final = id(delta.base)
+        self.nbytes: Final = _HOLDER_BYTES + delta.changes.nbytes
+
+
+class _Base:
+    """A mask that others are kept as changes of."""
+
+    __slots__ = ("masks", "nbytes")
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes: Final = nbytes
+        self.masks = 0
 
 
 class MaskStore:
@@ -27,66 +53,89 @@ class MaskStore:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.nbytes = 0
-        """Bytes held now."""
-        self._holders: OrderedDict[int, tuple[ref[HeldMask], int]] = OrderedDict()
-        """By fingerprint, or a number behind it where that is taken, each with its bytes."""
-        self._memory: MaskMemory | None = None
+        """Bytes held now, those of bases counted in, each once."""
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        """By fingerprint, or a number behind it where that is taken."""
+        self._bases: dict[int, _Base] = {}
+        self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
         self._lock = threading.Lock()
 
-    def keep(self, found: Mask, fingerprint: int) -> tuple[HeldMask, Mask]:
-        """The holder of a mask that was found, and what it holds, which is read-only."""
+    def keep(self, found: Mask, fingerprint: int, base: Mask) -> tuple[HeldMask, MaskDelta]:
+        """The holder of a mask that was found, and what it holds.
+
+        It is kept by how it differs from ``base``, which must never change.
+        """
         key = fingerprint
         with self._lock:
-            while (known := self._holders.get(key)) is not None:
-                held = known[0]()
+            while (known := self._entries.get(key)) is not None:
+                held = known.holder()
                 if held is None:
                     self._let_go(key)
                     break
-                mask = held.mask
-                assert mask is not None, "emptied holders are let go"
-                if same(mask, found):
+                delta = held.delta
+                assert delta is not None, "emptied holders are let go"
+                if delta.is_mask(found):
                     held.used = True
-                    return held, mask
+                    return held, delta
                 key += 1
-            if self._memory is None:
-                self._memory = MaskMemory(len(found))
-            mask = self._memory.take()
-            mask[:] = found
-            mask.flags.writeable = False
-            held = HeldMask(mask, fingerprint)
-            self._holders[key] = ref(held), mask.nbytes
-            self.nbytes += mask.nbytes
+            if len(self._room) < len(found):
+                self._room = np.empty((len(found), 2), dtype=np.int32)
+            delta = delta_of(found, base, self._room)
+            held = HeldMask(delta, fingerprint)
+            self._enter(key, _Entry(ref(held), delta), delta.base.nbytes)
             # One comes and two are looked at: those that are gone are never more than the others.
             for _ in range(_LOOKED_AT):
                 self._pass_one()
             while self.nbytes > self.max_bytes:
                 self._evict()
-        return held, mask
+        return held, delta
 
     def __len__(self) -> int:
         """Holders that the store knows of."""
-        return len(self._holders)
+        return len(self._entries)
+
+    def check(self) -> None:
+        """Raise AssertionError unless the bytes are those of the masks there are."""
+        entries = self._entries.values()
+        bases = self._bases.values()
+        assert self.nbytes == sum(e.nbytes for e in entries) + sum(b.nbytes for b in bases)
+        assert sum(base.masks for base in bases) == len(entries)
+        assert {entry.base for entry in entries} == self._bases.keys()
+
+    def _enter(self, key: int, entry: _Entry, base_bytes: int) -> None:
+        self._entries[key] = entry
+        base = self._bases.get(entry.base)
+        if base is None:
+            base = self._bases[entry.base] = _Base(base_bytes)
+            self.nbytes += base_bytes
+        base.masks += 1
+        self.nbytes += entry.nbytes
 
     def _pass_one(self) -> None:
         """Go on by one holder, and forget it if nobody has it."""
-        if self._holders:
-            key, (holder, _) = next(iter(self._holders.items()))
-            if holder() is None:
+        if self._entries:
+            key = next(iter(self._entries))
+            if self._entries[key].holder() is None:
                 self._let_go(key)
             else:
-                self._holders.move_to_end(key)
+                self._entries.move_to_end(key)
 
     def _evict(self) -> None:
-        key, (holder, _) = next(iter(self._holders.items()))
-        held = holder()
+        key = next(iter(self._entries))
+        held = self._entries[key].holder()
         if held is not None:
             if held.used:
                 held.used = False
-                self._holders.move_to_end(key)
+                self._entries.move_to_end(key)
                 return
-            held.mask = None
+            held.delta = None
         self._let_go(key)
 
     def _let_go(self, key: int) -> None:
-        _, nbytes = self._holders.pop(key)
-        self.nbytes -= nbytes
+        entry = self._entries.pop(key)
+        self.nbytes -= entry.nbytes
+        base = self._bases[entry.base]
+        base.masks -= 1
+        if not base.masks:
+            del self._bases[entry.base]
+            self.nbytes -= base.nbytes

@@ -29,9 +29,17 @@ class Matcher(Protocol):
     def mask(self) -> Mask:
         """The tokens that may come next, end-of-sequence tokens where the answer may end.
 
-        Shared and read-only. Raises LimitExceededError when the recogniser is full; the answer can
+        Not to be written to. Raises LimitExceededError when the recogniser is full; the answer can
         still be ended along ``shortest_end``.
         """
+        ...
+
+    def fill(self, out: Mask) -> None:
+        """Write ``mask`` to ``out``, which takes half as long; raises as it does."""
+        ...
+
+    def allows(self, token: TokenId) -> bool:
+        """Whether ``mask`` has a token; raises as it does."""
         ...
 
     def advance(self, token: TokenId) -> Matcher:

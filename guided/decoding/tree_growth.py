@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.errors import LimitExceededError
@@ -80,7 +77,7 @@ class TreeGrowth:
         if self._left[node] < 1 or not self.pays(1, chance):
             return None
         try:
-            if not _is_allowed(matcher.mask(), token):
+            if not matcher.allows(token):
                 return None
             after = matcher.advance(token)
             run = after.forced_run(self._forcing)
@@ -120,7 +117,3 @@ class TreeGrowth:
         self._certain.append(certain)
         self._matchers.append(matcher)
         self._children.add((parent, token))
-
-
-def _is_allowed(mask: NDArray[np.int32], token: TokenId) -> bool:
-    return bool((int(mask[token // 32]) >> (token % 32)) & 1)

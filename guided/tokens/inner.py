@@ -86,6 +86,7 @@ class InnerMask:
         if mask is None:
             mask = np.empty_like(self.mask)
             keep_within(self.mask, self.reach, left, mask)
+            mask.flags.writeable = False
             # Not before it is filled: other threads take it from here, and kernels hold no lock.
             self.within[left] = mask
         return mask, self.fingerprint + left + 1
@@ -99,6 +100,16 @@ class InnerMasks:
         self._masks: LRUCache[tuple[bytes, int], InnerMask] = LRUCache(
             max_bytes, lambda inner: inner.nbytes
         )
+        nothing = np.zeros(trie.words, dtype=np.int32)
+        nothing.flags.writeable = False
+        self.nothing = InnerMask(
+            nothing,
+            0,
+            np.empty(0, dtype=np.uint16),
+            np.empty((0, 4), dtype=np.int32),
+            0,
+        )
+        """No tokens, and no sites."""
         self._models: deque[_Model] = deque(maxlen=_MAX_MODELS)
         self._lock = threading.Lock()
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.kernel import kernel
-
 __all__ = [
     "Mask",
     "allowed",
@@ -16,7 +14,6 @@ __all__ = [
     "empty_mask",
     "lone_token",
     "mask_of",
-    "same",
     "tokens_of",
     "with_tokens",
 ]
@@ -68,15 +65,6 @@ def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
     """For each of the tokens whether the mask allows it."""
     bits: NDArray[np.bool_] = mask[tokens >> 5] >> (tokens & 31) & 1 != 0
     return bits
-
-
-@kernel
-def same(mask, other):  # type: ignore[no-untyped-def]
-    """Whether two masks are equal."""
-    differing = 0
-    for index in range(len(mask)):  # without a way out, so that it runs over many words at once
-        differing |= mask[index] ^ other[index]
-    return differing == 0
 
 
 def lone_token(mask: Mask) -> int | None:

@@ -23,6 +23,7 @@ from guided.recognizer.table import DEAD, NO_BOUND
 from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.inner_kernels import MAX_COUNT
 from guided.tokens.mask import Mask, allowed, tokens_of
+from guided.tokens.mask_delta import MaskDelta
 from guided.tokens.outline import NO_HORIZON, Outline
 from guided.tokens.packed import PackedMachine
 from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
@@ -47,7 +48,7 @@ from guided.tokens.steps import (
 from guided.tokens.texts import TokenTexts
 from guided.tokens.trie import BYTE, DEPTH, TokenTrie
 
-__all__ = ["Place", "Walk", "Walker"]
+__all__ = ["KeptWalk", "Place", "Walk", "Walker"]
 
 _NO_ROWS = _NO_TOKENS = np.empty(0, dtype=np.int32)
 _NOTHING_UNCERTAIN = np.empty(0, dtype=np.int32)
@@ -62,14 +63,21 @@ Place: TypeAlias = tuple[int, int, int, int]
 class Walk:
     """What a walk found."""
 
-    __slots__ = ("fingerprint", "is_local", "mask", "uncertain")
+    __slots__ = ("base", "fingerprint", "is_local", "mask", "uncertain")
 
     def __init__(
-        self, mask: Mask, fingerprint: int, uncertain: NDArray[np.int32], is_local: bool = False
+        self,
+        mask: Mask,
+        base: Mask,
+        fingerprint: int,
+        uncertain: NDArray[np.int32],
+        is_local: bool = False,
     ) -> None:
         self.mask: Final = mask
         """Tokens all of whose bytes may follow; nothing is said of the uncertain ones. Of the walk
         made last in a thread: another one writes over it."""
+        self.base: Final = base
+        """A mask that it hardly differs from, and that never changes."""
         self.fingerprint: Final = fingerprint
         """A number that equal masks mostly share, and different ones hardly ever."""
         self.uncertain: Final = uncertain
@@ -78,22 +86,34 @@ class Walk:
         """Whether it is the same in all contexts; of a row that is like another one, whether the
         walk of that one stays as it is."""
 
-    def held_in(self, mask: Mask) -> Walk:
+    def kept(self, delta: MaskDelta) -> KeptWalk:
         """The walk with its mask where it is kept."""
-        return Walk(mask, self.fingerprint, self.uncertain, self.is_local)
+        return KeptWalk(delta, self.fingerprint, self.uncertain)
 
     def for_one_context(self) -> Walk:
         """The walk, not to be taken for the same in all contexts."""
-        return Walk(self.mask, self.fingerprint, self.uncertain)
+        return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
 
     def behind(self, first: Walk) -> Walk:
         """The walk as that of two parts, of which this one's mask has both."""
         return Walk(
             self.mask,
+            first.base,
             first.fingerprint ^ self.fingerprint,
             np.concatenate([first.uncertain, self.uncertain]),
             first.is_local and self.is_local,
         )
+
+
+class KeptWalk:
+    """A walk whose mask is kept."""
+
+    __slots__ = ("delta", "fingerprint", "uncertain")
+
+    def __init__(self, delta: MaskDelta, fingerprint: int, uncertain: NDArray[np.int32]) -> None:
+        self.delta: Final = delta
+        self.fingerprint: Final = fingerprint
+        self.uncertain: Final = uncertain
 
 
 class Walker:
@@ -117,13 +137,7 @@ class Walker:
         self._inner = inner
         self._blank = blank
         self._scratch = scratch
-        self._nothing = InnerMask(
-            np.zeros(trie.words, dtype=np.int32),
-            0,
-            np.empty(0, dtype=np.uint16),
-            np.empty((0, 4), dtype=np.int32),
-            0,
-        )
+        self._nothing = inner.nothing
         self._all = self._itself(_ROOT)
         self._trie = addresses_of(trie.arrays)
         self.packed = PackedMachine(machine, texts.quoted)
@@ -168,7 +182,7 @@ class Walker:
 
     # --- masks ----------------------------------------------------------------------------
 
-    def walk(self, state: State, base: Walk | None = None) -> Walk:
+    def walk(self, state: State, base: KeptWalk | None = None) -> Walk:
         """Try all tokens on ``state``; ``base`` is the walk of the row that it is ``like``.
 
         May raise LimitExceededError when the machine is full.
@@ -228,8 +242,7 @@ class Walker:
         context, row, count, _ = state
         scratch = self._scratch
         words, addresses = scratch.words, scratch.addresses
-        if begun is not None:
-            base = np.bitwise_or(begun.mask, base, out=words)
+        first = base if begun is None else np.bitwise_or(begun.mask, base, out=words)
         again = False
         while True:
             status, doubts, change, at, label = walk_sites(
@@ -239,7 +252,7 @@ class Walker:
                 context,
                 row,
                 count,
-                base,
+                first,
                 inner.sites,
                 closings,
                 missing,
@@ -251,7 +264,7 @@ class Walker:
             self._remember_joint(at, label)
             again = True
         nodes = scratch.nodes[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
-        walk = Walk(words, fingerprint ^ change, nodes, not at)
+        walk = Walk(words, base, fingerprint ^ change, nodes, not at)
         if begun is not None:
             walk = walk.behind(begun)
         put_off = scratch.stack.item(0, PUT_OFF)
@@ -261,11 +274,12 @@ class Walker:
                 walk = self._below(node, behind, self._traits(behind.row), walk)
         return walk
 
-    def _corrected(self, base: Walk, state: State, like: int) -> Walk:
+    def _corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
         """The walk of a row out of that of the row which it is all but equal to."""
         context, row, count, _ = state
         scratch = self._scratch
         words, addresses = scratch.words, scratch.addresses
+        base.delta.fill(words)
         again = False
         while True:
             status, doubts, change, at, label = correct_mask(
@@ -275,23 +289,23 @@ class Walker:
                 context,
                 row,
                 count,
-                base.mask,
+                words,
                 like,
                 again,
             )
             if status == FINISHED:
                 nodes = np.concatenate([base.uncertain, scratch.nodes[:doubts]])
-                return Walk(words, base.fingerprint ^ change, nodes, not at)
+                return Walk(words, base.delta.base, base.fingerprint ^ change, nodes, not at)
             self._remember_joint(at, label)
             again = True
 
-    def completed(self, walk: Walk, state: State) -> Walk:
+    def completed(self, walk: KeptWalk, state: State) -> Walk:
         """The walk of a state's top with what that left uncertain looked at on the state itself."""
         words = self._scratch.words
-        np.copyto(words, walk.mask)
+        walk.delta.fill(words)
         sites = np.zeros((len(walk.uncertain), 4), dtype=np.int32)
         sites[:, 0], sites[:, 3] = walk.uncertain, BY_PATH
-        begun = Walk(words, walk.fingerprint, _NOTHING_UNCERTAIN)
+        begun = Walk(words, walk.delta.base, walk.fingerprint, _NOTHING_UNCERTAIN)
         unsure = self._nothing.at(sites)
         return self._from_sites(unsure, state, _NO_ROWS, 0, 0, begun)
 
@@ -302,30 +316,30 @@ class Walker:
         below = [self.trie.tokens_below(uncertain) for uncertain in walk.uncertain.tolist()]
         return np.concatenate([tokens[allowed(walk.mask, tokens)], *below])
 
-    def exact(self, walk: Walk, state: State, forbidden: list[int]) -> Walk:
+    def exact(self, walk: KeptWalk, state: State, forbidden: list[int]) -> Walk:
         """The walk with nothing uncertain any more, and without the ``forbidden`` tokens."""
         below = [self.trie.tokens_below(node) for node in walk.uncertain.tolist()]
         settled = self._settled(state, walk.uncertain)
         words = self._scratch.words
-        np.copyto(words, walk.mask)
+        walk.delta.fill(words)
         fingerprint = walk.fingerprint
         fingerprint ^= clear_tokens(np.array(forbidden, dtype=np.int32), words)
         fingerprint ^= clear_tokens(np.concatenate([_NO_TOKENS, *below]), words)
         fingerprint ^= set_tokens(settled, words)
-        return Walk(words, fingerprint, _NOTHING_UNCERTAIN)
+        return Walk(words, walk.delta.base, fingerprint, _NOTHING_UNCERTAIN)
 
-    def joined(self, mask: Mask, fingerprint: int, others: Iterable[Mask]) -> Walk:
+    def joined(self, first: MaskDelta, fingerprint: int, others: Iterable[MaskDelta]) -> Walk:
         """The walk that allows what any of the masks does; nothing of it is uncertain."""
         words = self._scratch.words
-        np.copyto(words, mask)
+        first.fill(words)
         for other in others:
-            fingerprint ^= set_tokens(tokens_of(other).astype(np.int32), words)
-        return Walk(words, fingerprint, _NOTHING_UNCERTAIN)
+            fingerprint ^= set_tokens(tokens_of(other.mask()).astype(np.int32), words)
+        return Walk(words, first.base, fingerprint, _NOTHING_UNCERTAIN)
 
     def with_ends(self, walk: Walk, ends: NDArray[np.int32]) -> Walk:
         """The walk with tokens that end the text."""
         fingerprint = walk.fingerprint ^ set_tokens(ends, walk.mask)
-        return Walk(walk.mask, fingerprint, walk.uncertain, walk.is_local)
+        return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_local)
 
     def _settled(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
         """The tokens of uncertain nodes and below that may follow the exact state.

@@ -102,6 +102,9 @@ class WordMatcher:
     def mask(self) -> NDArray[np.int32]:
         return self._mask
 
+    def allows(self, token: TokenId) -> bool:
+        return bool(self.mask()[token >> 5] >> (token & 31) & 1)
+
     @cached_property
     def _mask(self) -> NDArray[np.int32]:
         return pack([*self.legal(), *(END_IDS if self.is_accepting else ())])
@@ -185,6 +188,9 @@ class AnythingMatcher:
 
     def mask(self) -> NDArray[np.int32]:
         return pack(range(len(TOKEN_BYTES)))
+
+    def allows(self, token: TokenId) -> bool:
+        return 0 <= token < len(TOKEN_BYTES)
 
     def advance(self, token: TokenId) -> AnythingMatcher:
         assert token not in END_IDS

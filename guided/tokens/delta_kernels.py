@@ -1,0 +1,56 @@
+"""Masks as the words in which they differ from others, in compiled code; see ``MaskDelta``."""
+
+from __future__ import annotations
+
+from guided.automata.kernel import kernel
+
+__all__ = ["fill_words", "find_changes", "is_same", "word_at"]
+
+
+@kernel
+def find_changes(mask, base, room):  # type: ignore[no-untyped-def]
+    """Write the words in which a mask differs from another; returns how many."""
+    count = 0
+    for place in range(len(mask)):
+        if mask[place] != base[place]:
+            room[count, 0], room[count, 1] = place, mask[place]
+            count += 1
+    return count
+
+
+@kernel
+def fill_words(base, changes, out):  # type: ignore[no-untyped-def]
+    """Write the base with its changes."""
+    for place in range(len(out)):
+        out[place] = base[place]
+    for index in range(len(changes)):
+        out[changes[index, 0]] = changes[index, 1]
+
+
+@kernel
+def is_same(base, changes, mask):  # type: ignore[no-untyped-def]
+    """Whether the base with its changes is a mask."""
+    at = 0
+    for place in range(len(mask)):
+        word = base[place]
+        if at < len(changes) and changes[at, 0] == place:
+            word = changes[at, 1]
+            at += 1
+        if word != mask[place]:
+            return False
+    return True
+
+
+@kernel
+def word_at(base, changes, place):  # type: ignore[no-untyped-def]
+    """One word of the base with its changes."""
+    low, high = 0, len(changes)
+    while low < high:
+        middle = (low + high) >> 1
+        if changes[middle, 0] < place:
+            low = middle + 1
+        else:
+            high = middle
+    if low < len(changes) and changes[low, 0] == place:
+        return changes[low, 1]
+    return base[place]
