@@ -14,7 +14,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 from numpy.typing import NDArray
 
-__all__ = ["addresses_of", "table_at"]
+__all__ = ["addresses_of", "enter_address", "table_at"]
 
 
 def addresses_of(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
@@ -22,8 +22,16 @@ def addresses_of(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
 
     int64 ``[arrays, 2]``: where each begins, and its length. Whoever has it keeps the arrays.
     """
-    assert all(array.flags.c_contiguous for array in arrays)
-    return np.array([(array.ctypes.data, len(array)) for array in arrays], dtype=np.int64)
+    addresses = np.empty((len(arrays), 2), dtype=np.int64)
+    for number, array in enumerate(arrays):
+        enter_address(addresses, number, array)
+    return addresses
+
+
+def enter_address(addresses: NDArray[np.int64], number: int, array: NDArray[Any]) -> None:
+    """Say where another array stands in the place of one."""
+    assert array.flags.c_contiguous
+    addresses[number] = array.__array_interface__["data"][0], len(array)
 
 
 def _table_at(_: Any, address: Any, length: Any, columns: Any, kind: Any) -> Any:

@@ -179,7 +179,8 @@ class CompiledConstraint:
         if row in self._covered:
             return self._walked(self.machine.beneath(state, walker.like(row)))
         place = walker.place(state)
-        known = self._known(place) or self._known((_ANYWHERE, *place[1:]))
+        _, _, missing, left = place
+        known = self._known(place) or self._known((_ANYWHERE, row, missing, left))
         if known is not None:
             return known
         self._begin_mask()
@@ -200,7 +201,7 @@ class CompiledConstraint:
         if self.machine.is_accepting(state):
             walk = walker.with_ends(walk, self._ends)
         elif walk.is_local:
-            place = (_ANYWHERE, *place[1:])
+            place = (_ANYWHERE, row, missing, left)
         return self._remembered(place, walk)
 
     def _remembered(self, place: Place, walk: Walk) -> tuple[HeldMask, KeptWalk]:
@@ -400,7 +401,7 @@ class ConstraintMatcher:
     def advance(self, token: TokenId) -> ConstraintMatcher:
         constraint, position = self.constraint, self.position
         reached = position.behind.get(token) or constraint.behind(position, token)
-        recent = (*self.recent[1 - CONTEXT_TOKENS :], token)
+        recent = self.recent[1 - CONTEXT_TOKENS :] + (token,)  # noqa: RUF005 - half the time
         return ConstraintMatcher(constraint, reached, recent)
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:

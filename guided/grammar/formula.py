@@ -8,7 +8,6 @@ assertion was decided is a smaller formula, and two ways to the same remainder m
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from guided.automata.fuel import spend
@@ -22,46 +21,64 @@ MAX_DEPTH: Final = 2_000
 of time that has no limit of its own."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Constant:
     """Holds of every value, or of none."""
 
-    value: bool
+    __match_args__: Final = ("value",)
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value: Final = value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
     """An assertion."""
 
-    assertion: Assertion
+    __match_args__: Final = ("assertion",)
+    __slots__ = ("assertion",)
+
+    def __init__(self, assertion: Assertion) -> None:
+        self.assertion: Final = assertion
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Not:
     """The formula does not hold."""
 
-    item: Formula
+    __match_args__: Final = ("item",)
+    __slots__ = ("item",)
+
+    def __init__(self, item: Formula) -> None:
+        self.item: Final = item
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class All:
     """Every part holds."""
 
-    parts: tuple[Formula, ...]
+    __match_args__: Final = ("parts",)
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Formula, ...]) -> None:
+        self.parts: Final = parts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Any:
     """At least one part holds."""
 
-    parts: tuple[Formula, ...]
+    __match_args__: Final = ("parts",)
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Formula, ...]) -> None:
+        self.parts: Final = parts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Place:
     """The formula of a place in the schema, by its number in ``JsonGrammar.places``."""
 
-    number: int
+    __match_args__: Final = ("number",)
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number: Final = number
 
 
 Formula: TypeAlias = Constant | Leaf | Not | All | Any | Place

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Final
 
 from guided.grammar.formula import FALSE, TRUE, All, Formula, Formulas, Leaf
 
 __all__ = ["Asked", "asked_of"]
 
 
-@dataclass(frozen=True, slots=True)
 class Asked:
     """Formulas asked of a value; see ``contexts.Pending`` for the fields."""
 
-    asks: tuple[Formula, ...]
-    must: bool
-    links: tuple[tuple[Leaf, int], ...]
+    __slots__ = ("asks", "links", "must")
 
-    @classmethod
-    def nothing(cls) -> Asked:
-        return cls((TRUE,), must=True, links=())
+    def __init__(
+        self, asks: tuple[Formula, ...], must: bool, links: tuple[tuple[Leaf, int], ...]
+    ) -> None:
+        self.asks: Final = asks
+        self.must: Final = must
+        self.links: Final = links
 
 
 def asked_of(
@@ -60,5 +60,5 @@ def asked_of(
         elif child is not TRUE and child is not FALSE:
             links.append((leaf, asks.setdefault(child, len(asks))))
     if not asks:
-        return Asked.nothing(), failed
+        return Asked((TRUE,), must=True, links=()), failed
     return Asked(tuple(asks), must=must, links=tuple(links)), failed

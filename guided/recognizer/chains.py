@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.recognizer.table import TransitionTable
 
 __all__ = ["Chain", "Chains"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Chain:
     """The rows of one text; there is one for each text and label."""
 
-    text: bytes
-    label: int
-    row: int
-    """Where nothing of the text was read; one row further for every byte."""
+    __slots__ = ("label", "row", "text")
+
+    def __init__(self, text: bytes, label: int, row: int) -> None:
+        self.text: Final = text
+        self.label: Final = label
+        self.row: Final = row
+        """Where nothing of the text was read; one row further for every byte."""
 
 
 _Group: TypeAlias = tuple[Chain, ...]

@@ -123,7 +123,7 @@ class Evaluation:
         if plain is None or self.objects.owed(frame, plain) is not None:
             return context
         written = len(self.objects.orders[frame.order].names)
-        behind = frame._replace(written=written, begun=True)
+        behind = ObjectFrame(frame.goals, frame.must, frame.order, written, frame.keys, begun=True)
         return self.contexts.enter(behind, self.contexts.parents[context])
 
     def item_begun(self, context: int) -> int | None:
@@ -624,7 +624,7 @@ class _PossibleNames(dict[int, str | None]):
 
     def __missing__(self, place: int) -> str | None:
         objects, name = self.evaluation.objects, self.names[place]
-        is_possible = (
+        is_possible = objects.values.is_surely_there(objects.said_of(self.members, name)) or (
             objects.scalars.missing.isdisjoint(json_key(name))
             and objects.values.text(objects.of_all(self.members, name)) is not None
         )

@@ -61,12 +61,20 @@ class Labels:
     def __init__(self) -> None:
         self._meanings: list[Hashable] = [Judged(1), "close", "item", "object", "array"]
         self._numbers: dict[Hashable, int] = {m: i for i, m in enumerate(self._meanings)}
+        self._of_keys: dict[str, int] = {}
 
     def number(self, meaning: Judged | EmptyArray | Key | KeyClass) -> int:
         """The label that has this meaning."""
         number = self._numbers.setdefault(meaning, len(self._meanings))
         if number == len(self._meanings):
             self._meanings.append(meaning)
+        return number
+
+    def of_key(self, name: str) -> int:
+        """The label of a name that the schema spells out."""
+        number = self._of_keys.get(name)
+        if number is None:
+            number = self._of_keys[name] = self.number(Key(name))
         return number
 
     def meaning(self, label: int) -> Hashable:

@@ -16,7 +16,7 @@ from guided.automata.dfa import DEAD
 from guided.automata.reachability import count_texts
 from guided.recognizer.block import Block, block_of
 from guided.recognizer.chains import Chain, Chains
-from guided.recognizer.labels import Key, KeyClass, Labels
+from guided.recognizer.labels import KeyClass, Labels
 from guided.recognizer.name_trie import BYTE, PARENT, UNDER, spread_names
 from guided.recognizer.names import NameSpace
 from guided.recognizer.scalars import json_key
@@ -64,7 +64,7 @@ class MemberRows:
         """The rows of a name, its closing quote included."""
         found = self._chains_of.get(name)
         if found is None:
-            label = self.labels.number(Key(name))
+            label = self.labels.of_key(name)
             found = self._chains_of[name] = self.chains.chain(json_key(name)[1:], label)
         return found
 
@@ -120,7 +120,7 @@ class MemberRows:
         leaving: dict[int, list[str]] = {}
         for name, place in zip(names, places, strict=True):
             if place >= 0:
-                edges.append((place, _QUOTE, self.chains.exit_row(self.labels.number(Key(name)))))
+                edges.append((place, _QUOTE, self.chains.exit_row(self.labels.of_key(name))))
             else:
                 leaving.setdefault(-1 - place, []).append(name)
         for node, left in leaving.items():

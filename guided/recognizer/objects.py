@@ -42,13 +42,15 @@ MAX_OWED_MEMBERS: Final = 1_000
 """Names made up for one object at most."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Plain:
     """What an object has to fit, where that is simple: all of these, and nothing else."""
 
-    members: tuple[Leaf, ...]
-    needed: frozenset[str]
-    """Names of members that it has to have; those written already are not taken out."""
+    __slots__ = ("members", "needed")
+
+    def __init__(self, members: tuple[Leaf, ...], needed: frozenset[str]) -> None:
+        self.members: Final = members
+        self.needed: Final = needed
+        """Names of members that it has to have; those written already are not taken out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Objects:
         self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
         self._awaited: dict[tuple[ObjectFrame, str], Pending | None] = {}
         self._pattern_leaves: dict[int, Leaf] = {}
+        self._named: dict[Leaf, dict[str, Formula]] = {}
         self._of_name: dict[tuple[Leaf, str], Formula] = {}
         self._of_class: dict[tuple[Leaf, NameClass], Formula] = {}
         self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
@@ -303,23 +306,25 @@ class Objects:
                 self._of_class[leaf, name] = self._child_of_class(leaf, name)
             return self._of_class[leaf, name]
         if (leaf, name) not in self._of_name:
-            self._fill_names(leaf)
-            if (leaf, name) not in self._of_name:
-                self._of_name[leaf, name] = self._child_of_name(leaf, name, None)
+            parts = self._said_by(leaf, name)
+            self._of_name[leaf, name] = self.formulas.all_of(map(self.sharing.of, parts))
         return self._of_name[leaf, name]
 
-    def _fill_names(self, leaf: Leaf) -> None:
-        assert isinstance(leaf.assertion, Members), leaf
-        for name, formula in leaf.assertion.named:
-            if (leaf, name) not in self._of_name:
-                self._of_name[leaf, name] = self._child_of_name(leaf, name, formula)
+    def said_of(self, members: tuple[Leaf, ...], name: str) -> list[Formula]:
+        """What several assertions say about the value of a name, part by part."""
+        return [part for leaf in members for part in self._said_by(leaf, name)]
 
-    def _child_of_name(self, leaf: Leaf, name: str, named: Formula | None) -> Formula:
+    def _said_by(self, leaf: Leaf, name: str) -> list[Formula]:
         about = leaf.assertion
         assert isinstance(about, Members), leaf
+        by_name = self._named.get(leaf)
+        if by_name is None:
+            by_name = self._named[leaf] = dict(about.named)
+        named = by_name.get(name)
         parts = [] if named is None else [named]
-        parts += [f for p, f in about.patterns if self._dfa_of(p).accepts(name)]
-        return self.formulas.all_of(map(self.sharing.of, parts or [about.rest]))
+        if about.patterns:
+            parts += [f for p, f in about.patterns if self._dfa_of(p).accepts(name)]
+        return parts or [about.rest]
 
     def _dfa_of(self, pattern: Regular) -> Dfa:
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from array import array
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
@@ -218,8 +217,15 @@ class TransitionTable:
         bytes_ = (*edges, *itself)
         at = self.num_cells
         row = self._new_rows(1, len(bytes_) + 1)
-        targets = array("i", (DEAD, *edges.values(), *(row,) * len(itself)))
-        self._flat_cells[at : self.num_cells] = targets
+        cells = self._flat_cells
+        cells[at] = DEAD
+        cell = at + 1
+        for target in edges.values():
+            cells[cell] = target
+            cell += 1
+        for _ in itself:
+            cells[cell] = row
+            cell += 1
         kind = self._maps.telling_apart(bytes_)
         left, ahead_way, aim = 0, STOP, label
         if label == DEAD and edges:
@@ -258,10 +264,12 @@ class TransitionTable:
 
     def _nearest(self, edges: Mapping[int, int]) -> int:
         """The byte with the shortest way to a label."""
-        if len(edges) == 1:
-            return next(iter(edges))
-        flat = self._flat
-        return min(edges, key=lambda byte: flat[edges[byte] * WIDTH + LEFT])
+        flat, best, nearest = self._flat, -1, DEAD
+        for byte, target in edges.items():
+            left = flat[target * WIDTH + LEFT]
+            if best < 0 or left < best:
+                best, nearest = left, byte
+        return nearest
 
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
         """Rows that lead where ``edges`` says, and on all other bytes where ``under`` leads.

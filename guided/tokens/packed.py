@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.addresses import addresses_of
+from guided.automata.addresses import addresses_of, enter_address
 from guided.recognizer.contexts import HARMLESS, KNOWLEDGE
 from guided.recognizer.recognizer import Recognizer
 
@@ -49,12 +49,15 @@ class PackedMachine:
     def addresses(self) -> NDArray[np.int64]:
         """Those of the current arrays, which stay where they are until this is asked again."""
         arrays, before = self.current(), self._addressed
-        if not (
-            arrays[0] is before[0]
-            and arrays[1] is before[1]
-            and arrays[2] is before[2]
-            and arrays[3] is before[3]
-            and arrays[4] is before[4]
-        ):
-            self._addressed, self._addresses = arrays, addresses_of(arrays)
+        if arrays[0] is not before[0]:
+            enter_address(self._addresses, 0, arrays[0])
+        if arrays[1] is not before[1]:
+            enter_address(self._addresses, 1, arrays[1])
+        if arrays[2] is not before[2]:
+            enter_address(self._addresses, 2, arrays[2])
+        if arrays[3] is not before[3]:
+            enter_address(self._addresses, 3, arrays[3])
+        if arrays[4] is not before[4]:
+            enter_address(self._addresses, 4, arrays[4])
+        self._addressed = arrays
         return self._addresses
