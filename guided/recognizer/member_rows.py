@@ -55,18 +55,19 @@ class MemberRows:
         """The row behind the quote where one of these names has to follow."""
         found = self._closed.get(names)
         if found is None:
-            chains = [self._chain(name) for name in names]
+            chains = self._chains(names)
             chains.sort(key=_TEXT)
             found = self._closed[names] = self.chains.branch(tuple(chains), 0)
         return found
 
-    def _chain(self, name: str) -> Chain:
-        """The rows of a name, its closing quote included."""
-        found = self._chains_of.get(name)
-        if found is None:
-            label = self.labels.of_key(name)
-            found = self._chains_of[name] = self.chains.chain(json_key(name)[1:], label)
-        return found
+    def _chains(self, names: Sequence[str]) -> list[Chain]:
+        """The rows of names, their closing quotes included."""
+        unknown = [name for name in names if name not in self._chains_of]
+        if unknown:
+            texts = [(json_key(name)[1:], self.labels.of_key(name)) for name in unknown]
+            laid = self.chains.chains(texts)
+            self._chains_of.update(zip(unknown, laid, strict=True))
+        return [self._chains_of[name] for name in names]
 
     def open(
         self,
@@ -118,9 +119,10 @@ class MemberRows:
         nodes, places = self._spread(content, names)
         edges: list[tuple[int, int, int]] = []
         leaving: dict[int, list[str]] = {}
-        for name, place in zip(names, places, strict=True):
+        exits = self.chains.exit_rows([self.labels.of_key(name) for name in names])
+        for name, place, end in zip(names, places, exits, strict=True):
             if place >= 0:
-                edges.append((place, _QUOTE, self.chains.exit_row(self.labels.of_key(name))))
+                edges.append((place, _QUOTE, end))
             else:
                 leaving.setdefault(-1 - place, []).append(name)
         for node, left in leaving.items():
@@ -138,7 +140,7 @@ class MemberRows:
     def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
         """Where names go on, behind ``depth`` bytes, that no other name begins with."""
         groups: dict[int, list[Chain]] = {}
-        for chain in sorted(map(self._chain, names), key=_TEXT):
+        for chain in sorted(self._chains(names), key=_TEXT):
             groups.setdefault(chain.text[depth], []).append(chain)
         return {byte: self.chains.branch(tuple(g), depth + 1) for byte, g in groups.items()}
 

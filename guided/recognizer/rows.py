@@ -57,8 +57,6 @@ class Rows:
         self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
         self.between: set[int] = set()
         """Rows of an open container where nothing of its next member or item was written."""
-        self._exits: dict[int, int] = {}
-        self._literals: dict[tuple[bytes, int], int] = {}
         self._blocks: dict[Block, int] = {}
         self._edges: dict[object, tuple[dict[int, int], int]] = {}
         self._values: dict[object, int] = {}
@@ -70,14 +68,12 @@ class Rows:
         if not table.num_rows:
             end_row = table.add_row({})
             assert end_row == END_ROW, end_row
-        self.chains = Chains(self.table, self.exit_row)
+        self.chains = Chains(self.table)
         self.names = MemberRows(self.chains, self.labels)
 
     def exit_row(self, label: int) -> int:
         """A row that only takes ``label``."""
-        if label not in self._exits:
-            self._exits[label] = self.table.add_row({}, label=label)
-        return self._exits[label]
+        return self.chains.exit_row(label)
 
     # --- values ---------------------------------------------------------------------------
 
@@ -204,10 +200,7 @@ class Rows:
         return DONE if verdict == 1 else self.labels.number(Judged(verdict))
 
     def _literal(self, rest: bytes, label: int) -> int:
-        key = (rest, label)
-        if key not in self._literals:
-            self._literals[key] = self.table.add_chain(rest, self.exit_row(label), label)
-        return self._literals[key]
+        return self.chains.chains([(rest, label)])[0].row
 
     # --- objects --------------------------------------------------------------------------
 

@@ -23,9 +23,12 @@ from guided.recognizer.block import (
 from guided.recognizer.byte_maps import shared_byte_maps
 from guided.recognizer.table_kernels import (
     ITSELF,
+    count_branches,
     lay_block,
-    lay_chain,
+    lay_branches,
+    lay_chains,
     lay_class_row,
+    lay_exits,
     lay_overlays,
 )
 from guided.recognizer.table_layout import (
@@ -181,22 +184,53 @@ class TransitionTable:
             self.need[rows] = block.need
         return start
 
-    def add_chain(self, text: bytes, end: int, aim: int) -> int:
-        """Rows that spell ``text`` and lead to row ``end``, whose label is ``aim``."""
+    def add_exits(self, labels: Sequence[int]) -> int:
+        """Rows that only take a label each; the first of them."""
+        first, at = self._new_rows(len(labels), len(labels)), self.num_cells - len(labels)
+        kind = self._maps.telling_apart(())
+        lay_exits(self.rows, self.cells, first, at, kind, np.array(labels, dtype=np.int32))
+        return first
+
+    def add_chains(self, text: bytes, bounds: Sequence[int], ends: Sequence[int]) -> int:
+        """Rows that spell the texts that end in ``text`` at ``bounds``, one for each byte.
+
+        Each leads to the row among ``ends``. Returns the first row.
+        """
         size = len(text)
         first = self._new_rows(size, 2 * size)
-        at = self.num_cells - 2 * size
-        spelled = np.frombuffer(text, dtype=np.uint8)
-        lay_chain(
-            self.rows[first : first + size],
-            self.cells[at : self.num_cells],
-            first,
-            at,
-            spelled,
-            end,
-            aim,
-            self.left[end],
+        lay_chains(
+            *(self.rows, self.cells, first, self.num_cells - 2 * size),
+            np.frombuffer(text, dtype=np.uint8),
+            *(np.array(bounds, dtype=np.int32), np.array(ends, dtype=np.int32)),
         )
+        return first
+
+    def add_branches(
+        self, text: bytes, bounds: Sequence[int], leads: Sequence[tuple[int, int]], depth: int
+    ) -> int:
+        """Rows that tell apart sorted texts, behind ``depth`` bytes that all have in common.
+
+        The texts end in ``text`` at ``bounds``. ``leads`` are, for each, the first row of its chain
+        and the one that it leads to. Returns the row where nothing is told apart yet.
+        """
+        spelled = np.frombuffer(text, dtype=np.uint8)
+        ends = np.array(bounds, dtype=np.int32)
+        nodes = np.empty((len(text), 3), dtype=np.int32)
+        count, edges = count_branches(spelled, ends, depth, nodes)
+        assert count > 0, "as many rows as bytes suffice"
+        nodes, bytes_ = nodes[:count], np.empty(edges, dtype=np.uint8)
+        first, at = self._new_rows(count, count + edges), self.num_cells - count - edges
+        lay_branches(
+            *(self.rows, self.cells, first, at, spelled, ends),
+            *(np.array(leads, dtype=np.int32), nodes, bytes_),
+        )
+        begins = [*nodes[:, 0].tolist(), edges]
+        of_edges = bytes_.tolist()
+        for node in range(count):
+            begin, end = begins[node], begins[node + 1]
+            if end - begin > 1:
+                kind = self._maps.telling_apart(tuple(of_edges[begin:end]))
+                self._flat[(first + node) * WIDTH + KIND] = kind
         return first
 
     def add_row(

@@ -26,10 +26,23 @@ from guided.recognizer.table_layout import (
     WAY,
 )
 
-__all__ = ["ITSELF", "lay_block", "lay_chain", "lay_class_row", "lay_overlays"]
+__all__ = [
+    "ITSELF",
+    "count_branches",
+    "lay_block",
+    "lay_branches",
+    "lay_chains",
+    "lay_class_row",
+    "lay_exits",
+    "lay_overlays",
+]
 
 ITSELF = -2
 """In place of a row: the one that is being written."""
+FIRST = 0
+LAST = 1
+SHARED = 2
+"""Columns of the nodes of branches: the first text, the one behind the last, the bytes shared."""
 
 
 @inlined
@@ -88,17 +101,115 @@ def lay_class_row(rows, cells, number, at, kind, byte_class, targets, label):  #
 
 
 @kernel
-def lay_chain(rows, cells, first, at, text, end, aim, left):  # type: ignore[no-untyped-def]
-    """Write the rows and cells of a chain; see ``TransitionTable.add_chain``."""
-    size = len(text)
-    for place in range(size):
-        row = rows[place]
+def lay_exits(rows, cells, first, at, kind, labels):  # type: ignore[no-untyped-def]
+    """Write rows that only take a label each, which begin with row ``first`` and cell ``at``."""
+    for number in range(len(labels)):
+        row = rows[first + number]
         _counts_nothing(row)
-        row[LABEL], row[EXITS] = DEAD, False
-        row[BASE], row[LEFT], row[AIM] = at + 2 * place, left + size - place, aim
-        row[KIND] = row[WAY] = row[ONLY] = text[place]
-        cells[2 * place], cells[2 * place + 1] = DEAD, first + place + 1
-    cells[2 * size - 1] = end
+        row[BASE], row[KIND], row[LABEL], row[EXITS] = at + number, kind, labels[number], True
+        row[LEFT], row[WAY], row[AIM], row[ONLY] = 0, STOP, labels[number], DEAD
+        cells[at + number] = DEAD
+
+
+@kernel
+def lay_chains(rows, cells, first, at, text, bounds, ends):  # type: ignore[no-untyped-def]
+    """Write the rows and cells of chains; see ``TransitionTable.add_chains``."""
+    place = 0
+    for number in range(len(bounds)):
+        end, stop = ends[number], bounds[number]
+        while place < stop:
+            row = rows[first + place]
+            _counts_nothing(row)
+            row[LABEL], row[EXITS] = DEAD, False
+            row[BASE], row[AIM] = at + 2 * place, rows[end, AIM]
+            row[LEFT] = rows[end, LEFT] + stop - place
+            row[KIND] = row[WAY] = row[ONLY] = text[place]
+            cells[at + 2 * place] = DEAD
+            cells[at + 2 * place + 1] = end if place + 1 == stop else first + place + 1
+            place += 1
+
+
+@kernel
+def count_branches(text, bounds, depth, nodes):  # type: ignore[no-untyped-def]
+    """Rows and edges of the branches of sorted texts; see ``TransitionTable.add_branches``.
+
+    Also the rows, those behind others after them: the texts of each, and how many bytes they share.
+    """
+    nodes[0, FIRST], nodes[0, LAST], nodes[0, SHARED] = 0, len(bounds), depth
+    node, count, edges = 0, 1, 0
+    while node < count:
+        first, last, shared = nodes[node, FIRST], nodes[node, LAST], nodes[node, SHARED]
+        while first < last:
+            behind = _behind_alike(text, bounds, first, last, shared)
+            if behind - first > 1:
+                if count == len(nodes):
+                    return -1, -1
+                nodes[count, FIRST], nodes[count, LAST] = first, behind
+                nodes[count, SHARED] = shared + 1
+                count += 1
+            edges += 1
+            first = behind
+        node += 1
+    return count, edges
+
+
+@kernel
+def lay_branches(rows, cells, first, at, text, bounds, leads, nodes, bytes_):  # type: ignore[no-untyped-def]
+    """Write the rows of branches but for the maps of those with several edges, and their cells.
+
+    ``nodes`` are from ``count_branches``; of each it says where in ``bytes_`` those of its edges
+    begin.
+    """
+    child, edge = 1, 0
+    for node in range(len(nodes)):
+        row, cell = rows[first + node], at + node + edge
+        _counts_nothing(row)
+        row[LABEL], row[EXITS], row[BASE] = DEAD, False, cell
+        cells[cell] = DEAD
+        start, last, shared = nodes[node, FIRST], nodes[node, LAST], nodes[node, SHARED]
+        nodes[node, FIRST] = edge
+        while start < last:
+            behind = _behind_alike(text, bounds, start, last, shared)
+            place = _begin_of(bounds, start) + shared
+            if behind - start > 1:
+                target = first + child
+                child += 1
+            elif place + 1 == bounds[start]:
+                target = leads[start, 1]
+            else:
+                target = leads[start, 0] + shared + 1
+            cell += 1
+            cells[cell], bytes_[edge] = target, text[place]
+            edge += 1
+            start = behind
+    end = edge
+    for node in range(len(nodes) - 1, -1, -1):
+        row, edge = rows[first + node], nodes[node, FIRST]
+        nearest = edge
+        for other in range(edge, end):
+            cell = row[BASE] + 1 + other - edge
+            if rows[cells[cell], LEFT] < rows[cells[row[BASE] + 1 + nearest - edge], LEFT]:
+                nearest = other
+        target = cells[row[BASE] + 1 + nearest - edge]
+        row[LEFT], row[WAY], row[AIM] = rows[target, LEFT] + 1, bytes_[nearest], rows[target, AIM]
+        row[KIND] = bytes_[edge]
+        row[ONLY] = bytes_[edge] if end - edge == 1 else DEAD
+        end = edge
+
+
+@inlined
+def _begin_of(bounds, number):  # type: ignore[no-untyped-def]
+    return bounds[number - 1] if number else 0
+
+
+@inlined
+def _behind_alike(text, bounds, first, last, shared):  # type: ignore[no-untyped-def]
+    """The text behind those that go on as the first does."""
+    byte = text[_begin_of(bounds, first) + shared]
+    behind = first + 1
+    while behind < last and text[_begin_of(bounds, behind) + shared] == byte:
+        behind += 1
+    return behind
 
 
 @kernel

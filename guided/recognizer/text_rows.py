@@ -44,7 +44,7 @@ def lay_texts(
                 if row == DEAD:
                     if label != DEAD:
                         at = (node, depth)
-                        leaving.setdefault(at, []).append(chains.chain(spelled, label))
+                        leaving.setdefault(at, []).append(chains.chains([(spelled, label)])[0])
                     break
                 if label == DEAD and not endless[row - start]:
                     return None

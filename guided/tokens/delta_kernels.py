@@ -30,15 +30,14 @@ def fill_words(base, changes, out):  # type: ignore[no-untyped-def]
 @kernel
 def is_same(base, changes, mask):  # type: ignore[no-untyped-def]
     """Whether the base with its changes is a mask."""
-    at = 0
-    for place in range(len(mask)):
-        word = base[place]
-        if at < len(changes) and changes[at, 0] == place:
-            word = changes[at, 1]
-            at += 1
-        if word != mask[place]:
-            return False
-    return True
+    differing = 0
+    for place in range(len(mask)):  # without a way out, so that it runs over many words at once
+        differing += mask[place] != base[place]
+    if differing != len(changes):
+        return False
+    for index in range(len(changes)):
+        differing -= mask[changes[index, 0]] == changes[index, 1]
+    return differing == 0
 
 
 @kernel

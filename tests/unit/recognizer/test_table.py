@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from guided.automata.byte_dfa import byte_dfa_from_literals
 from guided.automata.dfa import DEAD
@@ -57,7 +59,7 @@ def test_blocks_lie_behind_one_another() -> None:
 def test_a_chain_spells_one_text() -> None:
     table = TransitionTable(_CELLS)
     end = table.add_row({}, label=5)
-    start = table.add_chain(b"abc", end, 5)
+    start = table.add_chains(b"abc", [3], [end])
     assert _walk(table, start, b"abc") == end
     assert _walk(table, start, b"ac") == DEAD
     assert (table.left[start], _way(table, start), table.aim[start]) == (3, b"abc", 5)
@@ -69,7 +71,7 @@ def test_a_row_takes_the_nearer_way_unless_it_is_told() -> None:
     table = TransitionTable(_CELLS)
     end = table.add_row({}, label=5)
     other = table.add_row({}, label=6)
-    edges = {ord("a"): table.add_chain(b"bc", end, 5), ord("x"): other}
+    edges = {ord("a"): table.add_chains(b"bc", [2], [end]), ord("x"): other}
     near = table.add_row(edges)
     told = table.add_row(edges, way=ord("a"))
     assert (table.left[near], _way(table, near), table.aim[near]) == (1, b"x", 6)
@@ -122,9 +124,9 @@ def test_rows_laid_over_others_lead_to_one_another() -> None:
 def test_a_table_that_is_full_says_so() -> None:
     table = TransitionTable(20)
     end = table.add_row({}, label=5)
-    table.add_chain(b"abc", end, 5)
+    table.add_chains(b"abc", [3], [end])
     with pytest.raises(LimitExceededError, match="more than 20 cells"):
-        table.add_chain(b"abcdefgh", end, 5)
+        table.add_chains(b"abcdefgh", [8], [end])
 
 
 def test_check_finds_a_row_that_leads_nowhere() -> None:
@@ -138,8 +140,7 @@ def test_check_finds_a_row_that_leads_nowhere() -> None:
 
 def test_texts_are_joined_only_where_they_begin_alike() -> None:
     table = TransitionTable(_CELLS)
-    ends = {label: table.add_row({}, label=label) for label in (1, 2, 3)}
-    chains = Chains(table, ends.__getitem__)
+    chains = Chains(table)
     texts = [(b'abc"', 1), (b'abd"', 2), (b'x"', 3)]
     start = chains.one_of(texts)
     for text, label in texts:
@@ -147,9 +148,35 @@ def test_texts_are_joined_only_where_they_begin_alike() -> None:
     assert _walk(table, start, b'ab"') == _walk(table, start, b"y") == DEAD
     before = table.num_rows
     assert chains.one_of(reversed(texts)) == start
-    assert chains.chain(b'abc"', 1).row + 3 == _walk(table, start, b"abc")
+    assert chains.chains([(b'abc"', 1)])[0].row + 3 == _walk(table, start, b"abc")
     assert table.num_rows == before
     fewer = chains.one_of(texts[:2])
     assert table.num_rows - before == 1, "the branch behind the first byte is there"
     assert _walk(table, fewer, b"abc") == _walk(table, start, b"abc")
     table.check()
+
+
+@given(st.sets(st.text("ab", max_size=4), min_size=1, max_size=60), st.integers(0, 40))
+def test_texts_laid_down_together_lead_where_each_leads_by_itself(
+    names: set[str], left_out: int
+) -> None:
+    table = TransitionTable(_CELLS)
+    chains = Chains(table)
+    texts = [(name.encode() + b'"', number) for number, name in enumerate(sorted(names))]
+    for some in (texts, texts[left_out:]):
+        if not some:
+            continue
+        start = chains.one_of(some)
+        table.check()
+        shortest = min(some, key=lambda each: len(each[0]))
+        assert table.left[start] == len(shortest[0])
+        assert table.aim[start] in {label for text, label in some if len(text) == table.left[start]}
+        for text, label in some:
+            end = _walk(table, start, text)
+            assert (table.label[end], table.exits[end]) == (label, True)
+        begun = {text[:length] for text, _ in some for length in range(len(text) + 1)}
+        for prefix in begun:
+            row = _walk(table, start, prefix)
+            assert {prefix + bytes((byte,)) for byte in table.edges(row)} == {
+                text for text in begun if text[:-1] == prefix and text != prefix
+            }
