@@ -624,7 +624,7 @@ class _PossibleNames(dict[int, str | None]):
 
     def __missing__(self, place: int) -> str | None:
         objects, name = self.evaluation.objects, self.names[place]
-        is_possible = objects.values.is_surely_there(objects.said_of(self.members, name)) or (
+        is_possible = (
             objects.scalars.missing.isdisjoint(json_key(name))
             and objects.values.text(objects.of_all(self.members, name)) is not None
         )

@@ -310,10 +310,6 @@ class Objects:
             self._of_name[leaf, name] = self.formulas.all_of(map(self.sharing.of, parts))
         return self._of_name[leaf, name]
 
-    def said_of(self, members: tuple[Leaf, ...], name: str) -> list[Formula]:
-        """What several assertions say about the value of a name, part by part."""
-        return [part for leaf in members for part in self._said_by(leaf, name)]
-
     def _said_by(self, leaf: Leaf, name: str) -> list[Formula]:
         about = leaf.assertion
         assert isinstance(about, Members), leaf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from guided.automata.fuel import spend
@@ -11,7 +11,6 @@ from guided.grammar.formula import FALSE, Formula
 from guided.recognizer.depth import MAX_LEVELS, too_deep
 from guided.recognizer.restriction import Restriction
 from guided.recognizer.scalars import Scalars
-from guided.recognizer.simple_values import SimpleValues
 
 __all__ = ["Values"]
 
@@ -32,7 +31,6 @@ class Values:
     def __init__(self, restriction: Restriction, scalars: Scalars) -> None:
         self.restriction = restriction
         self.scalars = scalars
-        self._simple = SimpleValues(restriction.grammar)
         self.array: Containers = lambda _: None
         self.object: Containers = lambda _: None
         """Shortest arrays and objects; set by who knows their rules."""
@@ -41,10 +39,6 @@ class Values:
         self._known: dict[Formula, bytes | None] = {}
         self._depth: dict[Formula, int] = {}
         self._lowest = 0
-
-    def is_surely_there(self, formulas: Sequence[Formula]) -> bool:
-        """Whether some value fits all the formulas, as far as can be told without a search."""
-        return not self.scalars.missing and self._simple.one_fits(formulas)
 
     def text(self, formula: Formula) -> bytes | None:
         """A short JSON text that fits, ``None`` where none was found."""
