@@ -108,22 +108,23 @@ class RunSpeller:
         text, ends = self.vocabulary.decode(tail), list(accumulate(sizes, initial=0))
         kept = len(tail)
         for begin, node in self.trie.begun_in(text):
-            if begin in ends:
-                least = ends.index(begin)
-            else:
+            least = ends.index(begin) if begin in ends else 0
+            if least >= kept:
+                continue
+            rests = self._continuations(walker, end, node, len(text) - begin)
+            if rests and begin not in ends:
                 least = self._spelled_as(before, tail, text[:begin])
-            if least < kept:
-                for rest in self._continuations(walker, end, node, len(text) - begin):
-                    kept = min(kept, self._spelled_as(before, tail, text + rest))
-                    if kept <= least:
-                        break
+            for rest in rests:
+                if kept <= least:
+                    break
+                kept = min(kept, self._spelled_as(before, tail, text + rest))
         return kept
 
-    def _continuations(self, walker: Walker, end: State, node: int, begun: int) -> Iterator[bytes]:
+    def _continuations(self, walker: Walker, end: State, node: int, begun: int) -> list[bytes]:
         """How tokens go on behind the bytes begun; of many alike, a few stand for all."""
         tokens = walker.tokens_below(node, end).tolist()
         texts = [self.vocabulary.token_bytes[token] for token in tokens]
-        yield from _few_of_each_kind([token[begun:] for token in texts if token])
+        return list(_few_of_each_kind([token[begun:] for token in texts if token]))
 
     def _spelled_as(self, before: _Tokens, tail: _Tokens, text: bytes) -> int:
         """How many tokens of the tail begin the spelling of a text that follows ``before``."""
