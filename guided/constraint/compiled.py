@@ -350,7 +350,7 @@ class CompiledConstraint:
         if not position.forces:
             return ()
         with self._working:
-            return self.binding.speller.spelling(self.machine, position.state, recent)
+            return self.binding.speller.spelling(self.walker, position.state, recent)
 
 
 class ConstraintMatcher:

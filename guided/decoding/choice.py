@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Choice", "Chooser", "Closing"]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """A token the model chose, and where it leads."""
 
     token: TokenId
@@ -80,7 +79,7 @@ class Chooser:
         # Both draws have the same noise, so together they are one draw from the narrowed mask.
         within = matcher.mask_within(self.remaining(position))
         choice = self._draw(logits, matcher, within, position, history)
-        choice = replace(choice, narrowed=True)
+        choice = choice._replace(narrowed=True)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
         # The ways out are short but not always the shortest: behind the first token of one that

@@ -91,7 +91,7 @@ def find_contenders(
         fitting = []
     if not fitting:
         return Closing(matcher.shortest_end())
-    return tuple(replace(one, choice=replace(one.choice, narrowed=True)) for one in fitting)
+    return tuple(replace(one, choice=one.choice._replace(narrowed=True)) for one in fitting)
 
 
 def best_contender(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from guided.decoding.filters import filter_tokens
 from guided.decoding.history import NO_HISTORY, History
+from guided.decoding.likeliest import likeliest_token
 from guided.decoding.noise import gumbel_noise
 from guided.decoding.penalties import adjust_logits
 from guided.errors import ModelError
@@ -34,12 +35,9 @@ def choose_token(
 
     ``history`` is read only where ``sampling.reads_history`` says so.
     """
-    # What the largest number is, not where, is found at the speed of memory; then it is near.
-    if sampling.temperature == 0.0 and not sampling.adjusts_logits and logits.max() < np.inf:
-        # Where the likeliest of all tokens is allowed nothing depends on the mask: a free text
-        # pays for none, and others only where they disagree with the model.
-        likeliest = TokenId(int(logits.argmax()))
-        if _is_allowed(mask, likeliest):
+    if sampling.temperature == 0.0 and not sampling.adjusts_logits:
+        likeliest = likeliest_token(logits, mask)
+        if likeliest is not None:
             return likeliest
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
@@ -79,10 +77,6 @@ def allowed_tokens(mask: NDArray[np.int32], vocabulary_size: int) -> NDArray[np.
     """The token ids in a packed mask, ascending."""
     bits = np.unpackbits(mask.view(np.uint8), count=vocabulary_size, bitorder="little")
     return np.flatnonzero(bits.view(np.bool_))
-
-
-def _is_allowed(mask: NDArray[np.int32], token: TokenId) -> bool:
-    return bool(int(mask[token >> 5]) >> (token & 31) & 1)
 
 
 def _scores(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float64]:

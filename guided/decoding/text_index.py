@@ -12,7 +12,6 @@ Every token is read once, when it is added; a look-up compares a bounded number 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import Final
@@ -22,12 +21,14 @@ from guided.spec import TokenId
 
 __all__ = ["MATCH_LENGTHS", "Match", "TextIndex"]
 
-MATCH_LENGTHS = (16, 8, 5, 3, 2)
+_SHORTEST: Final = 2
+MATCH_LENGTHS = (16, 8, 5, 3, _SHORTEST)
 """Lengths of a match in bytes that are told apart, the longest first."""
-_SHORTEST = MATCH_LENGTHS[-1]
 _LONGER = MATCH_LENGTHS[-2::-1]
 _PLACES: Final = 12
 """Places looked at for one match, the latest first."""
+_NOWHERE: Final = 0
+"""In place of a place: nothing stands before the first."""
 
 
 class Match:
@@ -52,27 +53,31 @@ class TextIndex:
         self._text = bytearray()
         self._token_at: list[int] = []
         """Which token each byte belongs to."""
-        self._places: defaultdict[bytes, list[int]] = defaultdict(list)
-        """Where the text goes on behind each two bytes."""
+        self._latest: dict[int, int] = {}
+        """Where the text goes on behind the last occurrence of each two bytes."""
+        self._before = [_NOWHERE]
+        """By place, where it goes on behind the occurrence before of the two bytes there."""
 
     def __len__(self) -> int:
         return len(self._tokens)
 
     def extend(self, tokens: Sequence[TokenId]) -> None:
         """Add the next tokens."""
+        latest, before = self._latest, self._before
+        ending = _ending(self._text)
         for token in tokens:
             # A special token stands for no text, but nothing is the same across it.
             text = self._table.bytes[token] or b"\0"
-            start = len(self._text)
-            self._text += text
-            begin = max(0, start + 1 - _SHORTEST)
-            fresh = bytes(self._text[begin:])
-            for place in range(len(fresh) + 1 - _SHORTEST):
-                last = place + _SHORTEST
-                self._places[fresh[place:last]].append(begin + last)
             self._token_at += [len(self._tokens)] * len(text)
-            self._starts.append(start)
+            self._starts.append(len(self._text))
             self._tokens.append(token)
+            self._text += text
+            for byte in text:
+                ending = (ending << 8 | byte) & 0xFFFF
+                place = len(before)
+                before.append(latest.get(ending, _NOWHERE))
+                if place >= _SHORTEST:
+                    latest[ending] = place
 
     def tail(self) -> bytes:
         """The last bytes, as many as a match looks at."""
@@ -83,16 +88,21 @@ class TextIndex:
 
         Longer matches come first, of equally long ones the latest; each token is there once.
         """
-        places = self._places.get(tail[-_SHORTEST:])
-        if places is None:
+        if len(tail) < _SHORTEST:
             return []
         found: dict[TokenId, int] = {}
-        for place in places[: -_PLACES - 1 : -1]:
+        place = self._latest.get(_ending(tail), _NOWHERE)
+        if place == len(self._text):
+            place = self._before[place]  # nothing has followed it yet
+        for _ in range(_PLACES):
+            if place == _NOWHERE:
+                break
             token = self._token_from(place)
             if token is not None:
                 length = self._length(place, tail)
                 if length > found.get(token, 0):
                     found[token] = length
+            place = self._before[place]
         by_length = sorted(found.items(), key=itemgetter(1), reverse=True)
         return [Match(token, length) for token, length in by_length]
 
@@ -107,8 +117,6 @@ class TextIndex:
 
     def _token_from(self, place: int) -> TokenId | None:
         """The token that goes on at a place, or the rest of the one that is cut there."""
-        if place == len(self._text):
-            return None
         index = self._token_at[place]
         token = self._tokens[index]
         if self._table.bytes[token] is None:
@@ -117,3 +125,8 @@ class TextIndex:
             return token
         end = self._starts[index + 1] if index + 1 < len(self._starts) else len(self._text)
         return self._table.find(bytes(self._text[place:end]))
+
+
+def _ending(text: bytes | bytearray) -> int:
+    """The last two bytes as one number."""
+    return int.from_bytes(text[-2:])

@@ -8,8 +8,7 @@ what was guessed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Acceptance", "verify"]
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(NamedTuple):
     """The path through a draft tree that the model confirms."""
 
     path: tuple[int, ...]

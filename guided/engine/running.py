@@ -182,7 +182,7 @@ class Draft:
         """
         running, tree, twins = self.running, self.tree, self._twins()
         (output,) = outputs
-        rows = dict(zip(tree.deciding, output.logits, strict=True))
+        rows = {node: output.logits[row] for row, node in enumerate(tree.deciding)}
         acceptance = self._verify(running.sequence, rows)
         choices = [self._verify(twin, rows) for twin in twins]
         running.sequence.extend(tree, acceptance)

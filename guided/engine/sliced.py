@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock, start_new_thread
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
@@ -30,17 +30,24 @@ class Sliced(Generic[T]):
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
-        self._go = threading.Semaphore(0)
-        self._rested = threading.Semaphore(0)
+        # Most work is done in one slice, and to hand over takes longer than the locks themselves:
+        # so the thread begins with the first slice, and nobody waits for it to say that it has.
+        self._go = allocate_lock()
+        self._rested = allocate_lock()
+        self._go.acquire()
+        self._rested.acquire()
         self._outcome: Future[T] = Future()
+        self._is_begun = False
         self._is_given_up = False
-        self._thread = threading.Thread(target=self._run, name="sliced work", daemon=True)
-        self._thread.start()
 
     def go_on(self) -> bool:
         """Do one more slice, and say whether the work is done."""
         if not self._outcome.done():
-            self._go.release()
+            if self._is_begun:
+                self._go.release()
+            else:
+                self._is_begun = True
+                start_new_thread(self._run, ())
             self._rested.acquire()
         return self._outcome.done()
 
@@ -51,14 +58,12 @@ class Sliced(Generic[T]):
     def give_up(self) -> None:
         """End the work where it rests."""
         self._is_given_up = True
-        self.go_on()
-        self._thread.join()
+        if self._is_begun:
+            self.go_on()
 
     def _run(self) -> None:
-        self._go.acquire()
         try:
             with resting(self._rest, _SLICE):
-                self._check_wanted()
                 self._outcome.set_result(self._work())
         except BaseException as error:
             self._outcome.set_exception(error)

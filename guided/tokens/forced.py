@@ -51,23 +51,22 @@ class RunSpeller:
 
         May raise LimitExceededError when the machine is full.
         """
-        machine = walker.machine
-        forced, states = _forced_bytes(machine, state)
+        forced, states = _forced_bytes(walker, state)
         if not forced:
             return ()
         before, run = self._spelled(forced, tuple(recent))
         end = states[len(self.vocabulary.decode(run))]
-        if not run or machine.is_complete(end):
+        if not run or walker.machine.is_complete(end):
             return run
         certain, tail = run[:-CONTEXT_TOKENS], run[-CONTEXT_TOKENS:]
         kept = self._kept_of(walker, end, (*before, *certain)[-CONTEXT_TOKENS:], tail)
         return (*certain, *tail[:kept])
 
     def spelling(
-        self, machine: Recognizer, state: State, recent: Sequence[TokenId]
+        self, walker: Walker, state: State, recent: Sequence[TokenId]
     ) -> tuple[TokenId, ...]:
         """``run`` with the end that it gives back: likely, but not certain."""
-        forced, _ = _forced_bytes(machine, state)
+        forced, _ = _forced_bytes(walker, state)
         return self._spelled(forced, tuple(recent))[1] if forced else ()
 
     def _spelled(self, forced: bytes, recent: _Tokens) -> tuple[_Tokens, _Tokens]:
@@ -76,12 +75,26 @@ class RunSpeller:
         Recent tokens that it would spell otherwise itself were the model's choice: they stay, and
         the run is spelled with less of what stands before it. Returns those that were taken, too.
         """
-        for taken in range(len(recent), -1, -1):
+        taken = len(recent)
+        while taken >= 0:
             context = recent[len(recent) - taken :]
-            tokens = self._tokens(self.vocabulary.decode(context) + forced)
+            text = self.vocabulary.decode(context) + forced
+            tokens = self._tokens(text)
             if tokens is not None and tokens[:taken] == context:
                 return context, tokens[taken:]
+            # What runs on across the end of the context does so behind less of it: no need to ask.
+            is_parted = tokens is None or self._parts(tokens, len(text) - len(forced))
+            taken = taken - 1 if is_parted else 0
         return (), ()
+
+    def _parts(self, tokens: _Tokens, place: int) -> bool:
+        """Whether one of the tokens of a text begins at a place."""
+        at = 0
+        for token in tokens:
+            if at >= place:
+                break
+            at += len(self.vocabulary.token_bytes[token] or b"")
+        return at == place
 
     def _kept_of(self, walker: Walker, end: State, before: _Tokens, tail: _Tokens) -> int:
         """How many tokens of the tail stay whatever comes behind ``end``.
@@ -95,22 +108,23 @@ class RunSpeller:
         text, ends = self.vocabulary.decode(tail), list(accumulate(sizes, initial=0))
         kept = len(tail)
         for begin, node in self.trie.begun_in(text):
-            if begin in ends:
-                least = ends.index(begin)
-            else:
+            least = ends.index(begin) if begin in ends else 0
+            if least >= kept:
+                continue
+            rests = self._continuations(walker, end, node, len(text) - begin)
+            if rests and begin not in ends:
                 least = self._spelled_as(before, tail, text[:begin])
-            if least < kept:
-                for rest in self._continuations(walker, end, node, len(text) - begin):
-                    kept = min(kept, self._spelled_as(before, tail, text + rest))
-                    if kept <= least:
-                        break
+            for rest in rests:
+                if kept <= least:
+                    break
+                kept = min(kept, self._spelled_as(before, tail, text + rest))
         return kept
 
-    def _continuations(self, walker: Walker, end: State, node: int, begun: int) -> Iterator[bytes]:
+    def _continuations(self, walker: Walker, end: State, node: int, begun: int) -> list[bytes]:
         """How tokens go on behind the bytes begun; of many alike, a few stand for all."""
         tokens = walker.tokens_below(node, end).tolist()
         texts = [self.vocabulary.token_bytes[token] for token in tokens]
-        yield from _few_of_each_kind([token[begun:] for token in texts if token])
+        return list(_few_of_each_kind([token[begun:] for token in texts if token]))
 
     def _spelled_as(self, before: _Tokens, tail: _Tokens, text: bytes) -> int:
         """How many tokens of the tail begin the spelling of a text that follows ``before``."""
@@ -148,18 +162,20 @@ def only_byte(machine: Recognizer, state: State) -> int | None:
     return live[0] if len(live) == 1 else None
 
 
-def _forced_bytes(machine: Recognizer, state: State) -> tuple[bytes, list[State]]:
+def _forced_bytes(walker: Walker, state: State) -> tuple[bytes, list[State]]:
     """The bytes that have to follow, and the states before, between and behind them."""
-    forced = bytearray()
-    states = [state]
+    forced, states, machine = b"", [state], walker.machine
     while len(forced) < _MAX_RUN_BYTES:
+        followed, behind = walker.only_way(states[-1], _MAX_RUN_BYTES - len(forced))
+        forced += followed
+        states += behind
         byte = only_byte(machine, states[-1])
         reached = None if byte is None else machine.step(states[-1], byte)
         if byte is None or reached is None:
             break
-        forced.append(byte)
+        forced += bytes((byte,))
         states.append(reached)
-    return bytes(forced), states
+    return forced[:_MAX_RUN_BYTES], states
 
 
 def _whole_characters(text: bytes) -> str | None:

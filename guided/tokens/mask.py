@@ -61,10 +61,22 @@ def tokens_of(mask: Mask) -> NDArray[np.int64]:
     return tokens
 
 
-def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """For each of the tokens whether the mask allows it."""
-    bits: NDArray[np.bool_] = mask[tokens >> 5] >> (tokens & 31) & 1 != 0
-    return bits
+def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Those of the tokens that the mask allows, in their order."""
+    found = np.empty_like(tokens)
+    kept: NDArray[np.int32] = found[: _allowed(mask, tokens, found)]
+    return kept
+
+
+@kernel
+def _allowed(mask, tokens, found):  # type: ignore[no-untyped-def]
+    """Put those that the mask allows into ``found``, and say how many there are."""
+    count = 0
+    for token in tokens:
+        if mask[token >> 5] >> (token & 31) & 1:
+            found[count] = token
+            count += 1
+    return count
 
 
 def lone_token(mask: Mask) -> int | None:

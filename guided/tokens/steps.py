@@ -31,6 +31,7 @@ from guided.recognizer.table import (
     LABEL,
     LOW,
     NEED,
+    ONLY,
     PLAIN,
     ROLE,
     START,
@@ -56,6 +57,7 @@ __all__ = [
     "UNSURE",
     "clear_tokens",
     "correct_mask",
+    "follow_only",
     "set_tokens",
     "take_token",
     "walk_places",
@@ -678,3 +680,27 @@ def take_token(  # type: ignore[no-untyped-def]
         if begun == NOWHERE and (rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY):
             begun = index + 1
     return status, context, row, count, begun
+
+
+@kernel
+def follow_only(machine, size, forced, reached):  # type: ignore[no-untyped-def]
+    """Status, how many bytes have to follow one another, and the context and label of a joint.
+
+    The bytes are put into ``forced`` behind the ``size`` that are there, the context, row and count
+    behind each into ``reached``, which begins with those before the first. It ends where there is a
+    choice, where the text may end, and where it takes more than that to tell.
+    """
+    machine = _machine_at(machine)
+    rows, _, _, _, facts = machine
+    context, row, count = reached[size, 0], reached[size, 1], reached[size, 2]
+    while size < len(forced) and rows[row, ONLY] != DEAD and rows[row, LABEL] == DEAD:
+        byte = rows[row, ONLY]
+        status, context, row, count, _ = _behind(context, row, count, byte, machine, NOWHERE, False)
+        if status != ALIVE:
+            return status, size, context, row
+        if facts[context, TEXTS] or rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY:
+            return UNSURE, size, context, row
+        forced[size] = byte
+        size += 1
+        reached[size, 0], reached[size, 1], reached[size, 2] = context, row, count
+    return ALIVE, size, context, row

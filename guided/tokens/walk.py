@@ -40,6 +40,7 @@ from guided.tokens.steps import (
     PUT_OFF,
     clear_tokens,
     correct_mask,
+    follow_only,
     set_tokens,
     take_token,
     walk_places,
@@ -312,9 +313,11 @@ class Walker:
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """The tokens below a node that may, or might, follow ``state``, which stands behind it."""
         walk = self._from_sites(self._itself(node), state, _NO_ROWS, 0, 0)
-        tokens = self.trie.tokens_below(node)
+        tokens = allowed(walk.mask, self.trie.tokens_below(node))
+        if not len(walk.uncertain):
+            return tokens
         below = [self.trie.tokens_below(uncertain) for uncertain in walk.uncertain.tolist()]
-        return np.concatenate([tokens[allowed(walk.mask, tokens)], *below])
+        return np.concatenate([tokens, *below])
 
     def exact(self, walk: KeptWalk, state: State, forbidden: list[int]) -> Walk:
         """The walk with nothing uncertain any more, and without the ``forbidden`` tokens."""
@@ -396,6 +399,25 @@ class Walker:
             if status != JOINT_MISSING:
                 return self._advanced(state, text)
             self._remember_joint(reached, target)
+
+    def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
+        """The bytes that have to follow, at most so many, and the state behind each.
+
+        As far as compiled code can tell: there may be more where names or items must differ.
+        """
+        if state.texts:
+            return b"", []
+        forced, reached = np.empty(most, np.uint8), np.empty((most + 1, 3), np.int32)
+        reached[0] = state[:3]
+        size = 0
+        while True:
+            addresses = self.packed.addresses()
+            status, size, at, label = follow_only(addresses, size, forced, reached)
+            if status != JOINT_MISSING:
+                break
+            self._remember_joint(at, label)
+        behind = [state_of(*there) for there in reached[1 : size + 1].tolist()]
+        return forced[:size].tobytes(), behind
 
     def _advanced(self, state: State, text: bytes) -> State | None:
         self._before_work()

@@ -9,10 +9,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from guided.decoding.filters import filter_tokens
+from guided.decoding.likeliest import likeliest_token
 from guided.decoding.noise import gumbel_noise
 from guided.decoding.sampling import allowed_tokens, choose_token
 from guided.errors import ModelError
 from guided.spec import Sampling
+from guided.tokens.mask import mask_of
 
 VOCABULARY = 70
 
@@ -187,24 +189,36 @@ def test_neighbouring_positions_draw_independently() -> None:
     assert sum((count - 500) ** 2 / 500 for count in cells.values()) < 16.3
 
 
-def test_a_greedy_choice_reads_the_mask_only_where_it_takes_the_likeliest_away(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """So a request without a constraint has no work with its mask."""
+def test_a_greedy_choice_unpacks_no_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it costs the same with a constraint and without."""
     logits = row(t9=3.0, t40=3.0, t7=2.0)
-    unpacked: list[int] = []
-
-    def counted(mask: NDArray[np.int32], size: int) -> NDArray[np.int64]:
-        unpacked.append(size)
-        return allowed_tokens(mask, size)
-
-    monkeypatch.setattr("guided.decoding.sampling.allowed_tokens", counted)
+    monkeypatch.delattr("guided.decoding.sampling.allowed_tokens")
     everything = packed(list(range(VOCABULARY)))
-    assert choose_token(logits, everything, Sampling(), seed=0, position=0) == 9
-    assert unpacked == []
-    assert choose_token(logits, packed([7, 40]), Sampling(), seed=0, position=0) == 40
-    assert choose_token(logits, packed([7, 8]), Sampling(), seed=0, position=0) == 7
-    assert len(unpacked) == 2
+    for mask, token in ((everything, 9), (packed([7, 40]), 40), (packed([7, 8]), 7)):
+        assert choose_token(logits, mask, Sampling(), seed=0, position=0) == token
+
+
+@pytest.mark.parametrize("size", [31, 32, 33, 95, 100])
+def test_the_likeliest_token_is_that_of_sorting_the_allowed(size: int) -> None:
+    """Whatever the sign of the logits, and with infinitely unlikely ones among them."""
+    rng = np.random.default_rng(size)
+    for spread in (0.0, 1.0, 1e38):
+        for _ in range(200):
+            logits = (rng.integers(-3, 4, size) * spread).astype(np.float32)
+            logits[rng.random(size) < 0.2] = -np.inf
+            allowed = np.flatnonzero(rng.random(size) < rng.choice([0.1, 0.9]))
+            found = likeliest_token(logits, mask_of(size, allowed))
+            if found is None:
+                assert not len(allowed) or logits[allowed].max() == 0
+            else:
+                assert found == allowed[logits[allowed].argmax()]
+
+
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf])
+def test_no_token_is_likeliest_where_one_is_no_number(value: float) -> None:
+    logits = row(t3=value, t5=1)
+    assert likeliest_token(logits, packed([3, 5])) is None
+    assert likeliest_token(logits, packed([4, 5])) == 5
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -16,6 +16,7 @@ from guided.recognizer.recognizer import State
 from guided.recognizer.table import DEAD
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from guided.tokens.binding import TokenBinding
+from guided.tokens.forced import only_byte
 from guided.tokens.inner import InnerMask, InnerMasks
 from guided.tokens.mask import Mask, tokens_of
 from guided.tokens.mask_delta import MaskDelta
@@ -112,6 +113,12 @@ def _compiled(schema: Any, options: JsonOptions) -> CompiledConstraint:
     return _COMPILER.compile(JsonSchema(json.dumps(schema), options))
 
 
+def _fresh(schema: Any, options: JsonOptions) -> CompiledConstraint:
+    """One of which no joint is known yet."""
+    compiler = ConstraintCompiler(_VOCABULARY)
+    return compiler.compile(JsonSchema(json.dumps(schema), options))
+
+
 def _tried(compiled: CompiledConstraint, state: State) -> dict[int, State]:
     """Every token that may follow, with the state behind it, by the exact steps of Python."""
     found = {}
@@ -139,6 +146,46 @@ def test_masks_and_moves_equal_trying_every_token(schema: Any, options: JsonOpti
             token = rng.choice(pieces if pieces and rng.random() < 0.6 else list(tried))
             matcher = matcher.advance(TokenId(token))
             assert matcher.state == tried[token]
+
+
+def _only_way(compiled: CompiledConstraint, state: State, most: int) -> list[tuple[int, State]]:
+    """The bytes that have to follow, each with the state behind it, by the steps of Python."""
+    way: list[tuple[int, State]] = []
+    while len(way) < most and (byte := only_byte(compiled.machine, state)) is not None:
+        reached = compiled.machine.step(state, byte)
+        assert reached is not None
+        state = reached
+        way.append((byte, state))
+    return way
+
+
+@pytest.mark.parametrize("options", _OPTIONS.values(), ids=_OPTIONS)
+@pytest.mark.parametrize("schema", _SCHEMAS.values(), ids=_SCHEMAS)
+def test_the_only_way_is_that_of_one_step_after_the_other(
+    schema: Any, options: JsonOptions
+) -> None:
+    """All of it where no text has to be remembered, a beginning where one has."""
+    rng = random.Random(1)
+    compiled = _fresh(schema, options)
+    for _ in range(6):
+        state = compiled.machine.start
+        for _ in range(20):
+            text, behind = compiled.walker.only_way(state, 7)
+            expected = _only_way(compiled, state, 7)
+            assert list(zip(text, behind, strict=True)) == expected[: len(text)]
+            if len(text) < len(expected):
+                at, (_, ahead) = [state, *behind][-1], expected[len(text)]
+                assert at.texts or ahead.texts or _is_full(compiled, at), at
+            onward = [compiled.machine.step(state, byte) for byte in range(256)]
+            reached = [step for step in onward if step is not None]
+            if not reached:
+                break
+            state = rng.choice(reached)
+
+
+def _is_full(compiled: CompiledConstraint, state: State) -> bool:
+    """Whether it is the length of a string that leaves one way on."""
+    return compiled.machine.only_byte(state) is None
 
 
 def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
