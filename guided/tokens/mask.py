@@ -7,6 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.kernel import kernel
+
 __all__ = [
     "Mask",
     "allowed",
