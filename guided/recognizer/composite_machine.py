@@ -242,7 +242,8 @@ class CompositeMachine(GrammarMachine):
                 is_open = self.table.label[row] != DEAD
                 found.update(range(256) if is_open else self.table.edges(row))
             elif number != END:
-                found.update((self.network.moves[number] != DEAD).nonzero()[0].tolist())
+                moves = self.network.moves[number, self.network.byte_class]
+                found.update((moves != DEAD).nonzero()[0].tolist())
         return found
 
     def num_readings(self, state: State) -> int:
@@ -490,8 +491,8 @@ class CompositeMachine(GrammarMachine):
                 if target is None:
                     continue
                 self._reach(reached, hole, target, behind)
-            elif state != END and self.network.moves[state, byte] != DEAD:
-                self.continuations.add(reached, int(self.network.moves[state, byte]), behind)
+            elif state != END and (reached_state := self.network.step(state, byte)) != DEAD:
+                self.continuations.add(reached, reached_state, behind)
         return reached
 
     # --- contexts -------------------------------------------------------------------------

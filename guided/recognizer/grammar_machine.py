@@ -211,10 +211,11 @@ class GrammarMachine:
     def _behind_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         """Where a byte leads from the items, and from what may follow those that end."""
         reached: dict[int, int] = {}
+        moves = self.network.moves[:, self.network.byte_class[byte]]
         seen = set(items)
         while items:
             state, continuation = items.pop()
-            target = int(self.network.moves[state, byte])
+            target = int(moves[state])
             if target != DEAD:
                 self.continuations.add(reached, target, continuation)
             if not self._accepting[state]:

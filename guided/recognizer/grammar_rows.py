@@ -31,7 +31,6 @@ __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
 _FIRST_LABEL: Final = 8
 """Lower ones mean something to walks."""
-_NO_BYTES: Final = np.zeros(256, dtype=np.bool_)
 _MOST_AT_ONCE: Final = 128
 """Sets of states that are laid down before a text gets to them."""
 
@@ -59,7 +58,10 @@ class Enter(NamedTuple):
 
 
 class Both(NamedTuple):
-    """The items go on by the byte, and so does what may follow those of them that may end."""
+    """The items go on by the byte, and so does what may follow those of them that may end.
+
+    So they do by all bytes of its class.
+    """
 
     items: Items
     byte: int
@@ -106,6 +108,7 @@ class GrammarRows:
         self.network = network
         self.table = table
         self.behind = bytes_behind(network)
+        self._nothing_apart: NDArray[np.bool_] = np.zeros(network.moves.shape[1], dtype=np.bool_)
         self._items: dict[int, Items] = {}
         """By row, of those that are no states of a block."""
         self._laid: list[_Laid] = []
@@ -212,12 +215,13 @@ class GrammarRows:
         # Behind bytes that may belong to either side, one row each.
         sides = self.behind[rule] & (network.moves[begin:end][ends] != DEAD).any(axis=0)
         byte_class, columns, _, firsts = joint_columns(
-            network.moves, (reading + begin).astype(np.int32), sides
+            network.moves, network.byte_class, (reading + begin).astype(np.int32), sides
         )
         table = np.full((size, len(firsts)), DEAD, dtype=np.int32)
         table[reading] = columns[:, :-1].T
         np.subtract(table, begin, out=table, where=table != DEAD)
-        unsure = np.argwhere(ends[:, None] & (table != DEAD) & sides[firsts])
+        is_side = sides[network.byte_class[firsts]]
+        unsure = np.argwhere(ends[:, None] & (table != DEAD) & is_side)
         both = [_Place(begin + state, int(firsts[at])) for state, at in unsure.tolist()]
         table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
         numbers = np.arange(len(places), len(places) + len(both), dtype=np.int32)
@@ -265,12 +269,14 @@ class GrammarRows:
         network = self.network
         spend(20 + 10 * len(items))
         ending = [item for item in items if network.accepting[item.state]]
-        apart: NDArray[np.bool_] = _NO_BYTES
+        apart = self._nothing_apart
         if ending:
             rules = [network.rule_of(item.state) for item in ending]
             apart = np.logical_or.reduce(self.behind[rules])
         states = np.array([item.state for item in items], dtype=np.int32)
-        byte_class, columns, alone, firsts = joint_columns(network.moves, states, apart)
+        byte_class, columns, alone, firsts = joint_columns(
+            network.moves, network.byte_class, states, apart
+        )
         targets: list[int] = []
         onward: dict[int, Items] = {}
         kept_slots = [item.slot for item in items]
