@@ -14,6 +14,7 @@ from guided.grammar.context_free import (
     Sequence,
     Times,
 )
+from guided.network.separated import Separated, with_lists
 
 __all__ = ["reached_rules", "written_out"]
 
@@ -78,8 +79,14 @@ def _parts(body: Body) -> Iterator[Body]:
     for part in waiting:
         yield part
         match part:
-            case Sequence(parts) | Choice(parts):
-                waiting += parts
+            case Sequence(parts):
+                for each in with_lists(parts):
+                    if isinstance(each, Separated):
+                        waiting += (each.item, each.between)
+                    else:
+                        waiting.append(each)
+            case Choice(options):
+                waiting += options
             case Times(item) | Alone(item):
                 waiting.append(item)
 
@@ -91,8 +98,14 @@ def _calls(body: Body) -> Iterator[str]:
         match part:
             case Call(rule):
                 yield from (rule,) * copies
-            case Sequence(parts) | Choice(parts):
-                waiting += ((each, copies) for each in parts)
+            case Sequence(parts):
+                for each in with_lists(parts):
+                    if isinstance(each, Separated):
+                        waiting += ((each.item, copies), (each.between, copies))
+                    else:
+                        waiting.append((each, copies))
+            case Choice(options):
+                waiting += ((each, copies) for each in options)
             case Times(item, low, high):
                 waiting.append((item, copies if max(low, high or 0) <= 1 else 2))
             case Alone(item):

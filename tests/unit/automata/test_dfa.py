@@ -33,6 +33,7 @@ from guided.automata.regular import (
     Look,
     Regular,
     Repeat,
+    Several,
     literal,
 )
 from guided.automata.shortest import STOP, shortest_ways
@@ -51,6 +52,35 @@ def test_sets_of_code_points_obey_the_laws_of_sets(a: object, b: object, point: 
     assert (point in (left & right)) == (point in left and point in right)
     assert (point in ~left) == (point not in left)
     assert ~~left == left
+
+
+_PARTS: tuple[Regular, ...] = (
+    literal(""),
+    literal("a"),
+    literal("b"),
+    literal("ab"),
+    Repeat(literal("a"), 0, None),
+    Repeat(literal("ba"), 0, 2),
+    Alternate((literal("b"), literal("bb"))),
+    Alternate(()),
+)
+
+
+@pytest.mark.parametrize("item", _PARTS)
+@pytest.mark.parametrize("between", _PARTS)
+def test_several_is_one_and_then_more(item: Regular, between: Regular) -> None:
+    several = Several(item, between)
+    written_out = Concat((item, Repeat(Concat((between, item)), 0, None)))
+    around = [Repeat(several, 0, 2), Several(several, literal("c")), Concat((several, item))]
+    written = [
+        Repeat(written_out, 0, 2),
+        Several(written_out, literal("c")),
+        Concat((written_out, item)),
+    ]
+    for left, right in zip([several, *around], [written_out, *written], strict=True):
+        one, other = dfa_from_regular(left), dfa_from_regular(right)
+        differing = combine([one, other], lambda labels: 0 if labels.count(DEAD) == 1 else DEAD)
+        assert not len(differing)
 
 
 def test_surrogates_are_no_members() -> None:
