@@ -25,6 +25,7 @@ from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
 from guided.recognizer.block import Block, block_of
+from guided.recognizer.block_kernels import rule_rows
 from guided.recognizer.table import ITSELF, TransitionTable
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
@@ -108,6 +109,10 @@ class GrammarRows:
         self.network = network
         self.table = table
         self.behind = bytes_behind(network)
+        self.calling: NDArray[np.bool_] = np.array(
+            [bool(edges) for edges in network.calls], dtype=np.bool_
+        )
+        """Whether calls begin in each state, bool ``[states]``."""
         self._nothing_apart: NDArray[np.bool_] = np.zeros(network.moves.shape[1], dtype=np.bool_)
         self._items: dict[int, Items] = {}
         """By row, of those that are no states of a block."""
@@ -203,34 +208,13 @@ class GrammarRows:
         end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
         size = end - begin
         spend(3 * size)
-        places = [_Place(DEAD, DEAD)]
-        label = np.where(network.accepting[begin:end], 0, DEAD).astype(np.int32)
-        for state in range(size):
-            if network.calls[begin + state]:
-                label[state] = len(places)
-                places.append(_Place(begin + state, DEAD))
-        # Where calls begin, nothing but the label leads on.
-        reading = np.nonzero(label <= 0)[0]
-        ends = label == 0
-        # Behind bytes that may belong to either side, one row each.
-        sides = self.behind[rule] & (network.moves[begin:end][ends] != DEAD).any(axis=0)
-        byte_class, columns, _, firsts = joint_columns(
-            network.moves, network.byte_class, (reading + begin).astype(np.int32), sides
+        byte_class, table, label, places = rule_rows(
+            *(network.moves, network.byte_class, begin, end),
+            *(network.accepting, self.calling, self.behind[rule]),
         )
-        table = np.full((size, len(firsts)), DEAD, dtype=np.int32)
-        table[reading] = columns[:, :-1].T
-        np.subtract(table, begin, out=table, where=table != DEAD)
-        is_side = sides[network.byte_class[firsts]]
-        unsure = np.argwhere(ends[:, None] & (table != DEAD) & is_side)
-        both = [_Place(begin + state, int(firsts[at])) for state, at in unsure.tolist()]
-        table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
-        numbers = np.arange(len(places), len(places) + len(both), dtype=np.int32)
-        nowhere = np.full((len(both), len(firsts)), DEAD, dtype=np.int32)
         # Trimmed it is: every state of a network leads on.
-        dfa = ByteDfa(
-            byte_class, np.concatenate([table, nowhere]), np.concatenate([label, numbers])
-        )
-        return _RuleBlock(begin, size, block_of(dfa), places + both)
+        block = block_of(ByteDfa(byte_class, table, label))
+        return _RuleBlock(begin, size, block, [_Place(*place) for place in places.tolist()])
 
     # --- sets of states -------------------------------------------------------------------
 
