@@ -428,7 +428,8 @@ class CompositeMachine(GrammarMachine):
         found = self._forks.get(hole)
         if found is None:
             rule = self.network.rule_of(self.network.first_hole + hole)
-            behind = set(self.rows.behind[rule].nonzero()[0].tolist())
+            is_behind = self.rows.behind[rule, self.network.byte_class]
+            behind = set(is_behind.nonzero()[0].tolist())
             found = self._forks[hole] = self._leading_to_forks(hole, behind)
         return found
 
