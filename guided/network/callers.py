@@ -28,7 +28,7 @@ _FEW_PARTS: Final = 12
 class RuleParts(NamedTuple):
     """What the body of a rule is made of."""
 
-    count: int
+    size: int
     """Parts, itself and parts of parts counted in."""
     calls: list[str]
     """The rules that it calls, those in a repeat that copies them twice."""
@@ -57,7 +57,7 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
     calls: dict[str, set[str]] = {}
     parts: dict[str, int] = {}
     for caller, made_of in reached.items():
-        parts[caller], calls[caller] = made_of.count, set(made_of.calls)
+        parts[caller], calls[caller] = made_of.size, set(made_of.calls)
         for name in made_of.calls:
             callers.setdefault(name, []).append(caller)
     depths = dict.fromkeys(reached, 0)

@@ -12,38 +12,27 @@ or come together, and where it takes the context to know what follows, a row has
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
-from guided.automata.equal_columns import SEVERAL, joint_columns
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
 from guided.recognizer.block import Block, block_of
 from guided.recognizer.block_kernels import rule_rows
-from guided.recognizer.table import ITSELF, TransitionTable
+from guided.recognizer.state_sets import FoundSets, Item, Items, StateSets
+from guided.recognizer.table import TransitionTable
+from guided.recognizer.table_kernels import TO_EITHER
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
 _FIRST_LABEL: Final = 8
 """Lower ones mean something to walks."""
-_MOST_AT_ONCE: Final = 128
-"""Sets of states that are laid down before a text gets to them."""
-
-
-class Item(NamedTuple):
-    """A state of the network, and the slot of the context that holds what follows its rule."""
-
-    state: int
-    slot: int
-
-
-Items: TypeAlias = tuple[Item, ...]
 
 
 class Return(NamedTuple):
@@ -113,7 +102,8 @@ class GrammarRows:
             [bool(edges) for edges in network.calls], dtype=np.bool_
         )
         """Whether calls begin in each state, bool ``[states]``."""
-        self._nothing_apart: NDArray[np.bool_] = np.zeros(network.moves.shape[1], dtype=np.bool_)
+        self.sets = StateSets(network, self.calling, self.behind)
+        self._accepting: list[bool] = network.accepting.tolist()
         self._items: dict[int, Items] = {}
         """By row, of those that are no states of a block."""
         self._laid: list[_Laid] = []
@@ -126,7 +116,9 @@ class GrammarRows:
         self._automata: dict[int, _RuleBlock] = {}
         self._blocks: dict[tuple[int, int], int] = {}
         self._sets: dict[tuple[Items, bool], int] = {}
-        self.end = self.row((), may_end=True)
+        self.end = self._sets[(), True] = table.add_row({})
+        self._items[self.end] = ()
+        self.may_end.add(self.end)
 
     def items(self, row: int) -> Items:
         """The items of a row."""
@@ -220,93 +212,51 @@ class GrammarRows:
 
     def _sets_from(self, items: Items, may_end: bool) -> int:
         """Lay a set of states down, and those that bytes lead to inside of the same rules."""
-        waiting = [(items, may_end)]
+        sets = self.sets
+        begun = len(sets)
         try:
-            self._lay_down(waiting)
+            self._lay_down(sets.followed(items, is_lone=may_end), may_end)
         except LimitExceededError:
             # Where they lead is not said yet, and somebody else may come to them.
-            for key in waiting:
-                self._sets.pop(key, None)
+            sets.forget(begun)
             raise
         return self._sets[items, may_end]
 
-    def _lay_down(self, waiting: list[tuple[Items, bool]]) -> None:
-        """Lay sets down, and to the end of the list those that bytes lead to."""
-        pending = set(waiting)
-        open_edges: list[tuple[int, int, Items]] = []
-        for key in waiting:
-            row, onward = self._laid_down(*key, more=len(waiting) < _MOST_AT_ONCE)
-            self._sets[key] = row
-            for byte, reached in onward.items():
-                open_edges.append((row, byte, reached))
-                if (reached, False) not in self._sets and (reached, False) not in pending:
-                    pending.add((reached, False))
-                    waiting.append((reached, False))
-        for row, byte, reached in open_edges:
-            self.table.lead(row, byte, self._sets[reached, False])
-
-    def _laid_down(self, items: Items, may_end: bool, more: bool) -> tuple[int, dict[int, Items]]:
-        """The row of a set, and by byte the sets that it is still to lead to.
-
-        Without ``more`` none but those that have a row.
-        """
-        network = self.network
-        spend(20 + 10 * len(items))
-        ending = [item for item in items if network.accepting[item.state]]
-        apart = self._nothing_apart
-        if ending:
-            rules = [network.rule_of(item.state) for item in ending]
-            apart = np.logical_or.reduce(self.behind[rules])
-        states = np.array([item.state for item in items], dtype=np.int32)
-        byte_class, columns, alone, firsts = joint_columns(
-            network.moves, network.byte_class, states, apart
+    def _lay_down(self, found: FoundSets, may_end: bool) -> None:
+        spend(20 * len(found.byte_classes) + 10 * len(found.edges))
+        sets = self.sets
+        before: list[int] = []
+        for rule, slot in found.pairs:
+            begin = self.network.starts[rule]
+            before.append(self._state(begin, slot) - begin)
+        labels: list[int] = []
+        waiting: list[int] = []
+        laid: list[tuple[int, Items]] = []
+        for number in range(found.begin, len(sets)):
+            items = sets.items(number)
+            if not found.is_row(number):
+                sets.rows[number] = self._waiting_row(Enter(items))
+                waiting.append(number)
+                continue
+            laid.append((number, items))
+            slots = {item.slot for item in items if self._accepting[item.state]}
+            labels.append(self._label(Return(tuple(sorted(slots)))) if slots else DEAD)
+        sides = found.edges[found.edges[:, 1] == TO_EITHER].tolist()
+        label = _FIRST_LABEL + len(self._meanings)
+        row = self.table.add_sets(
+            found.byte_classes, labels, found.edges, sets.rows, before, len(sides), label
         )
-        targets: list[int] = []
-        onward: dict[int, Items] = {}
-        kept_slots = [item.slot for item in items]
-        below: dict[int, int] = {}
-        """By item what lies between its rule's states and their rows."""
-        classes = zip(firsts.tolist(), alone.tolist(), columns.tolist(), strict=True)
-        for byte, lone, (*column, side) in classes:
-            target = DEAD
-            if side != DEAD:
-                target = self._waiting_row(Both(items, byte))
-            elif lone >= 0:
-                if lone not in below:
-                    below[lone] = self._state(*items[lone]) - items[lone].state
-                target = below[lone] + column[lone]
-            elif lone == SEVERAL:
-                there = _reached(column, kept_slots)
-                if len(there) == 1:
-                    target = self._state(*there[0])
-                elif not self._stays(there, more):
-                    target = self._waiting_row(Enter(there))
-                else:
-                    onward[byte] = there
-                    target = ITSELF
-            targets.append(target)
-        slots = tuple(sorted({item.slot for item in ending}))
-        label = self._label(Return(slots)) if slots else DEAD
-        row = self.table.add_class_row(byte_class, targets, label=label)
-        self._items[row] = items
+        for place, (_, items) in enumerate(laid):
+            self._items[row + place] = items
+            self._sets[items, may_end and place == 0] = row + place
+        for place, (number, _, byte, _) in enumerate(sides, row + len(laid)):
+            items = sets.items(number)
+            self._items[place] = items
+            self._meanings.append(Both(items, byte))
+        # Bytes lead to sets that are rows as they are, and where the text may not end.
+        for number in waiting:
+            sets.rows[number] = DEAD
         if may_end:
+            sets.rows[found.begin] = DEAD
             self.may_end.add(row)
             self.table.only[row] = DEAD
-        return row, onward
-
-    def _stays(self, items: Items, more: bool) -> bool:
-        """Whether a set is a row as it is: no calls begin in it, each state came with one slot.
-
-        Without ``more`` it has to be one already.
-        """
-        if not more and (items, False) not in self._sets:
-            return False
-        states = {item.state for item in items}
-        return len(states) == len(items) and not any(self.network.calls[state] for state in states)
-
-
-def _reached(states: list[int], slots: list[int]) -> Items:
-    """The items of some states, DEAD for none, each with its slot."""
-    pairs = zip(states, slots, strict=True)
-    found = [Item(state, slot) for state, slot in pairs if state != DEAD]
-    return tuple(found if len(found) < 2 else sorted(set(found)))

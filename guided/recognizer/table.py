@@ -23,11 +23,10 @@ from guided.recognizer.block import (
 )
 from guided.recognizer.byte_maps import shared_byte_maps
 from guided.recognizer.table_kernels import (
-    ITSELF,
     lay_block,
     lay_chain,
-    lay_class_row,
     lay_overlays,
+    lay_sets,
 )
 from guided.recognizer.table_layout import (
     AIM,
@@ -66,7 +65,6 @@ __all__ = [
     "INSIDE",
     "IN_KEY",
     "IN_RARE_KEY",
-    "ITSELF",
     "KEY_CLOSED",
     "KIND",
     "LABEL",
@@ -238,21 +236,32 @@ class TransitionTable:
         )
         return row
 
-    def add_class_row(
+    def add_sets(
         self,
-        byte_class: NDArray[np.uint8],
-        targets: Sequence[int],
-        *,
-        label: int = DEAD,
+        byte_classes: NDArray[np.uint8],
+        labels: Sequence[int],
+        edges: NDArray[np.int32],
+        rows_of: NDArray[np.int32],
+        before: Sequence[int],
+        sides: int,
+        label: int,
     ) -> int:
-        """A row that leads on each class of bytes to a row already there, or nowhere.
+        """Rows of sets of states, and behind them of bytes that may lead to what follows them.
 
-        Where ``targets`` say ITSELF it leads to itself, until ``lead`` says otherwise.
+        By set ``byte_classes``, uint8 ``[sets, 256]``, and ``labels``; ``edges``, int32
+        ``[edges, 4]``, have by set and class its number, how its bytes lead on, and where: TO_STATE
+        a state and a place in ``before``, which says how far its row is behind it, TO_SET a set
+        with its row in ``rows_of``, where that of a new one is entered. All that is TO_EITHER,
+        ``sides`` of them, are rows that only a label leads on from: the first has ``label``.
         """
-        row, at = self._new_rows(1, len(targets)), self.num_cells - len(targets)
-        lay_class_row(
-            *(self.rows, self.cells, row, at, self._maps.number(byte_class)),
-            *(byte_class, np.array(targets, dtype=np.int32), label),
+        sets, size = len(labels), len(edges) + sides
+        row, at = self._new_rows(sets + sides, size), self.num_cells - size
+        rows_of[np.unique(edges[:, 0])] = np.arange(row, row + sets)
+        maps = [self._maps.number(byte_class) for byte_class in byte_classes]
+        lay_sets(
+            *(self.rows, self.cells, row, at, np.array(maps), np.array(labels)),
+            *(byte_classes, edges, rows_of, np.array(before, dtype=np.int32)),
+            *(sides, self._maps.telling_apart(()), label),
         )
         return row
 
@@ -306,10 +315,6 @@ class TransitionTable:
         """The row behind ``byte`` inside the block, or DEAD."""
         at, flat = row * WIDTH, self._flat
         return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
-
-    def lead(self, row: int, byte: int, target: int) -> None:
-        """Lead a row made by itself elsewhere by a byte, and by all others of the byte's class."""
-        self.cells[self.base[row] + self.byte_maps[self.kind[row], byte]] = target
 
     def edges(self, row: int) -> dict[int, int]:
         """The bytes that lead on from a row, with the rows that they lead to."""

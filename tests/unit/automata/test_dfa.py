@@ -71,8 +71,12 @@ _PARTS: tuple[Regular, ...] = (
 def test_several_is_one_and_then_more(item: Regular, between: Regular) -> None:
     several = Several(item, between)
     written_out = Concat((item, Repeat(Concat((between, item)), 0, None)))
-    around = [Repeat(several, 0, 2), Several(several, literal("c")), Concat((several, item))]
-    written = [
+    around: list[Regular] = [
+        Repeat(several, 0, 2),
+        Several(several, literal("c")),
+        Concat((several, item)),
+    ]
+    written: list[Regular] = [
         Repeat(written_out, 0, 2),
         Several(written_out, literal("c")),
         Concat((written_out, item)),
