@@ -37,7 +37,7 @@ class FoundSets(NamedTuple):
     edges: NDArray[np.int32]
     """Both as ``TransitionTable.add_sets`` takes them, of the sets that are rows; until more sets
     are followed."""
-    pairs: list[tuple[int, int]]
+    pairs: list[list[int]]
     """Rules and slots of the single states that bytes lead to."""
 
     def is_row(self, number: int) -> bool:
@@ -60,12 +60,13 @@ class StateSets:
         self._count = 0
         self._items = np.empty((64, 2), dtype=np.int32)
         self._first = np.zeros(16, dtype=np.int32)
-        self._slots = np.full(64, DEAD, dtype=np.int32)
+        self._slots = np.empty(64, dtype=np.int32)
         classes = min(256, 2 * network.moves.shape[1])
         self._byte_classes = np.empty((_MOST_AT_ONCE, 256), dtype=np.uint8)
         self._edges = np.empty((_MOST_AT_ONCE * classes, 4), dtype=np.int32)
         self.rows: NDArray[np.int32] = np.full(16, DEAD, dtype=np.int32)
         """By set the row that bytes may lead to, DEAD for none."""
+        self.forget(0)
 
     def __len__(self) -> int:
         return self._count
