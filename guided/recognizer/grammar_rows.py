@@ -223,7 +223,7 @@ class GrammarRows:
         return self._sets[items, may_end]
 
     def _lay_down(self, found: FoundSets, may_end: bool) -> None:
-        spend(20 * len(found.byte_classes) + 10 * len(found.edges))
+        spend(10 * len(found.rows) + len(found.edges))
         sets = self.sets
         before: list[int] = []
         for rule, slot in found.pairs:
@@ -231,14 +231,14 @@ class GrammarRows:
             before.append(self._state(begin, slot) - begin)
         labels: list[int] = []
         waiting: list[int] = []
-        laid: list[tuple[int, Items]] = []
-        for number in range(found.begin, len(sets)):
-            items = sets.items(number)
+        laid: list[Items] = []
+        each_items = sets.items(found.begin)
+        for number, items in enumerate(each_items, found.begin):
             if not found.is_row(number):
                 sets.rows[number] = self._waiting_row(Enter(items))
                 waiting.append(number)
                 continue
-            laid.append((number, items))
+            laid.append(items)
             slots = {item.slot for item in items if self._accepting[item.state]}
             labels.append(self._label(Return(tuple(sorted(slots)))) if slots else DEAD)
         sides = found.edges[found.edges[:, 1] == TO_EITHER].tolist()
@@ -246,11 +246,11 @@ class GrammarRows:
         row = self.table.add_sets(
             found.byte_classes, labels, found.edges, sets.rows, before, len(sides), label
         )
-        for place, (_, items) in enumerate(laid):
+        for place, items in enumerate(laid):
             self._items[row + place] = items
             self._sets[items, may_end and place == 0] = row + place
         for place, (number, _, byte, _) in enumerate(sides, row + len(laid)):
-            items = sets.items(number)
+            items = each_items[number - found.begin]
             self._items[place] = items
             self._meanings.append(Both(items, byte))
         # Bytes lead to sets that are rows as they are, and where the text may not end.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.dfa import DEAD
+from guided.automata.fuel import spend
 from guided.network.network import Network
 from guided.recognizer.set_kernels import enter_sets, follow_sets
 
@@ -71,10 +73,13 @@ class StateSets:
     def __len__(self) -> int:
         return self._count
 
-    def items(self, number: int) -> Items:
-        """The items of a set."""
-        begin, end = self._first[number : number + 2].tolist()
-        return tuple([Item(*item) for item in self._items[begin:end].tolist()])
+    def items(self, begin: int) -> list[Items]:
+        """The items of each set from one on."""
+        first: list[int] = self._first[begin : self._count + 1].tolist()
+        pairs = self._items[first[0] : first[-1]].tolist()
+        items = [Item(state, slot) for state, slot in pairs]
+        bounds = [each - first[0] for each in first]
+        return [tuple(items[at:to]) for at, to in pairwise(bounds)]
 
     def followed(self, items: Items, *, is_lone: bool) -> FoundSets:
         """Number a new set, and those that bytes lead to from it inside of the same rules.
@@ -94,6 +99,7 @@ class StateSets:
             )
             if count == -1:
                 self._grow()
+        spend(int(self._first[count]) - int(self._first[begun]))
         self._count = count
         rows: list[bool] = is_row.tolist()
         byte_classes = self._byte_classes[: sum(rows)]
