@@ -75,20 +75,41 @@ class _RuleBlock(NamedTuple):
     size: int
     block: Block
     places: list[_Place]
-    """By label."""
+    """By label; those with a byte come last, in the order of their rows."""
 
 
 class _Laid(NamedTuple):
-    """The rows of the states of a rule: from ``first`` on, as many as states from ``begin`` on."""
+    """A rule's rows, from ``first`` on, with what follows it in a slot of the context.
+
+    Its labels begin with ``label``, but for that of its end.
+    """
 
     first: int
-    begin: int
-    size: int
+    label: int
     slot: int
+    rule: _RuleBlock
+
+    def items(self, row: int) -> Items:
+        """The item of a row."""
+        begin, size, block, places = self.rule
+        at = row - self.first
+        assert 0 <= at < len(block), row
+        state = begin + at if at < size else places[at - len(block)].state
+        return (Item(state, self.slot),)
+
+    def meaning(self, label: int) -> Enter | Both:
+        """What one of its labels means."""
+        state, byte = self.rule.places[1 + label - self.label]
+        items = (Item(state, self.slot),)
+        return Enter(items) if byte == DEAD else Both(items, byte)
 
 
 def _first_row(laid: _Laid) -> int:
     return laid.first
+
+
+def _first_label(laid: _Laid) -> int:
+    return laid.label
 
 
 class GrammarRows:
@@ -110,7 +131,8 @@ class GrammarRows:
         """Blocks in the order of their rows."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
-        self._meanings: list[Return | Enter | Both] = []
+        self._meanings: list[Return | Enter | Both | None] = []
+        """By label, less the first; ``None`` for one of a block, until somebody asks."""
         self._labels: dict[Return | Enter | Both, int] = {}
         self._waiting: dict[int, int] = {}
         self._automata: dict[int, _RuleBlock] = {}
@@ -125,19 +147,23 @@ class GrammarRows:
         found = self._items.get(row)
         if found is not None:
             return found
-        laid = self._laid[bisect_right(self._laid, row, key=_first_row) - 1]
-        assert laid.first <= row < laid.first + laid.size, row
-        return (Item(laid.begin + row - laid.first, laid.slot),)
+        return self._laid[bisect_right(self._laid, row, key=_first_row) - 1].items(row)
 
     def check(self) -> None:
         """Raise AssertionError unless all its rows are rows of the table, each of them once."""
-        blocks = [row for laid in self._laid for row in range(laid.first, laid.first + laid.size)]
+        blocks = [
+            row for first, _, _, rule in self._laid for row in range(first, first + len(rule.block))
+        ]
         assert len({*blocks, *self._items}) == len(blocks) + len(self._items)
         assert all(0 <= row < self.table.num_rows for row in (*blocks, *self._items))
 
     def meaning(self, label: int) -> Return | Enter | Both:
         """What a label means."""
-        return self._meanings[label - _FIRST_LABEL]
+        found = self._meanings[label - _FIRST_LABEL]
+        if found is None:
+            laid = self._laid[bisect_right(self._laid, label, key=_first_label) - 1]
+            found = self._meanings[label - _FIRST_LABEL] = laid.meaning(label)
+        return found
 
     def row(self, items: Items, *, may_end: bool = False) -> int:
         """The row of items in which no call is still to begin, sorted, slots as they come first."""
@@ -175,22 +201,13 @@ class GrammarRows:
         automaton = self._automata.get(rule)
         if automaton is None:
             automaton = self._automata[rule] = self._automaton(rule)
-        begin, size, block, places = automaton
-        spend(50 + size)
-        labels: dict[int, int] = {}
-        both: list[Items] = []
-        for number, (state, byte) in enumerate(places):
-            items = (Item(state, slot),)
-            if state == DEAD:
-                labels[number] = self._label(Return((slot,)))
-            elif byte == DEAD:
-                labels[number] = self._label(Enter(items))
-            else:
-                labels[number] = self._label(Both(items, byte))
-                both.append(items)
-        first = self.table.add_block(block, labels)
-        self._laid.append(_Laid(first, begin, size, slot))
-        self._items.update(enumerate(both, first + size))
+        spend(50 + automaton.size)
+        end, own = self._label(Return((slot,))), len(automaton.places) - 1
+        label = _FIRST_LABEL + len(self._meanings)
+        labels = np.array([end, *range(label, label + own), DEAD], dtype=np.int32)
+        first = self.table.add_block(automaton.block, labels)
+        self._meanings += [None] * own
+        self._laid.append(_Laid(first, label, slot, automaton))
         return first
 
     def _automaton(self, rule: int) -> _RuleBlock:

@@ -137,21 +137,19 @@ class TransitionTable:
     def add_block(
         self,
         block: Block,
-        labels: Mapping[int, int],
+        labels: Mapping[int, int] | NDArray[np.int32],
         role: NDArray[np.int8] | None = None,
         ends: NDArray[np.int64] | None = None,
     ) -> int:
         """Lay a block down and return the row of its start.
 
-        ``labels`` gives the recogniser's label for each of the block's. Raises LimitExceededError
-        past ``max_cells``.
+        ``labels`` gives the recogniser's label for each of the block's, as an array with DEAD
+        behind the last one. Raises LimitExceededError past ``max_cells``.
         """
         dfa = block.dfa
         states, classes = dfa.next.shape
         start = self._new_rows(states, states * classes)
-        renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
-        for old, new in labels.items():
-            renamed[old] = new
+        renamed = labels if isinstance(labels, np.ndarray) else _renamed(labels)
         lay_block(
             self.rows[start : self.num_rows],
             self.cells[self.num_cells - states * classes : self.num_cells],
@@ -359,6 +357,13 @@ class TransitionTable:
             self._hold_cells(_grown(self.cells, self.num_cells + cells))
         if self.num_rows + rows > len(self.rows):
             self._hold(_grown(self.rows, self.num_rows + rows))
+
+
+def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:
+    renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
+    for old, new in labels.items():
+        renamed[old] = new
+    return renamed
 
 
 def _gate(low: int, high: int | None) -> tuple[int, int]:
