@@ -36,7 +36,6 @@ from guided.automata.regular import (
     Several,
     literal,
 )
-from guided.automata.shortest import STOP, shortest_ways
 from guided.automata.utf8 import json_string_sequences, utf8_sequences
 from guided.errors import LimitExceededError
 
@@ -150,18 +149,6 @@ def test_a_trie_tells_its_literals_apart(literals: dict[bytes, int]) -> None:
         assert block.run(text) == label
         for other in (text + b"x", text[:-1]):
             assert block.run(other) == literals.get(other)
-
-
-@given(st.dictionaries(st.binary(min_size=1, max_size=5), st.integers(0, 2), min_size=1))
-def test_the_shortest_way_has_the_length_it_says(literals: dict[bytes, int]) -> None:
-    block = byte_dfa_from_literals(literals.items())
-    costs = {0: 0, 1: 3, 2: 100}
-    left, way = shortest_ways(block, costs)
-    assert left[0] == min(len(text) + costs[label] for text, label in literals.items())
-    state, steps = 0, 0
-    while way[state] != STOP:
-        state, steps = block.step(state, int(way[state])), steps + 1
-    assert steps + costs[int(block.label[state])] == left[0]
 
 
 _TEXTS = ["".join(text) for n in range(5) for text in itertools.product("abc", repeat=n)]
