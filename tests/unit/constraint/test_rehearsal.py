@@ -11,7 +11,7 @@ from guided.spec import JsonSchema
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 _LOADED_LATE = """
-import gc
+import sys
 from numba.core.registry import CPUDispatcher
 
 from guided.constraint import ConstraintCompiler
@@ -20,7 +20,9 @@ from guided.spec import Lark
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 def loaded():
-    kernels = [each for each in gc.get_objects() if isinstance(each, CPUDispatcher)]
+    ours = [module for name, module in sys.modules.items() if name.startswith("guided")]
+    every = [each for module in ours for each in vars(module).values()]
+    kernels = [each for each in every if isinstance(each, CPUDispatcher)]
     return {(each.__qualname__, types) for each in kernels for types in each.signatures}
 
 vocabulary = tiny_vocabulary()
