@@ -61,7 +61,7 @@ class Dfa:
     where a state does not accept, else what it accepts as. An empty language has no states.
     """
 
-    __slots__ = ("_moves", "classes", "label", "next")
+    __slots__ = ("_edges", "_moves", "classes", "label", "next")
 
     def __init__(
         self,
@@ -73,6 +73,7 @@ class Dfa:
         self.next: Final = next
         self.label: Final = label
         self._moves: NDArray[np.int32] | None = None
+        self._edges: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
 
     def __len__(self) -> int:
         return len(self.label)
@@ -83,6 +84,33 @@ class Dfa:
         if self._moves is None:
             self._moves = moves_of(self.next)
         return self._moves
+
+    def edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
+        """Source, code point and target of each move over one of these, which are few."""
+        found = self._edges.get((low, high))
+        if found is None:
+            found = self._edges[low, high] = self._edges_over(low, high)
+        return found
+
+    def _edges_over(self, low: int, high: int) -> list[tuple[int, int, int]]:
+        found: list[tuple[int, int, int]] = []
+        for column, chars in enumerate(self.classes):
+            if not chars.ranges or chars.ranges[-1][1] < low:
+                continue
+            read = [
+                code_point
+                for first, last in chars.ranges
+                for code_point in range(max(first, low), min(last, high) + 1)
+            ]
+            if read:
+                targets: list[int] = self.next[:, column].tolist()
+                found += [
+                    (source, code_point, target)
+                    for source, target in enumerate(targets)
+                    if target != DEAD
+                    for code_point in read
+                ]
+        return found
 
     @property
     def accepting(self) -> NDArray[np.bool_]:

@@ -23,23 +23,24 @@ def equal_columns(rows):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def joint_columns(rows, places, apart):  # type: ignore[no-untyped-def]
-    """The columns of some rows, int32 ``[all, 256]``, each class of equal ones once.
+def joint_columns(rows, byte_column, places, apart):  # type: ignore[no-untyped-def]
+    """The columns of some rows, int32 ``[all, columns]``, each class of equal ones once.
 
-    Those of bytes that are told ``apart``, bool ``[256]``, and that some of the rows lead on by,
-    are classes of their own. Returns the class of each byte, uint8 ``[256]``, and by class: what
-    its column holds, with the byte behind it if it is one told apart, else -1, int32
-    ``[classes, places + 1]``; which of the rows alone leads on, NONE or SEVERAL; and a byte of it.
+    Those that are told ``apart``, bool ``[columns]``, and that some of the rows lead on by, are
+    classes of their own. ``byte_column``, uint8 ``[256]``, has by byte its column, and each has
+    one. Returns the class of each byte, uint8 ``[256]``, and by class: what its column holds, and
+    behind it the column's number if it is one told apart, else -1, int32 ``[classes, places + 1]``;
+    which of the rows alone leads on, NONE or SEVERAL; and a byte of it.
     """
-    count = len(places)
-    chosen = np.full((count + 1, 256), -1, dtype=np.int32)
+    count, width = len(places), rows.shape[1]
+    chosen = np.full((count + 1, width), -1, dtype=np.int32)
     for number in range(count):
-        for byte in range(256):
-            target = rows[places[number], byte]
-            chosen[number, byte] = target
-            if target != -1 and apart[byte]:
-                chosen[count, byte] = byte
-    byte_class, representative = equal_columns(chosen)
+        for column in range(width):
+            target = rows[places[number], column]
+            chosen[number, column] = target
+            if target != -1 and apart[column]:
+                chosen[count, column] = column
+    group_of, representative = _grouped(chosen)
     columns = np.empty((len(representative), count + 1), dtype=np.int32)
     alone = np.full(len(representative), NONE, dtype=np.int32)
     for group in range(len(representative)):
@@ -47,7 +48,12 @@ def joint_columns(rows, places, apart):  # type: ignore[no-untyped-def]
         for number in range(count):
             if columns[group, number] != -1:
                 alone[group] = number if alone[group] == NONE else SEVERAL
-    return byte_class, columns, alone, representative
+    byte_class = np.empty(256, dtype=np.uint8)
+    byte_of = np.empty(len(representative), dtype=np.int64)
+    for byte in range(255, -1, -1):
+        byte_class[byte] = group_of[byte_column[byte]]
+        byte_of[byte_class[byte]] = byte
+    return byte_class, columns, alone, byte_of
 
 
 @making_kernel

@@ -21,6 +21,7 @@ from guided.automata.regular import (
     Look,
     Regular,
     Repeat,
+    Several,
     Start,
 )
 from guided.errors import LimitExceededError
@@ -122,6 +123,9 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
                 _build_looks(nfa, part)
     elif isinstance(node, Repeat):
         _build_looks(nfa, node.item)
+    elif isinstance(node, Several):
+        _build_looks(nfa, node.item)
+        _build_looks(nfa, node.between)
     elif isinstance(node, Look) and node not in nfa.look_numbers:
         _build_looks(nfa, node.item)
         entry = nfa.add_states()
@@ -142,6 +146,8 @@ def _build(nfa: Nfa, node: Regular, start: int) -> int:
         return start
     if isinstance(node, Repeat):
         return _build_repeat(nfa, node, start)
+    if isinstance(node, Several):
+        return _build_several(nfa, node, start)
     if isinstance(node, Graph):
         return _build_graph(nfa, node, start)
     end = nfa.add_states()
@@ -190,6 +196,19 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int) -> int:
         nfa.empties.add(exit_ + last, entry + last)
     if high is not None or low:
         nfa.empties.add(exit_ + last, end)
+    return end
+
+
+def _build_several(nfa: Nfa, several: Several, start: int) -> int:
+    entry = nfa.add_states()
+    nfa.empties.add(start, entry)
+    exit_ = _build(nfa, several.item, entry)
+    end = nfa.add_states()
+    nfa.empties.add(exit_, end)
+    # What is between loops back, perhaps without a character: it begins in a state of its own.
+    back = nfa.add_states()
+    nfa.empties.add(exit_, back)
+    nfa.empties.add(_build(nfa, several.between, back), entry)
     return end
 
 

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from guided.automata.kernel import making_kernel
 
-__all__ = ["coaccessible", "count_texts", "endless_states", "reachable", "reverse_moves"]
+__all__ = [
+    "coaccessible",
+    "count_texts",
+    "endless_states",
+    "reachable",
+    "reverse_moves",
+    "reverse_moves_of",
+]
 
 _DEAD: Final = -1
 
@@ -59,13 +66,7 @@ def reverse_moves(
     table: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """The moves into state ``s``: sources and classes from ``first[s]`` to ``first[s + 1]``."""
-    count = len(table)
-    first = np.zeros(count + 2, dtype=np.int64)
-    moves = int((table != _DEAD).sum())
-    sources = np.empty(moves, dtype=np.int32)
-    classes = np.empty(moves, dtype=np.int32)
-    _fill_reverse(np.ascontiguousarray(table), first, sources, classes)
-    return first[: count + 1], sources, classes
+    return reverse_moves_of(np.ascontiguousarray(table))  # type: ignore[no-any-return]
 
 
 @making_kernel
@@ -93,14 +94,20 @@ def _flood_backward(first, sources, live):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _fill_reverse(table, first, sources, classes):  # type: ignore[no-untyped-def]
+def reverse_moves_of(table):  # type: ignore[no-untyped-def]
+    """``reverse_moves``, for kernels."""
     # Counting sort by target: counts go two places up, so that filling ends with the starts.
+    count, moves = len(table), 0
+    first = np.zeros(count + 2, dtype=np.int64)
     for state in range(table.shape[0]):
         for target in table[state]:
             if target != _DEAD:
                 first[target + 2] += 1
+                moves += 1
     for state in range(2, len(first)):
         first[state] += first[state - 1]
+    sources = np.empty(moves, dtype=np.int32)
+    classes = np.empty(moves, dtype=np.int32)
     for state in range(table.shape[0]):
         for index in range(table.shape[1]):
             target = table[state, index]
@@ -109,6 +116,7 @@ def _fill_reverse(table, first, sources, classes):  # type: ignore[no-untyped-de
                 sources[edge] = state
                 classes[edge] = index
                 first[target + 1] += 1
+    return first[: count + 1], sources, classes
 
 
 @making_kernel

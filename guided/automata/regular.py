@@ -25,6 +25,7 @@ __all__ = [
     "Look",
     "Regular",
     "Repeat",
+    "Several",
     "Start",
     "literal",
     "word_boundary",
@@ -126,6 +127,18 @@ class Repeat(_Node):
         self.lazy: Final = lazy
 
 
+class Several(_Node):
+    """``item`` once or more, with ``between`` between one and the next."""
+
+    __slots__ = ("between", "item")
+    __match_args__: Final = ("item", "between")
+
+    def __init__(self, item: Regular, between: Regular) -> None:
+        super().__init__((item, between), (item, between))
+        self.item: Final = item
+        self.between: Final = between
+
+
 class Start(_Node):
     """Matches the empty text at the start of the whole text."""
 
@@ -205,7 +218,9 @@ class Both(_Node):
         self.negative: Final = negative
 
 
-Regular: TypeAlias = Chars | Concat | Alternate | Repeat | Start | End | Graph | Look | Both
+Regular: TypeAlias = (
+    Chars | Concat | Alternate | Repeat | Several | Start | End | Graph | Look | Both
+)
 
 ANYTHING: Final = Repeat(Chars(ANY), 0, None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -17,7 +17,7 @@ from guided.constraint.limits import ConstraintLimits
 from guided.constraint.machine import machine_of
 from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
-from guided.errors import UnsatisfiableError
+from guided.errors import TokenRejectedError, UnsatisfiableError
 from guided.frontends.json_schema import known_formats
 from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Structure
 from guided.tokens.binding import TokenBinding
@@ -28,11 +28,33 @@ __all__ = ["ConstraintCompiler"]
 _FULL_ENOUGH = 0.25
 """New answers begin on a new machine when the old one has grown to this share of its limits."""
 
-_REHEARSED = r"""
-start: "(" start ("," start)* ")" | /(?!if(?![a-z]))[a-z]+/ | "if" start | /"[^"]*"/
-%ignore " "
-"""
-"""A grammar with something of all that grammars are made of."""
+_REHEARSED: Final = (
+    (
+        r"""
+        start: "(" start ("," start)* ")" | /(?!if(?![a-z]))[a-z]+/ | "if"i start | TEXT | QUOTED
+        TEXT: /"[^"]*"/
+        QUOTED: /'[^']*'/
+        %ignore " "
+        """,
+        (b"(((ab ", b'("a', b"'a"),
+    ),
+    (
+        r"""
+        start: term | start "+" term
+        term: NUMBER | NAME ["(" start ")"] | "(" start ")"
+        NUMBER: /[0-9]+([.][0-9]+)?/
+        NAME: /[a-z_][a-z0-9_]*/
+        %ignore " "
+        """,
+        (b"1", b"((a("),
+    ),
+)
+"""Grammars with something of all that grammars are made of, and what is written in them."""
+
+_REHEARSED_MEMBERS: Final = {
+    "type": "object",
+    "properties": {"a": {"pattern": "a.*"}, "b": {"pattern": "x.*b"}, "c": {"maxLength": 9}},
+}
 
 _COMMON_VALUES = (
     {"type": "number"},
@@ -72,19 +94,27 @@ class ConstraintCompiler:
         That is machine code, read from where numba keeps it, and the automata of formats and of
         common values as they are spelled under the options: about a second.
         """
-        grammar = self._compile(Lark(_REHEARSED))
-        for text in (b"(((ab ", b'("a'):
-            matcher = grammar.start()
-            for byte in text:
-                matcher.mask()
-                matcher = matcher.advance(self.binding.vocabulary.byte_ids[byte])
-            matcher.mask()
+        for grammar, texts in _REHEARSED:
+            self._follow(Lark(grammar), texts)
         schemas = [{"type": "string", "format": name} for name in known_formats()]
+        members = JsonSchema(json.dumps(_REHEARSED_MEMBERS), options or JsonOptions())
+        with suppress(UnsatisfiableError, TokenRejectedError):
+            self._follow(members, (b'{"a":"a', b'{"c":"a'))
         for schema in (*schemas, {"patternProperties": {".": schemas[0]}}, *_COMMON_VALUES):
             constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
             # A vocabulary may lack the bytes that a format needs.
             with suppress(UnsatisfiableError):
                 self._compile(constraint).start().mask()
+
+    def _follow(self, constraint: Structure, texts: Iterable[bytes]) -> None:
+        """Ask for the masks along the beginnings of texts."""
+        compiled = self._compile(constraint)
+        for text in texts:
+            matcher = compiled.start()
+            for byte in text:
+                matcher.mask()
+                matcher = matcher.advance(self.binding.vocabulary.byte_ids[byte])
+            matcher.mask_within(1_000)
 
     def compile(self, constraint: Structure) -> CompiledConstraint:
         """The compiled form, out of the cache where it is kept; raises as ``start`` does."""

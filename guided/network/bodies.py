@@ -11,7 +11,7 @@ import numpy as np
 from guided.automata.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, Dfa, dfa_from_regular
-from guided.automata.regular import Alternate, Chars, Concat, Graph, Regular, Repeat
+from guided.automata.regular import Alternate, Chars, Concat, Graph, Regular, Repeat, Several
 from guided.automata.utf8 import utf8_sequences
 from guided.grammar.context_free import (
     Alone,
@@ -27,6 +27,7 @@ from guided.grammar.context_free import (
 )
 from guided.network.letters import MAX_RULES, hole_letter, letter_of, letters, mark_letter
 from guided.network.looks import Border, Mark
+from guided.network.separated import Separated, with_lists
 
 __all__ = ["Bodies"]
 
@@ -76,7 +77,7 @@ class Bodies:
                 letter = letter_of(self._numbers[rule])
                 return Chars(CodePoints(((letter, letter),)))
             case Sequence(parts):
-                return Concat(tuple(self.letters(part, written_out) for part in parts))
+                return Concat(tuple([self._part(each, written_out) for each in with_lists(parts)]))
             case Choice(options):
                 return self._choice(options, written_out)
             case Times(item, low, high):
@@ -86,6 +87,12 @@ class Bodies:
             case Alone(item):
                 begin, end = self._mark(Border.BEGIN), self._mark(Border.END)
                 return Concat((begin, self.letters(item, written_out), end))
+
+    def _part(self, part: Body | Separated, written_out: Mapping[str, Body]) -> Regular:
+        if not isinstance(part, Separated):
+            return self.letters(part, written_out)
+        item = self.letters(part.item, written_out)
+        return Several(item, self.letters(part.between, written_out))
 
     def _choice(self, options: tuple[Body, ...], written_out: Mapping[str, Body]) -> Regular:
         # Terminals side by side are one, so that what is ignored stands before all of them once.

@@ -17,6 +17,7 @@ from typing import Final
 
 import numpy as np
 
+from guided.automata.byte_dfa import byte_classes
 from guided.automata.dfa import DEAD, Dfa
 from guided.automata.fuel import spend
 from guided.automata.nfa import Nfa, nfa_from_regular
@@ -50,7 +51,7 @@ from guided.network.without_marks import without_marks
 __all__ = ["MAX_STATES", "network_from_grammar"]
 
 MAX_STATES: Final = 60_000
-"""States of a network, about a kilobyte each."""
+"""States of a network, some hundred bytes each."""
 _START: Final = 0
 
 
@@ -217,15 +218,22 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
             hint="lower the bounds of repeats, or list fewer alternatives",
         )
     spend(4 * count)
-    moves = np.empty((count, 256), dtype=np.int32)
+    # What each rule's automaton tells apart, and, last, the bytes that holes begin with.
+    columns = np.full((len(order) + 1, 256), DEAD, dtype=np.int32)
+    for place, rule in enumerate(order):
+        columns[place] = bytes_by_class(automata[rule])
+    begun = sorted({byte for hole in holes for byte in hole.first})
+    columns[-1, begun] = begun
+    byte_class, firsts = byte_classes(columns)
+    moves = np.empty((count, len(firsts)), dtype=np.int32)
     moves[count - len(holes) :] = DEAD
     edges = [np.empty((0, 3), dtype=np.int32)]
     calls: list[tuple[int, int, int]] = []
     accepting = np.zeros(count, dtype=np.bool_)
-    for rule, first, size in zip(order, starts.tolist(), sizes, strict=False):
+    for rule, first, size, own in zip(order, starts.tolist(), sizes, columns, strict=False):
         dfa = automata[rule]
         accepting[first : first + size] = dfa.accepting
-        edges.append(lay_moves(dfa.next, bytes_by_class(dfa), first, moves))
+        edges.append(lay_moves(dfa.next, own, first, byte_class, moves))
         for source, callee, target in call_edges(dfa):
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):
@@ -239,6 +247,7 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
     left, ways = shortest_ways(starts[:-1], np.concatenate(edges), as_array, known)
     return Network(
         tuple(starts[:-1].tolist()),
+        byte_class,
         moves,
         tuple(map(tuple, by_state)),
         accepting,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from guided.grammar.context_free import (
     Alone,
@@ -14,8 +14,9 @@ from guided.grammar.context_free import (
     Sequence,
     Times,
 )
+from guided.network.separated import Separated, with_lists
 
-__all__ = ["reached_rules", "written_out"]
+__all__ = ["RuleParts", "reached_rules", "written_out"]
 
 _MAX_PARTS: Final = 300
 _MAX_DEPTH: Final = 20
@@ -24,36 +25,46 @@ _FEW_PARTS: Final = 12
 """Of one that is written out in several places."""
 
 
-def reached_rules(grammar: ContextFreeGrammar) -> list[str]:
+class RuleParts(NamedTuple):
+    """What the body of a rule is made of."""
+
+    size: int
+    """Parts, itself and parts of parts counted in."""
+    calls: list[str]
+    """The rules that it calls, those in a repeat that copies them twice."""
+
+
+def reached_rules(grammar: ContextFreeGrammar) -> dict[str, RuleParts]:
     """The rules that the start rule leads to, itself first, each behind one that calls it."""
+    found: dict[str, RuleParts] = {}
     order = {grammar.start: None}
     waiting = [grammar.start]
     for name in waiting:
-        for part in _parts(grammar.rules[name]):
-            if isinstance(part, Call) and part.rule not in order:
-                order[part.rule] = None
-                waiting.append(part.rule)
-    return waiting
+        found[name] = _parts_of(grammar.rules[name])
+        for callee in found[name].calls:
+            if callee not in order:
+                order[callee] = None
+                waiting.append(callee)
+    return found
 
 
-def written_out(grammar: ContextFreeGrammar, reached: list[str]) -> dict[str, Body]:
+def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -> dict[str, Body]:
     """The bodies of rules that need no automata of their own: they are written out where called.
 
     Small ones that are called from one place, which is no copy of another, and very small ones.
     """
     callers: dict[str, list[str | None]] = {grammar.start: [None]}
     calls: dict[str, set[str]] = {}
-    for caller in reached:
-        calls[caller] = set()
-        for name in _calls(grammar.rules[caller]):
+    parts: dict[str, int] = {}
+    for caller, made_of in reached.items():
+        parts[caller], calls[caller] = made_of.size, set(made_of.calls)
+        for name in made_of.calls:
             callers.setdefault(name, []).append(caller)
-            calls[caller].add(name)
-    parts = {name: sum(1 for _ in _parts(grammar.rules[name])) for name in reached}
     depths = dict.fromkeys(reached, 0)
     undecided = {name for name in reached if len(callers[name]) > 1 and parts[name] <= _FEW_PARTS}
     found: dict[str, Body] = {}
     # A rule with one caller comes behind it.
-    for name in reversed(reached):
+    for name in reversed([*reached]):
         undecided.discard(name)
         for callee in calls[name] & found.keys():
             calls[name] |= calls[callee]
@@ -72,28 +83,23 @@ def written_out(grammar: ContextFreeGrammar, reached: list[str]) -> dict[str, Bo
     return found
 
 
-def _parts(body: Body) -> Iterator[Body]:
-    """A body and all that it is made of."""
-    waiting = [body]
-    for part in waiting:
-        yield part
-        match part:
-            case Sequence(parts) | Choice(parts):
-                waiting += parts
-            case Times(item) | Alone(item):
-                waiting.append(item)
-
-
-def _calls(body: Body) -> Iterator[str]:
-    """The rules that a body calls, those in a repeat that copies them twice."""
+def _parts_of(body: Body) -> RuleParts:
+    calls: list[str] = []
     waiting = [(body, 1)]
     for part, copies in waiting:
         match part:
             case Call(rule):
-                yield from (rule,) * copies
-            case Sequence(parts) | Choice(parts):
-                waiting += ((each, copies) for each in parts)
+                calls += (rule,) * copies
+            case Sequence(parts):
+                for each in with_lists(parts):
+                    if isinstance(each, Separated):
+                        waiting += ((each.item, copies), (each.between, copies))
+                    else:
+                        waiting.append((each, copies))
+            case Choice(options):
+                waiting += [(each, copies) for each in options]
             case Times(item, low, high):
                 waiting.append((item, copies if max(low, high or 0) <= 1 else 2))
             case Alone(item):
                 waiting.append((item, copies))
+    return RuleParts(len(waiting), calls)

@@ -24,13 +24,13 @@ def call_order(network: Network) -> list[int]:
 
 
 def bytes_behind(network: Network) -> NDArray[np.bool_]:
-    """By rule the bytes that may come behind its texts, bool ``[rules, 256]``."""
+    """By rule the classes of bytes that may come behind its texts, bool ``[rules, classes]``."""
     asked = {*network.starts, *(edge.target for edges in network.calls for edge in edges)}
     place = {state: at for at, state in enumerate(sorted(asked))}
     own: NDArray[np.bool_] = network.moves[[*place]] != DEAD
     for state, hole in enumerate(network.holes, start=network.first_hole):
-        own[place[state], sorted(hole.first)] = True
-    behind = np.zeros((len(network.starts), 256), dtype=np.bool_)
+        own[place[state], network.byte_class[sorted(hole.first)]] = True
+    behind = np.zeros((len(network.starts), own.shape[1]), dtype=np.bool_)
     first = np.zeros_like(behind)
     for rule in reversed(call_order(network)):
         start = network.starts[rule]

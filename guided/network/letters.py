@@ -9,7 +9,7 @@ and holes, which other recognisers fill, are the last ones there are.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -45,9 +45,9 @@ __all__ = [
 
 _FIRST_MARK = 0x100
 MAX_MARKS: Final = 10_000
-_FIRST_CALL = 0x10000
+_FIRST_CALL: Final = 0x10000
 MAX_HOLES: Final = 4096
-_FIRST_HOLE = MAX_CODE_POINT - MAX_HOLES + 1
+_FIRST_HOLE: Final = MAX_CODE_POINT - MAX_HOLES + 1
 MAX_RULES = _FIRST_HOLE - _FIRST_CALL
 MAX_DETERMINED: Final = 50_000
 """States of a rule's automaton, before equal ones merge."""
@@ -141,28 +141,14 @@ def bytes_by_class(dfa: Dfa) -> NDArray[np.int32]:
 
 def call_edges(dfa: Dfa) -> list[tuple[int, int, int]]:
     """Source, rule and target of each move that calls a rule."""
-    return _edges(dfa, {at: calls_in(chars) for at, chars in enumerate(dfa.classes)})
+    edges = dfa.edges(_FIRST_CALL, _FIRST_HOLE - 1)
+    return [(source, letter - _FIRST_CALL, target) for source, letter, target in edges]
 
 
 def hole_edges(dfa: Dfa) -> list[tuple[int, int, int]]:
     """Source, hole and target of each move over a hole."""
-    return _edges(dfa, {at: holes_in(chars) for at, chars in enumerate(dfa.classes)})
-
-
-def _edges(dfa: Dfa, read: Mapping[int, tuple[int, ...]]) -> list[tuple[int, int, int]]:
-    """Source, what is read and target of each move; by class all that is read by its moves."""
-    columns = [column for column, numbers in read.items() if numbers]
-    if not columns:
-        return []
-    # Few states make any of these moves.
-    places, sources = np.nonzero(dfa.next.T[columns] != DEAD)
-    classes = np.array(columns)[places]
-    targets: list[int] = dfa.next[sources, classes].tolist()
-    return [
-        (source, number, target)
-        for source, column, target in zip(sources.tolist(), classes.tolist(), targets, strict=True)
-        for number in read[column]
-    ]
+    edges = dfa.edges(_FIRST_HOLE, MAX_CODE_POINT)
+    return [(source, letter - _FIRST_HOLE, target) for source, letter, target in edges]
 
 
 def paste(nfa: Nfa, dfa: Dfa, sets: Sequence[CodePoints]) -> int:

@@ -1,4 +1,4 @@
-"""The moves of rules' automata, written out byte by byte, compiled by numba."""
+"""The moves of rules' automata over the classes of bytes of all of them, compiled by numba."""
 
 from __future__ import annotations
 
@@ -19,21 +19,25 @@ _READABLE = np.array(
 
 
 def lay_moves(
-    table: NDArray[np.int32], columns: NDArray[np.int32], first: int, moves: NDArray[np.int32]
+    table: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    first: int,
+    byte_class: NDArray[np.uint8],
+    moves: NDArray[np.int32],
 ) -> NDArray[np.int32]:
     """Write a rule's moves, from ``first`` on, into those of all states.
 
-    ``table`` is int32 ``[states, classes]``, ``columns`` has by byte its class, and ``moves`` is
-    int32 ``[states of all rules, 256]``; -1 stands for nowhere and for no class. Returns each state
-    with the most readable byte for each state that it leads to: source, byte and target, int32
-    ``[edges, 3]``.
+    ``table`` is int32 ``[states, columns]``, ``columns`` has by byte its column there, -1 for none,
+    the same for all bytes of a class, and ``moves`` is int32 ``[states of all rules, classes]``,
+    with -1 for nowhere. Returns each state with the most readable byte for each state that it leads
+    to: source, byte and target, int32 ``[edges, 3]``.
     """
-    edges: NDArray[np.int32] = _lay_moves(table, columns, first, moves, _READABLE)
+    edges: NDArray[np.int32] = _lay_moves(table, columns, first, byte_class, moves, _READABLE)
     return edges
 
 
 @making_kernel
-def _lay_moves(table, columns, first, moves, order):  # type: ignore[no-untyped-def]
+def _lay_moves(table, columns, first, byte_class, moves, order):  # type: ignore[no-untyped-def]
     count, width = table.shape
     known = np.zeros(width, dtype=np.bool_)
     chosen = np.empty((width, 2), dtype=np.int32)
@@ -46,10 +50,13 @@ def _lay_moves(table, columns, first, moves, order):  # type: ignore[no-untyped-
     seen = np.full(count, -1, dtype=np.int32)
     edges = np.empty((count * min(classes, count), 3), dtype=np.int32)
     size = 0
+    column_of = np.full(moves.shape[1], -1, dtype=np.int32)
+    for byte in range(256):
+        column_of[byte_class[byte]] = columns[byte]
     for source in range(count):
-        for byte in range(256):
-            target = -1 if columns[byte] == -1 else table[source, columns[byte]]
-            moves[first + source, byte] = -1 if target == -1 else first + target
+        for number in range(len(column_of)):
+            target = -1 if column_of[number] == -1 else table[source, column_of[number]]
+            moves[first + source, number] = -1 if target == -1 else first + target
         for number in range(classes):
             target = table[source, chosen[number, 1]]
             if target != -1 and seen[target] != source:

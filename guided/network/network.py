@@ -49,8 +49,11 @@ class Network:
 
     starts: tuple[int, ...]
     """The first state of each rule; its states go up to the next rule's."""
+    byte_class: NDArray[np.uint8]
+    """uint8 ``[256]``: bytes of one class lead to the same states, wherever they are read. Those
+    that holes begin with are classes of their own."""
     moves: NDArray[np.int32]
-    """int32 ``[states, 256]``: where bytes lead, DEAD for nowhere."""
+    """int32 ``[states, classes]``: where the bytes of a class lead, DEAD for nowhere."""
     calls: tuple[tuple[CallEdge, ...], ...]
     """By state."""
     accepting: NDArray[np.bool_]
@@ -72,6 +75,10 @@ class Network:
     def __len__(self) -> int:
         return len(self.accepting)
 
+    def step(self, state: int, byte: int) -> int:
+        """The state of the same rule behind a byte, or DEAD."""
+        return int(self.moves[state, self.byte_class[byte]])
+
     def rule_of(self, state: int) -> int:
         """The rule that a state belongs to."""
         return bisect_right(self.starts, state) - 1
@@ -91,7 +98,7 @@ class Network:
             way = self.way(state)
             assert (left == 0) == bool(self.accepting[state]) == (way is None), state
             if way is not None and way.byte is not None:
-                assert self.moves[state, way.byte] == way.target, state
+                assert self.step(state, way.byte) == way.target, state
                 assert left == min(1 + self.left[way.target], LONGEST), state
             elif way is not None and way.rule is not None:
                 assert CallEdge(way.rule, way.target) in self.calls[state], state

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
-from guided.automata.shortest import STOP, shortest_ways
+from guided.automata.shortest import STOP
+from guided.recognizer.block_kernels import block_ways
 
 __all__ = ["CLOSE_STRING", "INSIDE", "NO_BEAT", "START", "STOP", "TICK", "Block", "block_of"]
 
@@ -78,16 +79,16 @@ def block_of(
     verdicts: tuple[int, ...] = (1,),
 ) -> Block:
     """Work out the ways through a non-empty automaton."""
-    labels: Mapping[int, int] = dict.fromkeys(np.unique(dfa.label[dfa.label != DEAD]).tolist(), 0)
-    left, way = shortest_ways(dfa, labels)
+    table = np.ascontiguousarray(dfa.next)
+    left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
     return Block(
         dfa=dfa,
         left=left,
         way=way,
-        aim=_aims(dfa, left, way),
-        only=_only_bytes(dfa.next, dfa.byte_class),
+        aim=aim,
+        only=only,
         first=dict(_first_moves(dfa)),
-        exits=(dfa.label != DEAD) & (dfa.next == DEAD).all(axis=1),
+        exits=exits,
         beat=beat,
         need=need,
         bounds=bounds,
@@ -100,24 +101,3 @@ def _first_moves(dfa: ByteDfa) -> Iterator[tuple[int, int]]:
     for byte, target in enumerate(dfa.next[0, dfa.byte_class].tolist()):
         if target != DEAD:
             yield byte, target
-
-
-def _aims(dfa: ByteDfa, left: NDArray[np.int64], way: NDArray[np.int16]) -> NDArray[np.int32]:
-    """The label that following ``way`` leads to."""
-    states = np.arange(len(dfa))
-    successor = np.where(way == STOP, states, dfa.next[states, dfa.byte_class[way]])
-    # Every state hops to its end in a number of doublings that the longest way bounds.
-    for _ in range(int(left.max(initial=0)).bit_length()):
-        successor = successor[successor]
-    aims: NDArray[np.int32] = dfa.label[successor]
-    return aims
-
-
-def _only_bytes(table: NDArray[np.int32], byte_class: NDArray[np.uint8]) -> NDArray[np.int16]:
-    sizes = np.bincount(byte_class, minlength=table.shape[1])
-    live = table != DEAD
-    alone = (live * sizes).sum(axis=1) == 1
-    byte_of_class = np.zeros(table.shape[1], dtype=np.int16)
-    byte_of_class[byte_class[::-1]] = np.arange(255, -1, -1)
-    which = byte_of_class[np.argmax(live & (sizes > 0), axis=1)]
-    return np.where(alone, which, DEAD).astype(np.int16)

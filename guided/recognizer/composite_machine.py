@@ -242,7 +242,8 @@ class CompositeMachine(GrammarMachine):
                 is_open = self.table.label[row] != DEAD
                 found.update(range(256) if is_open else self.table.edges(row))
             elif number != END:
-                found.update((self.network.moves[number] != DEAD).nonzero()[0].tolist())
+                moves = self.network.moves[number, self.network.byte_class]
+                found.update((moves != DEAD).nonzero()[0].tolist())
         return found
 
     def num_readings(self, state: State) -> int:
@@ -427,7 +428,8 @@ class CompositeMachine(GrammarMachine):
         found = self._forks.get(hole)
         if found is None:
             rule = self.network.rule_of(self.network.first_hole + hole)
-            behind = set(self.rows.behind[rule].nonzero()[0].tolist())
+            is_behind = self.rows.behind[rule, self.network.byte_class]
+            behind = set(is_behind.nonzero()[0].tolist())
             found = self._forks[hole] = self._leading_to_forks(hole, behind)
         return found
 
@@ -490,8 +492,8 @@ class CompositeMachine(GrammarMachine):
                 if target is None:
                     continue
                 self._reach(reached, hole, target, behind)
-            elif state != END and self.network.moves[state, byte] != DEAD:
-                self.continuations.add(reached, int(self.network.moves[state, byte]), behind)
+            elif state != END and (reached_state := self.network.step(state, byte)) != DEAD:
+                self.continuations.add(reached, reached_state, behind)
         return reached
 
     # --- contexts -------------------------------------------------------------------------

@@ -11,8 +11,6 @@ from __future__ import annotations
 import heapq
 from typing import Final
 
-import numpy as np
-
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
@@ -57,10 +55,9 @@ class GrammarMachine:
         self._ranks = {network.starts[rule]: rank for rank, rule in enumerate(call_order(network))}
         # Plain lists: joints ask about few states, and numpy takes long to answer for one.
         reads = (network.moves != DEAD).any(axis=1)
-        calls = np.array([bool(edges) for edges in network.calls], dtype=np.bool_)
         self._accepting: list[bool] = network.accepting.tolist()
         self._is_kept: list[bool] = (network.accepting | reads).tolist()
-        self._only_ends: list[bool] = (network.accepting & ~reads & ~calls).tolist()
+        self._only_ends: list[bool] = (network.accepting & ~reads & ~self.rows.calling).tolist()
         self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
         first = {network.starts[0]: ROOT} if network.starts else {}
         if network.accepts_nothing:
@@ -211,10 +208,11 @@ class GrammarMachine:
     def _behind_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         """Where a byte leads from the items, and from what may follow those that end."""
         reached: dict[int, int] = {}
+        moves = self.network.moves[:, self.network.byte_class[byte]]
         seen = set(items)
         while items:
             state, continuation = items.pop()
-            target = int(self.network.moves[state, byte])
+            target = int(moves[state])
             if target != DEAD:
                 self.continuations.add(reached, target, continuation)
             if not self._accepting[state]:

@@ -12,38 +12,27 @@ or come together, and where it takes the context to know what follows, a row has
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
-from guided.automata.equal_columns import SEVERAL, joint_columns
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
 from guided.recognizer.block import Block, block_of
-from guided.recognizer.table import ITSELF, TransitionTable
+from guided.recognizer.block_kernels import rule_rows
+from guided.recognizer.state_sets import FoundSets, Item, Items, StateSets
+from guided.recognizer.table import TransitionTable
+from guided.recognizer.table_kernels import TO_EITHER
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
 _FIRST_LABEL: Final = 8
 """Lower ones mean something to walks."""
-_NO_BYTES: Final = np.zeros(256, dtype=np.bool_)
-_MOST_AT_ONCE: Final = 128
-"""Sets of states that are laid down before a text gets to them."""
-
-
-class Item(NamedTuple):
-    """A state of the network, and the slot of the context that holds what follows its rule."""
-
-    state: int
-    slot: int
-
-
-Items: TypeAlias = tuple[Item, ...]
 
 
 class Return(NamedTuple):
@@ -59,7 +48,10 @@ class Enter(NamedTuple):
 
 
 class Both(NamedTuple):
-    """The items go on by the byte, and so does what may follow those of them that may end."""
+    """The items go on by the byte, and so does what may follow those of them that may end.
+
+    So they do by all bytes of its class.
+    """
 
     items: Items
     byte: int
@@ -83,20 +75,41 @@ class _RuleBlock(NamedTuple):
     size: int
     block: Block
     places: list[_Place]
-    """By label."""
+    """By label; those with a byte come last, in the order of their rows."""
 
 
 class _Laid(NamedTuple):
-    """The rows of the states of a rule: from ``first`` on, as many as states from ``begin`` on."""
+    """A rule's rows, from ``first`` on, with what follows it in a slot of the context.
+
+    Its labels begin with ``label``, but for that of its end.
+    """
 
     first: int
-    begin: int
-    size: int
+    label: int
     slot: int
+    rule: _RuleBlock
+
+    def items(self, row: int) -> Items:
+        """The item of a row."""
+        begin, size, block, places = self.rule
+        at = row - self.first
+        assert 0 <= at < len(block), row
+        state = begin + at if at < size else places[at - len(block)].state
+        return (Item(state, self.slot),)
+
+    def meaning(self, label: int) -> Enter | Both:
+        """What one of its labels means."""
+        state, byte = self.rule.places[1 + label - self.label]
+        items = (Item(state, self.slot),)
+        return Enter(items) if byte == DEAD else Both(items, byte)
 
 
 def _first_row(laid: _Laid) -> int:
     return laid.first
+
+
+def _first_label(laid: _Laid) -> int:
+    return laid.label
 
 
 class GrammarRows:
@@ -106,38 +119,51 @@ class GrammarRows:
         self.network = network
         self.table = table
         self.behind = bytes_behind(network)
+        self.calling: NDArray[np.bool_] = np.array(
+            [bool(edges) for edges in network.calls], dtype=np.bool_
+        )
+        """Whether calls begin in each state, bool ``[states]``."""
+        self.sets = StateSets(network, self.calling, self.behind)
+        self._accepting: list[bool] = network.accepting.tolist()
         self._items: dict[int, Items] = {}
         """By row, of those that are no states of a block."""
         self._laid: list[_Laid] = []
         """Blocks in the order of their rows."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
-        self._meanings: list[Return | Enter | Both] = []
+        self._meanings: list[Return | Enter | Both | None] = []
+        """By label, less the first; ``None`` for one of a block, until somebody asks."""
         self._labels: dict[Return | Enter | Both, int] = {}
         self._waiting: dict[int, int] = {}
         self._automata: dict[int, _RuleBlock] = {}
         self._blocks: dict[tuple[int, int], int] = {}
         self._sets: dict[tuple[Items, bool], int] = {}
-        self.end = self.row((), may_end=True)
+        self.end = self._sets[(), True] = table.add_row({})
+        self._items[self.end] = ()
+        self.may_end.add(self.end)
 
     def items(self, row: int) -> Items:
         """The items of a row."""
         found = self._items.get(row)
         if found is not None:
             return found
-        laid = self._laid[bisect_right(self._laid, row, key=_first_row) - 1]
-        assert laid.first <= row < laid.first + laid.size, row
-        return (Item(laid.begin + row - laid.first, laid.slot),)
+        return self._laid[bisect_right(self._laid, row, key=_first_row) - 1].items(row)
 
     def check(self) -> None:
         """Raise AssertionError unless all its rows are rows of the table, each of them once."""
-        blocks = [row for laid in self._laid for row in range(laid.first, laid.first + laid.size)]
+        blocks = [
+            row for first, _, _, rule in self._laid for row in range(first, first + len(rule.block))
+        ]
         assert len({*blocks, *self._items}) == len(blocks) + len(self._items)
         assert all(0 <= row < self.table.num_rows for row in (*blocks, *self._items))
 
     def meaning(self, label: int) -> Return | Enter | Both:
         """What a label means."""
-        return self._meanings[label - _FIRST_LABEL]
+        found = self._meanings[label - _FIRST_LABEL]
+        if found is None:
+            laid = self._laid[bisect_right(self._laid, label, key=_first_label) - 1]
+            found = self._meanings[label - _FIRST_LABEL] = laid.meaning(label)
+        return found
 
     def row(self, items: Items, *, may_end: bool = False) -> int:
         """The row of items in which no call is still to begin, sorted, slots as they come first."""
@@ -175,22 +201,13 @@ class GrammarRows:
         automaton = self._automata.get(rule)
         if automaton is None:
             automaton = self._automata[rule] = self._automaton(rule)
-        begin, size, block, places = automaton
-        spend(50 + size)
-        labels: dict[int, int] = {}
-        both: list[Items] = []
-        for number, (state, byte) in enumerate(places):
-            items = (Item(state, slot),)
-            if state == DEAD:
-                labels[number] = self._label(Return((slot,)))
-            elif byte == DEAD:
-                labels[number] = self._label(Enter(items))
-            else:
-                labels[number] = self._label(Both(items, byte))
-                both.append(items)
-        first = self.table.add_block(block, labels)
-        self._laid.append(_Laid(first, begin, size, slot))
-        self._items.update(enumerate(both, first + size))
+        spend(50 + automaton.size)
+        end, own = self._label(Return((slot,))), len(automaton.places) - 1
+        label = _FIRST_LABEL + len(self._meanings)
+        labels = np.array([end, *range(label, label + own), DEAD], dtype=np.int32)
+        first = self.table.add_block(automaton.block, labels)
+        self._meanings += [None] * own
+        self._laid.append(_Laid(first, label, slot, automaton))
         return first
 
     def _automaton(self, rule: int) -> _RuleBlock:
@@ -200,123 +217,63 @@ class GrammarRows:
         end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
         size = end - begin
         spend(3 * size)
-        places = [_Place(DEAD, DEAD)]
-        label = np.where(network.accepting[begin:end], 0, DEAD).astype(np.int32)
-        for state in range(size):
-            if network.calls[begin + state]:
-                label[state] = len(places)
-                places.append(_Place(begin + state, DEAD))
-        # Where calls begin, nothing but the label leads on.
-        reading = np.nonzero(label <= 0)[0]
-        ends = label == 0
-        # Behind bytes that may belong to either side, one row each.
-        sides = self.behind[rule] & (network.moves[begin:end][ends] != DEAD).any(axis=0)
-        byte_class, columns, _, firsts = joint_columns(
-            network.moves, (reading + begin).astype(np.int32), sides
+        byte_class, table, label, places = rule_rows(
+            *(network.moves, network.byte_class, begin, end),
+            *(network.accepting, self.calling, self.behind[rule]),
         )
-        table = np.full((size, len(firsts)), DEAD, dtype=np.int32)
-        table[reading] = columns[:, :-1].T
-        np.subtract(table, begin, out=table, where=table != DEAD)
-        unsure = np.argwhere(ends[:, None] & (table != DEAD) & sides[firsts])
-        both = [_Place(begin + state, int(firsts[at])) for state, at in unsure.tolist()]
-        table[unsure[:, 0], unsure[:, 1]] = size + np.arange(len(both))
-        numbers = np.arange(len(places), len(places) + len(both), dtype=np.int32)
-        nowhere = np.full((len(both), len(firsts)), DEAD, dtype=np.int32)
         # Trimmed it is: every state of a network leads on.
-        dfa = ByteDfa(
-            byte_class, np.concatenate([table, nowhere]), np.concatenate([label, numbers])
-        )
-        return _RuleBlock(begin, size, block_of(dfa), places + both)
+        block = block_of(ByteDfa(byte_class, table, label))
+        return _RuleBlock(begin, size, block, [_Place(*place) for place in places.tolist()])
 
     # --- sets of states -------------------------------------------------------------------
 
     def _sets_from(self, items: Items, may_end: bool) -> int:
         """Lay a set of states down, and those that bytes lead to inside of the same rules."""
-        waiting = [(items, may_end)]
+        sets = self.sets
+        begun = len(sets)
         try:
-            self._lay_down(waiting)
+            self._lay_down(sets.followed(items, is_lone=may_end), may_end)
         except LimitExceededError:
             # Where they lead is not said yet, and somebody else may come to them.
-            for key in waiting:
-                self._sets.pop(key, None)
+            sets.forget(begun)
             raise
         return self._sets[items, may_end]
 
-    def _lay_down(self, waiting: list[tuple[Items, bool]]) -> None:
-        """Lay sets down, and to the end of the list those that bytes lead to."""
-        pending = set(waiting)
-        open_edges: list[tuple[int, int, Items]] = []
-        for key in waiting:
-            row, onward = self._laid_down(*key, more=len(waiting) < _MOST_AT_ONCE)
-            self._sets[key] = row
-            for byte, reached in onward.items():
-                open_edges.append((row, byte, reached))
-                if (reached, False) not in self._sets and (reached, False) not in pending:
-                    pending.add((reached, False))
-                    waiting.append((reached, False))
-        for row, byte, reached in open_edges:
-            self.table.lead(row, byte, self._sets[reached, False])
-
-    def _laid_down(self, items: Items, may_end: bool, more: bool) -> tuple[int, dict[int, Items]]:
-        """The row of a set, and by byte the sets that it is still to lead to.
-
-        Without ``more`` none but those that have a row.
-        """
-        network = self.network
-        spend(20 + 10 * len(items))
-        ending = [item for item in items if network.accepting[item.state]]
-        apart: NDArray[np.bool_] = _NO_BYTES
-        if ending:
-            rules = [network.rule_of(item.state) for item in ending]
-            apart = np.logical_or.reduce(self.behind[rules])
-        states = np.array([item.state for item in items], dtype=np.int32)
-        byte_class, columns, alone, firsts = joint_columns(network.moves, states, apart)
-        targets: list[int] = []
-        onward: dict[int, Items] = {}
-        kept_slots = [item.slot for item in items]
-        below: dict[int, int] = {}
-        """By item what lies between its rule's states and their rows."""
-        classes = zip(firsts.tolist(), alone.tolist(), columns.tolist(), strict=True)
-        for byte, lone, (*column, side) in classes:
-            target = DEAD
-            if side != DEAD:
-                target = self._waiting_row(Both(items, byte))
-            elif lone >= 0:
-                if lone not in below:
-                    below[lone] = self._state(*items[lone]) - items[lone].state
-                target = below[lone] + column[lone]
-            elif lone == SEVERAL:
-                there = _reached(column, kept_slots)
-                if len(there) == 1:
-                    target = self._state(*there[0])
-                elif not self._stays(there, more):
-                    target = self._waiting_row(Enter(there))
-                else:
-                    onward[byte] = there
-                    target = ITSELF
-            targets.append(target)
-        slots = tuple(sorted({item.slot for item in ending}))
-        label = self._label(Return(slots)) if slots else DEAD
-        row = self.table.add_class_row(byte_class, targets, label=label)
-        self._items[row] = items
+    def _lay_down(self, found: FoundSets, may_end: bool) -> None:
+        spend(10 * len(found.rows) + len(found.edges))
+        sets = self.sets
+        before: list[int] = []
+        for rule, slot in found.pairs:
+            begin = self.network.starts[rule]
+            before.append(self._state(begin, slot) - begin)
+        labels: list[int] = []
+        waiting: list[int] = []
+        laid: list[Items] = []
+        each_items = sets.items(found.begin)
+        for number, items in enumerate(each_items, found.begin):
+            if not found.is_row(number):
+                sets.rows[number] = self._waiting_row(Enter(items))
+                waiting.append(number)
+                continue
+            laid.append(items)
+            slots = {item.slot for item in items if self._accepting[item.state]}
+            labels.append(self._label(Return(tuple(sorted(slots)))) if slots else DEAD)
+        sides = found.edges[found.edges[:, 1] == TO_EITHER].tolist()
+        label = _FIRST_LABEL + len(self._meanings)
+        row = self.table.add_sets(
+            found.byte_classes, labels, found.edges, sets.rows, before, len(sides), label
+        )
+        for place, items in enumerate(laid):
+            self._items[row + place] = items
+            self._sets[items, may_end and place == 0] = row + place
+        for place, (number, _, byte, _) in enumerate(sides, row + len(laid)):
+            items = each_items[number - found.begin]
+            self._items[place] = items
+            self._meanings.append(Both(items, byte))
+        # Bytes lead to sets that are rows as they are, and where the text may not end.
+        for number in waiting:
+            sets.rows[number] = DEAD
         if may_end:
+            sets.rows[found.begin] = DEAD
             self.may_end.add(row)
             self.table.only[row] = DEAD
-        return row, onward
-
-    def _stays(self, items: Items, more: bool) -> bool:
-        """Whether a set is a row as it is: no calls begin in it, each state came with one slot.
-
-        Without ``more`` it has to be one already.
-        """
-        if not more and (items, False) not in self._sets:
-            return False
-        states = {item.state for item in items}
-        return len(states) == len(items) and not any(self.network.calls[state] for state in states)
-
-
-def _reached(states: list[int], slots: list[int]) -> Items:
-    """The items of some states, DEAD for none, each with its slot."""
-    pairs = zip(states, slots, strict=True)
-    found = [Item(state, slot) for state, slot in pairs if state != DEAD]
-    return tuple(found if len(found) < 2 else sorted(set(found)))

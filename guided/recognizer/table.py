@@ -22,14 +22,13 @@ from guided.recognizer.block import (
 )
 from guided.recognizer.byte_maps import shared_byte_maps
 from guided.recognizer.table_kernels import (
-    ITSELF,
     count_branches,
     lay_block,
     lay_branches,
     lay_chains,
-    lay_class_row,
     lay_exits,
     lay_overlays,
+    lay_sets,
 )
 from guided.recognizer.table_layout import (
     AIM,
@@ -68,7 +67,6 @@ __all__ = [
     "INSIDE",
     "IN_KEY",
     "IN_RARE_KEY",
-    "ITSELF",
     "KEY_CLOSED",
     "KIND",
     "LABEL",
@@ -141,21 +139,19 @@ class TransitionTable:
     def add_block(
         self,
         block: Block,
-        labels: Mapping[int, int],
+        labels: Mapping[int, int] | NDArray[np.int32],
         role: NDArray[np.int8] | None = None,
         ends: NDArray[np.int64] | None = None,
     ) -> int:
         """Lay a block down and return the row of its start.
 
-        ``labels`` gives the recogniser's label for each of the block's. Raises LimitExceededError
-        past ``max_cells``.
+        ``labels`` gives the recogniser's label for each of the block's, as an array with DEAD
+        behind the last one. Raises LimitExceededError past ``max_cells``.
         """
         dfa = block.dfa
         states, classes = dfa.next.shape
         start = self._new_rows(states, states * classes)
-        renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
-        for old, new in labels.items():
-            renamed[old] = new
+        renamed = labels if isinstance(labels, np.ndarray) else _renamed(labels)
         lay_block(
             self.rows[start : self.num_rows],
             self.cells[self.num_cells - states * classes : self.num_cells],
@@ -278,21 +274,32 @@ class TransitionTable:
         )
         return row
 
-    def add_class_row(
+    def add_sets(
         self,
-        byte_class: NDArray[np.uint8],
-        targets: Sequence[int],
-        *,
-        label: int = DEAD,
+        byte_classes: NDArray[np.uint8],
+        labels: Sequence[int],
+        edges: NDArray[np.int32],
+        rows_of: NDArray[np.int32],
+        before: Sequence[int],
+        sides: int,
+        label: int,
     ) -> int:
-        """A row that leads on each class of bytes to a row already there, or nowhere.
+        """Rows of sets of states, and behind them of bytes that may lead to what follows them.
 
-        Where ``targets`` say ITSELF it leads to itself, until ``lead`` says otherwise.
+        By set ``byte_classes``, uint8 ``[sets, 256]``, and ``labels``; ``edges``, int32
+        ``[edges, 4]``, have by set and class its number, how its bytes lead on, and where: TO_STATE
+        a state and a place in ``before``, which says how far its row is behind it, TO_SET a set
+        with its row in ``rows_of``, where that of a new one is entered. All that is TO_EITHER,
+        ``sides`` of them, are rows that only a label leads on from: the first has ``label``.
         """
-        row, at = self._new_rows(1, len(targets)), self.num_cells - len(targets)
-        lay_class_row(
-            *(self.rows, self.cells, row, at, self._maps.number(byte_class)),
-            *(byte_class, np.array(targets, dtype=np.int32), label),
+        sets, size = len(labels), len(edges) + sides
+        row, at = self._new_rows(sets + sides, size), self.num_cells - size
+        rows_of[np.unique(edges[:, 0])] = np.arange(row, row + sets)
+        maps = [self._maps.number(byte_class) for byte_class in byte_classes]
+        lay_sets(
+            *(self.rows, self.cells, row, at, np.array(maps), np.array(labels)),
+            *(byte_classes, edges, rows_of, np.array(before, dtype=np.int32)),
+            *(sides, self._maps.telling_apart(()), label),
         )
         return row
 
@@ -349,10 +356,6 @@ class TransitionTable:
         at, flat = row * WIDTH, self._flat
         return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
 
-    def lead(self, row: int, byte: int, target: int) -> None:
-        """Lead a row made by itself elsewhere by a byte, and by all others of the byte's class."""
-        self.cells[self.base[row] + self.byte_maps[self.kind[row], byte]] = target
-
     def edges(self, row: int) -> dict[int, int]:
         """The bytes that lead on from a row, with the rows that they lead to."""
         targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
@@ -396,6 +399,13 @@ class TransitionTable:
             self._hold_cells(_grown(self.cells, self.num_cells + cells))
         if self.num_rows + rows > len(self.rows):
             self._hold(_grown(self.rows, self.num_rows + rows))
+
+
+def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:
+    renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
+    for old, new in labels.items():
+        renamed[old] = new
+    return renamed
 
 
 def _gate(low: int, high: int | None) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from guided.automata.dfa import DEAD
 from guided.automata.kernel import inlined, kernel
 from guided.recognizer.block import NO_BEAT, STOP
@@ -27,21 +29,28 @@ from guided.recognizer.table_layout import (
 )
 
 __all__ = [
-    "ITSELF",
+    "NOWHERE",
+    "TO_EITHER",
+    "TO_SET",
+    "TO_STATE",
     "count_branches",
     "lay_block",
     "lay_branches",
     "lay_chains",
-    "lay_class_row",
     "lay_exits",
     "lay_overlays",
+    "lay_sets",
 ]
 
-ITSELF = -2
-"""In place of a row: the one that is being written."""
-FIRST = 0
-LAST = 1
-SHARED = 2
+NOWHERE: Final = 0
+TO_STATE: Final = 1
+TO_SET: Final = 2
+TO_EITHER: Final = 3
+"""How a byte leads on from a set of states: not at all, to a row of a block, to another set, or to
+a row of its own, as it may belong to what follows the set, too."""
+FIRST: Final = 0
+LAST: Final = 1
+SHARED: Final = 2
 """Columns of the nodes of branches: the first text, the one behind the last, the bytes shared."""
 
 
@@ -74,30 +83,68 @@ def lay_block(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lay_class_row(rows, cells, number, at, kind, byte_class, targets, label):  # type: ignore[no-untyped-def]
-    """Write row ``number`` and its cells, from ``at`` on; see ``TransitionTable.add_class_row``."""
-    row = rows[number]
+def lay_sets(  # type: ignore[no-untyped-def]
+    rows,
+    cells,
+    row,
+    at,
+    kinds,
+    labels,
+    byte_classes,
+    edges,
+    rows_of,
+    before,
+    sides,
+    no_bytes,
+    label,
+):
+    """Write rows of sets of states, and their cells; see ``TransitionTable.add_sets``."""
+    side = row + len(kinds)
+    for number in range(sides):
+        _leads_nowhere(rows[side + number], at, no_bytes, label + number)
+        cells[at] = DEAD
+        at += 1
+    edge = 0
+    for number in range(len(kinds)):
+        laid = rows[row + number]
+        _leads_nowhere(laid, at, kinds[number], labels[number])
+        begin, of = at, edges[edge, 0]
+        nearest, nearest_left = -1, NO_BOUND
+        while edge < len(edges) and edges[edge, 0] == of:
+            how, target, left = edges[edge, 1], DEAD, NO_BOUND
+            if how == TO_STATE:
+                target = before[edges[edge, 3]] + edges[edge, 2]
+                left = rows[target, LEFT]
+            elif how == TO_SET:
+                target = rows_of[edges[edge, 2]]
+            elif how == TO_EITHER:
+                target, left = side, 0
+                side += 1
+            cells[at] = target
+            if left < nearest_left:
+                nearest, nearest_left = at - begin, left
+            at += 1
+            edge += 1
+        live, only, way = 0, DEAD, DEAD
+        for byte in range(255, -1, -1):
+            if cells[begin + byte_classes[number, byte]] != DEAD:
+                live += 1
+                only = byte
+            if byte_classes[number, byte] == nearest:
+                way = byte
+        laid[ONLY] = only if live == 1 else DEAD
+        laid[EXITS] = labels[number] != DEAD and live == 0
+        if labels[number] == DEAD and nearest != -1:
+            laid[LEFT], laid[WAY] = nearest_left + 1, way
+            laid[AIM] = rows[cells[begin + nearest], AIM]
+
+
+@inlined
+def _leads_nowhere(row, at, kind, label):  # type: ignore[no-untyped-def]
+    """A row as it is before it is said where bytes lead from it."""
     _counts_nothing(row)
-    row[BASE], row[KIND], row[LABEL] = at, kind, label
-    nearest = -1
-    for index in range(len(targets)):
-        target = targets[index]
-        cells[at + index] = number if target == ITSELF else target
-        if target >= 0 and (nearest == -1 or rows[target, LEFT] < rows[targets[nearest], LEFT]):
-            nearest = index
-    live, only, way = 0, DEAD, DEAD
-    for byte in range(255, -1, -1):
-        if targets[byte_class[byte]] != DEAD:
-            live += 1
-            only = byte
-        if byte_class[byte] == nearest:
-            way = byte
-    row[ONLY] = only if live == 1 else DEAD
-    row[EXITS] = label != DEAD and live == 0
-    row[LEFT], row[WAY], row[AIM] = 0, STOP, label
-    if label == DEAD and nearest != -1:
-        row[LEFT], row[WAY] = rows[targets[nearest], LEFT] + 1, way
-        row[AIM] = rows[targets[nearest], AIM]
+    row[BASE], row[KIND], row[LABEL], row[AIM] = at, kind, label, label
+    row[LEFT], row[WAY], row[ONLY], row[EXITS] = 0, STOP, DEAD, label != DEAD
 
 
 @kernel

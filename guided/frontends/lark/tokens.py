@@ -11,20 +11,23 @@ from guided.frontends.place import Place
 
 __all__ = ["Token", "tokens_of"]
 
-# In the order in which Lark tries them. A comment takes the line breaks before it along.
+# In the order in which Lark tries them, behind blanks. A comment takes the line breaks before it
+# along.
 _TOKEN: Final = re.compile(
     r"""
+    [ \t]*(?:
     (?P<pattern>/(?!/)(?:\\.|[^/\\])+/[imslux]*)
     | (?P<literal>"(?:\\[^\n]|[^"\\\n])*"i?)
     | (?P<comment>\s*(?://|\#)[^\n]*)
     | (?P<rule>_?[a-z][_a-z0-9]*)
     | (?P<terminal>_?[A-Z][_A-Z0-9]*)
     | (?P<line>(?:\r?\n)+\s*(?P<goes_on>\|)?)
-    | (?P<blank>[ \t]+|\\[ ]*\n)
+    | (?P<blank>\\[ ]*\n)
     | (?P<number>[+-]?\d+)
     | (?P<statement>%(?:override|declare|extend|ignore|import))
     | (?P<marks>(?:!\??|\?!?)(?=[_a-z]))
     | (?P<sign>\.\.|->|[+*]|\?(?![a-z_])|[][{}().|~:,])
+    )
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -54,19 +57,21 @@ def tokens_of(text: str) -> list[Token]:
     while position < len(ended):
         found = _TOKEN.match(ended, position)
         if found is None:
+            position = len(text) - len(text[position:].lstrip(" \t"))
             sign = text[position]
             what = _UNFINISHED.get(sign, f"{sign!r} means nothing here")
             raise InvalidConstraintError(Place(text, position).message(what), position=position)
         kind = str(found.lastgroup)
+        begin, position = found.span(kind)
+        piece = ended[begin:position]
         match kind:
             case "comment" | "blank":
                 pass
             case "sign":
-                tokens.append(Token(found[0], found[0], position))
+                tokens.append(Token(piece, piece, begin))
             case "line" if found["goes_on"]:
-                tokens.append(Token("|", "|", found.end() - 1))
+                tokens.append(Token("|", "|", position - 1))
             case _:
-                tokens.append(Token(kind, found[0], position))
-        position = found.end()
+                tokens.append(Token(kind, piece, begin))
     tokens.append(Token("end", "the end", len(text)))
     return tokens

@@ -43,6 +43,11 @@ _UNSUPPORTED = {
 }
 """By the operation that is not provided for how to call it, and what it looks like."""
 _ANCHORS = r"\^|\$|\\A|\\Z"
+# As plain numbers: what is asked of a flag by its name takes longer than all else of a letter.
+_IGNORECASE: Final = int(re.IGNORECASE)
+_ASCII_ONLY: Final = int(re.ASCII)
+_DOTALL: Final = int(re.DOTALL)
+_MULTILINE: Final = int(re.MULTILINE)
 _NEWLINE = CodePoints.single("\n")
 
 
@@ -90,11 +95,11 @@ class _Translation:
             self.refuse(*_UNSUPPORTED[operation])
         match operation:
             case op.LITERAL:
-                return Chars(_folded(_range(argument, argument), flags))
+                return _letter(argument, flags & (_IGNORECASE | _ASCII_ONLY))
             case op.NOT_LITERAL:
                 return Chars(~_folded(_range(argument, argument), flags))
             case op.ANY:
-                return Chars(ANY if flags & re.DOTALL else ~_NEWLINE)
+                return Chars(ANY if flags & _DOTALL else ~_NEWLINE)
             case op.IN:
                 return Chars(_members(argument, flags))
             case op.BRANCH:
@@ -123,7 +128,7 @@ class _Translation:
             return word_boundary(word, negative=code is op.AT_NON_BOUNDARY)
         if not self.anchored:
             self.refuse("an anchor, which looks beyond the terminal,", _ANCHORS)
-        if flags & re.MULTILINE and code in (op.AT_BEGINNING, op.AT_END):
+        if flags & _MULTILINE and code in (op.AT_BEGINNING, op.AT_END):
             self.refuse("an anchor to lines", _ANCHORS)
         if code in (op.AT_BEGINNING, op.AT_BEGINNING_STRING):
             return Start()
@@ -144,10 +149,15 @@ def _range(low: int, high: int) -> CodePoints:
     return CodePoints.of([(low, high)])
 
 
+@functools.lru_cache(maxsize=1024)
+def _letter(code_point: int, flags: int) -> Chars:
+    return Chars(_folded(_range(code_point, code_point), flags))
+
+
 def _folded(chars: CodePoints, flags: int) -> CodePoints:
-    if not flags & re.IGNORECASE:
+    if not flags & _IGNORECASE:
         return chars
-    if flags & re.ASCII:
+    if flags & _ASCII_ONLY:
         ascii_ = _range(0, 127)
         return chars | (any_case(chars & ascii_) & ascii_)
     return any_case(chars)
@@ -174,7 +184,7 @@ def _members(items: Any, flags: int) -> CodePoints:
 def _category(category: Any, flags: int) -> CodePoints:
     name = str(category)
     kind = name.rsplit("_", 1)[-1]
-    chars = _ASCII[kind] if flags & re.ASCII else _unicode(kind)
+    chars = _ASCII[kind] if flags & _ASCII_ONLY else _unicode(kind)
     return ~chars if "_NOT_" in name else chars
 
 

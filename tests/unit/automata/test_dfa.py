@@ -33,9 +33,9 @@ from guided.automata.regular import (
     Look,
     Regular,
     Repeat,
+    Several,
     literal,
 )
-from guided.automata.shortest import STOP, shortest_ways
 from guided.automata.utf8 import json_string_sequences, utf8_sequences
 from guided.errors import LimitExceededError
 
@@ -51,6 +51,39 @@ def test_sets_of_code_points_obey_the_laws_of_sets(a: object, b: object, point: 
     assert (point in (left & right)) == (point in left and point in right)
     assert (point in ~left) == (point not in left)
     assert ~~left == left
+
+
+_PARTS: tuple[Regular, ...] = (
+    literal(""),
+    literal("a"),
+    literal("b"),
+    literal("ab"),
+    Repeat(literal("a"), 0, None),
+    Repeat(literal("ba"), 0, 2),
+    Alternate((literal("b"), literal("bb"))),
+    Alternate(()),
+)
+
+
+@pytest.mark.parametrize("item", _PARTS)
+@pytest.mark.parametrize("between", _PARTS)
+def test_several_is_one_and_then_more(item: Regular, between: Regular) -> None:
+    several = Several(item, between)
+    written_out = Concat((item, Repeat(Concat((between, item)), 0, None)))
+    around: list[Regular] = [
+        Repeat(several, 0, 2),
+        Several(several, literal("c")),
+        Concat((several, item)),
+    ]
+    written: list[Regular] = [
+        Repeat(written_out, 0, 2),
+        Several(written_out, literal("c")),
+        Concat((written_out, item)),
+    ]
+    for left, right in zip([several, *around], [written_out, *written], strict=True):
+        one, other = dfa_from_regular(left), dfa_from_regular(right)
+        differing = combine([one, other], lambda labels: 0 if labels.count(DEAD) == 1 else DEAD)
+        assert not len(differing)
 
 
 def test_surrogates_are_no_members() -> None:
@@ -116,18 +149,6 @@ def test_a_trie_tells_its_literals_apart(literals: dict[bytes, int]) -> None:
         assert block.run(text) == label
         for other in (text + b"x", text[:-1]):
             assert block.run(other) == literals.get(other)
-
-
-@given(st.dictionaries(st.binary(min_size=1, max_size=5), st.integers(0, 2), min_size=1))
-def test_the_shortest_way_has_the_length_it_says(literals: dict[bytes, int]) -> None:
-    block = byte_dfa_from_literals(literals.items())
-    costs = {0: 0, 1: 3, 2: 100}
-    left, way = shortest_ways(block, costs)
-    assert left[0] == min(len(text) + costs[label] for text, label in literals.items())
-    state, steps = 0, 0
-    while way[state] != STOP:
-        state, steps = block.step(state, int(way[state])), steps + 1
-    assert steps + costs[int(block.label[state])] == left[0]
 
 
 _TEXTS = ["".join(text) for n in range(5) for text in itertools.product("abc", repeat=n)]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from guided.automata.fuel import limited_work
 from guided.frontends.lark import lower_lark
+from guided.grammar.context_free import Body, Call, Sequence, Times
 from guided.library import read_grammar
 from guided.network import Network, network_from_grammar
 from guided.network.components import components
 from guided.network.first_bytes import call_order
+from guided.network.separated import Separated, with_lists
 
 
 def _network(text: str) -> Network:
@@ -44,6 +48,39 @@ def test_what_is_regular_at_heart_is_one_automaton(text: str) -> None:
 )  # fmt: skip
 def test_few_rules_are_called(text: str, rules: int) -> None:
     assert len(_network(text).starts) == rules
+
+
+@pytest.mark.parametrize(
+    ("rule", "calls"),
+    [
+        ('item ("," item)*', 1),
+        ('"(" sign item (op sign item)* ")"', 3),
+        ('item ("," item)+', 2),
+        ('item ("," item)* item', 2),
+        ("item (item)*", 1),
+        ("item sign (sign item)*", 4),
+    ],
+)
+def test_lists_hold_one_copy_of_their_items(rule: str, calls: int) -> None:
+    grammar = lower_lark(f'start: {rule}\nitem: "i"\nsign: "+"\nop: "*"')
+    body = grammar.rules["start"]
+    assert isinstance(body, Sequence)
+    assert calls == sum(1 for part in _all_parts(body) if isinstance(part, Call))
+
+
+def _all_parts(body: Body) -> Iterator[Body]:
+    match body:
+        case Sequence(parts):
+            for part in with_lists(parts):
+                if isinstance(part, Separated):
+                    yield from _all_parts(part.item)
+                    yield from _all_parts(part.between)
+                else:
+                    yield from _all_parts(part)
+        case Times(item):
+            yield from _all_parts(item)
+        case _:
+            yield body
 
 
 def test_small_rules_that_call_each_other_are_not_written_out_in_a_circle() -> None:
