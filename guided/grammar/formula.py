@@ -21,7 +21,18 @@ MAX_DEPTH: Final = 2_000
 of time that has no limit of its own."""
 
 
-class Constant:
+class _Node:
+    """Shown as it is made."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        names: tuple[str, ...] = type(self).__match_args__  # type: ignore[attr-defined]
+        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
+        return f"{type(self).__name__}({fields})"
+
+
+class Constant(_Node):
     """Holds of every value, or of none."""
 
     __match_args__: Final = ("value",)
@@ -31,7 +42,7 @@ class Constant:
         self.value: Final = value
 
 
-class Leaf:
+class Leaf(_Node):
     """An assertion."""
 
     __match_args__: Final = ("assertion",)
@@ -41,7 +52,7 @@ class Leaf:
         self.assertion: Final = assertion
 
 
-class Not:
+class Not(_Node):
     """The formula does not hold."""
 
     __match_args__: Final = ("item",)
@@ -51,7 +62,7 @@ class Not:
         self.item: Final = item
 
 
-class All:
+class All(_Node):
     """Every part holds."""
 
     __match_args__: Final = ("parts",)
@@ -61,7 +72,7 @@ class All:
         self.parts: Final = parts
 
 
-class Any:
+class Any(_Node):
     """At least one part holds."""
 
     __match_args__: Final = ("parts",)
@@ -71,7 +82,7 @@ class Any:
         self.parts: Final = parts
 
 
-class Place:
+class Place(_Node):
     """The formula of a place in the schema, by its number in ``JsonGrammar.places``."""
 
     __match_args__: Final = ("number",)
