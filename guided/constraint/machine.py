@@ -11,6 +11,7 @@ from guided.recognizer.composite_machine import CompositeMachine
 from guided.recognizer.grammar_machine import GrammarMachine
 from guided.recognizer.json_machine import JsonMachine
 from guided.recognizer.limits import RecognizerLimits
+from guided.recognizer.look_ahead import look_ahead
 from guided.recognizer.recognizer import Recognizer
 from guided.recognizer.table import TransitionTable
 from guided.spec import JsonSchema, Structure
@@ -30,7 +31,9 @@ def machine_of(
     """
     builder = _Builder(missing, limits or RecognizerLimits())
     if isinstance(constraint, JsonSchema):
-        return builder.json_machine(constraint)
+        machine = builder.json_machine(constraint)
+        look_ahead(machine)
+        return machine
     return builder.grammar_machine(constraint)
 
 
