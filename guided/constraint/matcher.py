@@ -35,7 +35,9 @@ class Matcher(Protocol):
         ...
 
     def fill(self, out: Mask) -> None:
-        """Write ``mask`` to ``out``, which takes half as long; raises as it does."""
+        """Write ``mask`` to ``out``, which takes half as long; raises as it does, and ValueError
+        where ``out`` is of another size.
+        """
         ...
 
     def allows(self, token: TokenId) -> bool:

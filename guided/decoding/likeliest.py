@@ -25,8 +25,9 @@ _MINUS_INFINITY: Final = np.int32(-0x7F800001)
 def likeliest_token(logits: NDArray[np.float32], mask: Mask) -> TokenId | None:
     """The allowed token of the largest logit (``[vocab]``), of equal ones the first.
 
-    ``None`` where no token is allowed, where one is infinitely likely or not a number, and where
-    the largest is zero, of which there are two. Logits that are not allowed are not read.
+    Tokens behind the logits are not allowed. ``None`` where no token is, where one is infinitely
+    likely or not a number, and where the largest is zero, of which there are two. Logits that are
+    not allowed are not read.
     """
     token = _find(logits.view(np.int32), mask)
     return None if token == _NOWHERE else TokenId(token)
@@ -43,13 +44,16 @@ def _find(bits, mask):  # type: ignore[no-untyped-def]
     """The place of the largest of the floats; as integers sixteen are compared at once."""
     best, least, best_place = _LOWEST, _HIGHEST, _NOWHERE
     whole = len(bits) // _BITS
-    for place in range(len(mask)):
+    for place in range(min(len(mask), (len(bits) + _BITS - 1) // _BITS)):
         word = mask[place]
+        if place == whole:
+            # What is allowed behind the logits has none.
+            word = np.int32(word & ((1 << len(bits) % _BITS) - 1))
         if word == 0:
             continue
         highest, lowest = _LOWEST, _HIGHEST
         for bit in range(_BITS):
-            # The last word may be longer than the logits, but allows no token behind them.
+            # The last word may be longer than the logits.
             at = place * _BITS + bit if place < whole else min(place * _BITS + bit, len(bits) - 1)
             rank = _rank(bits[at])
             is_allowed = (word >> np.int32(bit)) & np.int32(1) != 0

@@ -46,8 +46,8 @@ class Sliced(Generic[T]):
             if self._is_begun:
                 self._go.release()
             else:
-                self._is_begun = True
                 start_new_thread(self._run, ())
+                self._is_begun = True
             self._rested.acquire()
         return self._outcome.done()
 

@@ -111,6 +111,7 @@ class Chains:
     def _all(self, chains: _Group, depth: int) -> int:
         """All the branches of a few chains at once."""
         spelled = [chain.text for chain in chains]
+        assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
         leads = [(chain.row, self.exit_row(chain.label)) for chain in chains]
         bounds = list(accumulate(map(len, spelled)))
         row = self.table.add_branches(b"".join(spelled), bounds, leads, depth)

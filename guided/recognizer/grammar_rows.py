@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from guided.automata.byte_dfa import ByteDfa
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
-from guided.errors import LimitExceededError
 from guided.network.first_bytes import bytes_behind
 from guided.network.network import Network
 from guided.recognizer.block import Block, block_of
@@ -233,7 +232,7 @@ class GrammarRows:
         begun = len(sets)
         try:
             self._lay_down(sets.followed(items, is_lone=may_end), may_end)
-        except LimitExceededError:
+        except BaseException:
             # Where they lead is not said yet, and somebody else may come to them.
             sets.forget(begun)
             raise

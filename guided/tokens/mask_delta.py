@@ -32,7 +32,9 @@ class MaskDelta:
         """int32 ``[changes, 2]``: the places of words, ascending, and the words."""
 
     def fill(self, out: Mask) -> None:
-        """Write the mask to ``out``."""
+        """Write the mask to ``out``; raises ValueError where that is of another size."""
+        if len(out) != len(self.base):
+            raise ValueError(f"a mask of {len(self.base)} words does not fit {len(out)}")
         fill_words(self.base, self.changes, out)
 
     def mask(self) -> Mask:
@@ -42,7 +44,9 @@ class MaskDelta:
         return out
 
     def allows(self, token: int) -> bool:
-        """Whether the mask allows a token."""
+        """Whether the mask allows a token; raises IndexError where it has no such token."""
+        if not 0 <= token >> 5 < len(self.base):
+            raise IndexError(f"token {token} of a mask of {len(self.base)} words")
         return bool(word_at(self.base, self.changes, token >> 5) >> (token & 31) & 1)
 
     def is_mask(self, mask: Mask) -> bool:

@@ -229,3 +229,10 @@ def test_what_is_no_number_is_refused_where_it_is_allowed_and_passed_over_else(
     assert choose_token(logits, packed([7, 8]), Sampling(), seed=0, position=0) == 7
     with pytest.raises(ModelError, match="are not numbers"):
         choose_token(logits, packed([7, 9]), Sampling(), seed=0, position=0)
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 40, 63])
+def test_tokens_behind_the_logits_are_not_allowed(size: int) -> None:
+    logits = np.arange(1, size + 1, dtype=np.float32)
+    assert likeliest_token(logits, mask_of(96, [size, 95])) is None
+    assert likeliest_token(logits, mask_of(96, [0, size - 1, size, 95])) == size - 1

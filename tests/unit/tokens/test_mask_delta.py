@@ -47,3 +47,13 @@ def test_a_mask_far_from_its_base_is_kept_whole(changed: int, is_whole: bool) ->
     delta = _delta(mask, base)
     assert (delta.base is not base) == is_whole
     assert len(delta.changes) == (0 if is_whole else changed)
+
+
+def test_memory_of_another_size_is_refused() -> None:
+    delta = _delta(mask_of(32 * _WORDS, [5]), mask_of(32 * _WORDS, []))
+    for words in (_WORDS - 1, _WORDS + 1):
+        with pytest.raises(ValueError, match="does not fit"):
+            delta.fill(np.zeros(words, dtype=np.int32))
+    for token in (-1, 32 * _WORDS):
+        with pytest.raises(IndexError, match="token"):
+            delta.allows(token)
