@@ -112,8 +112,9 @@ class ConstraintCompiler:
         for text in texts:
             matcher = compiled.start()
             for byte in text:
-                matcher.mask()
-                matcher = matcher.advance(self.binding.vocabulary.byte_ids[byte])
+                token = self.binding.vocabulary.byte_ids[byte]
+                matcher.allows(token)
+                matcher = matcher.advance(token)
             matcher.mask_within(1_000)
 
     def compile(self, constraint: Structure) -> CompiledConstraint:
