@@ -19,7 +19,7 @@ from guided.constraint.mask_store import MaskStore
 from guided.constraint.matcher import Matcher
 from guided.errors import TokenRejectedError, UnsatisfiableError
 from guided.frontends.json_schema import known_formats
-from guided.spec import Constraint, JsonOptions, JsonSchema, Lark, Structure
+from guided.spec import Constraint, Forcing, JsonOptions, JsonSchema, Lark, Structure
 from guided.tokens.binding import TokenBinding
 from guided.tokens.vocabulary import Vocabulary
 
@@ -53,8 +53,14 @@ _REHEARSED: Final = (
 
 _REHEARSED_MEMBERS: Final = {
     "type": "object",
-    "properties": {"a": {"pattern": "a.*"}, "b": {"pattern": "x.*b"}, "c": {"maxLength": 9}},
+    "properties": {
+        "a": {"pattern": "a.*"},
+        "b": {"pattern": "x.*b"},
+        "c": {"maxLength": 9},
+        "d": {"enum": ["on", "off"]},
+    },
 }
+_REHEARSED_DOCUMENTS: Final = (b'{"a":"a', b'{"c":"aaaaaaaa', b'{"d":"o', b'{"x":null,"x')
 
 _COMMON_VALUES = (
     {"type": "number"},
@@ -99,7 +105,7 @@ class ConstraintCompiler:
         schemas = [{"type": "string", "format": name} for name in known_formats()]
         members = JsonSchema(json.dumps(_REHEARSED_MEMBERS), options or JsonOptions())
         with suppress(UnsatisfiableError, TokenRejectedError):
-            self._follow(members, (b'{"a":"a', b'{"c":"a'))
+            self._follow(members, _REHEARSED_DOCUMENTS)
         for schema in (*schemas, {"patternProperties": {".": schemas[0]}}, *_COMMON_VALUES):
             constraint = JsonSchema(json.dumps(schema), options or JsonOptions())
             # A vocabulary may lack the bytes that a format needs.
@@ -115,6 +121,7 @@ class ConstraintCompiler:
                 token = self.binding.vocabulary.byte_ids[byte]
                 matcher.allows(token)
                 matcher = matcher.advance(token)
+                matcher.forced_run(Forcing.CANONICAL)
             matcher.mask_within(1_000)
 
     def compile(self, constraint: Structure) -> CompiledConstraint:

@@ -38,12 +38,14 @@ def _follow(machine: JsonMachine) -> None:
     context, row, seen = machine.start.context, machine.start.row, set[int]()
     while len(machine.joints) < _JOINTS and row != DEAD and context not in seen:
         seen.add(context)
-        labels = _labels(machine, context, row)
-        for label in labels:
-            machine.remember_joint(context, label)
-        if not labels:
+        ahead: tuple[int, int] | None = None
+        for label in _labels(machine, context, row):
+            joint = machine.joint(context, label)
+            machine.joints.put(context, label, *joint)
+            ahead = ahead or joint
+        if ahead is None:
             return
-        context, row = machine.joint(context, labels[0])
+        context, row = ahead
 
 
 def _labels(machine: JsonMachine, context: int, row: int) -> list[int]:

@@ -111,7 +111,7 @@ class ShortestTexts:
         self._known: list[bytes] = []
         self._expansions = 0
         self._ties = itertools.count()
-        self._heap: list[tuple[int, int, int, int, bytes, bool]] = []
+        self._heap: list[tuple[int, bool, int, int, int, bytes, bool]] = []
         if block is not None:
             self._dfa: ByteDfa = block.dfa
             self._left = block.left
@@ -128,7 +128,9 @@ class ShortestTexts:
 
     def _push(self, text: bytes, state: int, *, ended: bool) -> None:
         total = len(text) + (0 if ended else int(self._left[state]))
-        heapq.heappush(self._heap, (total, -len(text), next(self._ties), state, text, ended))
+        # What has ended comes first: before all that is as short was followed further.
+        place = total, not ended, -len(text), next(self._ties)
+        heapq.heappush(self._heap, (*place, state, text, ended))
 
     def _find(self) -> bool:
         """Whether one more text became known."""
@@ -136,7 +138,7 @@ class ShortestTexts:
             # Before anything changes: what runs out of fuel here is gone on with another time.
             spend(_EXPANSION_WORK)
             self._expansions += 1
-            _, _, _, at, text, ended = heapq.heappop(self._heap)
+            *_, at, text, ended = heapq.heappop(self._heap)
             if ended:
                 self._known.append(text)
                 return True

@@ -6,17 +6,24 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from guided.constraint import ConstraintCompiler, ConstraintLimits
 from guided.spec import JsonSchema
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 _LOADED_LATE = """
+import json
+import random
 import sys
+from contextlib import suppress
 from numba.core.registry import CPUDispatcher
 
 from guided.constraint import ConstraintCompiler
+from guided.errors import GuidedError
 from guided.library import grammar_names, read_grammar
-from guided.spec import Lark
+from guided.spec import Forcing, JsonOptions, JsonSchema, Lark
+from tests.kit.hard_schemas import hard_document, hard_schema
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 def loaded():
@@ -25,19 +32,44 @@ def loaded():
     kernels = [each for each in every if type(each) is CPUDispatcher]
     return {(each.__qualname__, types) for each in kernels for types in each.signatures}
 
+def of_grammars():
+    for name in grammar_names():
+        grammar = read_grammar(name)
+        yield Lark(grammar.text), [text.encode() for text in grammar.accepted[:10]]
+
+def of_schemas():
+    options = JsonOptions(whitespace=0, max_string_length=None, max_number_digits=None)
+    for seed in range(150):
+        rng = random.Random(seed)
+        schema = json.dumps(hard_schema(rng))
+        documents = [json.dumps(hard_document(rng), separators=(",", ":")) for _ in range(3)]
+        yield JsonSchema(schema, options), [document.encode() for document in documents]
+    wide = {"properties": {f"name{n}": {"enum": [f"red{n}", f"blue{n}"]} for n in range(9)}}
+    for is_open in (True, False):
+        schema = wide | {"type": "object", "additionalProperties": is_open}
+        documents = b'{"name1":"red1","name8":"blue8"}', b'{"x":1,"x'
+        yield JsonSchema(json.dumps(schema), options), documents
+
 vocabulary = tiny_vocabulary()
 compiler = ConstraintCompiler(vocabulary)
 compiler.rehearse()
 before = loaded()
 assert before
-for name in grammar_names():
-    grammar = read_grammar(name)
-    compiled = compiler.compile(Lark(grammar.text))
-    for text in grammar.accepted[:10]:
-        matcher = compiled.start()
-        for byte in text.encode()[:100]:
-            matcher.mask()
-            matcher = matcher.advance(vocabulary.byte_ids[byte])
+followed = 0
+for constraint, texts in CONSTRAINTS():
+    with suppress(GuidedError):
+        compiled = compiler.compile(constraint)
+        for text in texts:
+            matcher = compiled.start()
+            for byte in text[:100]:
+                matcher.mask()
+                matcher.forced_run(Forcing.CANONICAL)
+                token = vocabulary.byte_ids[byte]
+                if not matcher.allows(token):
+                    break
+                matcher = matcher.advance(token)
+                followed += 1
+assert followed > 1_000, followed
 print(*sorted({name for name, _ in loaded() - before}))
 """
 
@@ -50,7 +82,8 @@ def test_after_a_rehearsal_formats_cost_little() -> None:
         assert compiler.compile(JsonSchema(json.dumps(schema))).start().fits(1_000)
 
 
-def test_after_a_rehearsal_grammars_load_no_kernels() -> None:
-    command = [sys.executable, "-c", _LOADED_LATE]
+@pytest.mark.parametrize("constraints", ["of_grammars", "of_schemas"])
+def test_after_a_rehearsal_no_kernels_are_loaded(constraints: str) -> None:
+    command = [sys.executable, "-c", _LOADED_LATE.replace("CONSTRAINTS", constraints)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     assert not done.stdout.split()
