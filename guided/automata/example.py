@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Final
 
 from guided.automata.codepoints import CodePoints
@@ -12,10 +13,12 @@ __all__ = ["short_match"]
 MAX_LENGTH: Final = 1_000
 
 
+@functools.lru_cache(maxsize=32)
 def short_match(regular: Regular) -> str | None:
     """A text that the expression matches as a whole; ``None`` where that is not plain to see.
 
-    Anchors are understood at the very beginning and end only, look-around not at all.
+    Anchors are understood at the very beginning and end only, look-around not at all. Those of
+    formats are kept: a time has a thousand ways to be written, and schemas name it often.
     """
     parts = list(regular.parts) if isinstance(regular, Concat) else [regular]
     if parts and isinstance(parts[0], Start):

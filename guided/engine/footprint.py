@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from guided.model.cpu import WeightFormat, has_narrow_kernel
+from guided.model.cpu import can_stream_int8
 from guided.model.free_memory import free_memory
 from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
@@ -21,7 +21,6 @@ _LOGITS_ROWS = 128
 _ACTIVATIONS = 8
 """Rows of hidden size that a layer has at once, besides two of its inner size."""
 _FLOAT = 4
-_STREAMED = {"bfloat16": WeightFormat.BF16, "int8": WeightFormat.INT8}
 _ROOM_TO_STREAM = 4
 """How many times as much has to be free as a second copy of matrices takes."""
 
@@ -55,10 +54,7 @@ def measure_footprint(files: ModelFiles, dtype: str | None, step_tokens: int) ->
     matrices = (numbers - embedding) * (1 if chosen == "int8" else loaded.itemsize)
     weights = matrices + embedding * loaded.itemsize
     free = free_memory(torch.device("cpu"))
-    streamed = _STREAMED.get(chosen)
-    streams = (
-        streamed is not None and has_narrow_kernel(streamed) and _ROOM_TO_STREAM * matrices <= free
-    )
+    streams = chosen == "int8" and can_stream_int8() and _ROOM_TO_STREAM * matrices <= free
     if streams:
         weights += matrices
     inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)

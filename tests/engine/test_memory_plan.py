@@ -15,7 +15,7 @@ from guided.engine.formats import check_formats
 from guided.engine.memory_plan import plan_memory, plan_model
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache
-from guided.model.cpu import WeightFormat, has_narrow_kernel
+from guided.model.cpu import can_stream_int8
 from guided.model.model_files import find_model
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
@@ -181,15 +181,14 @@ def test_a_model_too_large_is_refused_before_its_weights_are_read(
 def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
     """Of tied matrices there are two copies; in int8 the one that is looked up stays as it was.
 
-    Matrices of bf16 and of int8 are there once more where they have a kernel for narrow calls.
+    Matrices of int8 are there once more where they have a kernel for narrow calls.
     """
     make_model("gemma3_sliding", dtype=torch.float32).save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
     embedding, numbers = 288 * 32, files.checkpoint.numbers
     weights = {d: measure_footprint(files, d, 512).weights for d in ("float32", "bfloat16")}
-    copies = 2 if has_narrow_kernel(WeightFormat.BF16) else 1
     assert weights["float32"] == 4 * (numbers + embedding)
-    assert weights["bfloat16"] == 2 * (copies * numbers + embedding)
+    assert weights["bfloat16"] == 2 * (numbers + embedding)
     in_int8 = measure_footprint(files, "int8", 512)
-    copies = 2 if has_narrow_kernel(WeightFormat.INT8) else 1
+    copies = 2 if can_stream_int8() else 1
     assert in_int8.weights == copies * numbers + in_int8.cache_dtype.itemsize * embedding

@@ -5,16 +5,17 @@ as long between the matrices as in them. See docs/decisions/0007-own-forward-on-
 """
 
 from guided.model.cpu.decoder import CpuDecoder
+from guided.model.cpu.int8_stream import can_stream_int8
 from guided.model.cpu.layer_cache import LayerCache
 from guided.model.cpu.refusal import why_not
 from guided.model.cpu.take import take_decoder
-from guided.model.cpu.weight_format import WeightFormat, has_narrow_kernel, multiplies
+from guided.model.cpu.weight_format import WeightFormat, multiplies
 
 __all__ = [
     "CpuDecoder",
     "LayerCache",
     "WeightFormat",
-    "has_narrow_kernel",
+    "can_stream_int8",
     "multiplies",
     "take_decoder",
     "why_not",

@@ -9,9 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import linear
 
-from guided.model.cpu.large_pages import LargePages
-from guided.model.cpu.streaming import MOST_STREAMED, Bf16Stream
-
 __all__ = ["Bf16Linear", "Fp32Linear", "Linear", "Numbers", "whole_tiles"]
 
 Numbers = NDArray[np.float32]
@@ -62,32 +59,21 @@ class Fp32Linear:
 
 
 class Bf16Linear:
-    """Weights as bf16, for processors without tiles (``tiles``); with ``memory``, in two layouts.
+    """Weights as bf16, for processors that have no kernel of ours (``pairs``).
 
-    The second is for few rows, which stay float32, see ``streaming``. Other rows are rounded to
-    bf16, and oneDNN multiplies them by weights in its own layout and rounds the products too: a row
-    does not come out the same among few and among many.
+    Rows are rounded to bf16, and oneDNN multiplies them by weights in its own layout and rounds the
+    products too: a row does not come out the same among few and among many.
     """
 
-    __slots__ = ("_bias", "_packed", "_stream", "nbytes")
+    __slots__ = ("_bias", "_packed", "nbytes")
 
-    def __init__(
-        self, weight: torch.Tensor, bias: torch.Tensor | None, memory: LargePages | None = None
-    ) -> None:
+    def __init__(self, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
         plain = weight.to(torch.bfloat16).contiguous()
         self._packed = torch.ops.mkldnn._reorder_linear_weight(plain, _USUAL_ROWS)
         self._bias = None if bias is None else bias.to(torch.bfloat16)
-        self._stream = None
-        if memory is not None and Bf16Stream.fits(plain):
-            self._stream = Bf16Stream(plain, memory)
-        self.nbytes = plain.nbytes * (1 if self._stream is None else 2)
+        self.nbytes = plain.nbytes
 
     def __call__(self, rows: Numbers) -> Numbers:
-        if self._stream is not None and len(rows) <= MOST_STREAMED:
-            products = self._stream(rows)
-            if self._bias is not None:
-                products += self._bias.float().numpy()
-            return products
         count, width = rows.shape
         rounded = torch.zeros(whole_tiles(count), width, dtype=torch.bfloat16)
         rounded[:count] = torch.from_numpy(rows)

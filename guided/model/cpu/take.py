@@ -12,13 +12,15 @@ from transformers.models.gemma3.modeling_gemma3 import Gemma3RMSNorm
 
 from guided.errors import ModelError
 from guided.model.cpu.decoder import CpuDecoder
+from guided.model.cpu.dots import DOTS, can_dot
 from guided.model.cpu.gating import GATES
 from guided.model.cpu.int8_linear import Int8Linear
 from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.layer import DecoderWeights, LayerWeights
 from guided.model.cpu.linear import Bf16Linear, Fp32Linear, Linear, Numbers
+from guided.model.cpu.pairs import PairedLinear
 from guided.model.cpu.refusal import activation, why_not
-from guided.model.cpu.tiles import TiledLinear, can_tile
+from guided.model.cpu.tiles import TILES, can_tile
 from guided.model.cpu.weight_format import WeightFormat, require_format
 
 __all__ = ["take_decoder"]
@@ -29,10 +31,12 @@ _Kind = Callable[[torch.Tensor, torch.Tensor | None], Linear]
 def _kind(weight_format: WeightFormat, *, streams: bool) -> _Kind:
     if weight_format is WeightFormat.FP32:
         return Fp32Linear
-    if weight_format is WeightFormat.BF16 and can_tile():
-        return partial(TiledLinear, memory=LargePages())
-    kind = Int8Linear if weight_format is WeightFormat.INT8 else Bf16Linear
-    return partial(kind, memory=LargePages() if streams else None)
+    if weight_format is WeightFormat.INT8:
+        return partial(Int8Linear, memory=LargePages() if streams else None)
+    pair_kernel = TILES if can_tile() else DOTS if can_dot() else None
+    if pair_kernel is None:
+        return Bf16Linear
+    return partial(PairedLinear, memory=LargePages(), pair_kernel=pair_kernel)
 
 
 def take_decoder(
@@ -40,7 +44,7 @@ def take_decoder(
 ) -> CpuDecoder:
     """A decoder with the weights of ``module``, which loses each matrix once it is taken.
 
-    ``streams`` keeps matrices a second time where ``has_narrow_kernel`` of their format.
+    ``streams`` keeps matrices of int8 a second time, for a kernel that is for few rows.
 
     Raises ``ModelError``, and leaves the module whole, where ``why_not`` has a reason or the
     processor cannot multiply the format.

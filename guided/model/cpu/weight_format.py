@@ -9,11 +9,8 @@ import torch
 
 from guided.errors import ModelError
 from guided.model.cpu.int8_linear import multiply_int8, pack_int8
-from guided.model.cpu.int8_stream import can_stream_int8
-from guided.model.cpu.streaming import can_stream
-from guided.model.cpu.tiles import can_tile
 
-__all__ = ["WeightFormat", "has_narrow_kernel", "multiplies", "require_format"]
+__all__ = ["WeightFormat", "multiplies", "require_format"]
 
 _MOST = 127
 
@@ -32,13 +29,6 @@ def multiplies(weight_format: WeightFormat) -> bool:
     if weight_format is WeightFormat.INT8:
         return _multiplies_int8()
     return weight_format is WeightFormat.FP32 or _multiplies_bf16()
-
-
-def has_narrow_kernel(weight_format: WeightFormat) -> bool:
-    """Whether narrow calls have a kernel here that wants matrices in a second layout."""
-    if weight_format is WeightFormat.INT8:
-        return can_stream_int8()
-    return weight_format is WeightFormat.BF16 and can_stream() and not can_tile()
 
 
 def require_format(weight_format: WeightFormat) -> None:

@@ -1,36 +1,48 @@
-"""Products by the processor's tiles are those of rows and weights in bf16, however many rows."""
+"""Products by pairs are those of rows and weights in bf16, however many rows."""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import linear
+from torch.nn import functional
 
+from guided.model.cpu.dots import DOTS, can_dot
 from guided.model.cpu.large_pages import LargePages
-from guided.model.cpu.tiles import TiledLinear, can_tile
+from guided.model.cpu.pairs import PairedLinear
+from guided.model.cpu.tiles import TILES, can_tile
 
 _SHAPES = [(32, 32), (33, 5), (160, 72), (960, 576), (576, 1536)]
 
 
-@pytest.fixture(autouse=True)
-def _needs_tiles() -> None:
+Make = Callable[[torch.Tensor, torch.Tensor | None], PairedLinear]
+
+
+@pytest.fixture(params=["tiles", "dots"])
+def linear(request: pytest.FixtureRequest) -> Make:
+    """Makes matrices for a kernel that this processor has."""
     torch.manual_seed(0)
-    if not can_tile():
+    if request.param == "tiles" and not can_tile():
         pytest.skip("this processor has no tiles, or the system does not let us use them")
+    if request.param == "dots" and not can_dot():
+        pytest.skip("this processor has no instruction for pairs of bf16")
+    pair_kernel = TILES if request.param == "tiles" else DOTS
+    return partial(PairedLinear, memory=LargePages(), pair_kernel=pair_kernel)
 
 
 @pytest.mark.usefixtures("threads")
-@pytest.mark.parametrize("rows", [1, 15, 16, 17, 33, 130])
+@pytest.mark.parametrize("rows", [1, 12, 13, 16, 17, 33, 130])
 @pytest.mark.parametrize(("outputs", "inputs"), _SHAPES)
 def test_products_lose_nothing_but_the_rounding_of_rows(
-    rows: int, outputs: int, inputs: int
+    linear: Make, rows: int, outputs: int, inputs: int
 ) -> None:
     weight, bias = torch.randn(outputs, inputs).bfloat16(), torch.randn(outputs).bfloat16()
     numbers = torch.randn(rows, inputs)
-    found = TiledLinear(weight, bias, LargePages())(numbers.numpy())
+    found = linear(weight, bias)(numbers.numpy())
     rounded = numbers.bfloat16().double()
     expected = rounded @ weight.double().T + bias
     bound = 1e-6 * (rounded.abs() @ weight.double().abs().T + 1)
@@ -39,9 +51,11 @@ def test_products_lose_nothing_but_the_rounding_of_rows(
 
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize(("outputs", "inputs"), _SHAPES)
-def test_a_row_comes_out_the_same_to_the_last_bit_in_any_call(outputs: int, inputs: int) -> None:
+def test_a_row_comes_out_the_same_to_the_last_bit_in_any_call(
+    linear: Make, outputs: int, inputs: int
+) -> None:
     """What makes an answer independent of how its tokens are put into calls."""
-    matrix = TiledLinear(torch.randn(outputs, inputs), None, LargePages())
+    matrix = linear(torch.randn(outputs, inputs), None)
     numbers = torch.randn(70, inputs).numpy()
     together = matrix(numbers)
     for rows in (1, 2, 7, 16, 17, 48, 69):
@@ -50,13 +64,13 @@ def test_a_row_comes_out_the_same_to_the_last_bit_in_any_call(outputs: int, inpu
             assert np.array_equal(matrix(its_rows), together[first : first + rows]), f"{rows} rows"
 
 
-def test_no_rows_have_no_products() -> None:
-    matrix = TiledLinear(torch.randn(64, 64), None, LargePages())
+def test_no_rows_have_no_products(linear: Make) -> None:
+    matrix = linear(torch.randn(64, 64), None)
     assert matrix(np.empty((0, 64), np.float32)).shape == (0, 64)
 
 
-def test_what_is_not_a_number_stays_so() -> None:
-    matrix = TiledLinear(torch.randn(64, 64), None, LargePages())
+def test_what_is_not_a_number_stays_so(linear: Make) -> None:
+    matrix = linear(torch.randn(64, 64), None)
     numbers = np.ones((2, 64), np.float32)
     numbers[0, 3] = np.nan
     found = matrix(numbers)
@@ -65,18 +79,18 @@ def test_what_is_not_a_number_stays_so() -> None:
 
 
 @pytest.mark.usefixtures("threads")
-def test_products_of_onednn_stay_right_beside() -> None:
+def test_products_of_onednn_stay_right_beside(linear: Make) -> None:
     """It configures the tiles of the same threads for itself."""
     weight, numbers = torch.randn(256, 256).bfloat16(), torch.randn(64, 256)
-    matrix = TiledLinear(weight, None, LargePages())
-    theirs, ours = linear(numbers.bfloat16(), weight), matrix(numbers.numpy())
+    matrix = linear(weight, None)
+    theirs, ours = functional.linear(numbers.bfloat16(), weight), matrix(numbers.numpy())
     for _ in range(3):
-        assert torch.equal(linear(numbers.bfloat16(), weight), theirs)
+        assert torch.equal(functional.linear(numbers.bfloat16(), weight), theirs)
         assert np.array_equal(matrix(numbers.numpy()), ours)
 
 
-def test_several_threads_may_multiply_at_once() -> None:
-    matrix = TiledLinear(torch.randn(4096, 2048), None, LargePages())
+def test_several_threads_may_multiply_at_once(linear: Make) -> None:
+    matrix = linear(torch.randn(4096, 2048), None)
     numbers = [torch.randn(rows, 2048).numpy() for rows in (1, 2, 5, 8)]
     # Of either sign by turns, so that memory used before does not hold the answer.
     expected = [(matrix(each), matrix(-each)) for each in numbers]
