@@ -15,7 +15,7 @@ from guided.spec import MAX_PARTS, JsonSchema, Lark, Structure
 from guided.tagged import FreeText, Tag, Tagged
 from tests.kit.walks import BYTES
 
-_SECONDS = 10
+_SECONDS = 30
 """Many times what they take; they took minutes, or all memory."""
 
 
