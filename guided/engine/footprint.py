@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from guided.model.cpu import can_stream_int8
+from guided.model.cpu import is_kept_twice
 from guided.model.free_memory import free_memory
 from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
@@ -54,7 +54,7 @@ def measure_footprint(files: ModelFiles, dtype: str | None, step_tokens: int) ->
     matrices = (numbers - embedding) * (1 if chosen == "int8" else loaded.itemsize)
     weights = matrices + embedding * loaded.itemsize
     free = free_memory(torch.device("cpu"))
-    streams = chosen == "int8" and can_stream_int8() and _ROOM_TO_STREAM * matrices <= free
+    streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
     if streams:
         weights += matrices
     inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)

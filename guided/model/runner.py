@@ -30,7 +30,7 @@ class ModelRunner:
 
     Its layers are in groups by the window of their attention, the widest first. With ``weights``
     the forward pass is our own (``guided.model.cpu``), which takes the weights out of ``module``
-    and, with ``streams``, keeps matrices of bf16 twice; raises ``ModelError`` where it cannot.
+    and, with ``streams``, keeps matrices of int8 twice; raises ``ModelError`` where it cannot.
     Otherwise it is that of transformers, ``kernel`` computes its attention (``None``: the fastest
     that can run here), and the cache may be kept as int8 (``quantise_cache``).
     """

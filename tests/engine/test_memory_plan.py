@@ -15,7 +15,7 @@ from guided.engine.formats import check_formats
 from guided.engine.memory_plan import plan_memory, plan_model
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache
-from guided.model.cpu import can_stream_int8
+from guided.model.cpu import is_kept_twice
 from guided.model.model_files import find_model
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
@@ -190,5 +190,5 @@ def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
     assert weights["float32"] == 4 * (numbers + embedding)
     assert weights["bfloat16"] == 2 * (numbers + embedding)
     in_int8 = measure_footprint(files, "int8", 512)
-    copies = 2 if can_stream_int8() else 1
+    copies = 2 if is_kept_twice() else 1
     assert in_int8.weights == copies * numbers + in_int8.cache_dtype.itemsize * embedding

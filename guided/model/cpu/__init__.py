@@ -5,7 +5,7 @@ as long between the matrices as in them. See docs/decisions/0007-own-forward-on-
 """
 
 from guided.model.cpu.decoder import CpuDecoder
-from guided.model.cpu.int8_stream import can_stream_int8
+from guided.model.cpu.int8_linear import is_kept_twice
 from guided.model.cpu.layer_cache import LayerCache
 from guided.model.cpu.refusal import why_not
 from guided.model.cpu.take import take_decoder
@@ -15,7 +15,7 @@ __all__ = [
     "CpuDecoder",
     "LayerCache",
     "WeightFormat",
-    "can_stream_int8",
+    "is_kept_twice",
     "multiplies",
     "take_decoder",
     "why_not",

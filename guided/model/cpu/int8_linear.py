@@ -8,7 +8,8 @@ int8. Together that is more than 15 bits, while up to 16 rows cost what one cost
     coarse     1    -127      3
     fine     -48       0     94        steps of 1 / 254
 
-Products of int8 add up exactly, so a row comes out the same whatever rows stand beside it.
+Products of int8 add up exactly, so a row comes out the same whatever rows stand beside it, and
+whether oneDNN multiplies it or a kernel of ours (``int8_stream``).
 """
 
 from __future__ import annotations
@@ -18,18 +19,27 @@ from typing import Any
 import numpy as np
 import torch
 
-from guided.model.cpu.int8_stream import FINER, Int8Stream
+from guided.model.cpu.int8_stream import FINER, Int8Stream, can_stream_int8
 from guided.model.cpu.kernel import exact_kernel, kernel
 from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.linear import Numbers, whole_tiles
 from guided.model.cpu.numbers import farthest
 
-__all__ = ["MOST_STREAMED", "Int8Linear", "multiply_int8", "pack_int8"]
+__all__ = ["MOST_STREAMED", "Int8Linear", "is_kept_twice", "multiply_int8", "pack_int8"]
 
 _MOST = 127
 _USUAL_ROWS = 8
 MOST_STREAMED = 16
-"""Rows up to which reading the weights is what takes the time."""
+"""Rows up to which reading the weights is what takes the time, so that tiles gain nothing."""
+
+
+def is_kept_twice() -> bool:
+    """Whether oneDNN is for many rows and our kernel for few, each with a layout of its own.
+
+    That is where there are tiles (AMX), which ours does not use. Elsewhere ours takes any number of
+    rows: oneDNN may take a thousand times as long (AMD EPYC, torch 2.13).
+    """
+    return can_stream_int8() and bool(torch.cpu.get_capabilities().get("amx_int8"))
 
 
 def pack_int8(weight: torch.Tensor) -> torch.Tensor:
@@ -49,10 +59,7 @@ def multiply_int8(
 
 
 class Int8Linear:
-    """Weights as int8 with a scale for each output; with ``memory`` for it, in two layouts.
-
-    The second is for few rows, see ``int8_stream``; products are the same in either.
-    """
+    """Weights as int8 with a scale for each output, for our kernel in ``memory`` of its own."""
 
     __slots__ = ("_bias", "_offsets", "_packed", "_scales", "_stream", "nbytes")
 
@@ -63,7 +70,6 @@ class Int8Linear:
         scales = exact.abs().amax(dim=1) / _MOST  # [out]
         # Outputs that are all zero have scale 0; any divisor keeps their bytes 0.
         steps = (exact / torch.where(scales == 0, 1, scales)[:, None]).round().to(torch.int8)
-        self._packed = pack_int8(steps)
         self._scales = scales
         self._offsets = torch.zeros(len(scales), dtype=torch.int32)
         outputs = len(scales)
@@ -71,15 +77,18 @@ class Int8Linear:
         self._stream = None
         if memory is not None and Int8Stream.fits(steps):
             self._stream = Int8Stream(steps, scales.numpy(), self._bias, memory)
-        self.nbytes = steps.numel() * (1 if self._stream is None else 2) + 4 * outputs
+        self._packed = pack_int8(steps) if self._stream is None or is_kept_twice() else None
+        copies = (self._stream is not None) + (self._packed is not None)
+        self.nbytes = copies * steps.numel() + 4 * outputs
 
     def __call__(self, rows: Numbers) -> Numbers:
         count, width = rows.shape
         steps = torch.zeros(whole_tiles(2 * count), width, dtype=torch.int8)
         sums, scales = np.empty(2 * count, np.int32), np.empty(count, np.float32)
         _split(rows, steps.numpy(), sums, scales)
-        if self._stream is not None and count <= MOST_STREAMED:
+        if self._stream is not None and (self._packed is None or count <= MOST_STREAMED):
             return self._stream(steps.numpy()[: 2 * count], sums, scales)
+        assert self._packed is not None, "neither layout"
         products: Numbers = multiply_int8(steps, self._packed, self._scales, self._offsets).numpy()
         _join(products, scales, self._bias)
         return products[:count]

@@ -14,7 +14,7 @@ from guided.errors import ModelError
 from guided.model.cpu.decoder import CpuDecoder
 from guided.model.cpu.dots import DOTS, can_dot
 from guided.model.cpu.gating import GATES
-from guided.model.cpu.int8_linear import Int8Linear
+from guided.model.cpu.int8_linear import Int8Linear, is_kept_twice
 from guided.model.cpu.large_pages import LargePages
 from guided.model.cpu.layer import DecoderWeights, LayerWeights
 from guided.model.cpu.linear import Bf16Linear, Fp32Linear, Linear, Numbers
@@ -32,7 +32,7 @@ def _kind(weight_format: WeightFormat, *, streams: bool) -> _Kind:
     if weight_format is WeightFormat.FP32:
         return Fp32Linear
     if weight_format is WeightFormat.INT8:
-        return partial(Int8Linear, memory=LargePages() if streams else None)
+        return partial(Int8Linear, memory=LargePages() if streams or not is_kept_twice() else None)
     pair_kernel = TILES if can_tile() else DOTS if can_dot() else None
     if pair_kernel is None:
         return Bf16Linear
@@ -44,7 +44,7 @@ def take_decoder(
 ) -> CpuDecoder:
     """A decoder with the weights of ``module``, which loses each matrix once it is taken.
 
-    ``streams`` keeps matrices of int8 a second time, for a kernel that is for few rows.
+    ``streams`` keeps matrices of int8 a second time where ``is_kept_twice``.
 
     Raises ``ModelError``, and leaves the module whole, where ``why_not`` has a reason or the
     processor cannot multiply the format.
