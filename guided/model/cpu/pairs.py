@@ -15,7 +15,6 @@ whatever rows stand beside it and however many.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -31,15 +30,15 @@ from guided.model.cpu.rowwise import Rowwise
 from guided.model.cpu.team import run_together, team_address, team_size
 from guided.model.cpu.vectors import LANES, LINE
 
-__all__ = ["BLOCK", "CONFIG", "INPUTS", "LINES", "PairKernel", "PairedLinear"]
+__all__ = ["BLOCK", "LINES", "PairKernel", "PairedLinear"]
 
 LINES: Final = 16
 """Pairs of inputs that lie together."""
-INPUTS: Final = 2 * LINES
+_INPUTS: Final = 2 * LINES
 BLOCK: Final = 2 * LANES
 """Outputs that lie together."""
-CONFIG: Final = 10
-"""Where in a job the eight numbers are that ``PairKernel.configure`` is given."""
+_CONFIG: Final = 10
+"""Where in a job the eight numbers of ``PairKernel.configs`` are."""
 _BF16 = np.uint16(0)
 
 
@@ -47,14 +46,14 @@ class PairKernel(NamedTuple):
     """What multiplies: a task with the job of ``_start``.
 
     ``most`` are the rows of a group, which are multiplied by a block at once; ``by_halves`` says
-    whether 16 pairs of the same outputs lie together. ``configure`` writes what else the task wants
-    to know into 64 bytes of the job, of a call with so many rows a group.
+    whether 16 pairs of the same outputs lie together. ``configs``, int64 ``[most + 1, 8]``, are
+    what else the task wants to know in a call, by the rows of a group.
     """
 
     task: Task
     most: int
     by_halves: bool
-    configure: Callable[[NDArray[np.uint8], int], None] | None = None
+    configs: NDArray[np.int64] | None = None
 
 
 class PairedLinear:
@@ -71,8 +70,8 @@ class PairedLinear:
     ) -> None:
         self._kernel = pair_kernel
         self._outputs, inputs = weight.shape
-        blocks, depth = -(-self._outputs // BLOCK), -(-inputs // INPUTS)
-        plain = np.zeros((blocks * BLOCK, depth * INPUTS), np.uint16)
+        blocks, depth = -(-self._outputs // BLOCK), -(-inputs // _INPUTS)
+        plain = np.zeros((blocks * BLOCK, depth * _INPUTS), np.uint16)
         plain[: self._outputs, :inputs] = (
             weight.to(torch.bfloat16).contiguous().view(torch.uint16).numpy()
         )
@@ -82,7 +81,7 @@ class PairedLinear:
         ordered = split.transpose(order)
         self._weights.view(np.uint16).reshape(ordered.shape)[:] = ordered
         self._bias = None if bias is None else bias.float().numpy().copy()
-        self._job = np.zeros(CONFIG + LINE // 8, np.int64)
+        self._job = np.zeros(_CONFIG + LINE // 8, np.int64)
         self._job[[0, 3, 4]] = self._weights.ctypes.data, depth, blocks
         self.nbytes = plain.nbytes
 
@@ -94,12 +93,12 @@ class PairedLinear:
         depth, blocks = int(self._job[3]), int(self._job[4])
         groups = -(-count // self._kernel.most)
         lines = -(-count // groups)  # of a group, so that groups are filled alike
-        rounded = np.zeros((groups * lines, depth * INPUTS), np.uint16)
+        rounded = np.zeros((groups * lines, depth * _INPUTS), np.uint16)
         products = np.empty((groups * lines, blocks * BLOCK), np.float32)
         _round(rows, rounded)
         job = self._job.copy()  # of this call alone: others may multiply at the same time
-        if self._kernel.configure is not None:
-            self._kernel.configure(job[CONFIG:].view(np.uint8), lines)
+        if self._kernel.configs is not None:
+            job[_CONFIG:] = self._kernel.configs[lines]
         team, function = team_address(), self._kernel.task.address
         _start(job, rounded, products, lines, team, function, team_size())
         found = np.ascontiguousarray(products[:count, : self._outputs])
@@ -127,9 +126,9 @@ _round = Rowwise(_round_rows)
 def _start(
     job: Any, rounded: Any, products: Any, lines: Any, team: Any, function: Any, threads: Any
 ) -> None:
-    """``job``: addresses of weights, rows, products; ``INPUTS`` of a row, blocks, groups, rows of
+    """``job``: addresses of weights, rows, products; ``_INPUTS`` of a row, blocks, groups, rows of
     each; a counter and its address; the address of what is configured, which stands behind it."""
     job[1], job[2] = rounded.ctypes.data, products.ctypes.data
     job[5], job[6], job[7] = len(rounded) // lines, lines, 0
-    job[8], job[9] = job.ctypes.data + 7 * 8, job.ctypes.data + CONFIG * 8
+    job[8], job[9] = job.ctypes.data + 7 * 8, job.ctypes.data + _CONFIG * 8
     run_together(team, function, job.ctypes.data, threads)

@@ -47,12 +47,14 @@ def can_tile() -> bool:
     return has_them and bool(torch.cpu._init_amx())
 
 
-def _configure(config: NDArray[np.uint8], lines: int) -> None:
-    """As ``LDTILECFG`` reads it: bytes in a line of a tile, and lines."""
-    config[0] = 1
-    config[16:32:2] = LINE
-    config[48:56] = LINES
-    config[48 : 48 + _WEIGHTS] = lines
+def _configs() -> NDArray[np.int64]:
+    """As ``LDTILECFG`` reads them, by the rows of a group: bytes in a line of a tile, and lines."""
+    configs = np.zeros((LINES + 1, LINE), np.uint8)
+    configs[:, 0] = 1
+    configs[:, 16:32:2] = LINE
+    configs[:, 48:56] = LINES
+    configs[:, 48 : 48 + _WEIGHTS] = np.arange(LINES + 1)[:, None]
+    return configs.view(np.int64)
 
 
 @instruction
@@ -174,4 +176,4 @@ def _multiply_tiles(job: Any) -> None:
     _end()
 
 
-TILES = PairKernel(_multiply_tiles, LINES, by_halves=True, configure=_configure)
+TILES = PairKernel(_multiply_tiles, LINES, by_halves=True, configs=_configs())

@@ -18,15 +18,18 @@ def _needs_int8() -> None:
     skip_unless_able(WeightFormat.INT8)
 
 
+@pytest.mark.parametrize("memory", [None, LargePages()], ids=["oneDNN's", "ours"])
 @pytest.mark.parametrize("rows", [1, 2, 17, 130])
 @pytest.mark.parametrize(("outputs", "inputs"), [(96, 64), (7, 72), (160, 1536)])
-def test_products_are_those_of_the_rounded_weights(rows: int, outputs: int, inputs: int) -> None:
+def test_products_are_those_of_the_rounded_weights(
+    memory: LargePages | None, rows: int, outputs: int, inputs: int
+) -> None:
     torch.manual_seed(0)
     weight, bias = torch.randn(outputs, inputs), torch.randn(outputs)
     weight[3] = 0
     numbers = torch.randn(rows, inputs)
     numbers[:, 5] *= 100  # an outlier, beside which one int8 would leave little
-    found = Int8Linear(weight, bias)(numbers.numpy())
+    found = Int8Linear(weight, bias, memory)(numbers.numpy())
     expected = numbers.double() @ rounded_to_int8(weight).double().T + bias
     # A row is right to half a step of its finest, in each of its numbers.
     step = numbers.abs().amax(dim=1, keepdim=True) / 127 / 254
