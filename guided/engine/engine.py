@@ -21,7 +21,7 @@ from guided.engine.result import Delta, Finished
 from guided.engine.room import cache_groups, has_room
 from guided.engine.scheduler import plan_step
 from guided.engine.scoring import Judge
-from guided.engine.step_times import StepTimes
+from guided.engine.step_times import ClosingTimes, StepTimes
 from guided.engine.urgency import Urgency
 from guided.engine.waiting_line import WaitingLine
 from guided.engine.work import Group, Running, StepWork
@@ -110,6 +110,7 @@ class Engine:
         runner.open_storages([pool.num_slots for pool in self._cache.pools])
         self._now = clock
         self._step_times = StepTimes()
+        self._closing_times = ClosingTimes()
         self._preparing = PreparingLine()
         self._groups: dict[str, Group] = {}
         self._waiting = WaitingLine()
@@ -381,7 +382,7 @@ class Engine:
         """End what would be late after one more step: closed if it has begun, else refused."""
         tokens = min(self._step_tokens, sum(running.pending for running in self._running))
         now = self._now()
-        soon = now + self._step_times.expected(tokens)
+        soon = now + self._step_times.expected(tokens) + self._closing_times.expected
         preparing = [asked for asked in self._preparing if asked.urgency.is_late(soon)]
         groups = [group for group in self._groups.values() if group.urgency.is_late(soon)]
         for asked in preparing:
@@ -395,6 +396,8 @@ class Engine:
                 group.close_for_deadline()
                 self._emit(group)
         ended = [asked.urgency for asked in preparing] + [group.urgency for group in groups]
+        if ended:
+            self._closing_times.note(self._now() - now)
         if not all(urgency.is_late(now) for urgency in ended):
             self._step_times.doubt(tokens)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from guided.engine.engine import Engine
-from guided.engine.step_times import StepTimes
+from guided.engine.step_times import ClosingTimes, StepTimes
 from guided.errors import DeadlineExceededError
 from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResult
 from tests.engine.tiny_models import drain, make_engine, make_model, words
@@ -58,7 +58,7 @@ def ask(deadline: float | None, **options: Any) -> GenerationRequest:
     )
 
 
-@pytest.mark.parametrize("deadline", [1.5, 3.0, 5.5])
+@pytest.mark.parametrize("deadline", [1.5, 3.1, 5.5])
 def test_an_answer_is_closed_by_its_deadline(deadline: float) -> None:
     """The first step tells how long one takes; no later one ends behind the deadline."""
     engine, clock = timed_engine()
@@ -156,6 +156,46 @@ def test_one_slow_step_does_not_turn_all_later_requests_away(hiccup_at: int) -> 
         outcome = drain(engine)[str(attempt)].outcome
     assert isinstance(outcome, GenerationResult)
     assert outcome.finish_reason is FinishReason.COMPLETE
+
+
+def test_time_is_left_for_the_closing_itself() -> None:
+    """The first closing takes longer than expected and is late; the second is begun earlier."""
+    engine, clock = timed_engine()
+    emit = engine._emit
+
+    def slow_emit(group: Any) -> None:
+        clock.now += 0.7
+        emit(group)
+
+    engine._emit = slow_emit  # type: ignore[method-assign]
+    for steps, seconds in ((3, 3.7), (2, 2.7)):
+        began = clock.now
+        result = outcome_of(engine, ask(3.5, constraint=LISTS))
+        assert result.finish_reason is FinishReason.DEADLINE_CLOSED
+        assert result.usage.model_calls == steps
+        assert clock.now - began == pytest.approx(seconds)
+
+
+def test_one_slow_closing_does_not_turn_all_later_requests_away() -> None:
+    engine, _ = timed_engine()
+    engine._closing_times.note(60.0)
+    for attempt in range(12):
+        engine.submit(str(attempt), ask(30.0, constraint=LISTS))
+        outcome = drain(engine)[str(attempt)].outcome
+    assert isinstance(outcome, GenerationResult)
+    assert outcome.finish_reason is FinishReason.COMPLETE
+
+
+def test_closings_are_expected_to_take_what_the_longest_took_lately() -> None:
+    times = ClosingTimes()
+    assert times.expected == 0.01
+    times.note(0.2)
+    assert times.expected == 0.2
+    times.note(0.1)
+    assert times.expected == pytest.approx(0.18)
+    for _ in range(40):
+        times.note(0.0)
+    assert times.expected == 0.01
 
 
 def test_steps_are_expected_to_take_what_like_ones_took() -> None:

@@ -61,7 +61,8 @@ def test_a_deadline_closes_the_answer_in_time(
     )
     assert answer.finish_reason is FinishReason.DEADLINE_CLOSED
     assert len(answer.value) == 400
-    assert answer.seconds < 3.0
+    # One step may always be the longest so far; until the call's own deadline is 0.1 s left for it.
+    assert answer.seconds < 3.1
 
 
 def test_a_deadline_too_near_to_begin_is_an_error(client: Client) -> None:
