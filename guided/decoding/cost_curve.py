@@ -57,4 +57,6 @@ class CostCurve:
         right = min(max(bisect_left(self.points, (tokens, 0.0)), 1), len(self.points) - 1)
         (fewer, less), (more, longer) = self.points[right - 1 : right + 1]
         share = max(0.0, (tokens - fewer) / (more - fewer))
-        return less + share * (longer - less)
+        seconds = less + share * (longer - less)
+        # At its end a line may be rounded above where the next one begins.
+        return seconds if share > 1 else min(seconds, longer)

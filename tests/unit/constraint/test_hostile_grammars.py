@@ -88,7 +88,7 @@ def test_parameters_are_looked_up_in_no_time() -> None:
     text = f"start: /a/\na{{{','.join(names)}}}: {' '.join(reversed(names))}"
     before = time.process_time()
     lower_lark(text)
-    assert time.process_time() - before < 1  # one by one it takes ten times as long
+    assert time.process_time() - before < 3  # one by one it takes ten times as long
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guided.decoding import CostCurve, DraftBudget
@@ -39,6 +39,7 @@ def test_a_curve_is_a_line_between_its_points_and_beyond_them() -> None:
     assert [curve.seconds(tokens) for tokens in (1, 4, 8, 12, 16, 32)] == [1, 1, 1, 1.5, 2, 4]
 
 
+@example({1: 1.4354940663707647, 50: 6.3909661081475075, 51: 5.0})
 @given(st.dictionaries(st.integers(1, 500), st.floats(0.001, 10), min_size=2))
 def test_more_tokens_never_take_less_time(measured: dict[int, float]) -> None:
     curve = CostCurve.through(measured)
