@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ import pytest
 from guided.engine.engine import Engine
 from guided.engine.step_times import ClosingTimes, StepTimes
 from guided.errors import DeadlineExceededError
-from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResult
+from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResult, TokenId
+from guided.tokens.vocabulary import Vocabulary
 from tests.engine.tiny_models import drain, make_engine, make_model, words
 
 MODEL = make_model()
@@ -158,16 +160,16 @@ def test_one_slow_step_does_not_turn_all_later_requests_away(hiccup_at: int) -> 
     assert outcome.finish_reason is FinishReason.COMPLETE
 
 
-def test_time_is_left_for_the_closing_itself() -> None:
+def test_time_is_left_for_the_closing_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first closing takes longer than expected and is late; the second is begun earlier."""
     engine, clock = timed_engine()
-    emit = engine._emit
+    decode = Vocabulary.decode
 
-    def slow_emit(group: Any) -> None:
+    def slow_decode(vocabulary: Vocabulary, tokens: Iterable[TokenId]) -> bytes:
         clock.now += 0.7
-        emit(group)
+        return decode(vocabulary, tokens)
 
-    engine._emit = slow_emit  # type: ignore[method-assign]
+    monkeypatch.setattr(Vocabulary, "decode", slow_decode)
     for steps, seconds in ((3, 3.7), (2, 2.7)):
         began = clock.now
         result = outcome_of(engine, ask(3.5, constraint=LISTS))
