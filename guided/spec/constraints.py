@@ -38,7 +38,7 @@ class JsonSchema(Structure):
         object.__setattr__(self, "documents", ordered)
 
     def digest(self) -> str:
-        return digest_of("json_schema", (self.text, self.options, self.documents))
+        return digest_of("json_schema", (self.options, self.documents), self.text)
 
 
 class Reading(StrEnum):
@@ -116,7 +116,7 @@ class Lark(Structure):
 
     def digest(self) -> str:
         holes = [(name, filling.digest()) for name, filling in self.holes]
-        return digest_of("lark", (self.text, self.start, self.imports, holes, self.reading))
+        return digest_of("lark", (self.start, self.imports, holes, self.reading), self.text)
 
 
 class RegexDialect(StrEnum):

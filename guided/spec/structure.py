@@ -58,6 +58,10 @@ def check_nesting(constraint: Structure) -> None:
         level = [inner for part in level for inner in part.inner()]
 
 
-def digest_of(kind: str, parts: object) -> str:
-    """A key of a constraint: its kind and what it says."""
-    return f"{kind}:" + hashlib.sha256(repr(parts).encode(errors="surrogatepass")).hexdigest()
+def digest_of(kind: str, parts: object, text: str = "") -> str:
+    """A key of a constraint: its kind and what it says, a long text apart."""
+    # ``repr`` of a long text takes longer than its hash.
+    held = text.encode(errors="surrogatepass")
+    digest = hashlib.sha256(f"{len(held)} {parts!r}".encode(errors="surrogatepass"))
+    digest.update(held)
+    return f"{kind}:{digest.hexdigest()}"
