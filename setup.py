@@ -11,8 +11,10 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -46,6 +48,25 @@ NATIVE = (
     "guided/engine/step_times.py",
     "guided/engine/urgency.py",
     "guided/engine/waiting_line.py",
+    "guided/frontends/json_schema/applicators.py",
+    "guided/frontends/json_schema/arrays.py",
+    "guided/frontends/json_schema/cycles.py",
+    "guided/frontends/json_schema/dialects.py",
+    "guided/frontends/json_schema/exclusive.py",
+    "guided/frontends/json_schema/forms.py",
+    "guided/frontends/json_schema/keyword_formulas.py",
+    "guided/frontends/json_schema/listed.py",
+    "guided/frontends/json_schema/location.py",
+    "guided/frontends/json_schema/objects.py",
+    "guided/frontends/json_schema/places.py",
+    "guided/frontends/json_schema/pointers.py",
+    "guided/frontends/json_schema/reader.py",
+    "guided/frontends/json_schema/references.py",
+    "guided/frontends/json_schema/scalars.py",
+    "guided/frontends/json_schema/soundness.py",
+    "guided/frontends/json_schema/survey.py",
+    "guided/frontends/json_schema/unevaluated.py",
+    "guided/frontends/json_schema/visit.py",
     "guided/frontends/lark/definitions.py",
     "guided/frontends/lark/literals.py",
     "guided/frontends/lark/lower.py",
@@ -58,6 +79,7 @@ NATIVE = (
     "guided/frontends/regex/case.py",
     "guided/frontends/regex/edges.py",
     "guided/frontends/regex/lazy.py",
+    "guided/frontends/regex/parser.py",
     "guided/frontends/regex/python.py",
     "guided/grammar/*.py",
     "guided/kv/block_cache.py",
@@ -84,6 +106,14 @@ NATIVE = (
 )
 _BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel", "develop"}
 """Of the commands by which this file is run, those that need the extensions."""
+_ANALYSIS = """
+[mypy]
+follow_imports = silent
+ignore_missing_imports = True
+[mypy-numba.*,torch.*,transformers.*]
+follow_imports = skip
+"""
+"""How the types are worked out: reading those of torch takes minutes and says nothing."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel)\b", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
@@ -117,21 +147,32 @@ def extensions() -> list[Extension]:
     """What mypyc makes of the files."""
     from mypyc.build import mypycify  # only here, since it is not needed without
 
-    options = ["--config-file=", "--follow-imports=silent", "--ignore-missing-imports"]
-    packages: dict[str, list[str]] = defaultdict(list)
-    for file in native_modules():
-        packages[Path(file).parent.as_posix().replace("/", ".")].append(file)
-    # What the modules of a package share lies beside it, as guided/automata__mypyc.
-    groups = [(files, package) for package, files in packages.items()]
-    return mypycify([*options, *native_modules()], opt_level="2", separate=groups)
+    with NamedTemporaryFile("w", suffix=".ini") as config:
+        config.write(_ANALYSIS)
+        config.flush()
+        # As one whole, so that it is known of every class what is derived from it; what the
+        # modules share lies beside the package, as guided__mypyc.
+        return mypycify(
+            [f"--config-file={config.name}", *native_modules()],
+            opt_level="2",
+            multi_file=True,
+            group_name="guided",
+        )
 
 
 class BuildOnAllCores(build_ext):
-    """Compiles one package on each core."""
+    """Compiles one source on each core."""
 
-    def finalize_options(self) -> None:
-        self.parallel = self.parallel or True
-        super().finalize_options()
+    def build_extensions(self) -> None:
+        compile_some = self.compiler.compile
+
+        def compile_all(sources: list[str], **options: Any) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                compiled = pool.map(lambda source: compile_some([source], **options), sources)
+                return [file for files in compiled for file in files]
+
+        self.compiler.compile = compile_all
+        super().build_extensions()
 
 
 if __name__ == "__main__":

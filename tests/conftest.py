@@ -26,9 +26,8 @@ if find_spec("triton") is not None:
 def pytest_sessionstart() -> None:
     """Leave when what was compiled ahead of time is older than its sources."""
     root = Path(__file__).parents[1]
-    for built in root.glob("guided/**/*__mypyc*.so"):
-        package = built.with_name(built.name.split("__")[0])
-        for extension in package.glob("*.so"):
+    for built in root.glob("*__mypyc*.so"):
+        for extension in root.glob("guided/**/*.so"):
             source = extension.with_name(extension.name.split(".")[0] + ".py")
             if not source.exists() or source.stat().st_mtime > built.stat().st_mtime:
                 raise pytest.UsageError(

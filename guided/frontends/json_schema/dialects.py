@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.frontends.json_schema.drafts import LATEST, Draft
@@ -43,13 +44,18 @@ def standard(draft: Draft) -> Dialect:
     )
 
 
+@functools.cache
+def _standards() -> dict[str, Dialect]:
+    return {draft.uri: standard(draft) for draft in Draft}
+
+
 class Dialects:
     """The dialects that a request may name: the drafts, and metaschemas among its documents."""
 
     def __init__(self, document: Callable[[str], Json | None]) -> None:
         self._document = document
         """The caller's document of a URI, where there is one."""
-        self._known: dict[str, Dialect] = {draft.uri: standard(draft) for draft in Draft}
+        self._known = _standards().copy()
         self._open: set[str] = set()
 
     def named(self, uri: str, pointer: str) -> Dialect:
@@ -95,9 +101,9 @@ class Dialects:
         )
 
 
-_FORMAT_ASSERTION = "https://json-schema.org/draft/2020-12/vocab/format-assertion"
-_VOCABULARIES = {word.vocabulary: {word.vocabulary} for word in KEYWORDS}
-_PARTS = {
+_FORMAT_ASSERTION: Final = "https://json-schema.org/draft/2020-12/vocab/format-assertion"
+_VOCABULARIES: Final = {word.vocabulary: {word.vocabulary} for word in KEYWORDS}
+_PARTS: Final = {
     Draft.DRAFT_2019_09: {
         "applicator": {"applicator", "unevaluated"},
         "format": {"format-annotation"},

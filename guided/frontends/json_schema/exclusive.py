@@ -21,7 +21,7 @@ __all__ = ["overlapping"]
 
 _Scalar = tuple[str, Json]
 """A scalar behind its type, since 1 and true are equal in Python."""
-_ALL = frozenset(TYPES) - {"integer"}
+_ALL: Final = frozenset(TYPES) - {"integer"}
 _MAX_REFERENCES: Final = 10
 """References that are followed from a branch; behind them it is taken to allow everything."""
 
@@ -128,7 +128,7 @@ def _type(value: Json) -> str:
     return _TYPE_NAMES[type(value)]
 
 
-_TYPE_NAMES = {
+_TYPE_NAMES: Final = {
     type(None): "null",
     bool: "boolean",
     str: "string",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.errors import InvalidConstraintError
 from guided.frontends.json_schema.pointers import child
@@ -33,7 +33,7 @@ __all__ = [
     "check_form",
 ]
 
-TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
+TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 
 _Schemas: TypeAlias = Iterable[tuple[str, Json]]
 """Schemas, each behind the JSON pointer that leads to it from the value of the keyword."""
@@ -124,12 +124,12 @@ COUNT = Form("a whole number from 0 on", _is_count)
 STRING = Form("a string", lambda value: isinstance(value, str))
 LISTED = Form("a list", lambda value: isinstance(value, list))
 OBJECT = Form("an object", lambda value: isinstance(value, dict))
-NAMES = Form("a list", _is_names)
+NAMES: Final = Form("a list", _is_names)
 NAMES_BY_NAME = Form(
     "an object of lists of names",
     lambda value: isinstance(value, dict) and all(map(_is_names, value.values())),
 )
-TYPE = Form("a name or a list of at least one name", _is_type)
+TYPE: Final = Form("a name or a list of at least one name", _is_type)
 SCHEMA = Form("a schema", _is_schema, _here)
 SCHEMAS = Form(
     "a list of at least one schema",

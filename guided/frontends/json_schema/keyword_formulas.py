@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from guided.frontends.json_schema.applicators import APPLICATOR_FORMULAS
 from guided.frontends.json_schema.arrays import ARRAY_FORMULAS
@@ -28,7 +29,7 @@ def keyword_formulas(visit: Visit) -> Formula:
     return visit.formulas.all_of(function(visit) for function in functions)
 
 
-_FORMULAS: dict[str, Callable[[Visit], Formula]] = {
+_FORMULAS: Final[dict[str, Callable[[Visit], Formula]]] = {
     **APPLICATOR_FORMULAS,
     **LISTED_FORMULAS,
     **SCALAR_FORMULAS,
@@ -36,4 +37,4 @@ _FORMULAS: dict[str, Callable[[Visit], Formula]] = {
     **OBJECT_FORMULAS,
     **UNEVALUATED_FORMULAS,
 }
-_LAST = frozenset({"required", "dependentRequired"})
+_LAST: Final = frozenset({"required", "dependentRequired"})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from guided.frontends.json_schema.dialects import Dialect
 from guided.frontends.json_schema.reader import Json
 
 __all__ = ["RECURSIVE", "Location", "Resource"]
 
-RECURSIVE = ""
+RECURSIVE: Final = ""
 """Stands for the ``$recursiveAnchor`` of draft 2019-09 among the names of dynamic anchors."""
 
 
@@ -32,12 +33,14 @@ class Resource:
     """Anchors that several schemas have: no matter until a reference names one."""
 
 
-@dataclass(slots=True, eq=False)
 class Location:
     """A schema object."""
 
-    schema: dict[str, Json]
-    pointer: str
-    resource: Resource
-    keywords: dict[str, Json]
-    """Those that say something about values: no notes, nothing hidden by a reference."""
+    __slots__ = ("keywords", "pointer", "resource", "schema")
+
+    def __init__(self, schema: dict[str, Json], pointer: str, resource: Resource) -> None:
+        self.schema: Final = schema
+        self.pointer: Final = pointer
+        self.resource: Final = resource
+        self.keywords: Final[dict[str, Json]] = {}
+        """Those that say something about values: no notes, nothing hidden by a reference."""

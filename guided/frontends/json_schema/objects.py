@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from guided.frontends.json_schema.visit import Visit
 from guided.grammar.assertions import Has, JsonType, MemberCount, Members, Names, Types
@@ -67,7 +68,7 @@ def _has_all(visit: Visit, names: list[str]) -> Formula:
     return visit.formulas.all_of(visit.formulas.leaf(Has(name)) for name in names)
 
 
-_NO_OBJECT = frozenset(JsonType) - {JsonType.OBJECT}
+_NO_OBJECT: Final = frozenset(JsonType) - {JsonType.OBJECT}
 
 OBJECT_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     **dict.fromkeys(("properties", "patternProperties", "additionalProperties"), _members),

@@ -60,8 +60,8 @@ def read_schema(text: str, base: str = "") -> Json:
         _check_strings(schema, text)
     except json.JSONDecodeError as error:
         raise syntax_fault(text, error, base) from error
-    except (_FaultError, RecursionError) as error:
-        raise first_fault(text, base) or error from error
+    except (_FaultError, RecursionError) as fault:
+        raise first_fault(text, base) or fault from fault
     if not isinstance(schema, dict | bool):
         raise InvalidConstraintError(
             f"a schema is an object or a boolean, not {json_text(schema)[:40]}", pointer=base
@@ -81,7 +81,7 @@ def json_text(value: Json) -> str:
     if isinstance(value, list):
         return "[" + ",".join(json_text(item) for item in value) + "]"
     if isinstance(value, dict):
-        members = (f"{json_text(key)}:{json_text(item)}" for key, item in value.items())
+        members = [f"{json_text(key)}:{json_text(item)}" for key, item in value.items()]
         return "{" + ",".join(members) + "}"
     return json.dumps(value, ensure_ascii=False)
 
@@ -115,7 +115,7 @@ def _check_strings(schema: Json, text: str) -> None:
         raise _FaultError from error
 
 
-_ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _whole_number(text: str) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from typing import Final
 
 from guided.errors import UnsupportedFeatureError
 from guided.frontends.json_schema.formats import format_regular
-from guided.frontends.json_schema.forms import TYPES
 from guided.frontends.json_schema.visit import Visit
 from guided.grammar.assertions import Bound, JsonType, Length, Matches, Numbers, Types
 from guided.grammar.formula import TRUE, Formula
@@ -22,7 +22,7 @@ def _types(visit: Visit) -> Formula:
     found = _TYPES.get(tuple(names))
     if found is None:
         found = frozenset(_JSON_TYPES[name] for name in names)
-    allowed = TRUE if len(found) == len(JsonType) else visit.formulas.leaf(Types(found))
+    allowed = TRUE if found == _EVERY_TYPE else visit.formulas.leaf(Types(found))
     if _only_integers(visit) and not any(word in visit.keywords for word in _NUMERIC):
         return visit.formulas.all_of([allowed, visit.formulas.leaf(Numbers(integer=True))])
     return allowed
@@ -96,9 +96,10 @@ def _format(visit: Visit) -> Formula:
     return TRUE
 
 
-_JSON_TYPES = {name: JsonType("number" if name == "integer" else name) for name in TYPES}
-_TYPES = {(name,): frozenset({json_type}) for name, json_type in _JSON_TYPES.items()}
-_NUMERIC = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
+_JSON_TYPES: Final = {str(one.value): one for one in JsonType} | {"integer": JsonType.NUMBER}
+_TYPES: Final = {(name,): frozenset({json_type}) for name, json_type in _JSON_TYPES.items()}
+_EVERY_TYPE: Final = frozenset(JsonType)
+_NUMERIC: Final = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
 
 SCALAR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     "type": _types,

@@ -118,7 +118,7 @@ class Survey:
             )
         if schema is not resource.root:
             resource = self._embedded(schema, pointer, resource)
-        location = self.locations[id(schema)] = Location(schema, pointer, resource, {})
+        location = self.locations[id(schema)] = Location(schema, pointer, resource)
         return location
 
     def _read(self, location: Location) -> list[tuple[Json, str, Resource]]:
@@ -187,12 +187,12 @@ def _own_uri(base: str, identifier: str, pointer: str) -> str:
 
 
 # RFC 3986, section 4.1: its characters; where they may stand, `urljoin` knows.
-_URI_REFERENCE = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
-_SPEAKING = frozenset({Role.ASSERTION, Role.APPLICATOR})
+_URI_REFERENCE: Final = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
+_SPEAKING: Final = frozenset({Role.ASSERTION, Role.APPLICATOR})
 
 
 def _hides(schema: dict[str, Json], dialect: Dialect) -> bool:
-    return dialect.ref_is_alone and isinstance(schema.get("$ref"), str)
+    return isinstance(schema.get("$ref"), str) and dialect.ref_is_alone
 
 
 def _note_names(location: Location) -> None:
@@ -218,9 +218,9 @@ def _note(names: dict[str, Location], name: str, location: Location) -> None:
         location.resource.ambiguous.add(name)
 
 
-_BESIDE_REF = frozenset({"$ref", "definitions"})
+_BESIDE_REF: Final = frozenset({"$ref", "definitions"})
 """What counts beside a ``$ref`` that hides its siblings; nothing asserts there."""
-_NOTED = frozenset(
+_NOTED: Final = frozenset(
     (
         *("$ref", "$recursiveRef", "$dynamicRef", "pattern", "patternProperties"),
         *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"),

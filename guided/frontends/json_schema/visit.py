@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from guided.automata.regular import Regular
 from guided.frontends.json_schema.location import Location
@@ -18,8 +17,8 @@ from guided.spec import JsonOptions
 
 __all__ = ["REFERENCES", "Lowering", "Visit"]
 
-_OBJECT = frozenset({JsonType.OBJECT})
-REFERENCES = ("$ref", "$recursiveRef", "$dynamicRef")
+_OBJECT: Final = frozenset({JsonType.OBJECT})
+REFERENCES: Final = ("$ref", "$recursiveRef", "$dynamicRef")
 
 
 class Lowering(Protocol):
@@ -38,13 +37,15 @@ class Lowering(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
 class Visit:
     """A schema object in the dynamic scope through which it was reached."""
 
-    lowering: Lowering
-    location: Location
-    scope: Scope
+    __slots__ = ("location", "lowering", "scope")
+
+    def __init__(self, lowering: Lowering, location: Location, scope: Scope) -> None:
+        self.lowering: Final = lowering
+        self.location: Final = location
+        self.scope: Final = scope
 
     @property
     def keywords(self) -> dict[str, Json]:

@@ -42,7 +42,7 @@ __all__ = ["MAX_RULES", "lower_definitions", "lower_lark", "template_of"]
 
 MAX_RULES: Final = 20_000
 """Rules, those counted that templates are used as."""
-_USE = "#"
+_USE: Final = "#"
 """Parts the name of a template from the number of its use."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.automata.fuel import spend
 from guided.automata.regular import Alternate, Concat, Regular, Repeat
@@ -28,7 +28,7 @@ __all__ = ["Pieces", "Terminals"]
 Pieces: TypeAlias = tuple[Terminal, ...]
 """What a terminal is a choice of."""
 
-_NOTHING = Concat(())
+_NOTHING: Final = Concat(())
 
 
 class Terminals:

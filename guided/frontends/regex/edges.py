@@ -21,7 +21,7 @@ from guided.frontends.regex.lazy import has_lazy, settled
 __all__ = ["Piece", "is_nullable", "parted"]
 
 _MAX_PIECES: Final = 200
-_NOTHING = Concat(())
+_NOTHING: Final = Concat(())
 
 
 class Piece(NamedTuple):

@@ -16,7 +16,7 @@ from guided.automata.regular import Alternate, Concat, Look, Regular, Repeat
 __all__ = ["has_lazy", "settled"]
 
 _MAX_COPIES: Final = 50
-_NOTHING = Concat(())
+_NOTHING: Final = Concat(())
 
 
 def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:

@@ -34,7 +34,7 @@ MAX_PATTERN_LENGTH: Final = 20_000
 MAX_GROUP_DEPTH: Final = 100
 MAX_REPEAT: Final = 20_000
 
-_CLASS_ESCAPES = {
+_CLASS_ESCAPES: Final = {
     "d": DIGIT,
     "D": ~DIGIT,
     "w": WORD,
@@ -42,21 +42,21 @@ _CLASS_ESCAPES = {
     "s": SPACE,
     "S": ~SPACE,
 }
-_CONTROL_ESCAPES = {"t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "0": "\0"}
-_UNSUPPORTED_ESCAPES = {
+_CONTROL_ESCAPES: Final = {"t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "0": "\0"}
+_UNSUPPORTED_ESCAPES: Final = {
     "k": "a back reference",
     "A": "an anchor of another dialect (write ^)",
     "z": "an anchor of another dialect (write $)",
     "Z": "an anchor of another dialect (write $)",
 }
-_QUANTIFIERS: dict[str, tuple[int, int | None]] = {
+_QUANTIFIERS: Final[dict[str, tuple[int, int | None]]] = {
     "*": (0, None),
     "+": (1, None),
     "?": (0, 1),
     "{": (0, None),  # its bounds follow
 }
-_DOT = Chars(~LINE_END)
-_LOOK_AROUND = {
+_DOT: Final = Chars(~LINE_END)
+_LOOK_AROUND: Final = {
     "?=": (True, False),
     "?!": (True, True),
     "?<=": (False, False),

@@ -34,7 +34,7 @@ from guided.frontends.regex.case import any_case
 __all__ = ["parse_python_regex"]
 
 _MAX_PATTERN_LENGTH: Final = 20_000
-_UNSUPPORTED = {
+_UNSUPPORTED: Final = {
     op.GROUPREF: ("a back reference", r"\\[1-9]|\(\?P=|\(\?\("),
     op.GROUPREF_EXISTS: ("a condition on a group", r"\(\?\("),
     op.GROUPREF_IGNORE: ("a back reference", r"\\[1-9]|\(\?P="),
@@ -42,13 +42,13 @@ _UNSUPPORTED = {
     op.ATOMIC_GROUP: ("an atomic group", r"\(\?>"),
 }
 """By the operation that is not provided for how to call it, and what it looks like."""
-_ANCHORS = r"\^|\$|\\A|\\Z"
+_ANCHORS: Final = r"\^|\$|\\A|\\Z"
 # As plain numbers: what is asked of a flag by its name takes longer than all else of a letter.
 _IGNORECASE: Final = int(re.IGNORECASE)
 _ASCII_ONLY: Final = int(re.ASCII)
 _DOTALL: Final = int(re.DOTALL)
 _MULTILINE: Final = int(re.MULTILINE)
-_NEWLINE = CodePoints.single("\n")
+_NEWLINE: Final = CodePoints.single("\n")
 
 
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
@@ -188,12 +188,12 @@ def _category(category: Any, flags: int) -> CodePoints:
     return ~chars if "_NOT_" in name else chars
 
 
-_ASCII = {
+_ASCII: Final = {
     "DIGIT": _range(0x30, 0x39),
     "SPACE": CodePoints.of([(9, 13), (32, 32)]),
     "WORD": CodePoints.of([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]),
 }
-_TESTS: dict[str, Callable[[str], bool]] = {
+_TESTS: Final[dict[str, Callable[[str], bool]]] = {
     "DIGIT": str.isdecimal,
     "SPACE": str.isspace,
     "WORD": lambda character: character.isalnum() or character == "_",
