@@ -45,7 +45,7 @@ __all__ = [
 
 DEAD: Final = -1
 MAX_DFA_STATES: Final = 50_000
-MAX_BUILT_STATES = 4 * MAX_DFA_STATES
+MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 """States before equal ones merge."""
 MAX_SIDES: Final = 200
 """What is about whole texts, inside of one another. Compiled, recursion has no other limit."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass
+from typing import Final
 
 from guided.errors import LimitExceededError
 
@@ -51,8 +52,8 @@ class _Tank:
         return 0 if self.rests is None else max(0, self.left - self.rests.every)
 
 
-_tank: ContextVar[_Tank | None] = ContextVar("tank", default=None)
-_rests: ContextVar[_Rests | None] = ContextVar("rests", default=None)
+_tank: Final[ContextVar[_Tank | None]] = ContextVar("tank", default=None)
+_rests: Final[ContextVar[_Rests | None]] = ContextVar("rests", default=None)
 
 
 @contextmanager

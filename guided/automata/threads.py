@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from guided.automata.fuel import spend
 from guided.automata.nfa import Edges, Nfa
@@ -34,7 +34,7 @@ class Obligation(NamedTuple):
 Thread: TypeAlias = tuple[int, frozenset[Obligation]]
 ThreadSet: TypeAlias = frozenset[Thread]
 
-_FREE: frozenset[Obligation] = frozenset()
+_FREE: Final[frozenset[Obligation]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Position:
 State: TypeAlias = tuple[ThreadSet, tuple[ThreadSet, ...], bool]
 """The threads of the whole, those of each look-behind, and whether the text is still empty."""
 
-_MATCHED: State = (frozenset({(-1, _FREE)}), (), False)
+_MATCHED: Final[State] = (frozenset({(-1, _FREE)}), (), False)
 """A match lies behind, and that is all that was asked for: every continuation is accepted."""
 
 

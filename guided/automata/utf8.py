@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import Final
 
 __all__ = ["ByteRanges", "any_json_string_sequences", "json_string_sequences", "utf8_sequences"]
 
 ByteRanges = tuple[tuple[int, int], ...]
 """One inclusive range of values for each byte of a spelling."""
 
-_LAST_OF_LENGTH = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)
+_LAST_OF_LENGTH: Final = (0x7F, 0x7FF, 0xFFFF, 0x10FFFF)
 
-_SHORT_ESCAPES = {
+_SHORT_ESCAPES: Final = {
     0x08: b"\\b",
     0x09: b"\\t",
     0x0A: b"\\n",
@@ -81,8 +82,8 @@ def any_json_string_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 _BACKSLASH = (0x5C, 0x5C)
-_ESCAPE: ByteRanges = (_BACKSLASH, (0x75, 0x75))
-_FIRST_PAIRED = 0x10000
+_ESCAPE: Final[ByteRanges] = (_BACKSLASH, (0x75, 0x75))
+_FIRST_PAIRED: Final = 0x10000
 
 
 @functools.lru_cache(maxsize=4096)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 __all__ = ["AcceptanceRates"]
 
 Kind = TypeVar("Kind", bound=Hashable)
 
-_PRIOR_WEIGHT = 4.0
+_PRIOR_WEIGHT: Final = 4.0
 """How many guesses an assumption counts for."""
-_KEPT = 0.97
+_KEPT: Final = 0.97
 """What is left of a guess's weight after each step, so half of it after about 23."""
 
 

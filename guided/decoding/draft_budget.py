@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from guided.decoding.cost_curve import CostCurve
 
 __all__ = ["DraftBudget"]
 
-_LEAST_CHANCE = 0.06
+_LEAST_CHANCE: Final = 0.06
 """Even where the model computes a token for nothing, to draft it takes time."""
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Guesser"]
 
-_COPIES = {
+_COPIES: Final = {
     16: GuessKind.COPY_16,
     8: GuessKind.COPY_8,
     5: GuessKind.COPY_5,

@@ -22,7 +22,7 @@ from guided.spec import TokenId
 __all__ = ["MATCH_LENGTHS", "Match", "TextIndex"]
 
 _SHORTEST: Final = 2
-MATCH_LENGTHS = (16, 8, 5, 3, _SHORTEST)
+MATCH_LENGTHS: Final = (16, 8, 5, 3, _SHORTEST)
 """Lengths of a match in bytes that are told apart, the longest first."""
 _LONGER = MATCH_LENGTHS[-2::-1]
 _PLACES: Final = 12

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from types import TracebackType
+from typing import Final
 
 from guided.errors import GuidedError
 
 __all__ = ["Isolation"]
 
-_log = logging.getLogger(__name__)
+_log: Final = logging.getLogger(__name__)
 
 
 class Isolation:

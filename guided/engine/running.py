@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Sequence as Items
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ from guided.spec import TokenId
 
 __all__ = ["Draft", "RunningSequence", "WaitingSequence"]
 
-_BLOCKS_OF_A_TWIN = 2
+_BLOCKS_OF_A_TWIN: Final = 2
 """A copy of the last block of the prompt, and the block behind it."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.draft_counts import DraftCounts
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Sequence"]
 
-_ENDED_FROM_OUTSIDE = (
+_ENDED_FROM_OUTSIDE: Final = (
     FinishReason.STOP_SEQUENCE,
     FinishReason.DEADLINE_CLOSED,
     FinishReason.DEADLINE,

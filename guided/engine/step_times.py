@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 __all__ = ["ClosingTimes", "StepTimes"]
 
-_FADING = 0.9
+_FADING: Final = 0.9
 """What is left of the longest time with each step of the same size, and with each closing."""
 
-_CLOSING_SECONDS = 0.01
+_CLOSING_SECONDS: Final = 0.01
 """What closing answers is expected to take at least; a way out of 800 tokens is found in 5 ms."""
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from guided.errors import DeadlineExceededError
 from guided.spec import GenerationRequest
 
 __all__ = ["PATIENCE_SECONDS", "Urgency"]
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS: Final = 10.0
 """What a level of priority is worth: who waited so much longer goes before one level more."""
 
 

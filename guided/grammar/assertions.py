@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from guided.automata.regular import Regular
 
@@ -196,7 +196,7 @@ Assertion: TypeAlias = (
     | ArrayAssertion
 )
 
-ABOUT: dict[type, JsonType] = {
+ABOUT: Final[dict[type, JsonType]] = {
     Booleans: JsonType.BOOLEAN,
     Numbers: JsonType.NUMBER,
     NumberChoices: JsonType.NUMBER,

@@ -94,8 +94,8 @@ class Place(_Node):
 
 Formula: TypeAlias = Constant | Leaf | Not | All | Any | Place
 
-TRUE = Constant(True)
-FALSE = Constant(False)
+TRUE: Final = Constant(True)
+FALSE: Final = Constant(False)
 
 
 class Formulas:

@@ -31,9 +31,9 @@ from guided.network.separated import Separated, with_lists
 
 __all__ = ["Bodies"]
 
-_NOTHING = Concat(())
-_NEVER_IN_UTF8 = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
-_NO_RULES: Mapping[str, Body] = {}
+_NOTHING: Final = Concat(())
+_NEVER_IN_UTF8: Final = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
+_NO_RULES: Final[Mapping[str, Body]] = {}
 _SMALL: Final = 64
 """Parts of an expression that is not made deterministic by itself, but with what is around it."""
 _LARGE: Final = 32

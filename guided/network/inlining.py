@@ -37,7 +37,7 @@ class Growth(NamedTuple):
 
 
 USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
-_IN_THE_MIDDLE = (True, True)
+_IN_THE_MIDDLE: Final = (True, True)
 _MAX_COPIES: Final = 750
 """States of all copies of a terminal together."""
 

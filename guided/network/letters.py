@@ -43,16 +43,16 @@ __all__ = [
     "without_calls",
 ]
 
-_FIRST_MARK = 0x100
+_FIRST_MARK: Final = 0x100
 MAX_MARKS: Final = 10_000
 _FIRST_CALL: Final = 0x10000
 MAX_HOLES: Final = 4096
 _FIRST_HOLE: Final = MAX_CODE_POINT - MAX_HOLES + 1
-MAX_RULES = _FIRST_HOLE - _FIRST_CALL
+MAX_RULES: Final = _FIRST_HOLE - _FIRST_CALL
 MAX_DETERMINED: Final = 50_000
 """States of a rule's automaton, before equal ones merge."""
 _SPARE_STATES: Final = 1_000
-BYTES = CodePoints.of([(0, 255)])
+BYTES: Final = CodePoints.of([(0, 255)])
 
 
 def letter_of(rule: int) -> int:

@@ -17,6 +17,7 @@ A rule that *ends* with itself goes back to its start::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,8 @@ from guided.network.letters import (
 
 __all__ = ["begins_with", "substituted", "without_ending_calls", "without_leading_calls"]
 
-_NO_RULES: frozenset[int] = frozenset()
-_NOTHING: Mapping[int, Set[int]] = {}
+_NO_RULES: Final[frozenset[int]] = frozenset()
+_NOTHING: Final[Mapping[int, Set[int]]] = {}
 
 
 def begins_with(dfa: Dfa) -> set[int]:

@@ -26,7 +26,7 @@ from guided.recognizer.table import (
 __all__ = ["AlikeRows", "Likeness"]
 
 _MOST_ROWS: Final = 500
-_SAME = [EXITS, ROLE, BEAT, NEED, LOW, HIGH]
+_SAME: Final = [EXITS, ROLE, BEAT, NEED, LOW, HIGH]
 """Columns in which rows that are alike agree."""
 _ROW_WORK: Final = 30
 

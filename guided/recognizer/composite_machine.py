@@ -37,10 +37,10 @@ _INSIDE: Final = -1
 _SEVERAL: Final = -2
 _ALIKE: Final = -3
 """What frames of contexts begin with that are none of the grammar's."""
-_OTHERS = ((_INSIDE,), (_SEVERAL,), (_ALIKE,))
+_OTHERS: Final = ((_INSIDE,), (_SEVERAL,), (_ALIKE,))
 _FIRST_BYTE: Final = 8
 """The label of byte 0 among several readings; lower ones mean something to walks."""
-_BYTES_OF_TEXTS = range(0xFF)
+_BYTES_OF_TEXTS: Final = range(0xFF)
 """Those that UTF-8 can hold; a row leads on by at most 255 of its own."""
 _BYTE_WORK: Final = 20
 

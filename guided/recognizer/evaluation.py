@@ -40,8 +40,8 @@ MAX_KEPT_BYTES: Final = 4 * 2**20
 """Of the texts that complete containers."""
 MAX_LISTED: Final = 100
 """Values tried at most, of those that an array's items are listed as."""
-_DECODER = json.JSONDecoder()
-_FITTING = (1,)
+_DECODER: Final = json.JSONDecoder()
+_FITTING: Final = (1,)
 MAX_ENUMERATED_ASKS: Final = 6
 """Of so many formulas asked of one value, every combination of verdicts is considered."""
 

@@ -22,7 +22,7 @@ EXACT: Final = -2
 """In place of a target context: it depends on what was written, which the context does not tell."""
 LABEL_BITS: Final = 24
 _LEAST_SLOTS: Final = 1024
-_SLOT = struct.Struct("3q")
+_SLOT: Final = struct.Struct("3q")
 
 
 def joint_key(context: int, label: int) -> int:

@@ -609,8 +609,8 @@ class JsonMachine:
         )
 
 
-_OPENING = frozenset((ITEM, OPEN_OBJECT, OPEN_ARRAY))
-_TEXTLESS = frozenset((DONE, CLOSE, *_OPENING))
+_OPENING: Final = frozenset((ITEM, OPEN_OBJECT, OPEN_ARRAY))
+_TEXTLESS: Final = frozenset((DONE, CLOSE, *_OPENING))
 """Labels that need a text only where one is remembered."""
 _FROM_HERE: Final = -2
 """In place of a label: nothing of the next value was written yet."""

@@ -29,7 +29,7 @@ from guided.recognizer.table import (
 
 __all__ = ["MemberRows"]
 
-_TEXT = attrgetter("text")
+_TEXT: Final = attrgetter("text")
 _QUOTE: Final = ord('"')
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ class State(NamedTuple):
     outermost first, then a name that must not stand twice."""
 
 
-_new = tuple.__new__
+_new: Final = tuple.__new__
 
 
 def state_of(context: int, row: int, count: int = 0, texts: tuple[bytes, ...] = ()) -> State:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any as Json
+from typing import Final
 
 from guided.automata.fuel import spend
 from guided.grammar.assertions import (
@@ -32,7 +33,7 @@ from guided.recognizer.sharing import Sharing
 __all__ = ["Restriction"]
 
 
-_ALL_TYPES = frozenset(JsonType)
+_ALL_TYPES: Final = frozenset(JsonType)
 
 
 class Restriction:

@@ -33,8 +33,8 @@ __all__ = ["END_ROW", "Rows"]
 END_ROW: Final = 0
 """Behind the document: nothing may follow."""
 
-_ALL_TYPES = frozenset(JsonType)
-_SPACES = b" \t\n\r"
+_ALL_TYPES: Final = frozenset(JsonType)
+_SPACES: Final = b" \t\n\r"
 _COLON: Final = ord(":")
 _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 

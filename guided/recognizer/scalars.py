@@ -54,17 +54,17 @@ from guided.spec import JsonOptions, Spelling
 __all__ = ["Scalars", "json_key"]
 
 MAX_CACHED_BYTES: Final = 64 * 2**20
-_blocks: LRUCache[Hashable, Block | None] = LRUCache(
+_blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(
     MAX_CACHED_BYTES, getsizeof=lambda block: 64 if block is None else block.nbytes
 )
-_dfas: LRUCache[Regular, Dfa] = LRUCache(
+_dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(
     MAX_CACHED_BYTES, getsizeof=lambda dfa: dfa.next.nbytes + 256 * len(dfa.classes)
 )
-_lock = threading.RLock()
+_lock: Final = threading.RLock()
 
 MUST: Final = 1
 """The verdict on a value that fits the one formula asked of it."""
-_ALL_MUST = frozenset((MUST,))
+_ALL_MUST: Final = frozenset((MUST,))
 
 
 @functools.lru_cache(maxsize=16_384)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,7 +86,7 @@ __all__ = [
     "TransitionTable",
 ]
 
-_ROW = struct.Struct(f"{WIDTH}i")
+_ROW: Final = struct.Struct(f"{WIDTH}i")
 
 
 class TransitionTable:

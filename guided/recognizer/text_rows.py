@@ -16,7 +16,7 @@ __all__ = ["lay_texts"]
 
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
-_OTHER_SPELLINGS = b"u/"
+_OTHER_SPELLINGS: Final = b"u/"
 """What stands behind a backslash where a character is not spelled the shortest way."""
 
 

@@ -213,7 +213,7 @@ class _Scratch(threading.local):
         return self._sites, self._reach
 
 
-_scratch = _Scratch()
+_scratch: Final = _Scratch()
 
 
 def _inner_mask(

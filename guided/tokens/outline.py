@@ -116,7 +116,7 @@ class _Scratch(threading.local):
         self.closings: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
 
 
-_scratch = _Scratch()
+_scratch: Final = _Scratch()
 
 
 class _Search(NamedTuple):

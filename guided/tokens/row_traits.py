@@ -74,7 +74,7 @@ class RowTraits:
         )
 
 
-_IN_CHAIN = RowTraits(False, 0, COUNTS_NOTHING, DEAD, False)
+_IN_CHAIN: Final = RowTraits(False, 0, COUNTS_NOTHING, DEAD, False)
 """The traits of a row that one byte alone leads on from."""
 
 

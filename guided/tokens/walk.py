@@ -52,7 +52,7 @@ from guided.tokens.trie import BYTE, DEPTH, TokenTrie
 __all__ = ["KeptWalk", "Place", "Walk", "Walker"]
 
 _NO_ROWS = _NO_TOKENS = np.empty(0, dtype=np.int32)
-_NOTHING_UNCERTAIN = np.empty(0, dtype=np.int32)
+_NOTHING_UNCERTAIN: Final = np.empty(0, dtype=np.int32)
 _ROOT: Final = 0
 _IN_KEY_BEFORE: Final = -2
 """In place of where a key begins in a token: it began before it."""
