@@ -114,6 +114,8 @@ ignore_missing_imports = True
 follow_imports = skip
 """
 """How the types are worked out: reading those of torch takes minutes and says nothing."""
+_UNSEEN = ["-fvisibility=hidden", "-fno-plt"]
+"""Functions are seen by no other library, so that calls among them are direct."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel)\b", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
@@ -172,6 +174,9 @@ class BuildOnAllCores(build_ext):
                 return [file for files in compiled for file in files]
 
         self.compiler.compile = compile_all
+        if self.compiler.compiler_type == "unix":
+            for extension in self.extensions:
+                extension.extra_compile_args += _UNSEEN
         super().build_extensions()
 
 
