@@ -274,7 +274,7 @@ def lay_overlays(  # type: ignore[no-untyped-def]
         row, below = rows[first + node], rows[under[node]]
         for column in range(len(row)):
             row[column] = below[column]
-        row[LABEL], row[EXITS], row[AIM], row[ONLY] = DEAD, False, DEAD, DEAD
+        row[LABEL], row[EXITS], row[AIM] = DEAD, False, DEAD
         row[BASE], row[LIKE], row[KIND] = at, under[node], kind
         for index in range(width):
             cells[at + index] = cells[below[BASE] + index]
@@ -282,6 +282,8 @@ def lay_overlays(  # type: ignore[no-untyped-def]
         start = edge
         while edge < len(edges) and edges[edge, 0] == node:
             cells[at] = edges[edge, 2]
+            if edges[edge, 1] != row[ONLY] or edges[edge, 2] == DEAD:
+                row[ONLY] = DEAD
             at += 1
             edge += 1
         if edge == start + 1 and singles[edges[start, 1]] != DEAD:

@@ -76,6 +76,19 @@ _PERSON = {
         ({"const": 7}, "7", Forcing.STRICT, "[7]"),
         ({"type": "array", "items": {"const": 0}, "minItems": 1, "maxItems": 1}, "[0]",
          Forcing.STRICT, "[[|0|]]"),
+        # What all names that a pattern leaves begin with, one of them written already.
+        (
+            {
+                "type": "object",
+                "patternProperties": {"^kk[123]$": {"const": 0}},
+                "additionalProperties": False,
+                "required": ["kk1"],
+                "minProperties": 2,
+            },
+            '{"kk1":0,"kk2":0}',
+            Forcing.STRICT,
+            '{" [k|k|1] ": 0, ["|k|k] 2 ": 0 }',
+        ),
         # é and è share their first byte: the run ends before it.
         ({"enum": ["é", "è"]}, '"é"', Forcing.CANONICAL, '["] é ["]'),
     ],
