@@ -76,19 +76,6 @@ _PERSON = {
         ({"const": 7}, "7", Forcing.STRICT, "[7]"),
         ({"type": "array", "items": {"const": 0}, "minItems": 1, "maxItems": 1}, "[0]",
          Forcing.STRICT, "[[|0|]]"),
-        # What all names that a pattern leaves begin with, one of them written already.
-        (
-            {
-                "type": "object",
-                "patternProperties": {"^kk[123]$": {"const": 0}},
-                "additionalProperties": False,
-                "required": ["kk1"],
-                "minProperties": 2,
-            },
-            '{"kk1":0,"kk2":0}',
-            Forcing.STRICT,
-            '{" [k|k|1] ": 0, ["|k|k] 2 ": 0 }',
-        ),
         # é and è share their first byte: the run ends before it.
         ({"enum": ["é", "è"]}, '"é"', Forcing.CANONICAL, '["] é ["]'),
     ],
@@ -221,3 +208,17 @@ def test_bytes_that_no_token_spells_are_never_needed() -> None:
     assert 1 + 0xF1 not in tokens_of(inside.mask())
     with pytest.raises(UnsatisfiableError, match="bytes for which the model has no token"):
         compiler.start(JsonSchema(json.dumps({"const": "\U00050000"})))
+
+
+def test_what_all_names_that_are_left_begin_with_is_forced() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"const": 0}, "b": {"const": 0}},
+        "patternProperties": {"^kk[123]$": {"const": 0}},
+        "additionalProperties": False,
+        "required": ["a", "kk1"],
+    }
+    matcher = _start(schema)
+    for token in _VOCABULARY.spell('{"a":0,"kk1":0,"'):
+        matcher = matcher.advance(token)
+    assert _VOCABULARY.decode(matcher.forced_run(Forcing.CANONICAL)) == b"kk"
