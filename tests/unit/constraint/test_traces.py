@@ -220,5 +220,5 @@ def test_what_all_names_that_are_left_begin_with_is_forced() -> None:
     }
     matcher = _start(schema)
     for token in _VOCABULARY.spell('{"a":0,"kk1":0,"'):
-        matcher = matcher.advance(token)
+        matcher = matcher.advance(TokenId(token))
     assert _VOCABULARY.decode(matcher.forced_run(Forcing.CANONICAL)) == b"kk"
