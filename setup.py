@@ -176,7 +176,7 @@ class BuildOnAllCores(build_ext):
         self.compiler.compile = compile_all
         if self.compiler.compiler_type == "unix":
             for extension in self.extensions:
-                extension.extra_compile_args += _UNSEEN
+                extension.extra_compile_args = [*extension.extra_compile_args, *_UNSEEN]
         super().build_extensions()
 
 

@@ -26,11 +26,11 @@ if find_spec("triton") is not None:
 def pytest_sessionstart() -> None:
     """Leave when what was compiled ahead of time is older than its sources."""
     root = Path(__file__).parents[1]
-    for built in root.glob("*__mypyc*.so"):
-        for extension in root.glob("guided/**/*.so"):
-            source = extension.with_name(extension.name.split(".")[0] + ".py")
-            if not source.exists() or source.stat().st_mtime > built.stat().st_mtime:
-                raise pytest.UsageError(
-                    f"{source.relative_to(root)} was changed or is gone since it was compiled: "
-                    "run 'make native' or 'make interpreted'"
-                )
+    built = max((file.stat().st_mtime for file in root.glob("*__mypyc*.so")), default=0.0)
+    for extension in root.glob("guided/**/*.so"):
+        source = extension.with_name(extension.name.split(".")[0] + ".py")
+        if not source.exists() or source.stat().st_mtime > built:
+            raise pytest.UsageError(
+                f"{source.relative_to(root)} was changed or is gone since it was compiled: "
+                "run 'make native' or 'make interpreted'"
+            )

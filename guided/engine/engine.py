@@ -183,6 +183,7 @@ class Engine:
             with phase(Phase.SETTLE):
                 self._settle(drafts, outputs)
             self._step_times.note(sum(plan.counts), self._now() - began)
+            self._closing_times.fade()
         ended, self._ended = self._ended, []
         return ended
 

@@ -7,7 +7,9 @@ from typing import Final
 __all__ = ["ClosingTimes", "StepTimes"]
 
 _FADING: Final = 0.9
-"""What is left of the longest time with each step of the same size, and with each closing."""
+"""What is left of the longest time with each step of the same size."""
+_FADING_CLOSING: Final = 0.99
+"""What is left of the time expected for closing with each step, of whatever size."""
 
 _CLOSING_SECONDS: Final = 0.01
 """What closing answers is expected to take at least; a way out of 800 tokens is found in 5 ms."""
@@ -21,8 +23,15 @@ class ClosingTimes:
         """Seconds that the next closing will hardly exceed."""
 
     def note(self, seconds: float) -> None:
-        """Take note of what the answers closed between two steps took together."""
-        self.expected = max(seconds, _FADING * self.expected, _CLOSING_SECONDS)
+        """Take note of what the answers closed between two steps took together.
+
+        What was expected before counts half: one slow closing must not end many others too early.
+        """
+        self.expected = max(seconds, self.expected / 2, _CLOSING_SECONDS)
+
+    def fade(self) -> None:
+        """Expect a little less with each step."""
+        self.expected = max(_FADING_CLOSING * self.expected, _CLOSING_SECONDS)
 
 
 class StepTimes:

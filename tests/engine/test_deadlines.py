@@ -194,9 +194,13 @@ def test_closings_are_expected_to_take_what_the_longest_took_lately() -> None:
     times.note(0.2)
     assert times.expected == 0.2
     times.note(0.1)
-    assert times.expected == pytest.approx(0.18)
-    for _ in range(40):
-        times.note(0.0)
+    assert times.expected == 0.1
+    times.note(0.0)
+    assert times.expected == 0.05
+    times.fade()
+    assert times.expected == pytest.approx(0.0495)
+    for _ in range(200):
+        times.fade()
     assert times.expected == 0.01
 
 

@@ -20,11 +20,11 @@ def _reference(keyword: str) -> Callable[[Visit], Formula]:
 
 
 def _all_of(visit: Visit) -> Formula:
-    return visit.formulas.all_of(visit.apply(schema) for schema in visit.keywords["allOf"])
+    return visit.formulas.all_of(map(visit.apply, visit.keywords["allOf"]))
 
 
 def _any_of(visit: Visit) -> Formula:
-    return visit.formulas.any_of(visit.apply(schema) for schema in visit.keywords["anyOf"])
+    return visit.formulas.any_of(map(visit.apply, visit.keywords["anyOf"]))
 
 
 def _one_of(visit: Visit) -> Formula:

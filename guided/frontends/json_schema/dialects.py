@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from guided.errors import InvalidConstraintError, UnsupportedFeatureError
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.frontends.json_schema.drafts import LATEST, Draft
 from guided.frontends.json_schema.keywords import KEYWORDS, Keyword
 from guided.frontends.json_schema.pointers import child
 from guided.frontends.json_schema.reader import Json
 
 __all__ = ["Dialect", "Dialects", "standard"]
+
+_MAX_METASCHEMAS: Final = 50
+"""Of the caller's, of which one may be written in another."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +75,12 @@ class Dialects:
                     + "; or a metaschema among the documents of the request",
                 )
             self._open.add(uri)
+            if len(self._open) > _MAX_METASCHEMAS:
+                raise LimitExceededError(
+                    f"the schema names more than {_MAX_METASCHEMAS} metaschemas",
+                    limit=_MAX_METASCHEMAS,
+                    pointer=pointer,
+                )
             self._known[uri] = self._custom(uri, metaschema)
         return self._known[uri]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from guided.frontends.json_schema.applicators import APPLICATOR_FORMULAS
@@ -25,8 +25,13 @@ def keyword_formulas(visit: Visit) -> Formula:
     """
     written = [keyword for keyword in visit.keywords if keyword in _FORMULAS]
     written.sort(key=lambda keyword: keyword in _LAST)
-    functions = dict.fromkeys(_FORMULAS[keyword] for keyword in written)
-    return visit.formulas.all_of(function(visit) for function in functions)
+    return visit.formulas.all_of(_one_by_one(visit, written))
+
+
+def _one_by_one(visit: Visit, keywords: list[str]) -> Iterator[Formula]:
+    """Made as they are asked for: nothing behind FALSE is looked at."""
+    for function in dict.fromkeys(_FORMULAS[keyword] for keyword in keywords):
+        yield function(visit)
 
 
 _FORMULAS: Final[dict[str, Callable[[Visit], Formula]]] = {

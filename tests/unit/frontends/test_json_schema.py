@@ -403,3 +403,12 @@ def _lower_all(places: Sequence[Formula]) -> None:
     while number < len(places):  # it grows
         _ = places[number]
         number += 1
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"anyOf": [True, {"pattern": r"(a)\1"}]}, {"not": {"allOf": [False, {"pattern": r"(a)\1"}]}}],
+)
+def test_what_decides_nothing_may_be_at_fault(schema: Any) -> None:
+    grammar = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
+    assert holds(grammar.root, grammar, "aa")

@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from guided.errors import GuidedError, InvalidConstraintError, UnsupportedFeatureError
+from guided.errors import (
+    GuidedError,
+    InvalidConstraintError,
+    LimitExceededError,
+    UnsupportedFeatureError,
+)
 from guided.frontends.json_schema import lower_json_schema
 from guided.spec import JsonSchema
 from tests.kit.evaluate import holds
@@ -123,3 +128,14 @@ def test_a_dynamic_reference_is_bound_by_the_outermost_document() -> None:
     both = {"prefixItems": [{"$ref": "http://x.org/base"}, {"$ref": "http://x.org/numbers"}]}
     assert _fits(both, [["a"], [1]], base=base, numbers=numbers)
     assert not _fits(both, [["a"], ["a"]], base=base, numbers=numbers)
+
+
+def test_a_long_chain_of_metaschemas_is_refused() -> None:
+    def chain(length: int) -> dict[str, Any]:
+        return {
+            f"m{number}": {"$schema": f"http://x.org/m{number + 1}"} for number in range(length)
+        } | {f"m{length}": {"type": "object"}}
+
+    assert _fits({"$schema": "http://x.org/m0", "type": "null"}, None, **chain(40))
+    with pytest.raises(LimitExceededError, match="names more than 50 metaschemas"):
+        _fits({"$schema": "http://x.org/m0"}, None, **chain(20_000))
