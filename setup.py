@@ -13,7 +13,7 @@ import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from setuptools import Extension, setup
@@ -149,13 +149,13 @@ def extensions() -> list[Extension]:
     """What mypyc makes of the files."""
     from mypyc.build import mypycify  # only here, since it is not needed without
 
-    with NamedTemporaryFile("w", suffix=".ini") as config:
-        config.write(_ANALYSIS)
-        config.flush()
+    with TemporaryDirectory() as folder:
+        config = Path(folder, "mypy.ini")
+        config.write_text(_ANALYSIS, "utf-8")
         # As one whole, so that it is known of every class what is derived from it; what the
         # modules share lies beside the package, as guided__mypyc.
         return mypycify(
-            [f"--config-file={config.name}", *native_modules()],
+            [f"--config-file={config}", *native_modules()],
             opt_level="2",
             multi_file=True,
             group_name="guided",

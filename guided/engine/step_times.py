@@ -10,7 +10,6 @@ _FADING: Final = 0.9
 """What is left of the longest time with each step of the same size."""
 _FADING_CLOSING: Final = 0.99
 """What is left of the time expected for closing with each step, of whatever size."""
-
 _CLOSING_SECONDS: Final = 0.01
 """What closing answers is expected to take at least; a way out of 800 tokens is found in 5 ms."""
 
