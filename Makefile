@@ -48,13 +48,13 @@ native: $(NATIVE)
 
 $(NATIVE): $(STAMP) setup.py $(wildcard guided/*.py guided/*/*.py guided/*/*/*.py)
 	@echo "== compiling what runs for every token (two to four minutes)"
-	rm -f *.so guided/*.so guided/*/*.so guided/*/*/*.so
+	rm -f guided/*.so guided/*/*.so guided/*/*/*.so
 	$(BIN)/python setup.py --quiet build_ext --inplace --force
 	touch $(NATIVE)
 
 # Back to the sources as they are: for a debugger, and to see that both forms do the same.
 interpreted:
-	rm -f $(NATIVE) *.so guided/*.so guided/*/*.so guided/*/*/*.so
+	rm -f $(NATIVE) guided/*.so guided/*/*.so guided/*/*/*.so
 
 # torch comes first and by its exact version: whatever depends on it would otherwise bring the
 # newest build, which may be several gigabytes of CUDA.
@@ -69,4 +69,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) build *.egg-info *.so guided/*.so guided/*/*.so guided/*/*/*.so
+	rm -rf $(VENV) build *.egg-info guided/*.so guided/*/*.so guided/*/*/*.so

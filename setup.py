@@ -116,6 +116,9 @@ follow_imports = skip
 """How the types are worked out: reading those of torch takes minutes and says nothing."""
 _UNSEEN = ["-fvisibility=hidden", "-fno-plt"]
 """Functions are seen by no other library, so that calls among them are direct."""
+_LIBRARY = "guided.native"
+"""What all modules share is guided.native__mypyc."""
+_HEADERS = "build/guided"
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel)\b", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
@@ -153,12 +156,12 @@ def extensions() -> list[Extension]:
         config = Path(folder, "mypy.ini")
         config.write_text(_ANALYSIS, "utf-8")
         # As one whole, so that it is known of every class what is derived from it; what the
-        # modules share lies beside the package, as guided__mypyc.
+        # modules share lies inside the package: there an editable install finds it too.
         return mypycify(
             [f"--config-file={config}", *native_modules()],
             opt_level="2",
             multi_file=True,
-            group_name="guided",
+            group_name=_LIBRARY,
         )
 
 
@@ -174,8 +177,10 @@ class BuildOnAllCores(build_ext):
                 return [file for files in compiled for file in files]
 
         self.compiler.compile = compile_all
-        if self.compiler.compiler_type == "unix":
-            for extension in self.extensions:
+        for extension in self.extensions:
+            # Of a library within a package mypyc puts the headers there, and the sources beside.
+            extension.include_dirs = [*extension.include_dirs, _HEADERS]
+            if self.compiler.compiler_type == "unix":
                 extension.extra_compile_args = [*extension.extra_compile_args, *_UNSEEN]
         super().build_extensions()
 

@@ -11,7 +11,7 @@ import pytest
 from guided.native import is_native
 
 _ROOT = Path(__file__).parents[2]
-_BUILT = sorted(_ROOT.glob("*__mypyc*.so"))
+_BUILT = sorted(_ROOT.glob("guided/*__mypyc*.so"))
 
 
 @pytest.fixture
