@@ -1,6 +1,14 @@
-"""The smallest automaton of a labelled transition table: trimming, then merging equal states."""
+"""The smallest automaton of a labelled transition table: trimming, then merging equal states.
+
+States are equal when the same texts lead on from them. A few rounds over the whole table tell most
+of them apart (Moore, 1956): each state gets a number out of its own and those of the states that it
+leads to, so states with different numbers are different. That states with equal numbers are equal
+is looked at, and where it is not so, or rounds go on telling more, blocks are split one by another.
+"""
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +17,11 @@ from guided.automata.kernel import making_kernel
 
 __all__ = ["minimal", "moves_of"]
 
+_ROUNDS: Final = 12
+_SWEEPS: Final = 4
+_ODD: Final = 0x9E3779B97F4A7C15
+_ALSO_ODD: Final = 0xBF58476D1CE4E5B9
+
 
 def minimal(
     table: NDArray[np.int32], label: NDArray[np.int32]
@@ -16,7 +29,8 @@ def minimal(
     """The table without states that state 0 does not lead to or that lead to no label.
 
     States of equal residual language, told apart by label, are merged (Hopcroft, 1971; in
-    O(moves * log states)); they keep the order of their first members, so state 0 stays in front.
+    O(cells + moves * log states)); they keep the order of their first members, so state 0 stays in
+    front.
     ``table`` is int32 ``[states, classes]`` and ``label`` int32 ``[states]``, -1 for none in both.
     """
     if not len(label):
@@ -28,16 +42,24 @@ def minimal(
 
 @making_kernel
 def _minimal(table, label):  # type: ignore[no-untyped-def]
-    live, live_label = _trimmed(table, label)
-    if len(live_label) < 2:
-        return live, live_label
-    return _merged(live, live_label)
+    leads = _leads(table)
+    live = _live(leads, label)
+    if not live.all():
+        table, label = _only(table, label, live)
+        leads = _leads(table)
+    if len(label) < 2:
+        return table, label
+    return _merged(table, label, leads)
 
 
 @making_kernel
-def _merged(table, label):  # type: ignore[no-untyped-def]
+def _merged(table, label, leads):  # type: ignore[no-untyped-def]
     count = len(label)
-    block_of = _refined(table, label)
+    block_of, blocks = _seen_ahead(leads, label)
+    if blocks == count:
+        return table, label
+    if not _are_equal(table, label, block_of):
+        block_of = _refined(table, label)
     # Number the blocks by their first state, so that the start keeps number 0.
     rank = np.full(count, -1, dtype=np.int32)
     member = np.empty(count, dtype=np.int32)
@@ -60,8 +82,105 @@ def _merged(table, label):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _trimmed(table, label):  # type: ignore[no-untyped-def]
+def _leads(table):  # type: ignore[no-untyped-def]
+    """Where each state leads, from ``first[state]`` on, each with what stands for the moves there.
+
+    That is the sum of a number for each class: moves side by side to the same state are one.
+    """
     count, width = table.shape
+    mixed = np.uint64(_ALSO_ODD)
+    factor = np.empty(width, dtype=np.uint64)
+    for index in range(width):
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(_ODD)
+        factor[index] = mixed | np.uint64(1)
+    first = np.empty(count + 1, dtype=np.int64)
+    targets = np.empty(table.size, dtype=np.int32)
+    factors = np.empty(table.size, dtype=np.uint64)
+    top = 0
+    for state in range(count):
+        first[state] = top
+        before = -1
+        for index in range(width):
+            target = table[state, index]
+            if target == -1:
+                before = -1
+            elif target == before:
+                factors[top - 1] += factor[index]
+            else:
+                targets[top], factors[top] = target, factor[index]
+                top += 1
+                before = target
+    first[count] = top
+    return first, targets[:top], factors[:top]
+
+
+@making_kernel
+def _seen_ahead(leads, label):  # type: ignore[no-untyped-def]
+    """The block of each state by what a few moves ahead tell, and the number of blocks.
+
+    States of different blocks are different.
+    """
+    count = len(label)
+    first, targets, factors = leads
+    numbers = (label.astype(np.uint64) + np.uint64(2)) * np.uint64(_ODD)
+    ahead = np.empty_like(numbers)
+    block_of = np.empty(count, dtype=np.int32)
+    size = 16
+    while size < 2 * count:
+        size *= 2
+    slots = np.empty(size, dtype=np.int32)
+    member = np.empty(count, dtype=np.int32)
+    blocks = 0
+    for _ in range(_ROUNDS):
+        for state in range(count):
+            number = numbers[state]
+            for at in range(first[state], first[state + 1]):
+                number += numbers[targets[at]] * factors[at]
+            number = (number ^ (number >> np.uint64(31))) * np.uint64(_ALSO_ODD)
+            ahead[state] = number ^ (number >> np.uint64(29))
+        numbers, ahead = ahead, numbers
+        before, blocks = blocks, 0
+        slots[:] = -1
+        for state in range(count):
+            slot = (numbers[state] >> np.uint64(8)) & np.uint64(size - 1)
+            while slots[slot] != -1 and numbers[member[slots[slot]]] != numbers[state]:
+                slot = (slot + np.uint64(1)) & np.uint64(size - 1)
+            if slots[slot] == -1:
+                slots[slot] = blocks
+                member[blocks] = state
+                blocks += 1
+            block_of[state] = slots[slot]
+        if blocks in (before, count):
+            break
+    return block_of, blocks
+
+
+@making_kernel
+def _are_equal(table, label, block_of):  # type: ignore[no-untyped-def]
+    """Whether all states of a block lead to the same blocks, and so are equal."""
+    count, width = table.shape
+    member = np.full(count, -1, dtype=np.int32)
+    for state in range(count):
+        first = member[block_of[state]]
+        if first == -1:
+            member[block_of[state]] = state
+            continue
+        if label[state] != label[first]:
+            return False
+        for index in range(width):
+            target, other = table[state, index], table[first, index]
+            if target != other and (
+                target == -1 or other == -1 or block_of[target] != block_of[other]
+            ):
+                return False
+    return True
+
+
+@making_kernel
+def _live(leads, label):  # type: ignore[no-untyped-def]
+    """Whether state 0 leads to each state, and it to a label."""
+    first, targets, _ = leads
+    count = len(label)
     found = np.zeros(count, dtype=np.bool_)
     stack = np.empty(count, dtype=np.int32)
     stack[0], top = 0, 1
@@ -69,29 +188,66 @@ def _trimmed(table, label):  # type: ignore[no-untyped-def]
     while top:
         top -= 1
         state = stack[top]
-        for index in range(width):
-            target = table[state, index]
-            if target != -1 and not found[target]:
+        for at in range(first[state], first[state + 1]):
+            target = targets[at]
+            if not found[target]:
                 found[target] = True
                 stack[top] = target
                 top += 1
-    live = np.zeros(count, dtype=np.bool_)
+    live = found & (label != -1)
+    missing = found.sum() - live.sum()
+    # Mostly states lead on to later ones.
+    for _ in range(_SWEEPS):
+        before = missing
+        for state in range(count - 1, -1, -1):
+            if found[state] and not live[state]:
+                for at in range(first[state], first[state + 1]):
+                    if live[targets[at]]:
+                        live[state] = True
+                        missing -= 1
+                        break
+        if missing in (0, before):
+            return live
+    return _live_behind(leads, found, live)
+
+
+@making_kernel
+def _live_behind(leads, found, live):  # type: ignore[no-untyped-def]
+    """All of those found that lead to a live state, by the moves into each."""
+    first, targets, _ = leads
+    count = len(found)
+    into = np.zeros(count + 1, dtype=np.int64)
+    for target in targets:
+        into[target + 1] += 1
     for state in range(count):
-        if found[state] and label[state] != -1:
-            live[state] = True
+        into[state + 1] += into[state]
+    place = into[:-1].copy()
+    sources = np.empty(len(targets), dtype=np.int32)
+    stack = np.empty(count, dtype=np.int32)
+    top = 0
+    for state in range(count):
+        for at in range(first[state], first[state + 1]):
+            sources[place[targets[at]]] = state
+            place[targets[at]] += 1
+        if live[state]:
             stack[top] = state
             top += 1
-    if top < found.sum():
-        first, sources, _ = _moves_into(table)
-        while top:
-            top -= 1
-            state = stack[top]
-            for edge in range(first[state], first[state + 1]):
-                source = sources[edge]
-                if found[source] and not live[source]:
-                    live[source] = True
-                    stack[top] = source
-                    top += 1
+    while top:
+        top -= 1
+        state = stack[top]
+        for at in range(into[state], into[state + 1]):
+            source = sources[at]
+            if found[source] and not live[source]:
+                live[source] = True
+                stack[top] = source
+                top += 1
+    return live
+
+
+@making_kernel
+def _only(table, label, live):  # type: ignore[no-untyped-def]
+    """The table of the live states alone; none where the first is not."""
+    count, width = table.shape
     number = np.full(count, -1, dtype=np.int32)
     kept = 0
     if live[0]:
@@ -99,8 +255,6 @@ def _trimmed(table, label):  # type: ignore[no-untyped-def]
             if live[state]:
                 number[state] = kept
                 kept += 1
-    if kept == count:
-        return table, label
     small = np.empty((kept, width), dtype=np.int32)
     small_label = np.empty(kept, dtype=np.int32)
     for state in range(count):

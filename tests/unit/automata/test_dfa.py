@@ -22,6 +22,7 @@ from guided.automata.byte_dfa import (
 from guided.automata.codepoints import ANY, CodePoints
 from guided.automata.dfa import DEAD, combine, dfa_from_regular, length_dfa, without
 from guided.automata.equal_columns import column_groups
+from guided.automata.minimize import minimal
 from guided.automata.partition import partition
 from guided.automata.regular import (
     ANYTHING,
@@ -263,6 +264,67 @@ def test_equal_residual_languages_share_a_state() -> None:
     assert len(dfa) == 3
     assert len(dfa.classes) == 2
     assert np.count_nonzero(dfa.accepting) == 1
+
+
+def _tables_of(
+    size: int,
+) -> st.SearchStrategy[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """Transition tables of so many states over two letters, with their labels."""
+    table = arrays(np.int32, (size, 2), elements=st.integers(-1, size - 1))
+    return st.tuples(table, arrays(np.int32, size, elements=st.integers(-1, 1)))
+
+
+@given(st.integers(1, 6).flatmap(_tables_of))
+def test_states_are_merged_that_no_text_tells_apart(
+    drawn: tuple[NDArray[np.int32], NDArray[np.int32]],
+) -> None:
+    table, label = drawn
+    texts = [
+        text for size in range(len(label) + 1) for text in itertools.product(range(2), repeat=size)
+    ]
+
+    def language(table: NDArray[np.int32], label: NDArray[np.int32], state: int) -> list[int]:
+        """What each text is accepted as; of so many states no longer ones tell any apart."""
+        found = []
+        for text in texts:
+            at = state
+            for letter in text:
+                at = -1 if at == -1 else int(table[at, letter])
+            found.append(-1 if at == -1 else int(label[at]))
+        return found
+
+    reached = {0}
+    for _ in label:
+        reached |= {int(to) for state in reached for to in table[state] if to != -1}
+    wanted = {tuple(language(table, label, state)) for state in reached} - {(-1,) * len(texts)}
+    small, small_label = minimal(table, label)
+    if language(table, label, 0) == [-1] * len(texts):
+        assert not len(small)
+        return
+    assert language(small, small_label, 0) == language(table, label, 0)
+    assert {tuple(language(small, small_label, state)) for state in range(len(small))} == wanted
+    assert len(small) == len(wanted)
+
+
+@pytest.mark.parametrize("length", [3, 12, 13, 40])
+def test_equal_states_are_found_however_far_their_end_is(length: int) -> None:
+    """Two chains that a start leads to, of which one is longer by one."""
+    size = 1 + length + length + 1
+    table = np.full((size, 2), -1, dtype=np.int32)
+    table[0] = 1, 1 + length
+    table[1 : size - 1, 0] = np.arange(2, size)
+    table[length, 0] = -1
+    label = np.full(size, -1, dtype=np.int32)
+    label[[length, size - 1]] = 7
+    small, small_label = minimal(table, label)
+    assert len(small) == 1 + length + 1
+    assert small_label.tolist().count(7) == 1
+    # Backwards: each state leads to the one before it.
+    table = np.full((size, 1), -1, dtype=np.int32)
+    table[0, 0], table[2:, 0] = size - 1, np.arange(1, size - 1)
+    label = np.full(size, -1, dtype=np.int32)
+    label[1] = 0
+    assert len(minimal(table, label)[0]) == size
 
 
 def test_a_long_chain_is_minimal_too() -> None:
