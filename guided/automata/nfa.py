@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -31,29 +30,32 @@ __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 MAX_NFA_STATES: Final = 100_000
 
 
-@dataclass(slots=True)
 class Edges:
     """Moves without a character, from ``sources[i]`` to ``targets[i]``."""
 
-    sources: list[int] = field(default_factory=list)
-    targets: list[int] = field(default_factory=list)
+    __slots__ = ("sources", "targets")
+
+    def __init__(self) -> None:
+        self.sources: Final[list[int]] = []
+        self.targets: Final[list[int]] = []
 
     def add(self, source: int, target: int) -> None:
         self.sources.append(source)
         self.targets.append(target)
 
 
-@dataclass(frozen=True, slots=True)
 class LookAround:
     """A condition of its own part of the automaton, from ``start`` to ``final``."""
 
-    start: int
-    final: int
-    ahead: bool
-    negative: bool
+    __slots__ = ("ahead", "final", "negative", "start")
+
+    def __init__(self, start: int, final: int, ahead: bool, negative: bool) -> None:
+        self.start: Final = start
+        self.final: Final = final
+        self.ahead: Final = ahead
+        self.negative: Final = negative
 
 
-@dataclass(slots=True)
 class Nfa:
     """States are indices; state 0 starts and ``final`` ends.
 
@@ -62,20 +64,37 @@ class Nfa:
     holds: ``looks[condition_looks[i]]``. Equal look-arounds are one; inner ones come first.
     """
 
-    count: int = 0
-    sets: dict[CodePoints, int] = field(default_factory=dict)
-    moves: Edges = field(default_factory=Edges)
-    move_sets: list[int] = field(default_factory=list)
-    more_moves: list[NDArray[np.int32]] = field(default_factory=list)
-    """Moves in bulk: sources, targets and sets, each int32 ``[3, moves]``."""
-    empties: Edges = field(default_factory=Edges)
-    starts: Edges = field(default_factory=Edges)
-    ends: Edges = field(default_factory=Edges)
-    conditions: Edges = field(default_factory=Edges)
-    condition_looks: list[int] = field(default_factory=list)
-    looks: list[LookAround] = field(default_factory=list)
-    look_numbers: dict[Look, int] = field(default_factory=dict)
-    final: int = 0
+    __slots__ = (
+        "condition_looks",
+        "conditions",
+        "count",
+        "empties",
+        "ends",
+        "final",
+        "look_numbers",
+        "looks",
+        "more_moves",
+        "move_sets",
+        "moves",
+        "sets",
+        "starts",
+    )
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.final = 0
+        self.sets: Final[dict[CodePoints, int]] = {}
+        self.moves: Final = Edges()
+        self.move_sets: list[int] = []
+        self.more_moves: Final[list[NDArray[np.int32]]] = []
+        """Moves in bulk: sources, targets and sets, each int32 ``[3, moves]``."""
+        self.empties: Final = Edges()
+        self.starts: Final = Edges()
+        self.ends: Final = Edges()
+        self.conditions: Final = Edges()
+        self.condition_looks: list[int] = []
+        self.looks: Final[list[LookAround]] = []
+        self.look_numbers: Final[dict[Look, int]] = {}
 
     def add_states(self, count: int = 1) -> int:
         """The first of some new states; raises LimitExceededError past MAX_NFA_STATES."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Final
 
 from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
 from guided.automata.fuel import spend
@@ -11,12 +11,14 @@ from guided.automata.fuel import spend
 __all__ = ["Partition", "partition"]
 
 
-@dataclass(frozen=True, slots=True)
 class Partition:
     """Disjoint classes, and for each of them the sets that hold it, as bits by number."""
 
-    classes: tuple[CodePoints, ...]
-    holders: tuple[int, ...]
+    __slots__ = ("classes", "holders")
+
+    def __init__(self, classes: tuple[CodePoints, ...], holders: tuple[int, ...]) -> None:
+        self.classes: Final = classes
+        self.holders: Final = holders
 
     def members(self, count: int) -> list[list[int]]:
         """For each of the first ``count`` sets the classes that it is put together of."""

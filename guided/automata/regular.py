@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import ANY, CodePoints
+from guided.automata.value import Value
 from guided.errors import LimitExceededError
 
 __all__ = [
@@ -37,18 +38,13 @@ MAX_DEPTH: Final = 1_000
 ahead of time that has no limit of its own."""
 
 
-class _Node:
-    """A value: equal to others of its class with equal fields.
+class _Node(Value):
+    """A value made of ``parts``; raises LimitExceededError where they nest MAX_DEPTH deep."""
 
-    It hashes them once, when it is made: expressions are large, and many tables are asked for them.
-    Raises LimitExceededError, when it is made, for ``parts`` that nest MAX_DEPTH deep.
-    """
-
-    __slots__ = ("_depth", "_fields", "_hash")
+    __slots__ = ("_depth",)
 
     def __init__(self, fields: tuple[object, ...], parts: tuple[Regular, ...] = ()) -> None:
-        self._fields: Final = fields
-        self._hash: Final = hash(fields)
+        super().__init__(fields)
         depth = 0
         for part in parts:
             if isinstance(part, _Node) and part._depth >= depth:
@@ -58,22 +54,6 @@ class _Node:
                 f"the expression nests deeper than {MAX_DEPTH}", limit=MAX_DEPTH, field="constraint"
             )
         self._depth: Final[int] = depth
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (
-            isinstance(other, _Node)
-            and type(self) is type(other)
-            and self._hash == other._hash
-            and self._fields == other._fields
-        )
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}{self._fields!r}"
 
 
 class Chars(_Node):

@@ -7,10 +7,10 @@ into terminals so that some derivation reads them, whatever a scanner would have
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.automata.regular import Look, Regular
+from guided.automata.value import Value
 
 __all__ = [
     "Alone",
@@ -27,89 +27,131 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Value):
     """One text of a regular language of code points; ignored text may stand before it.
 
     Look-around in ``regular`` sees that text alone.
     """
 
-    regular: Regular
-    before: tuple[Look, ...] = ()
-    """Look-behinds that have to hold where it begins, of all that was written up to there."""
-    after: tuple[Look, ...] = ()
-    """Look-aheads that have to hold where it ends, of all that follows."""
+    __slots__ = ("after", "before", "regular")
+    __match_args__: Final = ("regular", "before", "after")
+
+    def __init__(
+        self, regular: Regular, before: tuple[Look, ...] = (), after: tuple[Look, ...] = ()
+    ) -> None:
+        super().__init__((regular, before, after))
+        self.regular: Final = regular
+        self.before: Final = before
+        """Look-behinds that have to hold where it begins, of all that was written up to there."""
+        self.after: Final = after
+        """Look-aheads that have to hold where it ends, of all that follows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hole:
+class Hole(Value):
     """One text of another recogniser; ignored text may stand before it."""
 
-    number: int
+    __slots__ = ("number",)
+    __match_args__: Final = ("number",)
+
+    def __init__(self, number: int) -> None:
+        super().__init__((number,))
+        self.number: Final = number
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Value):
     """One text of a rule."""
 
-    rule: str
+    __slots__ = ("rule",)
+    __match_args__: Final = ("rule",)
+
+    def __init__(self, rule: str) -> None:
+        super().__init__((rule,))
+        self.rule: Final = rule
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Value):
     """Parts one after another; no parts are the empty text."""
 
-    parts: tuple[Body, ...]
+    __slots__ = ("parts",)
+    __match_args__: Final = ("parts",)
+
+    def __init__(self, parts: tuple[Body, ...]) -> None:
+        super().__init__((parts,))
+        self.parts: Final = parts
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Value):
     """Any one of the options."""
 
-    options: tuple[Body, ...]
+    __slots__ = ("options",)
+    __match_args__: Final = ("options",)
+
+    def __init__(self, options: tuple[Body, ...]) -> None:
+        super().__init__((options,))
+        self.options: Final = options
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
+class Times(Value):
     """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound."""
 
-    item: Body
-    low: int
-    high: int | None
+    __slots__ = ("high", "item", "low")
+    __match_args__: Final = ("item", "low", "high")
+
+    def __init__(self, item: Body, low: int, high: int | None) -> None:
+        super().__init__((item, low, high))
+        self.item: Final = item
+        self.low: Final = low
+        self.high: Final = high
 
 
-@dataclass(frozen=True, slots=True)
-class Alone:
+class Alone(Value):
     """A text of ``item``, whose terminals do not see what stands around it."""
 
-    item: Body
+    __slots__ = ("item",)
+    __match_args__: Final = ("item",)
+
+    def __init__(self, item: Body) -> None:
+        super().__init__((item,))
+        self.item: Final = item
 
 
-@dataclass(frozen=True, slots=True)
-class InContext:
+class InContext(Value):
     """Nothing, where one of these contexts is the one that was turned to last, 0 at first."""
 
-    contexts: frozenset[int]
+    __slots__ = ("contexts",)
+    __match_args__: Final = ("contexts",)
+
+    def __init__(self, contexts: frozenset[int]) -> None:
+        super().__init__((contexts,))
+        self.contexts: Final = contexts
 
 
-@dataclass(frozen=True, slots=True)
-class ToContext:
+class ToContext(Value):
     """Nothing; turns to a context."""
 
-    context: int
+    __slots__ = ("context",)
+    __match_args__: Final = ("context",)
+
+    def __init__(self, context: int) -> None:
+        super().__init__((context,))
+        self.context: Final = context
 
 
 Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone | InContext | ToContext
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ContextFreeGrammar:
     """Every rule that a body calls is among ``rules``; nesting inside a body is bounded.
 
     Where no body is ``Alone``, its terminals see the whole text.
     """
 
-    rules: Mapping[str, Body]
-    start: str
-    ignored: tuple[Terminal, ...] = ()
-    """Texts of these, any number of them, may stand before each terminal and at the end."""
+    __slots__ = ("ignored", "rules", "start")
+
+    def __init__(
+        self, rules: Mapping[str, Body], start: str, ignored: tuple[Terminal, ...] = ()
+    ) -> None:
+        self.rules: Final = rules
+        self.start: Final = start
+        self.ignored: Final = ignored
+        """Texts of these, any number of them, may stand before each terminal and at the end."""

@@ -238,9 +238,12 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
             calls.append((first + source, number[callee], first + target))
         for source, hole, target in hole_edges(dfa):
             calls.append((first + source, len(order) + hole, first + target))
-    by_state: list[list[CallEdge]] = [[] for _ in range(count)]
+    calling: dict[int, list[CallEdge]] = {}
     for source, rule, target in calls:
-        by_state[source].append(CallEdge(rule, target))
+        calling.setdefault(source, []).append(CallEdge(rule, target))
+    by_state: list[tuple[CallEdge, ...]] = [()] * count
+    for source, edges_there in calling.items():
+        by_state[source] = tuple(edges_there)
     as_array = np.array(calls, dtype=np.int32).reshape(-1, 3)
     known = np.where(accepting, 0, -1)
     known[count - len(holes) :] = [hole.shortest for hole in holes]
@@ -249,7 +252,7 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
         tuple(starts[:-1].tolist()),
         byte_class,
         moves,
-        tuple(map(tuple, by_state)),
+        tuple(by_state),
         accepting,
         tuple(left.tolist()),
         ways,

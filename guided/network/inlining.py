@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from guided.automata.dfa import Dfa
@@ -60,14 +59,16 @@ def inlined(
     return work.reached(start)
 
 
-@dataclass(frozen=True, slots=True)
 class _Places:
     """Where a rule calls another one."""
 
-    count: int
-    """Copies of that one, at most."""
-    kinds: frozenset[tuple[bool, bool]]
-    """Of each place whether something must stand before the call, and behind it."""
+    __slots__ = ("count", "kinds")
+
+    def __init__(self, count: int, kinds: frozenset[tuple[bool, bool]]) -> None:
+        self.count: Final = count
+        """Copies of that one, at most."""
+        self.kinds: Final = kinds
+        """Of each place whether something must stand before the call, and behind it."""
 
     def and_then(self, inner: _Places, known: _Places | None) -> _Places:
         """The places of what is called at ``inner`` ones there, besides those that are known."""

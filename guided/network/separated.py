@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Items
-from dataclasses import dataclass
+from typing import Final
 
 from guided.grammar.context_free import Body, Sequence, Times
 
 __all__ = ["Separated", "with_lists"]
 
 
-@dataclass(frozen=True, slots=True)
 class Separated:
     """``item``, once or more, with ``between`` between one and the next."""
 
-    item: Sequence
-    between: Sequence
+    __slots__ = ("between", "item")
+
+    def __init__(self, item: Sequence, between: Sequence) -> None:
+        self.item: Final = item
+        self.between: Final = between
 
 
 def with_lists(parts: tuple[Body, ...]) -> Items[Body | Separated]:

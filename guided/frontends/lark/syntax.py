@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 __all__ = [
     "Alternatives",
@@ -23,12 +22,15 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Name:
     """A rule, a parameter or a terminal."""
 
-    text: str
-    position: int
+    __slots__ = ("position", "text")
+    __match_args__: Final = ("text", "position")
+
+    def __init__(self, text: str, position: int) -> None:
+        self.text: Final = text
+        self.position: Final = position
 
     @property
     def is_terminal(self) -> bool:
@@ -36,20 +38,26 @@ class Name:
         return self.text.isupper()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Literal:
     """A text in quotes or a pattern in slashes, with its flags behind it."""
 
-    text: str
-    position: int
+    __slots__ = ("position", "text")
+    __match_args__: Final = ("text", "position")
+
+    def __init__(self, text: str, position: int) -> None:
+        self.text: Final = text
+        self.position: Final = position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Range:
     """A character from the first to the last."""
 
-    first: Literal
-    last: Literal
+    __slots__ = ("first", "last")
+    __match_args__: Final = ("first", "last")
+
+    def __init__(self, first: Literal, last: Literal) -> None:
+        self.first: Final = first
+        self.last: Final = last
 
     @property
     def position(self) -> int:
@@ -62,72 +70,96 @@ class Range:
         return f"{self.first.text}..{self.last.text}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Use:
     """A template with what it is used for."""
 
-    template: Name
-    arguments: tuple[Tree, ...]
+    __slots__ = ("arguments", "template")
+    __match_args__: Final = ("template", "arguments")
+
+    def __init__(self, template: Name, arguments: tuple[Tree, ...]) -> None:
+        self.template: Final = template
+        self.arguments: Final = arguments
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Series:
     """Parts one after another."""
 
-    parts: tuple[Tree, ...]
+    __slots__ = ("parts",)
+    __match_args__: Final = ("parts",)
+
+    def __init__(self, parts: tuple[Tree, ...]) -> None:
+        self.parts: Final = parts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Alternatives:
     """Any one of the options."""
 
-    options: tuple[Tree, ...]
+    __slots__ = ("options",)
+    __match_args__: Final = ("options",)
+
+    def __init__(self, options: tuple[Tree, ...]) -> None:
+        self.options: Final = options
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Repeated:
     """An item at least ``low`` and at most ``high`` times; ``None`` sets no upper bound."""
 
-    item: Tree
-    low: int
-    high: int | None
+    __slots__ = ("high", "item", "low")
+    __match_args__: Final = ("item", "low", "high")
+
+    def __init__(self, item: Tree, low: int, high: int | None) -> None:
+        self.item: Final = item
+        self.low: Final = low
+        self.high: Final = high
 
 
 Tree: TypeAlias = Name | Literal | Range | Use | Series | Alternatives | Repeated
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Define:
     """A rule or a terminal; ``how`` is what stands before it: nothing, %override or %extend."""
 
-    how: str
-    name: Name
-    parameters: tuple[Name, ...]
-    body: Tree
+    __slots__ = ("body", "how", "name", "parameters")
+    __match_args__: Final = ("how", "name", "parameters", "body")
+
+    def __init__(self, how: str, name: Name, parameters: tuple[Name, ...], body: Tree) -> None:
+        self.how: Final = how
+        self.name: Final = name
+        self.parameters: Final = parameters
+        self.body: Final = body
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Declare:
     """Names without a body."""
 
-    names: tuple[Name, ...]
+    __slots__ = ("names",)
+    __match_args__: Final = ("names",)
+
+    def __init__(self, names: tuple[Name, ...]) -> None:
+        self.names: Final = names
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Ignore:
     """What may stand anywhere."""
 
-    body: Tree
-    position: int
+    __slots__ = ("body", "position")
+    __match_args__: Final = ("body", "position")
+
+    def __init__(self, body: Tree, position: int) -> None:
+        self.body: Final = body
+        self.position: Final = position
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Import:
     """Names in another grammar, and what they are called here."""
 
-    path: tuple[str, ...]
-    aliases: Mapping[str, str]
-    position: int
+    __slots__ = ("aliases", "path", "position")
+    __match_args__: Final = ("path", "aliases", "position")
+
+    def __init__(self, path: tuple[str, ...], aliases: Mapping[str, str], position: int) -> None:
+        self.path: Final = path
+        self.aliases: Final = aliases
+        self.position: Final = position
 
 
 Statement: TypeAlias = Define | Declare | Ignore | Import
