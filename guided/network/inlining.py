@@ -213,7 +213,9 @@ class _Inlining:
         spelled = self._spelled_out(order)
         for rule in order:
             self._spell_out(rule, spelled)
-        return {rule: self.automata[rule] for rule in order if rule not in spelled}
+        # What would have grown too much with a terminal still calls it.
+        left = {callee for rule in order for callee in called(self.automata[rule])}
+        return {rule: self.automata[rule] for rule in order if rule == start or rule in left}
 
     def _spelled_out(self, rules: list[int]) -> AbstractSet[int]:
         """The terminals of which few states are copied when the rules are spelled out."""
