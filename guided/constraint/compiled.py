@@ -331,10 +331,7 @@ class CompiledConstraint:
 
     def canonical_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """The forced tokens from a position on as the tokenizer spells them."""
-        if position.forces is None:
-            with self._working:
-                position.forces = only_byte(self.machine, position.state) is not None
-        if not position.forces:
+        if not self._forces(position):
             return ()
         run = position.runs.get(recent)
         if run is None:
@@ -345,9 +342,16 @@ class CompiledConstraint:
             position.runs[recent] = run
         return run
 
+    def _forces(self, position: Position) -> bool:
+        """Whether one byte alone may follow."""
+        if position.forces is None:
+            with self._working:
+                position.forces = only_byte(self.machine, position.state) is not None
+        return position.forces
+
     def likely_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
         """The tokenizer's spelling of the bytes that must follow, to their end."""
-        if not position.forces:
+        if not self._forces(position):
             return ()
         with self._working:
             return self.binding.speller.spelling(self.walker, position.state, recent)
