@@ -65,9 +65,12 @@ class LookupDrafter:
                 made += 1
 
     def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
-        """Note which guesses of the latest tree the model agreed with."""
+        """Note which guesses of the latest tree the model agreed with.
+
+        A tree that ends with its trunk holds none of them: they were given up for want of room.
+        """
         self.rates.pass_step()
-        if not self._guessed:
+        if tree.trunk == len(tree):
             return
         path = acceptance.path
         taken = {(tree.parents[node], tree.tokens[node]) for node in path}

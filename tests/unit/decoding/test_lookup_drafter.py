@@ -169,3 +169,20 @@ def test_tokens_may_come_at_once_or_one_by_one() -> None:
 
 def test_without_forcing_there_is_no_drafter() -> None:
     assert isinstance(OPEN(Forcing.OFF), NoDrafter)
+
+
+def test_what_no_model_call_judged_teaches_nothing() -> None:
+    """A tree that was given up for room, and one drafted before the sequence had to start over."""
+    drafter = OPEN(Forcing.CANONICAL)
+    assert isinstance(drafter, LookupDrafter)
+    chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
+    matcher: Any = AnythingMatcher()
+    tokens = spell_bytes(b"0123456789x 0123456789")
+    assert len(draft(drafter, tokens, matcher)) > 1
+    judged = dict(drafter.rates.judged)
+    trunk = DraftTree.chain(tokens[-1:], matcher)
+    says_x = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"x")[0]]
+    drafter.learn(trunk, verify(trunk, {0: says_x}, chooser, 0, NO_HISTORY))
+    prompt = DraftTree.chain(tokens[:4], None)
+    drafter.learn(prompt, verify(prompt, {}, chooser, 0, NO_HISTORY))
+    assert dict(drafter.rates.judged) == judged
