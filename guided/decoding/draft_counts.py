@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.verify import Acceptance
 
 __all__ = ["DraftCounts"]
 
@@ -20,14 +20,13 @@ class DraftCounts:
     corrected: int = 0
     """Calls that ended where every guess was wrong."""
 
-    def add(self, tree: DraftTree, acceptance: Acceptance) -> None:
-        """Count one verified tree."""
+    def add(self, tree: DraftTree, path: Sequence[int], *, is_followed: bool) -> None:
+        """Count one verified tree, of which ``path`` was taken; ``is_followed`` by a choice."""
         guessed = [node for node, sure in enumerate(tree.certain) if not sure]
         if not guessed:
             return
-        path = acceptance.path
         self.calls += 1
         self.tokens += len(guessed)
         self.accepted += sum(not tree.certain[node] for node in path)
         tried = any(tree.parents[node] == path[-1] for node in guessed)
-        self.corrected += tried and acceptance.choice is not None
+        self.corrected += tried and is_followed

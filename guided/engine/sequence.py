@@ -126,9 +126,8 @@ class Sequence:
 
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Take over what a model call confirmed and chose, and the run that follows from it."""
-        self._drafts.add(tree, acceptance)
-        logprobs = iter(acceptance.logprobs)
-        for node in acceptance.path[tree.trunk :]:
+        logprobs, path = iter(acceptance.logprobs), acceptance.path
+        for length, node in enumerate(path[tree.trunk :], tree.trunk + 1):
             matcher = tree.matchers[node]
             assert matcher is not None, f"guessed node {node} has no matcher"
             if tree.certain[node]:
@@ -136,11 +135,13 @@ class Sequence:
             else:
                 self._append(tree.tokens[node], matcher, next(logprobs, None), is_forced=False)
             if self.finish_reason is not None:
+                self._drafts.add(tree, path[:length], is_followed=False)
                 return
+        self._drafts.add(tree, path, is_followed=acceptance.choice is not None)
         self._is_closed_early = self._is_closed_early or acceptance.narrowed
         if acceptance.choice is not None:
             self.take(acceptance.choice)
-        elif len(acceptance.path) > tree.trunk:
+        elif len(path) > tree.trunk:
             self._settle()
 
     def take(self, choice: Choice | Closing) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -225,3 +226,16 @@ def test_a_request_is_drafted_alike_whatever_ran_before_it() -> None:
     engine = make_engine(**options)
     answers(engine, asked)
     assert answers(engine, {key: asked[key]})[key].usage == fresh.usage
+
+
+def test_guesses_behind_a_stop_count_as_neither_accepted_nor_sampled() -> None:
+    model = make_model()
+    request = GenerationRequest(prompt="hello name", max_tokens=30)
+    tokens = answers(make_engine(model), {"r": request})["r"].tokens
+    known = (*render(request.prompt, None), *tokens)
+    texts = [TOKEN_BYTES[token] or b"" for token in tokens]
+    stop = next(text.decode("ascii") for text in texts[3:] if text and text.isascii())
+    engine = make_engine(model, open_drafter=lambda _: Prophet([known], 0.0), widest_draft=24)
+    stopped = answers(engine, {"r": replace(request, stop=(stop,))})["r"]
+    usage = stopped.usage
+    assert 0 < usage.accepted_tokens <= usage.sampled_tokens == len(stopped.tokens) < len(tokens)
