@@ -16,5 +16,5 @@ def mean_logprob(choices: Iterable[ChoiceLogprobs]) -> float:
     the mask all but forced on the model. A token that was the only one allowed is no choice,
     whether it was forced or not, so what is forced does not change the score.
     """
-    chosen = [choice.raw for choice in choices if choice.masked != 0.0]
+    chosen = [choice.raw for choice in choices if not choice.is_only]
     return sum(chosen) / len(chosen) if chosen else 0.0

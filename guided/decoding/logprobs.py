@@ -23,6 +23,8 @@ class ChoiceLogprobs:
     """Of the token by the softmax over the whole vocabulary."""
     masked: float
     """Of the token by the softmax over the mask."""
+    is_only: bool
+    """Whether the mask held no other token."""
     top: tuple[tuple[TokenId, float, float], ...]
     """The likeliest allowed tokens with their ``raw`` and ``masked``, likeliest first."""
 
@@ -59,6 +61,7 @@ def choice_logprobs(
     return ChoiceLogprobs(
         raw=float(logits[token]) - everything,
         masked=float(logits[token]) - within,
+        is_only=len(tokens) == 1,
         top=tuple(
             (TokenId(int(tokens[i])), float(allowed[i] - everything), float(allowed[i] - within))
             for i in least(-allowed, top)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from guided.decoding.likelihood import mean_logprob
-from guided.decoding.logprobs import ChoiceLogprobs
+from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
 from guided.errors import RequestError
 from guided.spec import Beams, GenerationRequest, Rank, Sampling, TokenId
 
@@ -120,9 +121,18 @@ def test_how_many_are_made(options: dict[str, Any], drawn: int, has_candidates: 
 
 def test_a_token_without_an_alternative_is_no_part_of_the_mean() -> None:
     choices = [
-        ChoiceLogprobs(raw=-1.0, masked=-0.5, top=()),
-        ChoiceLogprobs(raw=-9.0, masked=0.0, top=()),
-        ChoiceLogprobs(raw=-3.0, masked=-2.0, top=()),
+        ChoiceLogprobs(raw=-1.0, masked=-0.5, is_only=False, top=()),
+        ChoiceLogprobs(raw=-9.0, masked=0.0, is_only=True, top=()),
+        ChoiceLogprobs(raw=-3.0, masked=-2.0, is_only=False, top=()),
     ]
     assert mean_logprob(choices) == -2.0
     assert mean_logprob(choices[1:2]) == 0.0
+
+
+def test_a_choice_that_is_all_but_certain_is_still_a_choice() -> None:
+    logits = np.array([25.0, -12.0, 30.0], dtype=np.float32)
+    of_two = choice_logprobs(logits, np.array([0b011], dtype=np.int32), TokenId(0), top=0)
+    of_one = choice_logprobs(logits, np.array([0b001], dtype=np.int32), TokenId(0), top=0)
+    assert of_two.masked == of_one.masked == 0.0
+    assert mean_logprob([of_two]) == of_two.raw < -5
+    assert mean_logprob([of_one]) == 0.0
