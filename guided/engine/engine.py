@@ -221,7 +221,11 @@ class Engine:
         now = self._now()
         urgency = Urgency.of(request, now if received is None else received)
         urgency.check(now)
-        if request_id in self._groups or request_id in self._preparing:
+        if (
+            request_id in self._groups
+            or request_id in self._preparing
+            or any(ended.request_id == request_id for ended in self._ended)
+        ):
             raise RequestError(f"request id {request_id!r} is in use", field="request_id")
         if stream and request.has_candidates:
             raise RequestError(

@@ -73,6 +73,18 @@ def test_a_constraint_that_does_not_compile_is_refused_and_the_engine_goes_on() 
     assert not engine.has_work
 
 
+def test_an_id_is_in_use_until_its_outcome_is_collected() -> None:
+    """One that is forced from beginning to end is over before the first step."""
+    engine = make_engine(MODEL)
+    request = GenerationRequest(prompt="hello", constraint=words("ab"), max_tokens=8)
+    engine.submit("r", request)
+    assert engine.stats().running == engine.stats().waiting == 0
+    with pytest.raises(RequestError, match="request id 'r' is in use"):
+        engine.submit("r", request)
+    assert [finished.request_id for finished in engine.step()] == ["r"]
+    engine.submit("r", request)
+
+
 def test_an_id_in_use_is_refused_until_its_request_is_over() -> None:
     engine = make_engine(MODEL)
     request = GenerationRequest(prompt="hello", max_tokens=2)
