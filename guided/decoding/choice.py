@@ -73,12 +73,13 @@ class Chooser:
     def _choose(
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
     ) -> Choice | Closing:
-        choice = self._draw(logits, matcher, matcher.mask(), position, history)
+        mask = matcher.mask()
+        choice = self._draw(logits, matcher, mask, None, position, history)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
-        # Both draws have the same noise, so together they are one draw from the narrowed mask.
+        # Both draws have the same noise, so together they are one draw from what fits.
         within = matcher.mask_within(self.remaining(position))
-        choice = self._draw(logits, matcher, within, position, history)
+        choice = self._draw(logits, matcher, mask, within, position, history)
         choice = choice._replace(narrowed=True)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
@@ -91,14 +92,22 @@ class Chooser:
         logits: NDArray[np.float32],
         matcher: Matcher,
         mask: NDArray[np.int32],
+        within: NDArray[np.int32] | None,
         position: int,
         history: History,
     ) -> Choice:
         token = choose_token(
-            logits, mask, self.sampling, seed=self.seed, position=position, history=history
+            logits,
+            mask,
+            self.sampling,
+            seed=self.seed,
+            position=position,
+            history=history,
+            within=within,
         )
         after = None if token in self.end_ids else matcher.advance(token)
         logprobs = None
         if self.top_logprobs is not None:
-            logprobs = choice_logprobs(logits, mask, token, top=self.top_logprobs)
+            held = mask if within is None else within
+            logprobs = choice_logprobs(logits, held, token, top=self.top_logprobs)
         return Choice(token, after, narrowed=False, logprobs=logprobs)

@@ -30,11 +30,18 @@ def choose_token(
     seed: int,
     position: int,
     history: History = NO_HISTORY,
+    within: NDArray[np.int32] | None = None,
 ) -> TokenId:
     """The token chosen from ``logits`` (one row, ``[vocab]``) among those in the packed mask.
 
-    ``history`` is read only where ``sampling.reads_history`` says so.
+    ``history`` is read only where ``sampling.reads_history`` says so. ``within`` is the part of
+    the mask behind which the answer fits its budget: the filters look at the whole mask, and of
+    what they leave the rest drops out, so that this draw is the one without ``within`` where that
+    gives one of them. Where nothing stays, they look at ``within`` alone.
     """
+    is_filtered = sampling.temperature != 0.0 and sampling.filters
+    if within is not None and not is_filtered:
+        mask, within = within, None
     if sampling.temperature == 0.0 and not sampling.adjusts_logits:
         likeliest = likeliest_token(logits, mask)
         if likeliest is not None:
@@ -49,6 +56,13 @@ def choose_token(
     scores = _scores(adjusted, sampling.temperature)
     if sampling.filters:
         kept = filter_tokens(scores, sampling)
+        if within is not None:
+            fitting = kept[np.isin(tokens[kept], allowed_tokens(within, len(logits)))]
+            if not len(fitting):
+                return choose_token(
+                    logits, within, sampling, seed=seed, position=position, history=history
+                )
+            kept = fitting
         tokens, scores = tokens[kept], scores[kept]
     noise = gumbel_noise(tokens, seed=seed, position=position)
     return TokenId(int(tokens[(scores + noise).argmax()]))

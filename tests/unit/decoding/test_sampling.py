@@ -116,6 +116,30 @@ def test_a_nucleus_wider_than_its_first_look_is_found_whole() -> None:
     assert kept.tolist() == list(range(2500))
 
 
+def test_filters_look_at_the_whole_mask_and_then_what_does_not_fit_drops_out() -> None:
+    """Of the two likeliest, 3 and 5, one does not fit; 7 would be among the two that do."""
+    logits, mask, within = row(t3=3, t5=2.5, t7=2), packed([3, 5, 7]), packed([5, 7])
+    sampling = Sampling(temperature=1, top_k=2)
+    drawn = set()
+    for seed in range(200):
+        first = choose_token(logits, mask, sampling, seed=seed, position=0)
+        token = choose_token(logits, mask, sampling, seed=seed, position=0, within=within)
+        assert token == first or first == 3
+        drawn.add(token)
+    assert drawn == {5}
+    # Where none of those that the filters leave fits, they look at what fits alone.
+    narrow = packed([7])
+    assert choose_token(logits, mask, sampling, seed=0, position=0, within=narrow) == 7
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(temperature=0.7)])
+def test_without_filters_a_draw_within_is_a_draw_from_what_fits(sampling: Sampling) -> None:
+    logits, mask, within = row(t3=3, t5=2.5, t7=2), packed([3, 5, 7]), packed([5, 7])
+    for seed in range(50):
+        alone = choose_token(logits, within, sampling, seed=seed, position=0)
+        assert alone == choose_token(logits, mask, sampling, seed=seed, position=0, within=within)
+
+
 def test_the_same_seed_and_position_draw_the_same_token_and_others_do_not() -> None:
     logits, everything = row(), packed(list(range(VOCABULARY)))
     sampling = Sampling(temperature=1)
