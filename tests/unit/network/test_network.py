@@ -14,6 +14,7 @@ from guided.network import Network, network_from_grammar
 from guided.network.components import components
 from guided.network.first_bytes import call_order
 from guided.network.separated import Separated, with_lists
+from guided.recognizer.grammar_machine import GrammarMachine
 
 
 def _network(text: str) -> Network:
@@ -106,6 +107,18 @@ def test_copies_stay_small() -> None:
     rules = [f'r{n}: r{n + 1} "x" | r{n + 1} "y" r{n + 1}' for n in range(30)]
     network = _network("\n".join(["start: r0", *rules, 'r30: "z"']))
     assert len(network) < 2_000
+
+
+def test_a_terminal_that_cannot_be_written_out_everywhere_is_called_there() -> None:
+    """Where one name ends and the next begins takes exponentially many states to tell."""
+    network = _network("start: NAME NAME NAME\nNAME: /[a-z]([a-z-]{0,61}[a-z])?/")
+    assert len(network.starts) == 2
+    machine = GrammarMachine(network)
+    behind = machine.advance(machine.start, b"a-b" + b"c" * 100)
+    assert behind is not None
+    assert machine.is_accepting(behind)
+    assert machine.advance(machine.start, b"a" * (3 * 63)) is not None
+    assert machine.advance(machine.start, b"a" * (3 * 63 + 1)) is None
 
 
 def test_no_rule_calls_itself_before_a_byte() -> None:
