@@ -68,6 +68,8 @@ def lower_contextual(
         grammar = load_grammar(text, imports)
         terminals, rules, ignored = grammar.compile([start], set())
         spend(200 * sum(len(rule.expansion) + 1 for rule in rules))
+        # Lark looks at all that lies between any two symbols, and copies it.
+        spend(sum(len(rule.expansion) ** 3 for rule in rules) // 4)
         for rule in rules:
             # By them Lark decides conflicts, and loses texts.
             rule.options.priority = None
@@ -120,16 +122,17 @@ class _Contexts:
     ) -> None:
         self._ignored = ignored
         self._states = states
+        self._names = {terminal.name for terminal in terminals}
+        # Ours tell what is wrong with one; Lark, asked for its width, does not.
+        self._patterns = {
+            terminal.name: parse_python_regex(terminal.pattern.to_regexp())
+            for terminal in terminals
+        }
         # The order in which Lark tries them.
         self._terminals = sorted(
             terminals,
             key=lambda t: (-t.priority, -t.pattern.max_width, -len(t.pattern.value), t.name),
         )
-        self._names = {terminal.name for terminal in terminals}
-        self._patterns = {
-            terminal.name: parse_python_regex(terminal.pattern.to_regexp())
-            for terminal in terminals
-        }
         self._scanners = Scanners()
         self._known: dict[frozenset[str], _Context] = {}
         self._words: dict[tuple[str, str], bool] = {}

@@ -188,6 +188,11 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "pattern that nothing uses": (
         'start: "a"\nB: /x*??/ | /y/', InvalidConstraintError, ["cannot be read", "multiple repeat"]
     ),
+    "pattern of a rule that nothing uses": (
+        'start: "a"\ns: s "+" p | p\np: /a|ab/ | /(?"a"?c/ | "(" s ")"',
+        InvalidConstraintError,
+        ["unknown extension"],
+    ),
     "a grammar of two names": (
         "%import common.INT\n%import .common.WS\nstart: INT WS",
         UnsupportedFeatureError,
@@ -205,6 +210,12 @@ def test_an_error_says_what_and_where(name: str) -> None:
     assert type(caught.value) is kind
     for part in parts:
         assert part in str(caught.value)
+
+
+def test_a_very_long_rule_is_refused_in_time() -> None:
+    """Lark looks at everything between any two of its symbols: seconds for 200."""
+    with limited_work(3_000_000), pytest.raises(LimitExceededError):
+        _machine("start: " + "/x/i" * 1_000)
 
 
 def test_whether_a_text_is_a_word_is_found_out_in_time() -> None:
