@@ -31,6 +31,9 @@ _SPARE_BYTES: Final = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
 _ANYWHERE: Final = -1
 """In place of the context, in places of walks that are the same in all contexts."""
+_TOP_DEPTHS: Final = (0, 2)
+"""Callers of a state that are known at first, and where that leaves tokens open: with more of them
+fewer tokens are left, and fewer states are the same."""
 _MAX_RUNS: Final = 8
 """Runs remembered in one position."""
 
@@ -184,9 +187,8 @@ class CompiledConstraint:
         if known is not None:
             return known
         self._begin_mask()
-        top = self.machine.top(state)
-        if top is not state and top != state:
-            found = self._walked_from_top(state, top)
+        found = self._walked_from_tops(state)
+        if found is not None:
             self._by_place[place] = found[0], found[1].uncertain
             return found
         like = walker.like(row)
@@ -215,22 +217,35 @@ class CompiledConstraint:
         if self._stepping.begin():
             self.machine.check_room()
 
-    def _walked_from_top(self, state: State, top: State) -> tuple[HeldMask, KeptWalk]:
-        """The walk of a state out of that of its top, which most tokens need no more than."""
-        is_accepting = self.machine.is_accepting(state)
-        place = (*self.walker.place(top)[:3], int(is_accepting))
-        known = self._known(place)
-        if known is None:
-            walk = self.walker.walk(top)
-            if is_accepting:
-                walk = self.walker.with_ends(walk, self._ends)
-            known = self._remembered(place, walk)
-        held, kept = known
-        if len(kept.uncertain):
-            walk = self.walker.completed(kept, state)
-            held, delta = self._keep(walk)
-            kept = walk.kept(delta)
-        return held, kept
+    def _walked_from_tops(self, state: State) -> tuple[HeldMask, KeptWalk] | None:
+        """The walk of a state out of those of its tops, which most tokens need no more than.
+
+        ``None`` where it is its own top.
+        """
+        walker, found, is_accepting = self.walker, None, False
+        for depth in _TOP_DEPTHS:
+            top = self.machine.top(state, depth)
+            if top == state:
+                break
+            if found is None:
+                is_accepting = self.machine.is_accepting(state)
+            place = (*walker.place(top)[:3], int(is_accepting))
+            known = self._known(place)
+            if known is None and found is not None:
+                known = self._remembered(place, walker.completed(found[1], top))
+            elif known is None:
+                walk = walker.walk(top)
+                known = self._remembered(
+                    place, walker.with_ends(walk, self._ends) if is_accepting else walk
+                )
+            found = known
+            if not len(found[1].uncertain):
+                return found
+        if found is None:
+            return None
+        walk = walker.completed(found[1], state)
+        held, delta = self._keep(walk)
+        return held, walk.kept(delta)
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""

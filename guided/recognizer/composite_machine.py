@@ -100,7 +100,7 @@ class CompositeMachine(GrammarMachine):
 
     # --- moving ---------------------------------------------------------------------------
 
-    def top(self, state: State) -> State:
+    def top(self, state: State, depth: int) -> State:  # noqa: ARG002 - it is whole
         """The state itself: recognisers in holes know nothing of what was cut off."""
         return state
 

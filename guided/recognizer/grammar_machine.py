@@ -21,15 +21,13 @@ from guided.recognizer.depth import bounded_depth
 from guided.recognizer.grammar_rows import Both, Enter, GrammarRows, Item, Return
 from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.recognizer.limits import RecognizerLimits
-from guided.recognizer.recognizer import State
+from guided.recognizer.recognizer import State, state_of
 from guided.recognizer.table import TransitionTable
 
 __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
 
 MAX_SHORTEST_BYTES: Final = 1_000_000
 """Length of a way out that is still written."""
-_DEPTH: Final = 2
-"""Callers in the top of a state: more tell more tokens, fewer are the same more often."""
 
 
 class GrammarMachine:
@@ -102,11 +100,11 @@ class GrammarMachine:
         """None: a state is gone on from by itself."""
         return ()
 
-    def top(self, state: State) -> State:
-        """The state with only the innermost callers known."""
+    def top(self, state: State, depth: int) -> State:
+        """The state with only the innermost ``depth`` callers known."""
         continuations = self.contexts.frames[state.context]
-        cut = tuple(self.continuations.cut(each, _DEPTH) for each in continuations)
-        return state._replace(context=self.contexts.of(cut))
+        cut = tuple([self.continuations.cut(each, depth) for each in continuations])
+        return state_of(self.contexts.of(cut), state.row, state.count, state.texts)
 
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""

@@ -197,7 +197,7 @@ class JsonMachine:
         """None: a state is gone on from by itself."""
         return ()
 
-    def top(self, state: State) -> State:
+    def top(self, state: State, depth: int) -> State:  # noqa: ARG002 - it is whole
         """The state itself: contexts already leave out what few tokens depend on."""
         return state
 

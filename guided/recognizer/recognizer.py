@@ -89,8 +89,8 @@ class Recognizer(Protocol):
         """States that together may be gone on from as this one, if that takes less; often none."""
         ...
 
-    def top(self, state: State) -> State:
-        """A state of which as much is known as most tokens depend on, the same for many states.
+    def top(self, state: State, depth: int) -> State:
+        """The state with only the innermost ``depth`` callers known, the same for many states.
 
         What a walk of it is sure of is so in ``state``, but for the end of the text.
         """

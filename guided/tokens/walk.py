@@ -240,10 +240,27 @@ class Walker:
         Added to what was ``begun``, which lies in the memory that walks work in.
         """
         base, fingerprint = inner.mask_within(left)
+        words = self._scratch.words
+        first = base if begun is None else np.bitwise_or(begun.mask, base, out=words)
+        found = self._walked(first, base, fingerprint, state, inner.sites, closings, missing, left)
+        walk = found if begun is None else found.behind(begun)
+        return self._with_put_off(walk)
+
+    def _walked(
+        self,
+        first: Mask,
+        base: Mask,
+        fingerprint: int,
+        state: State,
+        sites: NDArray[np.int32],
+        closings: NDArray[np.int32],
+        missing: int,
+        left: int,
+    ) -> Walk:
+        """What is allowed below the sites, added to the mask ``first``; see ``walk_sites``."""
         context, row, count, _ = state
         scratch = self._scratch
-        words, addresses = scratch.words, scratch.addresses
-        first = base if begun is None else np.bitwise_or(begun.mask, base, out=words)
+        addresses = scratch.addresses
         again = False
         while True:
             status, doubts, change, at, label = walk_sites(
@@ -254,7 +271,7 @@ class Walker:
                 row,
                 count,
                 first,
-                inner.sites,
+                sites,
                 closings,
                 missing,
                 left,
@@ -265,9 +282,11 @@ class Walker:
             self._remember_joint(at, label)
             again = True
         nodes = scratch.nodes[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
-        walk = Walk(words, base, fingerprint ^ change, nodes, not at)
-        if begun is not None:
-            walk = walk.behind(begun)
+        return Walk(scratch.words, base, fingerprint ^ change, nodes, not at)
+
+    def _with_put_off(self, walk: Walk) -> Walk:
+        """The walk with what it came to and put off."""
+        scratch = self._scratch
         put_off = scratch.stack.item(0, PUT_OFF)
         if put_off:
             for node, *there in scratch.put_off[:put_off].tolist():
@@ -305,10 +324,12 @@ class Walker:
         words = self._scratch.words
         walk.delta.fill(words)
         sites = np.zeros((len(walk.uncertain), 4), dtype=np.int32)
-        sites[:, 0], sites[:, 3] = walk.uncertain, BY_PATH
-        begun = Walk(words, walk.delta.base, walk.fingerprint, _NOTHING_UNCERTAIN)
-        unsure = self._nothing.at(sites)
-        return self._from_sites(unsure, state, _NO_ROWS, 0, 0, begun)
+        sites[:, 0] = walk.uncertain
+        sites[:, 3] = BY_PATH
+        base = walk.delta.base
+        return self._with_put_off(
+            self._walked(words, base, walk.fingerprint, state, sites, _NO_ROWS, 0, 0)
+        )
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """The tokens below a node that may, or might, follow ``state``, which stands behind it."""
