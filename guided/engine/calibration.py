@@ -42,6 +42,10 @@ def measure_costs(runner: ModelRunner, context_window: int) -> CostCurve:
     sequence = cache.open()
     runner.forward(StepBatch((_chain(sequence, committed),)))
     sequence.commit(range(committed), [TokenId(0)] * committed)
+    if runner.shape.device.type == "cuda":
+        # The first call of a size may make machine code for seconds, which no later call does.
+        for size in sizes:
+            _time(runner, sequence, size)
     seconds = dict.fromkeys(sizes, float("inf"))
     begun = time.perf_counter()
     rounds, is_news = 0, True

@@ -15,7 +15,7 @@ __all__ = ["Footprint", "measure_footprint"]
 
 _TABLES = 300 * 2**20
 """Of vocabulary, masks and machine code, and buffers of the libraries: about what the default model
-came to."""
+came to on the CPU. On CUDA the tables are elsewhere, and the buffers of its libraries larger."""
 _LOGITS_ROWS = 128
 """Choices in the widest call that is usual."""
 _ACTIVATIONS = 8
@@ -37,23 +37,28 @@ class Footprint:
     """In which keys and values are computed."""
     working: int
     free: int
+    device: torch.device
+    """Where all of it is taken."""
     context_window: int
 
 
-def measure_footprint(files: ModelFiles, dtype: str | None, step_tokens: int) -> Footprint:
+def measure_footprint(
+    files: ModelFiles, dtype: str | None, step_tokens: int, device: torch.device
+) -> Footprint:
     """What ``files`` would take with weights of a format; ``None`` is the engine's own choice."""
-    loaded = native_dtype() if dtype in (None, "int8") else getattr(torch, str(dtype))
+    loaded = native_dtype(device) if dtype in (None, "int8") else getattr(torch, str(dtype))
     chosen = "int8" if dtype == "int8" else str(loaded).removeprefix("torch.")
     config = files.config.get_text_config()
     hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
     numbers = files.checkpoint.numbers
-    if config.tie_word_embeddings:
+    is_packed = device.type == "cpu"
+    if is_packed and config.tie_word_embeddings:
         # Rows are looked up in one copy, the other is packed for products.
         numbers += vocabulary * hidden
     embedding = vocabulary * hidden
     matrices = (numbers - embedding) * (1 if chosen == "int8" else loaded.itemsize)
     weights = matrices + embedding * loaded.itemsize
-    free = free_memory(torch.device("cpu"))
+    free = free_memory(device)
     streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
     if streams:
         weights += matrices
@@ -68,5 +73,6 @@ def measure_footprint(files: ModelFiles, dtype: str | None, step_tokens: int) ->
         cache_dtype=loaded,
         working=_TABLES + rows + logits,
         free=free,
+        device=device,
         context_window=files.context_window,
     )

@@ -21,8 +21,8 @@ WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
 """How the weights are loaded; ``None`` is for the loader to choose."""
 
 
-def check_formats(dtype: str | None, kv_dtype: str | None) -> None:
-    """Raise ``RequestError`` for names that nobody knows, and for two that do not go together."""
+def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device) -> None:
+    """Raise ``RequestError`` for names that nobody knows, and for what does not go together."""
     if dtype is not None and dtype not in WEIGHT_DTYPES:
         raise RequestError(
             f"dtype {dtype!r} is none of {', '.join(map(repr, WEIGHT_DTYPES))}", field="dtype"
@@ -32,6 +32,13 @@ def check_formats(dtype: str | None, kv_dtype: str | None) -> None:
             f"kv_dtype {kv_dtype!r} is not 'int8'",
             field="kv_dtype",
             hint="leave it out to keep keys and values as they are computed",
+        )
+    if dtype == "int8" and device.type != "cpu":
+        raise RequestError(
+            "weights in int8 are computed by our own forward pass, which is for the CPU alone, not "
+            f"for {device}",
+            field="dtype",
+            hint="leave dtype out, or set device to 'cpu'",
         )
     if dtype == kv_dtype == "int8":
         raise RequestError(

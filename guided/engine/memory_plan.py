@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+
 from guided.engine.cache_size import CacheRequest, CacheSize
 from guided.engine.footprint import Footprint, measure_footprint
 from guided.errors import ModelError, RequestError
+from guided.model.device import CPU
 from guided.model.free_memory import size_text
 from guided.model.model_files import ModelFiles
 
@@ -38,6 +41,8 @@ class MemoryPlan:
     bytes_per_token: int
     free: int
     """Before any of it is taken."""
+    device: torch.device
+    """Where it is taken."""
 
     @property
     def needed(self) -> int:
@@ -55,7 +60,7 @@ class MemoryPlan:
             ),
             ("working memory", size_text(self.working), "tables, and the rows of one model call"),
             ("needed", size_text(self.needed), ""),
-            ("free", size_text(self.free), ""),
+            ("free", size_text(self.free), "" if self.device == CPU else f"on {self.device}"),
         ]
 
     def __str__(self) -> str:
@@ -93,6 +98,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
         cache_tokens=cache_tokens,
         bytes_per_token=cache.bytes_per_token,
         free=footprint.free,
+        device=footprint.device,
     )
     if plan.needed > plan.free:
         raise ModelError(_shortage(plan), hint=_way_out(plan))
@@ -100,23 +106,27 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
 
 
 def plan_model(
-    files: ModelFiles, dtype: str | None, asked: CacheRequest
+    files: ModelFiles, dtype: str | None, asked: CacheRequest, device: torch.device
 ) -> tuple[Footprint, MemoryPlan]:
     """Plan for a model that is not loaded, by what its config tells of its layers."""
-    footprint = measure_footprint(files, dtype, asked.step_tokens)
+    footprint = measure_footprint(files, dtype, asked.step_tokens, device)
     cache = asked.size(files.layers, files.windows, footprint.cache_dtype)
     return footprint, plan_memory(footprint, cache, asked)
 
 
 def _shortage(plan: MemoryPlan) -> str:
+    where = "" if plan.device == CPU else f" on {plan.device}"
     return (
-        f"the model needs {size_text(plan.needed)} of memory, and {size_text(plan.free)} are free: "
-        f"weights {size_text(plan.weights)} ({plan.weight_format}), cache {size_text(plan.cache)} "
-        f"({plan.cache_tokens:,} tokens), working memory {size_text(plan.working)}"
+        f"the model needs {size_text(plan.needed)} of memory, and {size_text(plan.free)} are free"
+        f"{where}: weights {size_text(plan.weights)} ({plan.weight_format}), "
+        f"cache {size_text(plan.cache)} ({plan.cache_tokens:,} tokens), "
+        f"working memory {size_text(plan.working)}"
     )
 
 
 def _way_out(plan: MemoryPlan) -> str:
     if plan.needed - plan.cache < plan.free:
         return f"set kv_memory below {size_text(plan.free - plan.weights - plan.working)}"
+    if plan.device != CPU:
+        return "choose a smaller model, a device with more memory, or device 'cpu'"
     return "choose a smaller dtype, such as int8, a smaller model, or a machine with more memory"

@@ -15,6 +15,7 @@ from transformers import (
 )
 
 from guided.errors import ModelError
+from guided.model.device import CPU
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.quiet import quiet_transformers
@@ -28,6 +29,8 @@ _from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]
     "Any", AutoModelForCausalLM.from_pretrained
 )
 """With what it returns when it is asked for a report as well; the model is in evaluation mode."""
+_FIRST_WITH_BF16 = (8, 0)
+"""Compute capability of a CUDA device; older ones emulate it, which torch counts as well."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,18 +56,20 @@ def load_model(
     model: str | ModelFiles | None = None,
     *,
     dtype: torch.dtype | None = None,
+    device: torch.device = CPU,
     attention: str | None = None,
     progress: Progress | None = None,
 ) -> LoadedModel:
     """Load a model that was found, or find it first; ``None`` is the default model.
 
-    ``dtype`` is that of the weights (``None``: the fastest that this machine computes with),
-    ``attention`` the name of an attention registered with transformers (``None``: its own choice).
+    ``dtype`` is that of the weights (``None``: the fastest that the device computes with),
+    ``device`` where they go, straight from the files, ``attention`` the name of an attention
+    registered with transformers (``None``: its own choice).
     """
     progress = progress or RichProgress()
     files = model if isinstance(model, ModelFiles) else find_model(model, progress)
     tokenizer = _tokenizer(files)
-    module = _load_weights(files, dtype or native_dtype(), attention, progress)
+    module = _load_weights(files, dtype or native_dtype(device), device, attention, progress)
     vocabulary = vocabulary_from_tokenizer(
         tokenizer, end_ids=_end_ids(module), logits_width=_logits_width(module)
     )
@@ -87,15 +92,25 @@ def _tokenizer(files: ModelFiles) -> PreTrainedTokenizerBase:
         return AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
 
 
-def native_dtype() -> torch.dtype:
-    """bf16 where the processor multiplies it itself, else fp32, which is then faster."""
+def native_dtype(device: torch.device) -> torch.dtype:
+    """The fastest for a model: bf16 where the device multiplies it itself.
+
+    Elsewhere the CPU is faster with fp32, and a CUDA device with fp16.
+    """
+    if device.type == "cuda":
+        has_bf16 = torch.cuda.get_device_capability(device) >= _FIRST_WITH_BF16
+        return torch.bfloat16 if has_bf16 else torch.float16
     capabilities = torch.cpu.get_capabilities()
     native = any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
     return torch.bfloat16 if native else torch.float32
 
 
 def _load_weights(
-    files: ModelFiles, dtype: torch.dtype, attention: str | None, progress: Progress
+    files: ModelFiles,
+    dtype: torch.dtype,
+    device: torch.device,
+    attention: str | None,
+    progress: Progress,
 ) -> PreTrainedModel:
     source, size = files.folder, files.checkpoint.nbytes
     with (
@@ -107,6 +122,7 @@ def _load_weights(
             source,
             config=files.config,
             dtype=dtype,
+            device_map=device,
             attn_implementation=attention,
             trust_remote_code=False,
             output_loading_info=True,

@@ -18,6 +18,7 @@ from transformers import (
 )
 
 from guided.errors import LimitExceededError, ModelError, RequestError
+from guided.model.device import CPU
 from guided.model.load import native_dtype
 from guided.model.quiet import quiet_transformers
 from guided.model.reading import reading
@@ -43,6 +44,7 @@ class RewardModel:
         self._name = name
         self._tokenizer = tokenizer
         self._decoder: Any = module.base_model
+        self._device = module.device
         self._head: Any = getattr(module, "score", None)
         self._longest: int | None = getattr(module.config, "max_position_embeddings", None)
         labels = module.config.num_labels
@@ -66,15 +68,18 @@ class RewardModel:
         shared = min(_in_common(texts), min(map(len, texts)) - 1)
         past = None
         if shared > 0:
-            past = self._decoder(_row(texts[0][:shared]), use_cache=True).past_key_values
+            past = self._decoder(self._row(texts[0][:shared]), use_cache=True).past_key_values
         return [self._score(text[shared:], copy.deepcopy(past)) for text in texts]
 
     def _score(self, tokens: list[int], past: object) -> float:
-        output = self._decoder(_row(tokens), past_key_values=past, use_cache=past is not None)
+        output = self._decoder(self._row(tokens), past_key_values=past, use_cache=past is not None)
         score = float(self._head(output.last_hidden_state[0, -1]))
         if not math.isfinite(score):
             raise ModelError(f"the score that {self._name} gives is not a number")
         return score
+
+    def _row(self, tokens: list[int]) -> torch.Tensor:
+        return torch.tensor([tokens], device=self._device)  # [1, tokens]
 
     def _tokens(self, prompt: Prompt, answer: str) -> list[int]:
         if isinstance(prompt, str):
@@ -112,10 +117,12 @@ class RewardModel:
         return text
 
 
-def load_reward_model(folder: str, *, dtype: torch.dtype | None = None) -> RewardModel:
+def load_reward_model(
+    folder: str, *, dtype: torch.dtype | None = None, device: torch.device = CPU
+) -> RewardModel:
     """Read a model for sequence classification, with its tokenizer, from a folder.
 
-    ``dtype`` is that of the weights (``None``: the fastest that this machine computes with).
+    ``dtype`` is that of the weights (``None``: the fastest that the device computes with).
     """
     path = Path(folder)
     if not path.is_dir():
@@ -125,7 +132,8 @@ def load_reward_model(folder: str, *, dtype: torch.dtype | None = None) -> Rewar
     with quiet_transformers(), reading("weights", path):
         module, found = _from_pretrained(
             path,
-            dtype=dtype or native_dtype(),
+            dtype=dtype or native_dtype(device),
+            device_map=device,
             trust_remote_code=False,
             use_safetensors=True,
             output_loading_info=True,
@@ -137,10 +145,6 @@ def load_reward_model(folder: str, *, dtype: torch.dtype | None = None) -> Rewar
             hint="name a folder that was saved from a model for sequence classification",
         )
     return RewardModel(folder, module, tokenizer)
-
-
-def _row(tokens: list[int]) -> torch.Tensor:
-    return torch.tensor([tokens])  # [1, tokens]
 
 
 def _in_common(texts: Sequence[Sequence[int]]) -> int:

@@ -76,36 +76,38 @@ class TreeAttention:
         output = query.new_empty(tokens, heads, value_size)
         # What a kernel is compiled without is never read; any tensor stands in for it.
         unread = output
-        attend[(len(pieces), kv_heads)](
-            query,
-            keys.numbers,
-            values.numbers,
-            unread if keys.scales is None else keys.scales,
-            unread if values.scales is None else values.scales,
-            unread if sinks is None else sinks,
-            output,
-            self._slots,
-            self._first_seen,
-            self._among,
-            pieces,
-            query.stride(0),
-            output.stride(0),
-            keys.numbers.stride(0),
-            values.numbers.stride(0),
-            kv_heads,
-            size**-0.5 if scaling is None else scaling,
-            1.0 if softcap is None else softcap,
-            HEADS_SHARED=shared,
-            SIZE=size,
-            VALUE_SIZE=value_size,
-            PADDED_SIZE=padded_size,
-            PADDED_VALUE_SIZE=max(16, triton.next_power_of_2(value_size)),
-            BLOCK_QUERIES=block,
-            BLOCK_ROWS=max(16, min(_MOST_ROWS, _TILE_BYTES // row_bytes)),
-            HAS_SCALES=keys.scales is not None,
-            HAS_SOFTCAP=softcap is not None,
-            HAS_SINKS=sinks is not None,
-        )
+        # Triton computes on the current device, wherever the numbers are.
+        with torch.cuda.device(query.get_device()):
+            attend[(len(pieces), kv_heads)](
+                query,
+                keys.numbers,
+                values.numbers,
+                unread if keys.scales is None else keys.scales,
+                unread if values.scales is None else values.scales,
+                unread if sinks is None else sinks,
+                output,
+                self._slots,
+                self._first_seen,
+                self._among,
+                pieces,
+                query.stride(0),
+                output.stride(0),
+                keys.numbers.stride(0),
+                values.numbers.stride(0),
+                kv_heads,
+                size**-0.5 if scaling is None else scaling,
+                1.0 if softcap is None else softcap,
+                HEADS_SHARED=shared,
+                SIZE=size,
+                VALUE_SIZE=value_size,
+                PADDED_SIZE=padded_size,
+                PADDED_VALUE_SIZE=max(16, triton.next_power_of_2(value_size)),
+                BLOCK_QUERIES=block,
+                BLOCK_ROWS=max(16, min(_MOST_ROWS, _TILE_BYTES // row_bytes)),
+                HAS_SCALES=keys.scales is not None,
+                HAS_SOFTCAP=softcap is not None,
+                HAS_SINKS=sinks is not None,
+            )
         return output
 
     def _in_pieces(self, tokens: int) -> torch.Tensor:

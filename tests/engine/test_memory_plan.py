@@ -16,6 +16,7 @@ from guided.engine.memory_plan import plan_memory, plan_model
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache
 from guided.model.cpu import is_kept_twice
+from guided.model.device import CPU
 from guided.model.model_files import find_model
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
@@ -31,6 +32,7 @@ SOME = Footprint(
     cache_dtype=torch.bfloat16,
     working=50 * MIB,
     free=1000 * MIB,
+    device=CPU,
     context_window=4096,
 )
 
@@ -102,6 +104,13 @@ NEEDED = [
         "(bfloat16), cache 60.0 MiB (61,440 tokens), working memory 50.0 MiB; set kv_memory below "
         "50.0 MiB",
     ),
+    (
+        {"weights": 2000 * MIB, "device": torch.device("cuda", 1)},
+        {},
+        "the model needs 2.0 GiB of memory, and 1000.0 MiB are free on cuda:1: weights 2.0 GiB "
+        "(bfloat16), cache 1.0 MiB (1,024 tokens), working memory 50.0 MiB; choose a smaller "
+        "model, a device with more memory, or device 'cpu'",
+    ),
 ]
 
 
@@ -141,30 +150,42 @@ def test_a_cache_has_one_size(asked: dict[str, Any], expected: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "kv_dtype", "expected"),
+    ("dtype", "kv_dtype", "device", "expected"),
     [
         (
             "int4",
             None,
+            "cpu",
             "dtype 'int4' is none of 'bfloat16', 'float16', 'float32', 'float64', 'int8'",
         ),
         (
             None,
             "fp8",
+            "cpu",
             "kv_dtype 'fp8' is not 'int8'; leave it out to keep keys and values as they are "
             "computed",
         ),
         (
             "int8",
             "int8",
+            "cpu",
             "weights in int8 are computed by our own forward pass, whose cache is not in int8; "
             "choose one of the two",
         ),
+        (
+            "int8",
+            None,
+            "cuda:1",
+            "weights in int8 are computed by our own forward pass, which is for the CPU alone, not "
+            "for cuda:1; leave dtype out, or set device to 'cpu'",
+        ),
     ],
 )
-def test_formats_are_checked(dtype: str | None, kv_dtype: str | None, expected: str) -> None:
+def test_formats_are_checked(
+    dtype: str | None, kv_dtype: str | None, device: str, expected: str
+) -> None:
     with pytest.raises(RequestError) as caught:
-        check_formats(dtype, kv_dtype)
+        check_formats(dtype, kv_dtype, torch.device(device))
     assert str(caught.value) == expected
 
 
@@ -175,7 +196,7 @@ def test_a_model_too_large_is_refused_before_its_weights_are_read(
     monkeypatch.setattr("guided.engine.footprint.free_memory", lambda _device: MIB)
     files = find_model(str(tmp_path), SilentProgress())
     with pytest.raises(ModelError, match=r"^the model needs .* of memory, and 1.0 MiB are free: "):
-        plan_model(files, None, CacheRequest())
+        plan_model(files, None, CacheRequest(), CPU)
 
 
 def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
@@ -186,9 +207,30 @@ def test_formats_weigh_what_they_are_made_of(tmp_path: Path) -> None:
     make_model("gemma3_sliding", dtype=torch.float32).save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
     embedding, numbers = 288 * 32, files.checkpoint.numbers
-    weights = {d: measure_footprint(files, d, 512).weights for d in ("float32", "bfloat16")}
+    weights = {d: measure_footprint(files, d, 512, CPU).weights for d in ("float32", "bfloat16")}
     assert weights["float32"] == 4 * (numbers + embedding)
     assert weights["bfloat16"] == 2 * (numbers + embedding)
-    in_int8 = measure_footprint(files, "int8", 512)
+    in_int8 = measure_footprint(files, "int8", 512, CPU)
     copies = 2 if is_kept_twice() else 1
     assert in_int8.weights == copies * numbers + in_int8.cache_dtype.itemsize * embedding
+
+
+def test_on_cuda_a_model_weighs_what_its_files_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No head is packed there; what is free is asked of that device."""
+    make_model("gemma3_sliding", dtype=torch.float32).save_pretrained(tmp_path)
+    files = find_model(str(tmp_path), SilentProgress())
+    asked: list[torch.device] = []
+
+    def free(device: torch.device) -> int:
+        asked.append(device)
+        return 1000 * MIB
+
+    monkeypatch.setattr("guided.engine.footprint.free_memory", free)
+    device = torch.device("cuda", 1)
+    footprint, plan = plan_model(files, "bfloat16", CacheRequest(), device)
+    assert asked == [device]
+    assert footprint.weights == 2 * files.checkpoint.numbers
+    assert not footprint.streams
+    assert ("free", "1000.0 MiB", "on cuda:1") in plan.lines()

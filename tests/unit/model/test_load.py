@@ -32,6 +32,7 @@ from transformers import (
 )
 
 from guided.errors import ModelError
+from guided.model.device import CPU
 from guided.model.load import load_model, native_dtype
 from guided.model.model_files import find_model
 from guided.model.name import resolve_model
@@ -79,7 +80,7 @@ def test_the_default_model_is_ready_to_answer() -> None:
     assert model.context_window == 8192
     assert model.has_chat_template
     assert not model.module.training
-    assert model.module.dtype == native_dtype()
+    assert model.module.dtype == native_dtype(CPU)
     assert model.vocabulary.digest == real_vocabulary("smollm2").digest
 
 
@@ -92,6 +93,13 @@ def test_a_folder_is_loaded_as_its_files_say(saved: Path) -> None:
     assert not model.module.training
     assert model.module.dtype == torch.float32
     assert model.module.config._attn_implementation == "eager"
+
+
+def test_weights_go_where_they_are_to_be(saved: Path) -> None:
+    """A device without memory shows it on any machine; buffers go along with the weights."""
+    model = load(saved, device=torch.device("meta"))
+    assert {tensor.device.type for tensor in model.module.state_dict().values()} == {"meta"}
+    assert {buffer.device.type for buffer in model.module.buffers()} == {"meta"}
 
 
 def test_loading_shows_no_bars_of_transformers(saved: Path) -> None:
