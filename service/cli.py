@@ -22,6 +22,9 @@ def serve(
     dtype: Annotated[
         str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
     ] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Where the model computes: auto, cpu, cuda or cuda:N.")
+    ] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of a model call.")] = None,
     cache_tokens: Annotated[
         int | None, typer.Option(help="Tokens that all running requests may hold together.")
@@ -46,6 +49,7 @@ def serve(
         "host": host,
         "port": port,
         "dtype": dtype,
+        "device": device,
         "threads": threads,
         "cache_tokens": cache_tokens,
         "metrics_port": metrics_port,

@@ -20,8 +20,11 @@ class ServerConfig(BaseSettings):
     model: str | None = None
     """Hub id, folder or GGUF file of the model; ``None`` is the default model."""
     dtype: str | None = None
-    """Format of the weights, e.g. ``float32`` or ``int8``; ``None`` is the model's own, or float32
-    where the processor computes faster with it."""
+    """Format of the weights, e.g. ``float32`` or ``int8``; ``None`` is bfloat16, or where that is
+    slow float32 on the CPU and float16 on CUDA."""
+    device: str = "auto"
+    """Where the model computes: ``cpu``, ``cuda`` or ``cuda:N``; ``auto`` is the first CUDA device
+    if there is one that torch can use, else the CPU."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of a model call; ``None`` is one per core."""
     cache_tokens: int | None = Field(default=None, ge=1)

@@ -41,6 +41,7 @@ def load_real_engine(choice: ModelChoice) -> Engine:
     return load_engine(
         choice.model,
         dtype=choice.dtype,
+        device=choice.device,
         threads=choice.threads,
         cache_tokens=choice.cache_tokens,
         kv_memory=choice.kv_memory,

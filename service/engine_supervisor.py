@@ -37,6 +37,7 @@ def choice_of(config: ServerConfig) -> ModelChoice:
         config.kv_dtype,
         config.reuse_prefixes,
         config.reward_model,
+        config.device,
     )
 
 

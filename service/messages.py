@@ -56,6 +56,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     kv_dtype: str | None = None
     reuse_prefixes: bool = True
     reward_model: str | None = None
+    device: str = "auto"
 
 
 class EngineSettings(msgspec.Struct, frozen=True):

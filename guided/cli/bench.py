@@ -47,6 +47,9 @@ def bench(
     dtype: Annotated[
         str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
     ] = None,
+    device: Annotated[
+        str, typer.Option(help="Where the model computes: auto, cpu, cuda or cuda:N.")
+    ] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure and request to this file.")
@@ -58,8 +61,10 @@ def bench(
     """Measure speed on a workload, beside plain decoding by the same engine and weights."""
     if plot is not None:
         _check_plot(plot)
-    if address is not None and (model, dtype, threads) != (None, None, None):
-        raise RequestError("the server at --address has its model, dtype and threads already")
+    if address is not None and (model, dtype, device, threads) != (None, None, "auto", None):
+        raise RequestError(
+            "the server at --address has its model, dtype, device and threads already"
+        )
     _check_installed("grpc" if address else "torch", "client" if address else "server")
     from guided.bench import Way, compare, figures_of, read_workload
     from guided.bench.tables import figures_tables
@@ -67,7 +72,7 @@ def bench(
     requests = read_workload(workload)
     console = Console()
     with (
-        _opened(address, model, dtype, threads, concurrency) as target,
+        _opened(address, model, dtype, device, threads, concurrency) as target,
         Console(stderr=True).status("warming up ...") as status,
     ):
 
@@ -98,7 +103,12 @@ def bench(
 
 @contextmanager
 def _opened(
-    address: str | None, model: str | None, dtype: str | None, threads: int | None, concurrency: int
+    address: str | None,
+    model: str | None,
+    dtype: str | None,
+    device: str,
+    threads: int | None,
+    concurrency: int,
 ) -> Iterator[Target]:
     """The server, or an engine that keeps no prefixes, so that nobody profits from another."""
     from guided.bench import InProcess, Remote
@@ -114,7 +124,12 @@ def _opened(
 
     yield InProcess(
         load_engine(
-            model, dtype=dtype, threads=threads, max_batch=concurrency, reuse_prefixes=False
+            model,
+            dtype=dtype,
+            device=device,
+            threads=threads,
+            max_batch=concurrency,
+            reuse_prefixes=False,
         )
     )
 

@@ -19,6 +19,9 @@ def inspect_model(
     dtype: Annotated[
         str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
     ] = None,
+    device: Annotated[
+        str, typer.Option(help="Where the model would compute: auto, cpu, cuda or cuda:N.")
+    ] = "auto",
     cache_tokens: Annotated[
         int | None, typer.Option(help="Tokens that all running requests may hold together.")
     ] = None,
@@ -37,6 +40,7 @@ def inspect_model(
     found, plan = inspect_memory(
         model,
         dtype=dtype,
+        device=device,
         cache_tokens=cache_tokens,
         kv_memory=_nbytes(kv_memory),
         kv_dtype=kv_dtype,

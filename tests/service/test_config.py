@@ -45,12 +45,18 @@ def test_memory_is_given_with_a_unit(given: str, nbytes: int) -> None:
 
 def test_what_the_engine_is_told_of_settings() -> None:
     config = ServerConfig.model_validate(
-        {"model": "x.gguf", "kv_memory": "1GiB", "kv_dtype": "int8", "threads": 2}
+        {
+            "model": "x.gguf",
+            "kv_memory": "1GiB",
+            "kv_dtype": "int8",
+            "threads": 2,
+            "device": "cuda:1",
+        }
     )
     settings = EngineSettings(choice_of(config), "ipc:///x", 7)
     told = read_settings(msgspec.json.encode(settings).decode())
     assert told == settings
-    assert told.choice == ModelChoice("x.gguf", None, 2, None, 2**30, "int8", True)
+    assert told.choice == ModelChoice("x.gguf", None, 2, None, 2**30, "int8", True, None, "cuda:1")
 
 
 @pytest.mark.parametrize(
