@@ -41,7 +41,7 @@ def expected() -> dict[str, tuple[int, ...]]:
 
 @pytest.fixture(scope="module")
 def engine() -> Engine:
-    return load_engine(str(gemma3_270m()), dtype="float32")
+    return load_engine(str(gemma3_270m()), dtype="float32", device="cpu")
 
 
 def _run(engine: Engine, *names: str) -> dict[str, GenerationResult]:
@@ -72,7 +72,12 @@ def test_alone_in_a_batch_and_with_a_beginning_that_is_known(
 
 def test_small_steps_without_drafts(expected: dict[str, tuple[int, ...]]) -> None:
     engine = load_engine(
-        str(gemma3_270m()), dtype="float32", drafts=False, step_tokens=100, reuse_prefixes=False
+        str(gemma3_270m()),
+        dtype="float32",
+        device="cpu",
+        drafts=False,
+        step_tokens=100,
+        reuse_prefixes=False,
     )
     results = _run(engine, *PROMPTS)
     assert {name: result.tokens for name, result in results.items()} == expected

@@ -21,7 +21,7 @@ from guided.spec import (
 @pytest.fixture(scope="module")
 def engine() -> Engine:
     """In fp32: bf16 drifts with the shape of a call, and forcing changes that shape."""
-    return load_engine(dtype="float32")
+    return load_engine(dtype="float32", device="cpu")
 
 
 def _answers(engine: Engine, forcing: Forcing) -> list[GenerationResult]:

@@ -25,6 +25,13 @@ def test_a_setting_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch)
     assert ServerConfig(port=8).port == 8
 
 
+def test_the_device_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choice_of(ServerConfig()).device == ModelChoice().device == "auto"
+    monkeypatch.setenv("GUIDED_DEVICE", "cuda:1")
+    assert choice_of(ServerConfig()).device == "cuda:1"
+    assert choice_of(ServerConfig(device="cpu")).device == "cpu"
+
+
 def test_every_setting_is_documented() -> None:
     undocumented = [n for n, field in ServerConfig.model_fields.items() if not field.description]
     assert set(undocumented) == {"model_config"} & set(undocumented)

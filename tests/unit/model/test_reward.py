@@ -89,6 +89,21 @@ def test_answers_to_a_plain_prompt_follow_it(
     assert reward.scores("The capital is", answers) == pytest.approx(expected, abs=1e-4)
 
 
+def test_the_weights_go_where_they_are_to_be(folder: Path) -> None:
+    """As far as a device without memory tells: there is no number of it to be read."""
+    placed = load_reward_model(str(folder), device=torch.device("meta"))
+    with pytest.raises(RuntimeError, match="meta tensors"):
+        placed.scores("The capital is", ANSWERS)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_scores_on_cuda_are_those_of_the_cpu(folder: Path, reward: RewardModel) -> None:
+    placed = load_reward_model(str(folder), dtype=torch.float32, device=torch.device("cuda", 0))
+    for prompt in (QUESTION, "The capital is"):
+        expected = reward.scores(prompt, ANSWERS)
+        assert placed.scores(prompt, ANSWERS) == pytest.approx(expected, abs=1e-3)
+
+
 def test_the_prompt_is_computed_once(folder: Path) -> None:
     model = LlamaForSequenceClassification.from_pretrained(folder, dtype=torch.float32)
     fed: list[int] = []
