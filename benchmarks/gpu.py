@@ -1,4 +1,4 @@
-"""Speed on a GPU: `python benchmarks/gpu.py [--shape 8b|tiny] [--device cuda|cpu] ...`.
+"""Speed on a GPU: `python benchmarks/gpu.py [--shape 8b|tiny] [--device cuda|cpu|...] ...`.
 
 A model of random weights, of the shape of Llama 3.1 8B, runs in the engine: so many requests at
 once, each with a prompt and an answer of so many random tokens, first without a constraint, then
@@ -33,6 +33,8 @@ from guided.kv.paged_storage import PagedStorage
 from guided.model.attention_kernel import AttentionKernel, best_kernel, open_attention
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.default_model import fetch_default_model
+from guided.model.device import choose_device, device_text
+from guided.model.load import native_dtype
 from guided.model.packed_attention import StoredRows
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
@@ -171,22 +173,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", choices=_SHAPES, default="8b")
     parser.add_argument("--tokenizer", help="a folder; without it, that of the default model")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--dtype", choices=["bfloat16", "float16", "float32"], default="bfloat16")
+    parser.add_argument("--device", default="cuda", help="as guided serve takes it")
+    parser.add_argument(
+        "--dtype", choices=["bfloat16", "float16", "float32"], help="else as guided serve chooses"
+    )
     parser.add_argument("--requests", type=int, default=16)
     parser.add_argument("--prompt", type=int, default=512, help="tokens")
     parser.add_argument("--answer", type=int, default=128, help="tokens")
     parser.add_argument("--step-tokens", type=int, default=2048)
     options = parser.parse_args()
-    device, dtype = torch.device(options.device), getattr(torch, options.dtype)
+    device = choose_device(options.device)
+    dtype = native_dtype(device) if options.dtype is None else getattr(torch, options.dtype)
     is_cuda = device.type == "cuda"
-    synchronise = torch.cuda.synchronize if is_cuda else lambda: None
+    synchronise = partial(torch.cuda.synchronize, device) if is_cuda else lambda: None
     tokenizer = options.tokenizer or fetch_default_model(SilentProgress())
     vocabulary = vocabulary_from_tokenizer(AutoTokenizer.from_pretrained(tokenizer))
     model = make_model(options.shape, len(vocabulary), dtype, device)
     best = best_kernel(dtype, device)
     console = Console(width=110)
-    console.print(f"{torch.cuda.get_device_name() if is_cuda else 'CPU'}, {options}")
+    console.print(f"{device_text(device)}, {dtype}, {options}")
 
     kernels = [AttentionKernel.TORCH, *([best] if best is not AttentionKernel.TORCH else [])]
     table = Table("run", "kernel", "tokens/s", "steps", "ms a step", "outside of the model call")
@@ -202,7 +207,7 @@ def main() -> None:
                 f"{1 - runner.seconds / seconds:.1%}",
             )
     console.print(table)
-    peak = torch.cuda.max_memory_allocated() if is_cuda else _peak_resident()
+    peak = torch.cuda.max_memory_allocated(device) if is_cuda else _peak_resident()
     console.print(
         f"weights {model.num_parameters() * dtype.itemsize >> 20} MiB, peak {peak >> 20} MiB"
     )
