@@ -42,7 +42,9 @@ def test_a_server_is_measured_and_every_figure_written(
     ("arguments", "complaint"),
     [
         (["--plot", "x.gif"], "--plot 'x.gif' ends in none of .png, .svg, .pdf"),
-        (["--address", "localhost:1", "--dtype", "int8"], "has its model, dtype and threads"),
+        (["--address", "localhost:1", "--dtype", "int8"], "has its model, dtype, device and"),
+        (["--address", "localhost:1", "--device", "cpu"], "has its model, dtype, device and"),
+        (["--device", "gpu"], "device 'gpu' is none of 'auto', 'cpu', 'cuda', 'cuda:N'"),
         (["--concurrency", "0"], "Invalid value for '--concurrency'"),
     ],
 )
