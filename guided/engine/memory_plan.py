@@ -128,5 +128,5 @@ def _way_out(plan: MemoryPlan) -> str:
     if plan.needed - plan.cache < plan.free:
         return f"set kv_memory below {size_text(plan.free - plan.weights - plan.working)}"
     if plan.device != CPU:
-        return "choose a smaller model, a device with more memory, or device 'cpu'"
+        return "choose a smaller dtype, a smaller model, a device with more memory, or device 'cpu'"
     return "choose a smaller dtype, such as int8, a smaller model, or a machine with more memory"

@@ -109,7 +109,7 @@ NEEDED = [
         {},
         "the model needs 2.0 GiB of memory, and 1000.0 MiB are free on cuda:1: weights 2.0 GiB "
         "(bfloat16), cache 1.0 MiB (1,024 tokens), working memory 50.0 MiB; choose a smaller "
-        "model, a device with more memory, or device 'cpu'",
+        "dtype, a smaller model, a device with more memory, or device 'cpu'",
     ),
 ]
 
