@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guided.engine.urgency import PATIENCE_SECONDS, Urgency
@@ -12,6 +12,7 @@ from guided.spec import GenerationRequest, GenerationResult
 from tests.engine.tiny_models import answers, drain, make_engine, make_model
 
 MODEL = make_model()
+ENGINE = make_engine(MODEL, max_batch=1)
 
 
 def ask(priority: int, prompt: str = "hello", max_tokens: int = 6) -> GenerationRequest:
@@ -36,15 +37,34 @@ def test_waiting_counts_as_priority() -> None:
     assert list(drain(engine)) == ["just later", "patient", "much later"]
 
 
-@given(st.lists(st.tuples(st.integers(-100, 100), st.floats(0, 1000)), min_size=1, max_size=20))
-def test_nobody_is_overtaken_by_who_comes_much_later(asked: list[tuple[int, float]]) -> None:
-    """The longest that a priority can make anybody wait is 200 levels."""
-    turns = [
-        Urgency.of(ask(priority), moment).turn + 201 * PATIENCE_SECONDS
-        for priority, moment in asked
-    ]
-    latest = max(moment for _, moment in asked) + 402 * PATIENCE_SECONDS
-    assert all(turn < Urgency.of(ask(-100), latest).turn for turn in turns)
+@given(
+    st.lists(
+        st.tuples(st.integers(-100, 100) | st.integers(-2, 2), st.integers(0, 2500)),
+        min_size=2,
+        max_size=5,
+    )
+)
+@settings(max_examples=50)
+def test_a_better_one_overtakes_unless_it_comes_much_later(asked: list[tuple[int, int]]) -> None:
+    """Much later is more than ten seconds a level; equals are served as they came."""
+    for number, (priority, received) in enumerate(asked):
+        ENGINE.submit(str(number), ask(priority, max_tokens=1), received=float(received))
+    served = [asked[int(key)] for key in drain(ENGINE)]
+    for place, (priority, received) in enumerate(served):
+        for other_priority, other_received in served[place + 1 :]:
+            levels, delay = priority - other_priority, other_received - received
+            assert delay >= levels * PATIENCE_SECONDS
+
+
+@given(priority=st.integers(-99, 100), levels=st.integers(1, 199), received=st.integers(0, 10**6))
+def test_what_a_level_is_worth_decides_to_the_second(
+    priority: int, levels: int, received: int
+) -> None:
+    better = ask(max(-100, priority - levels))
+    worth = PATIENCE_SECONDS * (priority - better.priority)
+    turn = Urgency.of(ask(priority), received).turn
+    assert Urgency.of(better, received + worth - 1).turn < turn
+    assert Urgency.of(better, received + worth + 1).turn > turn
 
 
 def test_an_old_request_of_low_priority_is_served_among_a_stream_of_better_ones() -> None:
