@@ -12,10 +12,12 @@ from guided.decoding import lookup_drafters
 from guided.errors import ModelError
 from guided.model.cpu import WeightFormat
 from guided.model.runner import ModelRunner
-from guided.spec import Forcing, GenerationRequest
-from tests.engine.finite_language import make_vocabulary
+from guided.spec import Forcing, GenerationRequest, Sampling
+from tests.engine.finite_language import make_vocabulary, spell_bytes
 from tests.engine.tiny_models import answers, make_engine, make_model, words
 
+BLOCK_SIZE = 4
+"""That of the tests' engine."""
 ARCHITECTURES = ("llama", "gemma3_sliding", "gpt2")
 CITIES = words('{"name":"abc"}', '{"name":"abcd"}', '{"me":12}', '{"me":[1,2,3]}')
 REQUESTS = {
@@ -52,6 +54,49 @@ def usual(architecture: str) -> dict[str, str]:
 def test_how_it_is_computed_changes_nothing(architecture: str, options: dict[str, Any]) -> None:
     """A token sees what was kept, also of tokens of the same call."""
     assert texts(architecture, **options) == usual(architecture)
+
+
+BEGINNING = "the quick brown fox jumps over the lazy dog, abcabc "
+LATER = {
+    "free": GenerationRequest(prompt=BEGINNING + "hello", max_tokens=20),
+    "drawn": GenerationRequest(
+        prompt=BEGINNING + "12", max_tokens=20, sampling=Sampling(temperature=1.5, seed=7)
+    ),
+    "constrained": GenerationRequest(
+        prompt=BEGINNING + "x", constraint=CITIES, max_tokens=30, forcing=Forcing.STRICT
+    ),
+    "unlike": GenerationRequest(prompt="hello name", max_tokens=20),
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"step_tokens": 7, "max_batch": 3},
+        {"cache_tokens": 128},
+        {"open_drafter": lookup_drafters(make_vocabulary()), "widest_draft": 8},
+    ],
+    ids=lambda options: next(iter(options), "plain"),
+)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_beginning_that_another_request_has_kept_changes_nothing(
+    architecture: str, options: dict[str, Any]
+) -> None:
+    """Rows of int8 are read with the scales that the first request gave them."""
+    model = make_model(architecture)
+    engine = make_engine(model, quantise_cache=True, **options)
+    first = GenerationRequest(prompt=BEGINNING + "abc", max_tokens=6)
+    assert answers(engine, {"first": first})["first"].usage.reused_tokens == 0
+    found = answers(engine, LATER)
+    fresh = answers(make_engine(model, quantise_cache=True, reuse_prefixes=False), LATER)
+    assert {name: result.tokens for name, result in found.items()} == {
+        name: result.tokens for name, result in fresh.items()
+    }
+    kept = len(spell_bytes(BEGINNING.encode())) // BLOCK_SIZE * BLOCK_SIZE
+    for name, result in found.items():
+        assert result.usage.reused_tokens == (0 if name == "unlike" else kept)
+        assert fresh[name].usage.reused_tokens == 0
 
 
 def test_our_own_forward_pass_refuses_it() -> None:
