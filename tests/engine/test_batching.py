@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import product
+
 import pytest
 
 from guided.engine.result import Finished
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling
-from tests.engine.tiny_models import answers, drain, make_engine, make_model, words
+from tests.engine.drafters import Prophet, Watch
+from tests.engine.tiny_models import answers, drain, make_engine, make_model, render, words
 
 MODEL = make_model()
 
@@ -86,6 +90,71 @@ def test_cancelling_a_neighbour_changes_nothing(after: int) -> None:
         if isinstance(finished.outcome, GenerationResult)
     }
     assert found == {k: ALONE[k] for k in ("free", "same prompt, other seed", "constrained")}
+
+
+STAYING, LEAVING = ("free", "constrained", "greedy"), ("leaves", "leaves, constrained")
+BEGINNING = "abcd name 12, abcd "
+LISTS = words(*("-".join(parts) for parts in product(("ab", "12"), repeat=8)))
+GUESSED = {
+    "free": sampled(1, prompt=BEGINNING + "hello", max_tokens=24),
+    "constrained": GenerationRequest(
+        prompt=BEGINNING + "12",
+        constraint=LISTS,
+        max_tokens=32,
+        sampling=Sampling(temperature=2.0, seed=3),
+    ),
+    "greedy": GenerationRequest(prompt="zebra", max_tokens=24),
+    "leaves": sampled(2, prompt=BEGINNING + "you", max_tokens=24),
+    "leaves, constrained": GenerationRequest(
+        prompt=BEGINNING + "me", constraint=LISTS, max_tokens=32, forcing=Forcing.STRICT
+    ),
+}
+
+
+@cache
+def guessed_alone(architecture: str) -> dict[str, tuple[int, ...]]:
+    model = make_model(architecture)
+    return {
+        key: answers(make_engine(model, reuse_prefixes=False), {key: request})[key].tokens
+        for key, request in GUESSED.items()
+    }
+
+
+@pytest.mark.parametrize("after", [1, 2])
+@pytest.mark.parametrize(
+    "architecture", ["llama", "gemma3_sliding", "mistral_sliding", "gpt2", "qwen3"]
+)
+def test_cancelling_right_behind_a_tree_changes_nothing_for_other_trees(
+    architecture: str, after: int
+) -> None:
+    """What the cancelled ones leave in the cache is right, too: who asks the same takes it over."""
+    alone = guessed_alone(architecture)
+    prompts = {key: render(request.prompt, None) for key, request in GUESSED.items()}
+    texts = [(*prompt, *alone[key]) for key, prompt in prompts.items()]
+    watch = Watch(lambda _: Prophet(texts, errors=0.5))
+    engine = make_engine(make_model(architecture), open_drafter=watch, widest_draft=4)
+    for key, request in GUESSED.items():
+        engine.submit(key, request)
+    for _ in range(after):
+        assert engine.step() == []
+        trees = watch.take(prompts)
+    assert trees.keys() == GUESSED.keys()
+    assert any(guessed > right > 0 for guessed, right in trees.values())
+    for key in LEAVING:
+        engine.cancel(key)
+        engine.check()
+    engine.submit("comes back", GUESSED["leaves"])
+    ended = drain(engine)
+    assert engine.stats().cache.held == 0
+    found = {}
+    for key, finished in ended.items():
+        assert isinstance(finished.outcome, GenerationResult), finished.outcome
+        assert finished.outcome.usage.drafted_tokens > 0
+        found[key] = finished.outcome.tokens
+    assert found == {key: alone[key] for key in STAYING} | {"comes back": alone["leaves"]}
+    back = ended["comes back"].outcome
+    assert isinstance(back, GenerationResult)
+    assert back.usage.reused_tokens > len(prompts["leaves"]) - 5
 
 
 def test_requests_wait_for_room_and_are_served_in_order() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from guided.decoding import CostCurve, NoDrafter, TreeGrowth, lookup_drafters
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.architectures import CONFIGS
+from tests.engine.drafters import Prophet
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
 from tests.engine.tiny_models import answers, make_engine, make_model, render, words
 
@@ -44,39 +44,6 @@ def requests(forcing: Forcing, temperature: float) -> dict[str, GenerationReques
         for prompt in ("who?", "abc")
     }
     return free | constrained
-
-
-class Prophet(NoDrafter):
-    """Guesses the answers of an earlier run, with wrong branches and now and then a wrong turn."""
-
-    def __init__(self, known: Sequence[tuple[TokenId, ...]], errors: float) -> None:
-        self.known = known
-        self.errors = errors
-        self.draws = random.Random(0)
-
-    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:
-        node = growth.tip
-        so_far = tuple(tokens)
-        while growth.room:
-            done = len(so_far)
-            following = [k[done] for k in self.known if len(k) > done and k[:done] == so_far]
-            if not following:
-                return
-            wrong = [TokenId(self.draws.randrange(2, len(TOKEN_BYTES))) for _ in range(3)]
-            first_wrong = self.draws.random() < self.errors
-            order = [*wrong, following[0]] if first_wrong else [following[0], *wrong]
-            tips = [growth.guess(node, token) for token in order]
-            tip = tips[-1] if first_wrong else tips[0]
-            if tip is None:
-                return
-            tree = growth.tree()
-            line: list[TokenId] = []
-            at: int | None = tip
-            while at is not None and at != node:
-                line.insert(0, tree.tokens[at])
-                at = tree.parents[at]
-            so_far = (*so_far, *line)
-            node = tip
 
 
 def tokens(results: dict[str, GenerationResult]) -> dict[str, tuple[TokenId, ...]]:
