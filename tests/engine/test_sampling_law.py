@@ -104,18 +104,18 @@ def logits_behind(answer: Answer) -> NDArray[np.float32]:
 # --- the exact law
 
 
-def exact_law(sampling: Sampling) -> dict[Answer, float]:
+def exact_law(sampling: Sampling, max_tokens: int = 20) -> dict[Answer, float]:
     """The probability of every answer."""
     law: defaultdict[Answer, float] = defaultdict(float)
     places: list[tuple[Answer, WordMatcher, float]] = [((), ROOT, 1.0)]
     while places:
         answer, matcher, probability = places.pop()
-        for token, share in choice_law(answer, matcher, sampling).items():
+        for token, share in choice_law(answer, matcher, sampling, max_tokens).items():
             if token in END_IDS:
                 law[answer] += probability * share
                 continue
             after = matcher.advance(token)
-            if after.is_complete:
+            if after.is_complete or len(answer) + 1 == max_tokens:
                 law[*answer, token] += probability * share
             else:
                 places.append(((*answer, token), after, probability * share))
@@ -123,9 +123,13 @@ def exact_law(sampling: Sampling) -> dict[Answer, float]:
     return law
 
 
-def choice_law(answer: Answer, matcher: WordMatcher, sampling: Sampling) -> dict[TokenId, float]:
-    """The law of one token: transformers' steps on what the mask leaves."""
-    allowed = [*(sorted(END_IDS) if matcher.is_accepting else ()), *matcher.legal()]
+def choice_law(
+    answer: Answer, matcher: WordMatcher, sampling: Sampling, max_tokens: int
+) -> dict[TokenId, float]:
+    """The law of one token: transformers' steps on what the mask leaves and the budget allows."""
+    left = max_tokens - len(answer) - 1
+    fitting = [token for token in matcher.legal() if matcher.advance(token).fits(left)]
+    allowed = [*(sorted(END_IDS) if matcher.is_accepting else ()), *fitting]
     row = torch.full((1, len(TOKEN_BYTES)), -torch.inf, dtype=torch.float64)
     row[0, allowed] = torch.from_numpy(logits_behind(answer)).double()[allowed]
     for token, bias in sampling.logit_bias:
@@ -162,21 +166,30 @@ def filters(sampling: Sampling) -> Iterator[Any]:
 class Draws:
     """Answers of one sampling, drawn through trees; what depends on the prefix alone is kept."""
 
-    def __init__(self, sampling: Sampling, forcing: Forcing, accept: Verifier = verify) -> None:
+    def __init__(
+        self,
+        sampling: Sampling,
+        forcing: Forcing,
+        accept: Verifier = verify,
+        max_tokens: int = 20,
+    ) -> None:
         self.sampling = sampling
         self.forcing = forcing
         self.accept = accept
+        self.max_tokens = max_tokens
         self.guessed = 0
+        self.narrowed = 0
         self._trees: dict[Answer, tuple[DraftTree, dict[int, NDArray[np.float32]], History]] = {}
 
     def draw(self, seed: int) -> Answer:
-        chooser = Chooser(self.sampling, seed, max_tokens=20, end_ids=END_IDS)
+        chooser = Chooser(self.sampling, seed, max_tokens=self.max_tokens, end_ids=END_IDS)
         answer: Answer = ()
         matcher: Any = ROOT
-        while not matcher.is_complete:
+        while not matcher.is_complete and chooser.remaining(len(answer)):
             tree, rows, past = self._tree(answer, matcher)
             accepted = self.accept(tree, rows, chooser, len(answer), past)
             self.guessed += len(accepted.path) - 1
+            self.narrowed += accepted.narrowed
             answer = (*answer, *(tree.tokens[node] for node in accepted.path[1:]))
             matcher = tree.matchers[accepted.path[-1]]
             choice = accepted.choice
@@ -193,8 +206,9 @@ class Draws:
     ) -> tuple[DraftTree, dict[int, NDArray[np.float32]], History]:
         if answer not in self._trees:
             trunk = DraftTree.chain([TokenId(40)], matcher)
+            left = self.max_tokens - len(answer)
             growth = TreeGrowth(
-                trunk, self.forcing, budget=DraftBudget(6), longest=1000, end_ids=END_IDS
+                trunk, self.forcing, budget=DraftBudget(6), longest=left, end_ids=END_IDS
             )
             guess_some(answer, growth)
             tree = growth.tree()
@@ -260,6 +274,18 @@ def test_answers_drawn_through_trees_follow_the_exact_law(name: str) -> None:
     counts = drawn(draws, 10_000_000, DRAWS)
     assert draws.guessed > DRAWS / 4
     assert p_value(counts, exact_law(TRIED[name])) > LEAST_P
+
+
+@pytest.mark.parametrize("max_tokens", [2, 3])
+def test_at_the_edge_of_the_budget_the_law_is_that_of_what_still_fits(max_tokens: int) -> None:
+    sampling = ALONE["temperature"]
+    draws = Draws(sampling, Forcing.STRICT, max_tokens=max_tokens)
+    counts = drawn(draws, 20_000_000, DRAWS)
+    assert draws.guessed > DRAWS / 4
+    assert draws.narrowed > DRAWS / 50
+    assert p_value(counts, exact_law(sampling, max_tokens)) > LEAST_P
+    # It is another than where there is room, and one in which narrowing has a part.
+    assert p_value(counts, exact_law(sampling)) < LEAST_P / 1000
 
 
 def verify_wrongly(
