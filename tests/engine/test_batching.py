@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from guided.engine.result import Finished
-from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling
+from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.drafters import Prophet, Watch
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, render, words
 
@@ -112,7 +112,7 @@ GUESSED = {
 
 
 @cache
-def guessed_alone(architecture: str) -> dict[str, tuple[int, ...]]:
+def guessed_alone(architecture: str) -> dict[str, tuple[TokenId, ...]]:
     model = make_model(architecture)
     return {
         key: answers(make_engine(model, reuse_prefixes=False), {key: request})[key].tokens

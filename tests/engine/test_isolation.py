@@ -9,8 +9,8 @@ import pytest
 from guided.decoding import NoDrafter, TreeGrowth
 from guided.errors import GuidedError, TokenRejectedError
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
+from tests.engine.drafters import Prophet
 from tests.engine.finite_language import AnythingMatcher, spell_bytes
-from tests.engine.test_trees import Prophet
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 
 MODEL = make_model()

@@ -7,8 +7,9 @@ import torch
 
 from guided.model.cpu import WeightFormat
 from guided.spec import Forcing, GenerationRequest
+from tests.engine.drafters import Prophet
 from tests.engine.test_equals_transformers import CITIES, PROMPTS, generated, masked
-from tests.engine.test_trees import Prophet, full_texts
+from tests.engine.test_trees import full_texts
 from tests.engine.tiny_models import answers, make_engine, make_model
 
 ARCHITECTURES = (

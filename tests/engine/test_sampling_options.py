@@ -17,8 +17,9 @@ from guided.spec import (
     Sampling,
     TokenId,
 )
+from tests.engine.drafters import Prophet
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, spell_bytes
-from tests.engine.test_trees import CONSTRAINT, Prophet, full_texts
+from tests.engine.test_trees import CONSTRAINT, full_texts
 from tests.engine.tiny_models import answers, make_engine, make_model, render, words
 
 MODEL = make_model()
