@@ -104,10 +104,12 @@ def logits_behind(answer: Answer) -> NDArray[np.float32]:
 # --- the exact law
 
 
-def exact_law(sampling: Sampling, max_tokens: int = 20) -> dict[Answer, float]:
+def exact_law(
+    sampling: Sampling, max_tokens: int = 20, root: WordMatcher = ROOT
+) -> dict[Answer, float]:
     """The probability of every answer."""
     law: defaultdict[Answer, float] = defaultdict(float)
-    places: list[tuple[Answer, WordMatcher, float]] = [((), ROOT, 1.0)]
+    places: list[tuple[Answer, WordMatcher, float]] = [((), root, 1.0)]
     while places:
         answer, matcher, probability = places.pop()
         for token, share in choice_law(answer, matcher, sampling, max_tokens).items():
@@ -126,10 +128,21 @@ def exact_law(sampling: Sampling, max_tokens: int = 20) -> dict[Answer, float]:
 def choice_law(
     answer: Answer, matcher: WordMatcher, sampling: Sampling, max_tokens: int
 ) -> dict[TokenId, float]:
-    """The law of one token: transformers' steps on what the mask leaves and the budget allows."""
+    """The law of one token: transformers' steps on what the mask leaves, without what is too long.
+
+    Where the filters leave nothing that fits the budget, they look at that alone.
+    """
     left = max_tokens - len(answer) - 1
-    fitting = [token for token in matcher.legal() if matcher.advance(token).fits(left)]
-    allowed = [*(sorted(END_IDS) if matcher.is_accepting else ()), *fitting]
+    ends = sorted(END_IDS) if matcher.is_accepting else []
+    fitting = [*ends, *(token for token in matcher.legal() if matcher.advance(token).fits(left))]
+    of_all = filtered(answer, [*ends, *matcher.legal()], sampling)
+    law = {token: of_all[token] for token in fitting if token in of_all}
+    law = law or filtered(answer, fitting, sampling)
+    return {token: share / sum(law.values()) for token, share in law.items()}
+
+
+def filtered(answer: Answer, allowed: list[TokenId], sampling: Sampling) -> dict[TokenId, float]:
+    """What the steps of transformers leave of tokens."""
     row = torch.full((1, len(TOKEN_BYTES)), -torch.inf, dtype=torch.float64)
     row[0, allowed] = torch.from_numpy(logits_behind(answer)).double()[allowed]
     for token, bias in sampling.logit_bias:
@@ -172,11 +185,13 @@ class Draws:
         forcing: Forcing,
         accept: Verifier = verify,
         max_tokens: int = 20,
+        root: WordMatcher = ROOT,
     ) -> None:
         self.sampling = sampling
         self.forcing = forcing
         self.accept = accept
         self.max_tokens = max_tokens
+        self.root = root
         self.guessed = 0
         self.narrowed = 0
         self._trees: dict[Answer, tuple[DraftTree, dict[int, NDArray[np.float32]], History]] = {}
@@ -184,7 +199,7 @@ class Draws:
     def draw(self, seed: int) -> Answer:
         chooser = Chooser(self.sampling, seed, max_tokens=self.max_tokens, end_ids=END_IDS)
         answer: Answer = ()
-        matcher: Any = ROOT
+        matcher: Any = self.root
         while not matcher.is_complete and chooser.remaining(len(answer)):
             tree, rows, past = self._tree(answer, matcher)
             accepted = self.accept(tree, rows, chooser, len(answer), past)
@@ -286,6 +301,28 @@ def test_at_the_edge_of_the_budget_the_law_is_that_of_what_still_fits(max_tokens
     assert p_value(counts, exact_law(sampling, max_tokens)) > LEAST_P
     # It is another than where there is room, and one in which narrowing has a part.
     assert p_value(counts, exact_law(sampling)) < LEAST_P / 1000
+
+
+EDGE = WordMatcher.of(
+    (*("ab", "cd", "12", "na", "b1", "d2", "21", "ca"), *(f"{first}~~~" for first in "uvwxyz"))
+)
+"""With two tokens none of the long ones fits, and filters look at those as well."""
+AT_THE_EDGE = {
+    "top_k": Sampling(temperature=3.0, top_k=6),
+    "top_p": Sampling(temperature=3.0, top_p=0.85),
+    "filters": TOGETHER["filters"],
+}
+
+
+@pytest.mark.parametrize("name", AT_THE_EDGE)
+def test_at_the_edge_of_the_budget_filters_look_at_the_whole_mask(name: str) -> None:
+    """What is too long then drops out of what they leave."""
+    sampling = AT_THE_EDGE[name]
+    draws = Draws(sampling, Forcing.STRICT, max_tokens=2, root=EDGE)
+    counts = drawn(draws, 30_000_000, DRAWS)
+    assert draws.guessed > DRAWS / 50
+    assert draws.narrowed > DRAWS / 50
+    assert p_value(counts, exact_law(sampling, 2, EDGE)) > LEAST_P
 
 
 def verify_wrongly(
