@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, LlamaConfig
 
-from guided.engine import Engine, load_engine
+from guided.engine import load_engine
 from guided.engine.inspection import inspect_memory
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache, LayerGroup
@@ -23,13 +23,12 @@ from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
 from guided.spec import (
     GenerationRequest,
-    GenerationResult,
     JsonSchema,
     Rank,
     Sampling,
     TokenId,
 )
-from tests.engine.tiny_models import from_config, make_model
+from tests.engine.tiny_models import answers, from_config, make_model
 from tests.kit.tokenizers import real_tokenizer
 
 NEEDS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -93,18 +92,6 @@ class Notes(SilentProgress):
         self.texts.append(text)
 
 
-def run(engine: Engine, requests: dict[str, GenerationRequest]) -> dict[str, GenerationResult]:
-    for name, request in requests.items():
-        engine.submit(name, request)
-    results = {}
-    while engine.has_work:
-        for finished in engine.step():
-            assert isinstance(finished.outcome, GenerationResult), finished.outcome
-            results[finished.request_id] = finished.outcome
-        engine.check()
-    return results
-
-
 def test_on_the_cpu_all_is_as_it_was(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -116,7 +103,7 @@ def test_on_the_cpu_all_is_as_it_was(
     for options in every:
         notes = Notes()
         engine = load_engine(str(folder), progress=notes, **options)
-        results = run(engine, REQUESTS)
+        results = answers(engine, REQUESTS)
         found.append({name: result.tokens for name, result in results.items()})
         told.append(notes.texts)
     assert found[0] == found[1] == found[2]
@@ -185,8 +172,8 @@ def test_on_cuda_the_tokens_are_those_of_the_cpu(
     assert notes.texts[0].startswith("device: cuda:0 (")
     assert notes.texts[1].endswith(" (on cuda:0)")
     assert "the weights of LlamaForCausalLM are on cuda:0" in caplog.text
-    found = run(engine, REQUESTS)
-    expected = run(load_engine(str(folder), dtype="float32", device="cpu"), REQUESTS)
+    found = answers(engine, REQUESTS)
+    expected = answers(load_engine(str(folder), dtype="float32", device="cpu"), REQUESTS)
     assert {name: result.tokens for name, result in found.items()} == {
         name: result.tokens for name, result in expected.items()
     }
@@ -196,7 +183,7 @@ def test_on_cuda_the_tokens_are_those_of_the_cpu(
 @pytest.mark.parametrize("options", [{}, {"dtype": "float16"}, {"kv_dtype": "int8"}])
 def test_on_cuda_answers_fit_their_schema(folder: Path, options: dict[str, Any]) -> None:
     engine = load_engine(str(folder), device="cuda", **options)
-    results = run(engine, REQUESTS)
+    results = answers(engine, REQUESTS)
     assert all(result.tokens for result in results.values())
     assert set(json.loads(results["constrained"].text)) == {"name", "age"}
 
@@ -207,7 +194,7 @@ def test_on_cuda_a_reward_model_ranks_answers(folder: Path, judge: Path) -> None
     asked = GenerationRequest(
         "who?", max_tokens=8, sampling=Sampling(1.0, seed=4), best_of=4, n=3, rank=Rank.REWARD
     )
-    scores = [one.score for one in run(engine, {"r": asked})["r"].candidates]
+    scores = [one.score for one in answers(engine, {"r": asked})["r"].candidates]
     assert len(scores) == 3
     assert scores == sorted(scores, reverse=True)
 

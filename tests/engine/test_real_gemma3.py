@@ -10,6 +10,7 @@ import torch
 from guided.engine import Engine, load_engine
 from guided.model.load import load_model
 from guided.spec import GenerationRequest, GenerationResult
+from tests.engine.tiny_models import answers
 from tests.kit.gemma3 import gemma3_270m
 
 pytestmark = pytest.mark.timeout(1800)
@@ -45,15 +46,8 @@ def engine() -> Engine:
 
 
 def _run(engine: Engine, *names: str) -> dict[str, GenerationResult]:
-    for name in names:
-        engine.submit(name, GenerationRequest(prompt=PROMPTS[name], max_tokens=_TOKENS))
-    results = {}
-    while engine.has_work:
-        for finished in engine.step():
-            assert isinstance(finished.outcome, GenerationResult), finished.outcome
-            results[finished.request_id] = finished.outcome
-        engine.check()
-    return results
+    asked = {name: GenerationRequest(PROMPTS[name], max_tokens=_TOKENS) for name in names}
+    return answers(engine, asked)
 
 
 def test_alone_in_a_batch_and_with_a_beginning_that_is_known(

@@ -19,6 +19,7 @@ from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest, GenerationResult, TokenId
 from tests.engine.drafters import Watch
+from tests.engine.tiny_models import answers, results
 from tests.kit.tokenizers import real_tokenizer
 
 TOKENS = 16
@@ -106,25 +107,9 @@ def _spell(prompt: str) -> tuple[TokenId, ...]:
     return tuple(map(TokenId, real_tokenizer("smollm2").encode(prompt)))
 
 
-def _submit(engine: Engine, names: Iterable[str]) -> None:
-    for name in names:
-        prompt = (PROMPTS | SAME_BEGINNING)[name]
-        engine.submit(name, GenerationRequest(prompt=prompt, max_tokens=TOKENS))
-
-
-def _drain(engine: Engine) -> dict[str, GenerationResult]:
-    results = {}
-    while engine.has_work:
-        for finished in engine.step():
-            assert isinstance(finished.outcome, GenerationResult), finished.outcome
-            results[finished.request_id] = finished.outcome
-        engine.check()
-    return results
-
-
-def _answers(engine: Engine, names: Iterable[str]) -> dict[str, GenerationResult]:
-    _submit(engine, names)
-    return _drain(engine)
+def _asked(names: Iterable[str]) -> dict[str, GenerationRequest]:
+    prompts = PROMPTS | SAME_BEGINNING
+    return {name: GenerationRequest(prompts[name], max_tokens=TOKENS) for name in names}
 
 
 def _said(results: dict[str, GenerationResult]) -> Answers:
@@ -143,7 +128,7 @@ def _accepted(results: dict[str, GenerationResult]) -> int:
 def test_alone(open_engine: Open, expected: Answers, guesses: bool) -> None:
     engine, _ = open_engine(guesses=guesses)
     for name in ("counted", "short"):
-        assert _said(_answers(engine, [name])) == _those(expected, [name])
+        assert _said(answers(engine, _asked([name]))) == _those(expected, [name])
 
 
 @pytest.mark.parametrize(
@@ -151,27 +136,27 @@ def test_alone(open_engine: Open, expected: Answers, guesses: bool) -> None:
 )
 def test_in_a_batch(open_engine: Open, expected: Answers, case: str, guesses: bool) -> None:
     engine, _ = open_engine(guesses=guesses, **CASES[case])
-    results = _answers(engine, PROMPTS)
-    assert _said(results) == _those(expected, PROMPTS)
+    found = answers(engine, _asked(PROMPTS))
+    assert _said(found) == _those(expected, PROMPTS)
     assert (engine.num_preempted > 0) is (case == "short cache")
-    assert (_accepted(results) > 0) is guesses
+    assert (_accepted(found) > 0) is guesses
 
 
 def test_in_a_batch_with_the_forward_pass_of_transformers(expected: Answers) -> None:
     engine, _ = _open(None)(guesses=True, **CASES["short cache"])
-    results = _answers(engine, PROMPTS)
-    assert _said(results) == _those(expected, PROMPTS)
+    found = answers(engine, _asked(PROMPTS))
+    assert _said(found) == _those(expected, PROMPTS)
     assert engine.num_preempted > 0
-    assert _accepted(results) > 0
+    assert _accepted(found) > 0
 
 
 def test_behind_a_beginning_that_is_known(open_engine: Open, expected: Answers) -> None:
     engine, _ = open_engine(guesses=True)
     reused = {}
     for names in (["story"], ["same beginning", "short", "story"]):
-        results = _answers(engine, names)
-        assert _said(results) == _those(expected, names)
-        reused = {name: result.usage.reused_tokens for name, result in results.items()}
+        found = answers(engine, _asked(names))
+        assert _said(found) == _those(expected, names)
+        reused = {name: result.usage.reused_tokens for name, result in found.items()}
     assert reused == {"same beginning": 16, "short": 0, "story": 16}
 
 
@@ -181,7 +166,8 @@ def test_beside_one_that_goes_away_when_its_tree_was_verified(
 ) -> None:
     engine, watch = open_engine(guesses=True)
     prompts = PROMPTS | {"gone": "7, 8, 9, 7, 8, 9, 7, 8,"}
-    _submit(engine, PROMPTS)
+    for name, request in _asked(PROMPTS).items():
+        engine.submit(name, request)
     engine.submit("gone", GenerationRequest(prompt=prompts["gone"], max_tokens=60))
     for _ in range(after):
         assert engine.step() == []
@@ -189,5 +175,5 @@ def test_beside_one_that_goes_away_when_its_tree_was_verified(
     assert trees.keys() >= {"gone", "names", "story"}
     engine.cancel("gone")
     engine.check()
-    assert _said(_drain(engine)) == _those(expected, PROMPTS)
+    assert _said(results(engine)) == _those(expected, PROMPTS)
     assert engine.stats().cache.held == 0

@@ -97,14 +97,20 @@ def drain(engine: Engine) -> dict[str, Finished]:
     return ended
 
 
+def results(engine: Engine) -> dict[str, GenerationResult]:
+    """Step until nothing is left; everything has to come to an answer."""
+    found = {}
+    for request_id, finished in drain(engine).items():
+        if not isinstance(finished.outcome, GenerationResult):
+            raise finished.outcome
+        found[request_id] = finished.outcome
+    return found
+
+
 def answers(engine: Engine, requests: dict[str, Any]) -> dict[str, GenerationResult]:
     """Run requests together; every one of them has to come to an answer."""
     for request_id, request in requests.items():
         engine.submit(request_id, request)
-    results = {}
-    for request_id, finished in drain(engine).items():
-        if not isinstance(finished.outcome, GenerationResult):
-            raise finished.outcome
-        results[request_id] = finished.outcome
-    assert results.keys() == requests.keys()
-    return results
+    found = results(engine)
+    assert found.keys() == requests.keys()
+    return found
