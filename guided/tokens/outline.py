@@ -31,6 +31,8 @@ _HORIZON: Final = 16
 fewer rows are alike."""
 
 _MAX_ROWS: Final = 2048
+_MAPS: Final = 32
+"""Byte maps that a search remembers the runs of: most rows share a few."""
 
 
 class Outline:
@@ -72,7 +74,7 @@ def outline_of(arrays: Arrays, row: int, reach: int) -> Outline | None:
     horizon, search = _looked_ahead(arrays, row, reach)
     if not len(search.found):
         return None
-    digest = hashlib.blake2b(search.found.data, digest_size=16).digest()
+    digest = hashlib.sha256(search.found.data).digest()
     closings = search.closings
     if horizon != NO_HORIZON:
         closings = np.concatenate([closings, search.rows])
@@ -111,9 +113,10 @@ class _Scratch(threading.local):
     """Memory that searches work in."""
 
     def __init__(self) -> None:
-        self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 516, dtype=np.int32)
+        self.found: NDArray[np.int32] = np.empty(_MAX_ROWS * 259, dtype=np.int32)
         self.queue: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
         self.closings: NDArray[np.int32] = np.empty(_MAX_ROWS, dtype=np.int32)
+        self.runs: NDArray[np.int32] = np.empty((_MAPS, 258), dtype=np.int32)
 
 
 _scratch: Final = _Scratch()
@@ -135,6 +138,6 @@ def _searched(arrays: Arrays, row: int, reach: int) -> _Search:
     found, queue, closings = _scratch.found, _scratch.queue, _scratch.closings
     numbers = np.zeros(len(rows), dtype=np.int32)
     size, num_closings, num_rows, *rest = search_outline(
-        rows, cells, byte_maps, row, reach, found, queue, closings, numbers
+        rows, cells, byte_maps, row, reach, found, queue, closings, numbers, _scratch.runs
     )
     return _Search(found[:size], closings[:num_closings].copy(), queue[:num_rows], *rest)

@@ -39,8 +39,9 @@ PLAIN_BYTES = tuple(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
 UNKNOWN, WIDE, DONE = np.uint64(0), np.uint64(1), np.uint64(2)
 """What is known of the loops of a row."""
 
-_BEYOND: Final = 2**31 - 1
+_BEYOND: Final = 2**22
 """In place of the number of a row: what bytes lead to was not looked for."""
+_BYTE_BITS: Final = 8
 
 
 @inlined
@@ -49,19 +50,35 @@ def is_closing(rows, row):  # type: ignore[no-untyped-def]
     return rows[row, EXITS] != 0 or rows[row, BEAT] == CLOSE_STRING or rows[row, ROLE] == KEY_CLOSED
 
 
+@inlined
+def _runs_of(byte_maps, kind, runs):  # type: ignore[no-untyped-def]
+    """The place in ``runs`` where the last bytes of a map's runs of one class stand."""
+    place = kind & (len(runs) - 1)
+    if runs[place, 256] != kind:
+        runs[place, 256], count = kind, 0
+        for byte in range(255):
+            if byte_maps[kind, byte] != byte_maps[kind, byte + 1]:
+                runs[place, count] = byte
+                count += 1
+        runs[place, count], runs[place, 257] = 255, count + 1
+    return place
+
+
 @kernel
 def search_outline(  # type: ignore[no-untyped-def]
-    rows, cells, byte_maps, row, reach, found, queue, closings, numbers
+    rows, cells, byte_maps, row, reach, found, queue, closings, numbers, runs
 ):
     """Writes down what it finds: its length, the number of closing rows, that of other rows, the
     fewest ends, whether any row may be left by its label, and whether all that can be reached was
     looked at.
 
     Of a row that is how it counts, one more than the number of the closing row that has its label
-    or 0, then number and last byte of each run of bytes that lead to the same row. ``numbers`` is
-    all zero to begin with: one more than the number of a row, negative for a closing one. From rows
-    ``reach`` bytes away nothing is looked for. The length is zero where there is no outline.
+    or 0, then number and last byte of each run of bytes that lead to the same row, in one.
+    ``numbers`` is all zero to begin with: one more than the number of a row, negative for a closing
+    one. From rows ``reach`` bytes away nothing is looked for. The length is zero where there is no
+    outline. In ``runs``, int32 ``[a power of two, 258]``, it keeps where the classes of maps end.
     """
+    runs[:, 256] = -1
     queue[0], numbers[row] = row, 1
     done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
     has_labels, is_complete = False, True
@@ -90,18 +107,20 @@ def search_outline(  # type: ignore[no-untyped-def]
         size += 3
         if depth == reach:
             is_complete = False
-            found[size], found[size + 1] = _BEYOND, 255
-            size += 2
+            found[size] = (_BEYOND << _BYTE_BITS) | 255
+            size += 1
             done += 1
             continue
         base, kind = rows[current, BASE], rows[current, KIND]
-        ahead = cells[base + byte_maps[kind, 0]]
-        for byte in range(256):
-            target = ahead
-            if byte < 255:
-                ahead = cells[base + byte_maps[kind, byte + 1]]
-                if ahead == target:
-                    continue
+        place = _runs_of(byte_maps, kind, runs)
+        before = DEAD - 1
+        for run in range(runs[place, 257]):
+            byte = runs[place, run]
+            target = cells[base + byte_maps[kind, byte]]
+            if target == before:
+                found[size - 1] = (found[size - 1] & ~255) | byte
+                continue
+            before = target
             if target != DEAD and numbers[target] == 0:
                 if is_closing(rows, target):
                     closings[num_closings] = target
@@ -115,9 +134,9 @@ def search_outline(  # type: ignore[no-untyped-def]
                     numbers[target] = count
                 if count == len(queue) or num_closings == len(closings):
                     return 0, 0, 0, NO_BOUND, False, True
-            found[size] = 0 if target == DEAD else numbers[target]
-            found[size + 1] = byte
-            size += 2
+            number = 0 if target == DEAD else numbers[target]
+            found[size] = (number << _BYTE_BITS) | byte
+            size += 1
         done += 1
     return size, num_closings, count, fewest, has_labels, is_complete
 
@@ -131,11 +150,11 @@ def expand_outline(found, moves):  # type: ignore[no-untyped-def]
         at += 3
         first = 0
         while first < 256:
-            last = found[at + 1]
+            number, last = found[at] >> _BYTE_BITS, found[at] & 255
             for byte in range(first, last + 1):
-                moves[row, byte] = 0 if found[at] == _BEYOND else found[at]
+                moves[row, byte] = 0 if number == _BEYOND else number
             first = last + 1
-            at += 2
+            at += 1
 
 
 @kernel
