@@ -88,6 +88,11 @@ class _Laid(NamedTuple):
     slot: int
     rule: _RuleBlock
 
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.rule.block)
+
     def items(self, row: int) -> Items:
         """The item of a row."""
         begin, size, block, places = self.rule
@@ -103,11 +108,43 @@ class _Laid(NamedTuple):
         return Enter(items) if byte == DEAD else Both(items, byte)
 
 
-def _first_row(laid: _Laid) -> int:
+class _LaidSets(NamedTuple):
+    """Rows of sets, from ``first`` on, and behind them one for each byte that may go either way.
+
+    Those are the labels from ``label`` on.
+    """
+
+    first: int
+    label: int
+    sets: StateSets
+    numbers: list[int]
+    """The sets."""
+    sides: NDArray[np.int32]
+    """Sets and bytes, int32 ``[sides, 2]``."""
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.numbers) + len(self.sides)
+
+    def items(self, row: int) -> Items:
+        """The items of a row."""
+        at = row - self.first
+        assert 0 <= at < self.size, row
+        known = len(self.numbers)
+        return self.sets.items(self.numbers[at] if at < known else int(self.sides[at - known, 0]))
+
+    def meaning(self, label: int) -> Both:
+        """What one of its labels means."""
+        number, byte = self.sides[label - self.label].tolist()
+        return Both(self.sets.items(number), byte)
+
+
+def _first_row(laid: _Laid | _LaidSets) -> int:
     return laid.first
 
 
-def _first_label(laid: _Laid) -> int:
+def _first_label(laid: _Laid | _LaidSets) -> int:
     return laid.label
 
 
@@ -125,13 +162,14 @@ class GrammarRows:
         self.sets = StateSets(network, self.calling, self.behind)
         self._accepting: list[bool] = network.accepting.tolist()
         self._items: dict[int, Items] = {}
-        """By row, of those that are no states of a block."""
-        self._laid: list[_Laid] = []
-        """Blocks in the order of their rows."""
+        """By row, of those that were asked for, and those that were laid down alone."""
+        self._laid: list[_Laid | _LaidSets] = []
+        """What was laid down together, in the order of their rows."""
         self.may_end: set[int] = set()
         """Rows at which the whole text may end."""
         self._meanings: list[Return | Enter | Both | None] = []
-        """By label, less the first; ``None`` for one of a block, until somebody asks."""
+        """By label, less the first; ``None`` for one of rows laid down together, until somebody
+        asks."""
         self._labels: dict[Return | Enter | Both, int] = {}
         self._waiting: dict[int, int] = {}
         self._automata: dict[int, _RuleBlock] = {}
@@ -144,17 +182,23 @@ class GrammarRows:
     def items(self, row: int) -> Items:
         """The items of a row."""
         found = self._items.get(row)
-        if found is not None:
-            return found
-        return self._laid[bisect_right(self._laid, row, key=_first_row) - 1].items(row)
+        if found is None:
+            laid = self._laid[bisect_right(self._laid, row, key=_first_row) - 1]
+            found = self._items[row] = laid.items(row)
+        return found
 
     def check(self) -> None:
         """Raise AssertionError unless all its rows are rows of the table, each of them once."""
-        blocks = [
-            row for first, _, _, rule in self._laid for row in range(first, first + len(rule.block))
-        ]
-        assert len({*blocks, *self._items}) == len(blocks) + len(self._items)
-        assert all(0 <= row < self.table.num_rows for row in (*blocks, *self._items))
+        end = 0
+        for laid in self._laid:
+            assert laid.first >= end, laid
+            end = laid.first + laid.size
+            assert all(
+                self._items.get(row, laid.items(row)) == laid.items(row)
+                for row in range(laid.first, end)
+            )
+        assert end <= self.table.num_rows
+        assert all(0 <= row < self.table.num_rows for row in self._items)
 
     def meaning(self, label: int) -> Return | Enter | Both:
         """What a label means."""
@@ -169,7 +213,12 @@ class GrammarRows:
         if len(items) == 1 and not may_end:
             return self._state(*items[0])
         row = self._sets.get((items, may_end))
-        return self._sets_from(items, may_end) if row is None else row
+        if row is None:
+            row = DEAD if may_end else self.sets.row(items)
+            row = self._sets[items, may_end] = (
+                self._sets_from(items, may_end) if row == DEAD else row
+            )
+        return row
 
     def _label(self, meaning: Return | Enter | Both) -> int:
         label = self._labels.setdefault(meaning, _FIRST_LABEL + len(self._meanings))
@@ -231,44 +280,43 @@ class GrammarRows:
         sets = self.sets
         begun = len(sets)
         try:
-            self._lay_down(sets.followed(items, is_lone=may_end), may_end)
+            return self._lay_down(sets.followed(items, is_lone=may_end), may_end)
         except BaseException:
             # Where they lead is not said yet, and somebody else may come to them.
             sets.forget(begun)
             raise
-        return self._sets[items, may_end]
 
-    def _lay_down(self, found: FoundSets, may_end: bool) -> None:
+    def _lay_down(self, found: FoundSets, may_end: bool) -> int:
+        """The first of the rows."""
         spend(10 * len(found.rows) + len(found.edges))
         sets = self.sets
         before: list[int] = []
         for rule, slot in found.pairs:
             begin = self.network.starts[rule]
             before.append(self._state(begin, slot) - begin)
-        labels: list[int] = []
+        numbers: list[int] = []
         waiting: list[int] = []
-        laid: list[Items] = []
-        each_items = sets.items(found.begin)
-        for number, items in enumerate(each_items, found.begin):
-            if not found.is_row(number):
-                sets.rows[number] = self._waiting_row(Enter(items))
+        for number, is_row in enumerate(found.rows, found.begin):
+            if is_row:
+                numbers.append(number)
+            else:
+                sets.rows[number] = self._waiting_row(Enter(sets.items(number)))
                 waiting.append(number)
-                continue
-            laid.append(items)
-            slots = {item.slot for item in items if self._accepting[item.state]}
-            labels.append(self._label(Return(tuple(sorted(slots)))) if slots else DEAD)
-        sides = found.edges[found.edges[:, 1] == TO_EITHER].tolist()
+        labels = self._labels_of_ends(numbers, found.alike)
+        sides = found.edges[found.edges[:, 1] == TO_EITHER][:, (0, 2)]
         label = _FIRST_LABEL + len(self._meanings)
         row = self.table.add_sets(
-            found.byte_classes, labels, found.edges, sets.rows, before, len(sides), label
+            found.byte_classes,
+            labels,
+            found.edges,
+            sets.rows,
+            numbers,
+            before,
+            len(sides),
+            label,
         )
-        for place, items in enumerate(laid):
-            self._items[row + place] = items
-            self._sets[items, may_end and place == 0] = row + place
-        for place, (number, _, byte, _) in enumerate(sides, row + len(laid)):
-            items = each_items[number - found.begin]
-            self._items[place] = items
-            self._meanings.append(Both(items, byte))
+        self._meanings += [None] * len(sides)
+        self._laid.append(_LaidSets(row, label, sets, numbers, sides))
         # Bytes lead to sets that are rows as they are, and where the text may not end.
         for number in waiting:
             sets.rows[number] = DEAD
@@ -276,3 +324,14 @@ class GrammarRows:
             sets.rows[found.begin] = DEAD
             self.may_end.add(row)
             self.table.only[row] = DEAD
+        return row
+
+    def _labels_of_ends(self, numbers: list[int], alike: list[int]) -> list[int]:
+        """By set the label of what ends in it, DEAD for nothing."""
+        labels = {DEAD: DEAD}
+        for place in alike:
+            if place not in labels:
+                items = self.sets.items(numbers[place])
+                slots = {item.slot for item in items if self._accepting[item.state]}
+                labels[place] = self._label(Return(tuple(sorted(slots))))
+        return [labels[place] for place in alike]

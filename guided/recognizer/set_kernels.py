@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from guided.automata.dfa import DEAD
@@ -9,7 +11,10 @@ from guided.automata.equal_columns import SEVERAL, joint_columns
 from guided.automata.kernel import making_kernel
 from guided.recognizer.table_kernels import NOWHERE, TO_EITHER, TO_SET, TO_STATE
 
-__all__ = ["enter_sets", "follow_sets"]
+__all__ = ["enter_sets", "find_set", "follow_sets"]
+
+_FEW_KINDS: Final = 8
+"""Kinds of ends that a set is compared with."""
 
 
 @making_kernel
@@ -37,6 +42,12 @@ def _find(slots, items, first, begin, end):  # type: ignore[no-untyped-def]
                 break
         slot = (slot + np.uint64(1)) & mask
     return slot
+
+
+@making_kernel
+def find_set(slots, items, first, begin, end):  # type: ignore[no-untyped-def]
+    """The set with the items that stand from ``begin`` to ``end``, -1 for none."""
+    return slots[_find(slots, items, first, begin, end)]
 
 
 @making_kernel
@@ -99,7 +110,8 @@ def follow_sets(  # type: ignore[no-untyped-def]
     Writes of those that are to be rows the class of each byte, uint8 ``[sets, 256]``, and by set
     and class ``edges``, int32 ``[edges, 4]``: the set, how bytes lead on and where: TO_STATE a
     state and a pair of rule and slot, TO_SET a set, TO_EITHER a byte. Returns the number of sets,
-    -1 where there is no room for more; by set from the first on whether it is to be a row; the
+    -1 where there is no room for more; by set from the first on whether it is to be a row; by row
+    one in whose set the rules of the same slots end, int32 ``[rows]``, -1 where none does; the
     number of edges; and the pairs, int32 ``[pairs, 2]``.
     """
     begun = count - 1
@@ -112,7 +124,9 @@ def follow_sets(  # type: ignore[no-untyped-def]
     pairs = np.empty((len(behind) * widest, 2), dtype=np.int32)
     is_row = np.zeros(len(first), dtype=np.bool_)
     is_row[begun] = True
-    num_pairs, num_edges, rows, done = 0, 0, 1, 0
+    alike = np.full(len(byte_classes), -1, dtype=np.int32)
+    kinds, first_of = np.empty(_FEW_KINDS, dtype=np.int32), np.empty(_FEW_KINDS, dtype=np.int32)
+    num_pairs, num_edges, num_kinds, rows, done = 0, 0, 0, 1, 0
     if not is_lone:
         slots[_find(slots, items, first, first[begun], first[count])] = begun
     states = np.empty(size, dtype=np.int32)
@@ -127,7 +141,15 @@ def follow_sets(  # type: ignore[no-untyped-def]
         for at in range(begin, end):
             states[at - begin] = items[at, 0]
             if accepting[items[at, 0]]:
+                alike[done] = done
                 apart |= behind[rule_of[items[at, 0]]]
+        if alike[done] == done:
+            for kind in range(num_kinds):
+                if _ends_alike(items, first, number, first_of[kind], accepting):
+                    alike[done] = kinds[kind]
+            if alike[done] == done and num_kinds < _FEW_KINDS:
+                kinds[num_kinds], first_of[num_kinds] = done, number
+                num_kinds += 1
         byte_class, columns, alone, byte_of = joint_columns(
             moves, byte_column, states[: end - begin], apart
         )
@@ -143,7 +165,7 @@ def follow_sets(  # type: ignore[no-untyped-def]
                 state, slot = columns[group, alone[group]], items[begin + alone[group], 1]
             elif alone[group] == SEVERAL:
                 if first[count] + size > len(items) or count + 2 > len(first):
-                    return -1, is_row, 0, pairs
+                    return -1, is_row, alike, 0, pairs
                 top = _reached(columns[group], items, begin, end, first[count])
                 if top == first[count] + 1:
                     state, slot = items[first[count], 0], items[first[count], 1]
@@ -170,7 +192,7 @@ def follow_sets(  # type: ignore[no-untyped-def]
                 edge[1], edge[2], edge[3] = TO_STATE, state, pair_of[rule, slot] - 1
         number += 1
         done += 1
-    return count, is_row[begun:count], num_edges, pairs[:num_pairs]
+    return count, is_row[begun:count], alike[:done], num_edges, pairs[:num_pairs]
 
 
 @making_kernel
@@ -180,3 +202,20 @@ def _stays(items, begin, end, calling):  # type: ignore[no-untyped-def]
         if calling[items[at, 0]] or (at > begin and items[at, 0] == items[at - 1, 0]):
             return False
     return True
+
+
+@making_kernel
+def _ends_alike(items, first, number, other, accepting):  # type: ignore[no-untyped-def]
+    """Whether the rules of the same slots end in two sets, as far as their order tells."""
+    at, place = first[number], first[other]
+    while True:
+        while at < first[number + 1] and not accepting[items[at, 0]]:
+            at += 1
+        while place < first[other + 1] and not accepting[items[place, 0]]:
+            place += 1
+        if at == first[number + 1] or place == first[other + 1]:
+            return at == first[number + 1] and place == first[other + 1]
+        if items[at, 1] != items[place, 1]:
+            return False
+        at += 1
+        place += 1

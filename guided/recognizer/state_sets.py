@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -11,12 +10,14 @@ from numpy.typing import NDArray
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
 from guided.network.network import Network
-from guided.recognizer.set_kernels import enter_sets, follow_sets
+from guided.recognizer.set_kernels import enter_sets, find_set, follow_sets
 
 __all__ = ["FoundSets", "Item", "Items", "StateSets"]
 
 _MOST_AT_ONCE: Final = 128
 """Sets that are laid down before a text gets to them."""
+_USUAL_SETS: Final = 256
+"""Sets that there is room for at first."""
 
 
 class Item(NamedTuple):
@@ -39,12 +40,10 @@ class FoundSets(NamedTuple):
     edges: NDArray[np.int32]
     """Both as ``TransitionTable.add_sets`` takes them, of the sets that are rows; until more sets
     are followed."""
+    alike: list[int]
+    """By row one in whose set the rules of the same slots end, -1 where none does."""
     pairs: list[list[int]]
     """Rules and slots of the single states that bytes lead to."""
-
-    def is_row(self, number: int) -> bool:
-        """Whether a set is a row as it is."""
-        return self.rows[number - self.begin]
 
 
 class StateSets:
@@ -60,26 +59,29 @@ class StateSets:
             *(rule_of.astype(np.int32), behind),
         )
         self._count = 0
-        self._items = np.empty((64, 2), dtype=np.int32)
-        self._first = np.zeros(16, dtype=np.int32)
-        self._slots = np.empty(64, dtype=np.int32)
+        self._items = np.empty((2 * _USUAL_SETS, 2), dtype=np.int32)
+        self._first = np.zeros(_USUAL_SETS, dtype=np.int32)
+        self._slots = np.empty(4 * _USUAL_SETS, dtype=np.int32)
         classes = min(256, 2 * network.moves.shape[1])
         self._byte_classes = np.empty((_MOST_AT_ONCE, 256), dtype=np.uint8)
         self._edges = np.empty((_MOST_AT_ONCE * classes, 4), dtype=np.int32)
-        self.rows: NDArray[np.int32] = np.full(16, DEAD, dtype=np.int32)
+        self.rows: NDArray[np.int32] = np.full(_USUAL_SETS, DEAD, dtype=np.int32)
         """By set the row that bytes may lead to, DEAD for none."""
         self.forget(0)
 
     def __len__(self) -> int:
         return self._count
 
-    def items(self, begin: int) -> list[Items]:
-        """The items of each set from one on."""
-        first: list[int] = self._first[begin : self._count + 1].tolist()
-        pairs = self._items[first[0] : first[-1]].tolist()
-        items = [Item(state, slot) for state, slot in pairs]
-        bounds = [each - first[0] for each in first]
-        return [tuple(items[at:to]) for at, to in pairwise(bounds)]
+    def items(self, number: int) -> Items:
+        """The items of a set."""
+        pairs = self._items[self._first[number] : self._first[number + 1]].tolist()
+        return tuple([Item(state, slot) for state, slot in pairs])
+
+    def row(self, items: Items) -> int:
+        """The row of a set that bytes may lead to, DEAD for none."""
+        begin, end = self._written(items)
+        number = find_set(self._slots, self._items, self._first, begin, end)
+        return DEAD if number == DEAD else int(self.rows[number])
 
     def followed(self, items: Items, *, is_lone: bool) -> FoundSets:
         """Number a new set, and those that bytes lead to from it inside of the same rules.
@@ -88,11 +90,8 @@ class StateSets:
         """
         begun, count = self._count, -1
         while count == -1:
-            self._make_room(len(items))
-            begin = int(self._first[begun])
-            self._items[begin : begin + len(items)] = items or np.empty((0, 2))
-            self._first[begun + 1] = begin + len(items)
-            count, is_row, num_edges, pairs = follow_sets(
+            self._first[begun + 1] = self._written(items)[1]
+            count, is_row, alike, num_edges, pairs = follow_sets(
                 *self._network,
                 *(self._items, self._first, self._slots, begun + 1, is_lone),
                 *(self._byte_classes, self._edges),
@@ -102,8 +101,10 @@ class StateSets:
         spend(int(self._first[count]) - int(self._first[begun]))
         self._count = count
         rows: list[bool] = is_row.tolist()
-        byte_classes = self._byte_classes[: sum(rows)]
-        return FoundSets(begun, rows, byte_classes, self._edges[:num_edges], pairs.tolist())
+        return FoundSets(
+            *(begun, rows, self._byte_classes[: len(alike)], self._edges[:num_edges]),
+            *(alike.tolist(), pairs.tolist()),
+        )
 
     def forget(self, count: int) -> None:
         """Let all sets but the first ones go."""
@@ -111,11 +112,14 @@ class StateSets:
         self._count = count
         enter_sets(self._slots, self._items, self._first, self.rows, count)
 
-    def _make_room(self, size: int) -> None:
-        """Room for one set more."""
-        needed = int(self._first[self._count]) + size
-        while self._count + 2 > len(self._first) or needed > len(self._items):
+    def _written(self, items: Items) -> tuple[int, int]:
+        """Where these items stand for now: behind those of all sets, with room for one set more."""
+        begin = int(self._first[self._count])
+        end = begin + len(items)
+        while self._count + 2 > len(self._first) or end > len(self._items):
             self._grow()
+        self._items[begin:end] = items or np.empty((0, 2))
+        return begin, end
 
     def _grow(self) -> None:
         self._items = np.concatenate([self._items, np.empty_like(self._items)])

@@ -280,6 +280,7 @@ class TransitionTable:
         labels: Sequence[int],
         edges: NDArray[np.int32],
         rows_of: NDArray[np.int32],
+        numbers: Sequence[int],
         before: Sequence[int],
         sides: int,
         label: int,
@@ -289,12 +290,13 @@ class TransitionTable:
         By set ``byte_classes``, uint8 ``[sets, 256]``, and ``labels``; ``edges``, int32
         ``[edges, 4]``, have by set and class its number, how its bytes lead on, and where: TO_STATE
         a state and a place in ``before``, which says how far its row is behind it, TO_SET a set
-        with its row in ``rows_of``, where that of a new one is entered. All that is TO_EITHER,
-        ``sides`` of them, are rows that only a label leads on from: the first has ``label``.
+        with its row in ``rows_of``, where those of the sets, whose ``numbers`` these are, are
+        entered. All that is TO_EITHER, ``sides`` of them, are rows that only a label leads on from:
+        the first has ``label``.
         """
         sets, size = len(labels), len(edges) + sides
         row, at = self._new_rows(sets + sides, size), self.num_cells - size
-        rows_of[np.unique(edges[:, 0])] = np.arange(row, row + sets)
+        rows_of[numbers] = np.arange(row, row + sets)
         maps = [self._maps.number(byte_class) for byte_class in byte_classes]
         lay_sets(
             *(self.rows, self.cells, row, at, np.array(maps), np.array(labels)),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from guided.automata.dfa import DEAD
 from guided.automata.kernel import inlined, kernel
 from guided.recognizer.block import NO_BEAT, STOP
@@ -77,9 +79,11 @@ def lay_block(  # type: ignore[no-untyped-def]
         row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
         row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
         row[EXITS] = exits[state]
-        for index in range(classes):
-            target = moves[state, index]
-            cells[state * classes + index] = DEAD if target == DEAD else start + target
+    # In one line, which is done many at a time.
+    first, targets = np.int32(start), moves.reshape(moves.size)
+    for index in range(len(targets)):
+        target = targets[index]
+        cells[index] = target if target == DEAD else first + target
 
 
 @kernel
