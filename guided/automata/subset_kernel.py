@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.automata.kernel import making_kernel
+from guided.automata.kernel import inlined, kernel, making_kernel
 
 __all__ = ["subset_table"]
 
-_SUBSETS, _DONE, _INDEX, _WORK, _STAMP = 0, 1, 2, 3, 4
+_SUBSETS, _DONE, _INDEX, _WORK, _STAMP, _PLAIN = 0, 1, 2, 3, 4, 5
 """What is kept from one call of ``_followed`` to the next."""
+_TO_ONE = -2
+"""In place of a subset in the table: this less the state that is moved to."""
 
 
 @making_kernel
 def _sorted_by_source(count, sources, targets):  # type: ignore[no-untyped-def]
-    """Targets by source: those of ``s`` from ``first[s]`` on, and the edges that they come from."""
+    """Targets by source: those of ``s`` from ``first[s]`` on."""
     first = np.zeros(count + 1, dtype=np.int32)
     for source in sources:
         first[source + 1] += 1
@@ -22,16 +24,46 @@ def _sorted_by_source(count, sources, targets):  # type: ignore[no-untyped-def]
         first[state + 1] += first[state]
     place = first.copy()
     by_source = np.empty(len(targets), dtype=np.int32)
-    edge_of = np.empty(len(targets), dtype=np.int32)
     for edge in range(len(sources)):
         at = place[sources[edge]]
         by_source[at] = targets[edge]
-        edge_of[at] = edge
         place[sources[edge]] += 1
-    return first, by_source, edge_of
+    return first, by_source
 
 
 @making_kernel
+def _classes_by_source(  # type: ignore[no-untyped-def]
+    count, sources, targets, sets, member_classes, member_first
+):
+    """Classes and targets of moves by source: those of ``s`` from ``first[s]`` on."""
+    first = np.zeros(count + 1, dtype=np.int32)
+    size = np.diff(member_first)
+    # Moves of a state mostly stand side by side, so where it is at is looked up for the first.
+    before, at = 0, 0
+    for edge in range(len(sources)):
+        if sources[edge] != before:
+            first[before + 1], before = at, sources[edge]
+            at = first[before + 1]
+        at += size[sets[edge]]
+    first[before + 1] = at
+    for state in range(count):
+        first[state + 1] += first[state]
+    place = first[:-1].copy()
+    classes = np.empty(first[count], dtype=np.int32)
+    to = np.empty(first[count], dtype=np.int32)
+    before, at = 0, 0
+    for edge in range(len(sources)):
+        if sources[edge] != before:
+            place[before], before = at, sources[edge]
+            at = place[before]
+        begin = member_first[sets[edge]]
+        for member in range(begin, begin + size[sets[edge]]):
+            classes[at], to[at] = member_classes[member], targets[edge]
+            at += 1
+    return first, classes, to
+
+
+@inlined
 def _spread(queue, size, mark, stamp, first, targets, state):  # type: ignore[no-untyped-def]
     for edge in range(first[state], first[state + 1]):
         target = targets[edge]
@@ -49,7 +81,7 @@ def _longer(array, room):  # type: ignore[no-untyped-def]
     return longer
 
 
-@making_kernel
+@inlined
 def _hash(members, begin, end):  # type: ignore[no-untyped-def]
     """A hash that does not mind the order."""
     value = np.uint64(0)
@@ -79,14 +111,13 @@ def subset_table(  # type: ignore[no-untyped-def]
     end_sources,
     end_targets,
 ):
-    move_first, move_to, move_edge = _sorted_by_source(count, move_sources, move_targets)
-    empty_first, empty_to, _ = _sorted_by_source(count, empty_sources, empty_targets)
-    start_first, start_to, _ = _sorted_by_source(count, start_sources, start_targets)
-    end_first, end_to, _ = _sorted_by_source(count, end_sources, end_targets)
-    links = 0
-    for edge in range(len(move_sets)):
-        number = move_sets[edge]
-        links += member_first[number + 1] - member_first[number]
+    moves = _classes_by_source(
+        count, move_sources, move_targets, move_sets, member_classes, member_first
+    )
+    empty_first, empty_to = _sorted_by_source(count, empty_sources, empty_targets)
+    start_first, start_to = _sorted_by_source(count, start_sources, start_targets)
+    end_first, end_to = _sorted_by_source(count, end_sources, end_targets)
+    links = len(moves[1])
     mark = np.zeros(count + 1, dtype=np.int32)
     queue = np.empty(count + 1, dtype=np.int32)
     linked_to = np.empty(links, dtype=np.int32)
@@ -100,7 +131,7 @@ def subset_table(  # type: ignore[no-untyped-def]
     begin = np.zeros(room + 1, dtype=np.int64)
     pool = np.empty(max(4 * count, 64), dtype=np.int32)
     slots = np.full(4 * room, -1, dtype=np.int32)
-    at = np.array([0, -1, 0, 0, 0])
+    at = np.array([0, -1, 0, 0, 0, 0])
     # What a loop puts a longer array into is counted at each use: so it is not the one that works.
     while not _followed(
         count,
@@ -108,10 +139,7 @@ def subset_table(  # type: ignore[no-untyped-def]
         search,
         most,
         most_work,
-        member_classes,
-        member_first,
-        move_sets,
-        (move_first, move_to, move_edge),
+        moves,
         (empty_first, empty_to),
         (start_first, start_to),
         (end_first, end_to),
@@ -145,16 +173,13 @@ def _enter(slots, pool, begin, subsets):  # type: ignore[no-untyped-def]
         slots[slot] = subset
 
 
-@making_kernel
+@kernel
 def _followed(  # type: ignore[no-untyped-def]
     count,
     final,
     search,
     most,
     most_work,
-    member_classes,
-    member_first,
-    move_sets,
     moves,
     empties,
     starts,
@@ -176,31 +201,35 @@ def _followed(  # type: ignore[no-untyped-def]
     lies behind, when that is all that was asked for. ``behind_one`` has by state the subset that a
     move to it alone leads to, which most moves do; -1 for not known.
     """
-    move_first, move_to, move_edge = moves
+    move_first, move_class, move_to = moves
     empty_first, empty_to = empties
     start_first, start_to = starts
     end_first, end_to = ends
     head, linked_to, linked_next = chains
     width = len(head)
     subsets, done, first_index = at[_SUBSETS], at[_DONE], at[_INDEX]
-    work, stamp = at[_WORK], at[_STAMP]
+    work, stamp, is_plain = at[_WORK], at[_STAMP], at[_PLAIN] == 1
     mask = np.uint64(len(slots) - 1)
     while done < subsets:
         # Round -1 makes the first subset; every other one the subsets behind one that is known.
         if done >= 0 and first_index == 0:
-            head[:] = -1
-            links = 0
-            for place in range(begin[done], begin[done + 1]):
-                state = pool[place]
-                if state == count:
-                    break
-                for edge in range(move_first[state], move_first[state + 1]):
-                    number = move_sets[move_edge[edge]]
-                    for member in range(member_first[number], member_first[number + 1]):
-                        index = member_classes[member]
+            links = -1
+            if not search:
+                moving = _only_moving(pool, begin[done], begin[done + 1], move_first, count)
+                if moving != -1:
+                    links = _moved(table[done], moving, moves)
+            is_plain = links != -1
+            if not is_plain:
+                head[:] = -1
+                links = 0
+                for place in range(begin[done], begin[done + 1]):
+                    state = pool[place]
+                    if state == count:
+                        break
+                    for edge in range(move_first[state], move_first[state + 1]):
                         linked_to[links] = move_to[edge]
-                        linked_next[links] = head[index]
-                        head[index] = links
+                        linked_next[links] = head[move_class[edge]]
+                        head[move_class[edge]] = links
                         links += 1
             work += links
         matched_before = done >= 0 and begin[done] < begin[done + 1] and pool[begin[done]] == count
@@ -209,7 +238,14 @@ def _followed(  # type: ignore[no-untyped-def]
                 table[done, index] = done
                 continue
             lone = -1
-            if done >= 0 and not search:
+            if done >= 0 and is_plain:
+                if table[done, index] > _TO_ONE:
+                    continue
+                lone = _TO_ONE - table[done, index]
+                if behind_one[lone] != -1:
+                    table[done, index] = behind_one[lone]
+                    continue
+            elif done >= 0 and not search:
                 if head[index] == -1:
                     table[done, index] = -1
                     continue
@@ -224,7 +260,11 @@ def _followed(  # type: ignore[no-untyped-def]
                 mark[0] = stamp
                 queue[0] = 0
                 size = 1
-            if done >= 0:
+            if lone != -1:
+                mark[lone] = stamp
+                queue[0] = lone
+                size = 1
+            elif done >= 0:
                 link = head[index]
                 while link != -1:
                     target = linked_to[link]
@@ -284,7 +324,7 @@ def _followed(  # type: ignore[no-untyped-def]
                     return True
                 if subsets == len(label) or begin[subsets] + kept > len(pool):
                     at[_SUBSETS], at[_DONE], at[_INDEX] = subsets, done, index
-                    at[_WORK], at[_STAMP] = work, stamp
+                    at[_WORK], at[_STAMP], at[_PLAIN] = work, stamp, is_plain
                     return False
                 found = subsets
                 subsets += 1
@@ -323,3 +363,33 @@ def _followed(  # type: ignore[no-untyped-def]
         first_index = 0
     at[_SUBSETS], at[_WORK] = subsets, work
     return True
+
+
+@inlined
+def _only_moving(pool, begin, end, move_first, count):  # type: ignore[no-untyped-def]
+    """The one state of a subset that moves lead on from, -1 for more or none."""
+    found = -1
+    for place in range(begin, end):
+        state = pool[place]
+        if state != count and move_first[state] < move_first[state + 1]:
+            if found != -1:
+                return -1
+            found = state
+    return found
+
+
+@inlined
+def _moved(row, state, moves):  # type: ignore[no-untyped-def]
+    """Write by class where the moves of one state lead, -1 for nowhere; how many cells there are.
+
+    That is -1 where a class leads to several states.
+    """
+    first, classes, to = moves
+    for index in range(len(row)):
+        row[index] = -1
+    for edge in range(first[state], first[state + 1]):
+        target = _TO_ONE - to[edge]
+        if row[classes[edge]] != -1 and row[classes[edge]] != target:
+            return -1
+        row[classes[edge]] = target
+    return first[state + 1] - first[state]
