@@ -57,6 +57,8 @@ class GrammarMachine:
         self._is_kept: list[bool] = (network.accepting | reads).tolist()
         self._only_ends: list[bool] = (network.accepting & ~reads & ~self.rows.calling).tolist()
         self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
+        self._tops: dict[tuple[int, int], int] = {}
+        """By context and depth the context with what is further away cut off."""
         first = {network.starts[0]: ROOT} if network.starts else {}
         if network.accepts_nothing:
             first[END] = ROOT
@@ -102,9 +104,13 @@ class GrammarMachine:
 
     def top(self, state: State, depth: int) -> State:
         """The state with only the innermost ``depth`` callers known."""
-        continuations = self.contexts.frames[state.context]
-        cut = tuple([self.continuations.cut(each, depth) for each in continuations])
-        return state_of(self.contexts.of(cut), state.row, state.count, state.texts)
+        context, row, count, texts = state
+        top = self._tops.get((context, depth))
+        if top is None:
+            continuations = self.contexts.frames[context]
+            cut = tuple([self.continuations.cut(each, depth) for each in continuations])
+            top = self._tops[context, depth] = self.contexts.of(cut)
+        return state_of(top, row, count, texts)
 
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
@@ -146,7 +152,13 @@ class GrammarMachine:
 
     def check_room(self) -> None:
         """Raise LimitExceededError when the rest of the limits is needed to end texts."""
-        if self.fullness > 0.5:
+        table, contexts, continuations = self.table, self.contexts, self.continuations
+        # For every mask: ``fullness``, without its divisions.
+        if (
+            2 * table.num_cells > table.max_cells
+            or 2 * len(contexts) > contexts.most
+            or 2 * len(continuations) > continuations.most
+        ):
             raise LimitExceededError(
                 f"the recogniser has {self.table.num_cells} cells, {len(self.contexts)} contexts"
                 f" and {len(self.continuations)} continuations, and may have half of"
@@ -171,29 +183,32 @@ class GrammarMachine:
 
     def _behind_label_of(self, state: State) -> State | None:
         """The state behind the label of a row, ``None`` where it has none."""
-        label = int(self.table.label[state.row])
-        return None if label == DEAD else State(*self.resolve(state.context, label))
+        label = int(self.table.label.item(state.row))
+        return None if label == DEAD else state_of(*self.resolve(state.context, label))
 
-    @bounded_depth
     def resolve(self, context: int, label: int) -> tuple[int, int]:
         """The context and the row behind a label."""
         found = self._resolved.get((context, label))
         if found is None:
-            meaning = self.rows.meaning(label)
-            continuations = self.contexts.frames[context]
-            match meaning:
-                case Return(slots):
-                    reached = self._returned([continuations[slot] for slot in slots])
-                case Enter(items):
-                    reached = {}
-                    for state, slot in items:
-                        self.continuations.add(reached, state, continuations[slot])
-                case Both(items, byte):
-                    reached = self._behind_byte(
-                        [(state, continuations[slot]) for state, slot in items], byte
-                    )
-            found = self._resolved[context, label] = self._entered(reached)
+            found = self._resolved[context, label] = self._resolved_anew(context, label)
         return found
+
+    @bounded_depth
+    def _resolved_anew(self, context: int, label: int) -> tuple[int, int]:
+        meaning = self.rows.meaning(label)
+        continuations = self.contexts.frames[context]
+        match meaning:
+            case Return(slots):
+                reached = self._returned([continuations[slot] for slot in slots])
+            case Enter(items):
+                reached = {}
+                for state, slot in items:
+                    self.continuations.add(reached, state, continuations[slot])
+            case Both(items, byte):
+                reached = self._behind_byte(
+                    [(state, continuations[slot]) for state, slot in items], byte
+                )
+        return self._entered(reached)
 
     def _returned(self, ended: list[int]) -> dict[int, int]:
         """Where rules with these continuations return to."""

@@ -54,6 +54,7 @@ __all__ = ["KeptWalk", "Place", "Walk", "Walker"]
 _NO_ROWS = _NO_TOKENS = np.empty(0, dtype=np.int32)
 _NOTHING_UNCERTAIN: Final = np.empty(0, dtype=np.int32)
 _ROOT: Final = 0
+_PATH_SITE: Final = np.array([0, 0, 0, BY_PATH], dtype=np.int32)
 _IN_KEY_BEFORE: Final = -2
 """In place of where a key begins in a token: it began before it."""
 
@@ -323,9 +324,9 @@ class Walker:
         """The walk of a state's top with what that left uncertain looked at on the state itself."""
         words = self._scratch.words
         walk.delta.fill(words)
-        sites = np.zeros((len(walk.uncertain), 4), dtype=np.int32)
+        sites = np.empty((len(walk.uncertain), 4), dtype=np.int32)
+        sites[:] = _PATH_SITE
         sites[:, 0] = walk.uncertain
-        sites[:, 3] = BY_PATH
         base = walk.delta.base
         return self._with_put_off(
             self._walked(words, base, walk.fingerprint, state, sites, _NO_ROWS, 0, 0)
