@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from guided.automata.codepoints import ANY, EMPTY, CodePoints
 from guided.automata.equal_columns import column_groups
 from guided.automata.fuel import spend
-from guided.automata.minimize import minimal, moves_of
+from guided.automata.minimize import minimal
+from guided.automata.moves import moves_of
 from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.pairs import pair_up
 from guided.automata.partition import partition
@@ -61,7 +62,7 @@ class Dfa:
     where a state does not accept, else what it accepts as. An empty language has no states.
     """
 
-    __slots__ = ("_edges", "_moves", "classes", "label", "next")
+    __slots__ = ("_accepting", "_edges", "_moves", "classes", "label", "next")
 
     def __init__(
         self,
@@ -72,6 +73,7 @@ class Dfa:
         self.classes: Final = classes
         self.next: Final = next
         self.label: Final = label
+        self._accepting: NDArray[np.bool_] | None = None
         self._moves: NDArray[np.int32] | None = None
         self._edges: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
 
@@ -103,11 +105,13 @@ class Dfa:
                 for code_point in range(max(first, low), min(last, high) + 1)
             ]
             if read:
-                targets: list[int] = self.next[:, column].tolist()
+                targets = self.next[:, column]
+                sources = np.flatnonzero(targets != DEAD)
                 found += [
                     (source, code_point, target)
-                    for source, target in enumerate(targets)
-                    if target != DEAD
+                    for source, target in zip(
+                        sources.tolist(), targets[sources].tolist(), strict=True
+                    )
                     for code_point in read
                 ]
         return found
@@ -115,8 +119,9 @@ class Dfa:
     @property
     def accepting(self) -> NDArray[np.bool_]:
         """Whether each state accepts; bool ``[states]``."""
-        accepting: NDArray[np.bool_] = self.label != DEAD
-        return accepting
+        if self._accepting is None:
+            self._accepting = self.label != DEAD
+        return self._accepting
 
     def run(self, text: str) -> int:
         """The label that the whole text is accepted as, or DEAD; linear in the text."""

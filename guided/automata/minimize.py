@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from guided.automata.kernel import making_kernel
 
-__all__ = ["minimal", "moves_of"]
+__all__ = ["minimal"]
 
 _ROUNDS: Final = 12
 _SWEEPS: Final = 4
@@ -371,21 +371,3 @@ def _refined(table, label):  # type: ignore[no-untyped-def]
                 pending[left] = fresh
                 left += 1
     return block_of
-
-
-@making_kernel
-def moves_of(table):  # type: ignore[no-untyped-def]
-    """Sources, targets and classes of all moves of a table, int32 ``[3, moves]``."""
-    count, width = table.shape
-    size = 0
-    for state in range(count):
-        for index in range(width):
-            size += table[state, index] != -1
-    moves = np.empty((3, size), dtype=np.int32)
-    at = 0
-    for state in range(count):
-        for index in range(width):
-            if table[state, index] != -1:
-                moves[0, at], moves[1, at], moves[2, at] = state, table[state, index], index
-                at += 1
-    return moves

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from guided.automata.codepoints import CodePoints
 from guided.automata.fuel import spend
+from guided.automata.moves import pasted
 from guided.automata.regular import (
     Alternate,
     Both,
@@ -115,9 +116,7 @@ class Nfa:
     def paste(self, moves: NDArray[np.int32], first: int, sets: Items[CodePoints]) -> None:
         """Add moves in bulk: those of other states, which ``first`` is the first of here."""
         numbers = [self.sets.setdefault(chars, len(self.sets)) for chars in sets]
-        pasted = moves + first
-        pasted[2] = np.array(numbers, dtype=np.int32)[moves[2]]
-        self.more_moves.append(pasted)
+        self.more_moves.append(pasted(moves, first, np.array(numbers, dtype=np.int32)))
 
     def all_moves(self) -> NDArray[np.int32]:
         """Sources, targets and sets of all moves, int32 ``[3, moves]``."""

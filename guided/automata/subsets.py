@@ -33,9 +33,11 @@ def subset_table(
     """
     assert not nfa.looks, "look-around needs its own construction"
     width = len(parts.classes)
-    members = parts.members(len(nfa.sets))
-    member_first = np.zeros(len(members) + 1, dtype=np.int32)
-    np.cumsum([len(classes) for classes in members], out=member_first[1:])
+    member_classes: list[int] = []
+    member_first = [0]
+    for classes in parts.members(len(nfa.sets)):
+        member_classes += classes
+        member_first.append(len(member_classes))
     sources, targets, sets = nfa.all_moves()
     count, table, label, work = _subset_table(
         nfa.count,
@@ -44,8 +46,8 @@ def subset_table(
         search,
         most,
         MAX_WORK,
-        _int32([index for classes in members for index in classes]),
-        member_first,
+        _int32(member_classes),
+        _int32(member_first),
         sources,
         targets,
         sets,

@@ -1,0 +1,39 @@
+"""All moves of automata in arrays: sources, targets and what they read, int32 ``[3, moves]``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.automata.kernel import making_kernel
+
+__all__ = ["moves_of", "pasted"]
+
+
+@making_kernel
+def moves_of(table):  # type: ignore[no-untyped-def]
+    """The moves of a table, int32 ``[states, classes]``; they read classes."""
+    count, width = table.shape
+    size = 0
+    for state in range(count):
+        for index in range(width):
+            size += table[state, index] != -1
+    moves = np.empty((3, size), dtype=np.int32)
+    at = 0
+    for state in range(count):
+        for index in range(width):
+            if table[state, index] != -1:
+                moves[0, at], moves[1, at], moves[2, at] = state, table[state, index], index
+                at += 1
+    return moves
+
+
+@making_kernel
+def pasted(moves, first, sets):  # type: ignore[no-untyped-def]
+    """The moves of states that are numbered from ``first`` on, reading ``sets`` for classes."""
+    size = moves.shape[1]
+    copies = np.empty((3, size), dtype=np.int32)
+    for at in range(size):
+        copies[0, at] = moves[0, at] + first
+        copies[1, at] = moves[1, at] + first
+        copies[2, at] = sets[moves[2, at]]
+    return copies
