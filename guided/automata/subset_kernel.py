@@ -8,10 +8,8 @@ from guided.automata.kernel import inlined, kernel, making_kernel
 
 __all__ = ["subset_table"]
 
-_SUBSETS, _DONE, _INDEX, _WORK, _STAMP, _PLAIN = 0, 1, 2, 3, 4, 5
+_SUBSETS, _DONE, _INDEX, _WORK, _STAMP = 0, 1, 2, 3, 4
 """What is kept from one call of ``_followed`` to the next."""
-_TO_ONE = -2
-"""In place of a subset in the table: this less the state that is moved to."""
 
 
 @making_kernel
@@ -131,7 +129,7 @@ def subset_table(  # type: ignore[no-untyped-def]
     begin = np.zeros(room + 1, dtype=np.int64)
     pool = np.empty(max(4 * count, 64), dtype=np.int32)
     slots = np.full(4 * room, -1, dtype=np.int32)
-    at = np.array([0, -1, 0, 0, 0, 0])
+    at = np.array([0, -1, 0, 0, 0])
     # What a loop puts a longer array into is counted at each use: so it is not the one that works.
     while not _followed(
         count,
@@ -208,29 +206,22 @@ def _followed(  # type: ignore[no-untyped-def]
     head, linked_to, linked_next = chains
     width = len(head)
     subsets, done, first_index = at[_SUBSETS], at[_DONE], at[_INDEX]
-    work, stamp, is_plain = at[_WORK], at[_STAMP], at[_PLAIN] == 1
+    work, stamp = at[_WORK], at[_STAMP]
     mask = np.uint64(len(slots) - 1)
     while done < subsets:
         # Round -1 makes the first subset; every other one the subsets behind one that is known.
         if done >= 0 and first_index == 0:
-            links = -1
-            if not search:
-                moving = _only_moving(pool, begin[done], begin[done + 1], move_first, count)
-                if moving != -1:
-                    links = _moved(table[done], moving, moves)
-            is_plain = links != -1
-            if not is_plain:
-                head[:] = -1
-                links = 0
-                for place in range(begin[done], begin[done + 1]):
-                    state = pool[place]
-                    if state == count:
-                        break
-                    for edge in range(move_first[state], move_first[state + 1]):
-                        linked_to[links] = move_to[edge]
-                        linked_next[links] = head[move_class[edge]]
-                        head[move_class[edge]] = links
-                        links += 1
+            head[:] = -1
+            links = 0
+            for place in range(begin[done], begin[done + 1]):
+                state = pool[place]
+                if state == count:
+                    break
+                for edge in range(move_first[state], move_first[state + 1]):
+                    linked_to[links] = move_to[edge]
+                    linked_next[links] = head[move_class[edge]]
+                    head[move_class[edge]] = links
+                    links += 1
             work += links
         matched_before = done >= 0 and begin[done] < begin[done + 1] and pool[begin[done]] == count
         for index in range(first_index, 1 if done == -1 else width):
@@ -238,14 +229,7 @@ def _followed(  # type: ignore[no-untyped-def]
                 table[done, index] = done
                 continue
             lone = -1
-            if done >= 0 and is_plain:
-                if table[done, index] > _TO_ONE:
-                    continue
-                lone = _TO_ONE - table[done, index]
-                if behind_one[lone] != -1:
-                    table[done, index] = behind_one[lone]
-                    continue
-            elif done >= 0 and not search:
+            if done >= 0 and not search:
                 if head[index] == -1:
                     table[done, index] = -1
                     continue
@@ -260,11 +244,7 @@ def _followed(  # type: ignore[no-untyped-def]
                 mark[0] = stamp
                 queue[0] = 0
                 size = 1
-            if lone != -1:
-                mark[lone] = stamp
-                queue[0] = lone
-                size = 1
-            elif done >= 0:
+            if done >= 0:
                 link = head[index]
                 while link != -1:
                     target = linked_to[link]
@@ -324,7 +304,7 @@ def _followed(  # type: ignore[no-untyped-def]
                     return True
                 if subsets == len(label) or begin[subsets] + kept > len(pool):
                     at[_SUBSETS], at[_DONE], at[_INDEX] = subsets, done, index
-                    at[_WORK], at[_STAMP], at[_PLAIN] = work, stamp, is_plain
+                    at[_WORK], at[_STAMP] = work, stamp
                     return False
                 found = subsets
                 subsets += 1
@@ -363,33 +343,3 @@ def _followed(  # type: ignore[no-untyped-def]
         first_index = 0
     at[_SUBSETS], at[_WORK] = subsets, work
     return True
-
-
-@inlined
-def _only_moving(pool, begin, end, move_first, count):  # type: ignore[no-untyped-def]
-    """The one state of a subset that moves lead on from, -1 for more or none."""
-    found = -1
-    for place in range(begin, end):
-        state = pool[place]
-        if state != count and move_first[state] < move_first[state + 1]:
-            if found != -1:
-                return -1
-            found = state
-    return found
-
-
-@inlined
-def _moved(row, state, moves):  # type: ignore[no-untyped-def]
-    """Write by class where the moves of one state lead, -1 for nowhere; how many cells there are.
-
-    That is -1 where a class leads to several states.
-    """
-    first, classes, to = moves
-    for index in range(len(row)):
-        row[index] = -1
-    for edge in range(first[state], first[state + 1]):
-        target = _TO_ONE - to[edge]
-        if row[classes[edge]] != -1 and row[classes[edge]] != target:
-            return -1
-        row[classes[edge]] = target
-    return first[state + 1] - first[state]

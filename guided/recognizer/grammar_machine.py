@@ -152,13 +152,7 @@ class GrammarMachine:
 
     def check_room(self) -> None:
         """Raise LimitExceededError when the rest of the limits is needed to end texts."""
-        table, contexts, continuations = self.table, self.contexts, self.continuations
-        # For every mask: ``fullness``, without its divisions.
-        if (
-            2 * table.num_cells > table.max_cells
-            or 2 * len(contexts) > contexts.most
-            or 2 * len(continuations) > continuations.most
-        ):
+        if self.fullness > 0.5:
             raise LimitExceededError(
                 f"the recogniser has {self.table.num_cells} cells, {len(self.contexts)} contexts"
                 f" and {len(self.continuations)} continuations, and may have half of"

@@ -215,9 +215,9 @@ class GrammarRows:
         row = self._sets.get((items, may_end))
         if row is None:
             row = DEAD if may_end else self.sets.row(items)
-            row = self._sets[items, may_end] = (
-                self._sets_from(items, may_end) if row == DEAD else row
-            )
+            if row == DEAD:
+                row = self._sets_from(items, may_end)
+            self._sets[items, may_end] = row
         return row
 
     def _label(self, meaning: Return | Enter | Both) -> int:

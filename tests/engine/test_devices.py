@@ -29,9 +29,9 @@ from guided.spec import (
     TokenId,
 )
 from tests.engine.tiny_models import answers, from_config, make_model
+from tests.kit.cuda import NEEDS_CUDA
 from tests.kit.tokenizers import real_tokenizer
 
-NEEDS_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SCHEMA = JsonSchema(
     '{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12},'
     ' "age": {"type": "integer"}}, "required": ["name", "age"], "additionalProperties": false}'

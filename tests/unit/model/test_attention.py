@@ -22,8 +22,8 @@ from guided.kv.paged_storage import PagedStorage
 from guided.kv.slot_rows import StoredNumbers
 from guided.model.attention_kernel import AttentionKernel, best_kernel, open_attention
 from guided.model.seen_rows import SeenRows
+from tests.kit.cuda import HAS_CUDA
 
-HAS_CUDA = torch.cuda.is_available()
 DEVICE = torch.device("cuda" if HAS_CUDA else "cpu")
 NEEDS_TRITON = pytest.mark.skipif(find_spec("triton") is None, reason="triton is not installed")
 KERNELS = [

@@ -8,8 +8,8 @@ import torch
 from guided.errors import ModelError, RequestError
 from guided.model.device import CPU, choose_device, device_text
 from guided.model.load import native_dtype
+from tests.kit.cuda import NEEDS_CUDA
 
-HAS_CUDA = torch.cuda.is_available()
 PAGE = "(the page 'Start Locally' of PyTorch's site tells which), or set device to 'cpu'"
 
 
@@ -100,7 +100,7 @@ def test_a_device_that_cannot_compute_is_refused_or_left_alone(
     assert caplog.messages == [f"a CUDA device is left alone, the CPU computes: {reason}"]
 
 
-@pytest.mark.skipif(not HAS_CUDA, reason="needs a CUDA device")
+@NEEDS_CUDA
 @pytest.mark.parametrize("name", ["auto", "cuda", "cuda:0"])
 def test_the_first_device_is_chosen(name: str) -> None:
     device = choose_device(name)
