@@ -128,9 +128,10 @@ def nfa_from_regular(regular: Regular) -> Nfa:
     """The automaton of an expression; its size is that of the expression with repeats unrolled."""
     nfa = Nfa()
     start = nfa.add_states()
+    nfa.final = nfa.add_states()
     # They stand on their own, so that a repeat does not copy them.
     _build_looks(nfa, regular)
-    nfa.final = _build(nfa, regular, start)
+    _build(nfa, regular, start, nfa.final)
     return nfa
 
 
@@ -146,34 +147,40 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
         _build_looks(nfa, node.between)
     elif isinstance(node, Look) and node not in nfa.look_numbers:
         _build_looks(nfa, node.item)
-        entry = nfa.add_states()
-        final = _build(nfa, node.item, entry)
+        entry = nfa.add_states(2)
+        final = _build(nfa, node.item, entry, entry + 1)
         nfa.look_numbers[node] = len(nfa.looks)
         nfa.looks.append(LookAround(entry, final, node.ahead, node.negative))
 
 
-def _build(nfa: Nfa, node: Regular, start: int) -> int:
-    """Lay ``node`` down behind ``start`` and return the state in which it ends."""
-    if isinstance(node, Chars):
-        end = nfa.add_states()
-        nfa.add_move(start, node.chars, end)
-        return end
+def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
+    """Lay ``node`` down from ``start`` to ``end``, or to a state of its own, and return that one.
+
+    Others may begin in ``start`` and end in ``end``, too: nothing leads back into the one or on
+    from the other. What leads on from a state of its own belongs to the node.
+    """
     if isinstance(node, Concat):
-        for part in node.parts:
-            start = _build(nfa, part, start)
-        return start
+        if node.parts:
+            for part in node.parts[:-1]:
+                start = _build(nfa, part, start)
+            return _build(nfa, node.parts[-1], start, end)
+        if end is None:
+            return start
     if isinstance(node, Repeat):
-        return _build_repeat(nfa, node, start)
+        return _build_repeat(nfa, node, start, end)
     if isinstance(node, Several):
-        return _build_several(nfa, node, start)
+        return _build_several(nfa, node, start, end)
     if isinstance(node, Graph):
-        return _build_graph(nfa, node, start)
-    end = nfa.add_states()
-    if isinstance(node, Alternate):
+        return _build_graph(nfa, node, start, end)
+    if end is None:
+        end = nfa.add_states()
+    if isinstance(node, Chars):
+        nfa.add_move(start, node.chars, end)
+    elif isinstance(node, Concat):
+        nfa.empties.add(start, end)
+    elif isinstance(node, Alternate):
         for option in node.options:
-            entry = nfa.add_states()
-            nfa.empties.add(start, entry)
-            nfa.empties.add(_build(nfa, option, entry), end)
+            _build(nfa, option, start, end)
     elif isinstance(node, Start):
         nfa.starts.add(start, end)
     elif isinstance(node, End):
@@ -187,22 +194,38 @@ def _build(nfa: Nfa, node: Regular, start: int) -> int:
     return end
 
 
-def _build_repeat(nfa: Nfa, repeat: Repeat, start: int) -> int:
-    # x{2,4} -> x x (x (x)?)?      x{2,} -> x x+
-    # Every copy has an entry of its own: the item may loop back to where it began.
+def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
     low, high = repeat.low, repeat.high
-    end = nfa.add_states()
-    copies = max(low, 1) if high is None else high
-    if not copies:
-        nfa.empties.add(start, end)
+    if high is not None and high <= 1:
+        end = nfa.add_states() if end is None else end
+        if high:
+            _build(nfa, repeat.item, start, end)
+        if not low:
+            nfa.empties.add(start, end)
         return end
-    begun = _sizes(nfa) if copies > 1 else []
+    # What is repeated leads back to where it began, so that is a state of its own.
     entry = nfa.add_states()
-    exit_ = _build(nfa, repeat.item, entry)
-    size = nfa.count - entry
-    if copies > 1:
-        _copy(nfa, begun, size, copies - 1)
     nfa.empties.add(start, entry)
+    exit_ = _build_copies(nfa, repeat, entry)
+    return _ended(nfa, exit_, end)
+
+
+def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
+    """Lay a repeat down behind a state that is its own."""
+    # x{2,4} -> x x (x (x)?)?      x{2,} -> x x+
+    low, high = repeat.low, repeat.high
+    if high is None and not low:
+        return _build(nfa, repeat.item, entry, entry)
+    copies = low if high is None else high
+    begun = _sizes(nfa)
+    exit_ = _build(nfa, repeat.item, entry)
+    if copies == 1:
+        nfa.empties.add(exit_, entry)
+        return exit_
+    # Every copy begins with an entry of its own.
+    size = nfa.count - entry
+    _copy(nfa, begun, size, copies - 1)
+    end = nfa.add_states()
     for copy in range(copies):
         here = entry + copy * size
         if copy >= low:
@@ -212,29 +235,31 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int) -> int:
     last = (copies - 1) * size
     if high is None:
         nfa.empties.add(exit_ + last, entry + last)
-    if high is not None or low:
-        nfa.empties.add(exit_ + last, end)
+    nfa.empties.add(exit_ + last, end)
     return end
 
 
-def _build_several(nfa: Nfa, several: Several, start: int) -> int:
+def _build_several(nfa: Nfa, several: Several, start: int, end: int | None) -> int:
     entry = nfa.add_states()
     nfa.empties.add(start, entry)
     exit_ = _build(nfa, several.item, entry)
-    end = nfa.add_states()
-    nfa.empties.add(exit_, end)
-    # What is between loops back, perhaps without a character: it begins in a state of its own.
-    back = nfa.add_states()
-    nfa.empties.add(exit_, back)
-    nfa.empties.add(_build(nfa, several.between, back), entry)
-    return end
+    _build(nfa, several.between, exit_, entry)
+    return _ended(nfa, exit_, end)
 
 
-def _build_graph(nfa: Nfa, graph: Graph, start: int) -> int:
+def _build_graph(nfa: Nfa, graph: Graph, start: int, end: int | None) -> int:
     first = nfa.add_states(graph.count)
     nfa.empties.add(start, first + graph.start)
     nfa.paste(graph.moves, first, graph.sets)
-    return first + graph.final
+    return _ended(nfa, first + graph.final, end)
+
+
+def _ended(nfa: Nfa, exit_: int, end: int | None) -> int:
+    """Lead on to an end that is not the node's own."""
+    if end is None:
+        return exit_
+    nfa.empties.add(exit_, end)
+    return end
 
 
 def _edges(nfa: Nfa) -> tuple[Edges, ...]:

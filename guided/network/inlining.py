@@ -37,7 +37,7 @@ class Growth(NamedTuple):
 
 USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
 _IN_THE_MIDDLE: Final = (True, True)
-_MAX_COPIES: Final = 750
+_MAX_COPIES: Final = 400
 """States of all copies of a terminal together."""
 
 
@@ -177,12 +177,6 @@ class _Inlining:
             self._take(rule, terminal)
         self.written.add(rule)
 
-    def _spell_out(self, rule: int, chosen: AbstractSet[int]) -> None:
-        """Write these terminals out in a rule in which all else is."""
-        terminals = chosen & called(self.automata[rule])
-        if terminals:
-            self._replace(rule, self._with(self.automata[rule], terminals))
-
     def _replace(self, rule: int, dfa: Dfa) -> None:
         self.automata[rule] = dfa
         self.calls[rule], self.sizes[rule], self.takes[rule] = _places(dfa), len(dfa), set()
@@ -210,21 +204,27 @@ class _Inlining:
             for callee in called(self.automata[rule]) - found:
                 order.append(callee)
                 found.add(callee)
-        spelled = self._spelled_out(order)
-        for rule in order:
-            self._spell_out(rule, spelled)
+        for rule, terminals in self._spelled_out(order).items():
+            self._replace(rule, self._with(self.automata[rule], terminals))
         # What would have grown too much with a terminal still calls it.
         left = {callee for rule in order for callee in called(self.automata[rule])}
         return {rule: self.automata[rule] for rule in order if rule == start or rule in left}
 
-    def _spelled_out(self, rules: list[int]) -> AbstractSet[int]:
-        """The terminals of which few states are copied when the rules are spelled out."""
-        copies: dict[int, int] = {}
-        for rule in rules:
-            for callee, places in _places(self.automata[rule]).items():
-                if callee in self.terminals:
-                    copies[callee] = copies.get(callee, 0) + places.count * self.sizes[callee]
-        return {terminal for terminal, states in copies.items() if states <= _MAX_COPIES}
+    def _spelled_out(self, rules: list[int]) -> dict[int, set[int]]:
+        """By rule the terminals to write out in it: where few states are copied, those first."""
+        copies = sorted(
+            (places.count * self.sizes[callee], rule, callee)
+            for rule in rules
+            for callee, places in _places(self.automata[rule]).items()
+            if callee in self.terminals
+        )
+        copied: dict[int, int] = {}
+        chosen: dict[int, set[int]] = {}
+        for states, rule, terminal in copies:
+            copied[terminal] = copied.get(terminal, 0) + states
+            if copied[terminal] <= _MAX_COPIES:
+                chosen.setdefault(rule, set()).add(terminal)
+        return chosen
 
 
 def _places(dfa: Dfa) -> dict[int, _Places]:
