@@ -12,7 +12,7 @@ from guided.automata.codepoints import ANY, EMPTY, CodePoints
 from guided.automata.equal_columns import column_groups
 from guided.automata.fuel import spend
 from guided.automata.minimize import minimal
-from guided.automata.moves import moves_of
+from guided.automata.moves import moves_of, moves_on
 from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.pairs import pair_up
 from guided.automata.partition import partition
@@ -95,26 +95,26 @@ class Dfa:
         return found
 
     def _edges_over(self, low: int, high: int) -> list[tuple[int, int, int]]:
-        found: list[tuple[int, int, int]] = []
+        read: list[list[int]] = []
+        columns: list[int] = []
         for column, chars in enumerate(self.classes):
-            if not chars.ranges or chars.ranges[-1][1] < low:
-                continue
-            read = [
-                code_point
-                for first, last in chars.ranges
-                for code_point in range(max(first, low), min(last, high) + 1)
-            ]
-            if read:
-                targets = self.next[:, column]
-                sources = np.flatnonzero(targets != DEAD)
-                found += [
-                    (source, code_point, target)
-                    for source, target in zip(
-                        sources.tolist(), targets[sources].tolist(), strict=True
-                    )
-                    for code_point in read
+            if chars.ranges and chars.ranges[-1][1] >= low:
+                listed = [
+                    code_point
+                    for first, last in chars.ranges
+                    for code_point in range(max(first, low), min(last, high) + 1)
                 ]
-        return found
+                if listed:
+                    read.append(listed)
+                    columns.append(column)
+        if not columns:
+            return []
+        moves = moves_on(self.next, np.array(columns, dtype=np.int32))
+        return [
+            (source, code_point, target)
+            for source, target, place in zip(*moves.tolist(), strict=True)
+            for code_point in read[place]
+        ]
 
     @property
     def accepting(self) -> NDArray[np.bool_]:

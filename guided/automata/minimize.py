@@ -71,13 +71,18 @@ def _merged(table, label, leads):  # type: ignore[no-untyped-def]
             blocks += 1
     if blocks == count:
         return table, label
-    small = np.empty((blocks, table.shape[1]), dtype=np.int32)
+    # Of targets, one further on: nowhere is -1.
+    renamed = np.full(count + 1, -1, dtype=np.int32)
+    for state in range(count):
+        renamed[state + 1] = rank[block_of[state]]
+    width = table.shape[1]
+    small = np.empty((blocks, width), dtype=np.int32)
     small_label = np.empty(blocks, dtype=np.int32)
     for block in range(blocks):
         small_label[block] = label[member[block]]
-        for index in range(table.shape[1]):
-            target = table[member[block], index]
-            small[block, index] = -1 if target == -1 else rank[block_of[target]]
+        before, after = table[member[block]], small[block]
+        for index in range(width):
+            after[index] = renamed[np.uint32(before[index] + 1)]
     return small, small_label
 
 
@@ -118,7 +123,7 @@ def _leads(table):  # type: ignore[no-untyped-def]
 def _seen_ahead(leads, label):  # type: ignore[no-untyped-def]
     """The block of each state by what a few moves ahead tell, and the number of blocks.
 
-    States of different blocks are different.
+    A block is named by one of its states. States of different blocks are different.
     """
     count = len(label)
     first, targets, factors = leads
@@ -129,29 +134,42 @@ def _seen_ahead(leads, label):  # type: ignore[no-untyped-def]
     while size < 2 * count:
         size *= 2
     slots = np.empty(size, dtype=np.int32)
-    member = np.empty(count, dtype=np.int32)
-    blocks = 0
+    several = np.empty(count, dtype=np.bool_)
+    # A state that is alone in its block keeps its number, which tells it apart for good.
+    left = np.arange(count)
+    waiting, blocks = count, 0
     for _ in range(_ROUNDS):
-        for state in range(count):
+        for place in range(waiting):
+            state = left[place]
             number = numbers[state]
             for at in range(first[state], first[state + 1]):
                 number += numbers[targets[at]] * factors[at]
             number = (number ^ (number >> np.uint64(31))) * np.uint64(_ALSO_ODD)
             ahead[state] = number ^ (number >> np.uint64(29))
-        numbers, ahead = ahead, numbers
-        before, blocks = blocks, 0
+        before, blocks = blocks, count - waiting
         slots[:] = -1
-        for state in range(count):
+        for place in range(waiting):
+            state = left[place]
+            numbers[state] = ahead[state]
             slot = (numbers[state] >> np.uint64(8)) & np.uint64(size - 1)
-            while slots[slot] != -1 and numbers[member[slots[slot]]] != numbers[state]:
+            while slots[slot] != -1 and numbers[slots[slot]] != numbers[state]:
                 slot = (slot + np.uint64(1)) & np.uint64(size - 1)
-            if slots[slot] == -1:
-                slots[slot] = blocks
-                member[blocks] = state
+            member = slots[slot]
+            if member == -1:
+                slots[slot] = block_of[state] = state
+                several[state] = False
                 blocks += 1
-            block_of[state] = slots[slot]
+            else:
+                block_of[state] = member
+                several[member] = True
         if blocks in (before, count):
             break
+        kept = 0
+        for place in range(waiting):
+            if several[block_of[left[place]]]:
+                left[kept] = left[place]
+                kept += 1
+        waiting = kept
     return block_of, blocks
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from guided.automata.kernel import making_kernel
 
-__all__ = ["moves_of", "pasted"]
+__all__ = ["moves_of", "moves_on", "pasted"]
 
 
 @making_kernel
@@ -25,6 +25,20 @@ def moves_of(table):  # type: ignore[no-untyped-def]
                 moves[0, at], moves[1, at], moves[2, at] = state, table[state, index], index
                 at += 1
     return moves
+
+
+@making_kernel
+def moves_on(table, classes):  # type: ignore[no-untyped-def]
+    """The moves on some classes, class by class, with each one's place among those."""
+    moves = np.empty((3, len(classes) * len(table)), dtype=np.int32)
+    at = 0
+    for place in range(len(classes)):
+        for state in range(len(table)):
+            target = table[state, classes[place]]
+            if target != -1:
+                moves[0, at], moves[1, at], moves[2, at] = state, target, place
+                at += 1
+    return moves[:, :at]
 
 
 @making_kernel

@@ -225,6 +225,8 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
     begun = sorted({byte for hole in holes for byte in hole.first})
     columns[-1, begun] = begun
     byte_class, firsts = byte_classes(columns)
+    own_classes = np.full((len(sizes), len(firsts)), DEAD, dtype=np.int32)
+    own_classes[: len(order)] = columns[:-1, firsts]
     moves = np.empty((count, len(firsts)), dtype=np.int32)
     moves[count - len(holes) :] = DEAD
     edges = [np.empty((0, 3), dtype=np.int32)]
@@ -252,6 +254,7 @@ def _laid_out(automata: dict[int, Dfa], accepts_nothing: bool, holes: Items[Hole
         tuple(starts[:-1].tolist()),
         byte_class,
         moves,
+        own_classes,
         tuple(by_state),
         accepting,
         tuple(left.tolist()),

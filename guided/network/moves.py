@@ -53,10 +53,13 @@ def _lay_moves(table, columns, first, byte_class, moves, order):  # type: ignore
     column_of = np.full(moves.shape[1], -1, dtype=np.int32)
     for byte in range(256):
         column_of[byte_class[byte]] = columns[byte]
+    begin = np.int32(first)
     for source in range(count):
+        read, written = table[source], moves[first + source]
         for number in range(len(column_of)):
-            target = -1 if column_of[number] == -1 else table[source, column_of[number]]
-            moves[first + source, number] = -1 if target == -1 else first + target
+            column = column_of[number]
+            target = read[np.uint32(max(column, 0))]
+            written[number] = -1 if column == -1 or target == -1 else begin + target
         for number in range(classes):
             target = table[source, chosen[number, 1]]
             if target != -1 and seen[target] != source:

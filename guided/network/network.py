@@ -54,6 +54,9 @@ class Network:
     that holes begin with are classes of their own."""
     moves: NDArray[np.int32]
     """int32 ``[states, classes]``: where the bytes of a class lead, DEAD for nowhere."""
+    own_classes: NDArray[np.int32]
+    """int32 ``[rules, classes]``: classes with the same number lead to the same states of a rule;
+    DEAD leads nowhere."""
     calls: tuple[tuple[CallEdge, ...], ...]
     """By state."""
     accepting: NDArray[np.bool_]
@@ -94,6 +97,12 @@ class Network:
         """Raise AssertionError unless the network is as it says."""
         for start in self.starts:
             assert not self.accepting[start], start
+        ends = (*self.starts[1:], len(self))
+        for rule, (own, end) in enumerate(zip(self.own_classes, ends, strict=False)):
+            _, firsts, place = np.unique(own, return_index=True, return_inverse=True)
+            moves = self.moves[self.starts[rule] : end]
+            assert (moves == moves[:, firsts[place]]).all(), rule
+            assert (moves[:, own == DEAD] == DEAD).all(), rule
         for state, left in enumerate(self.left[: self.first_hole]):
             way = self.way(state)
             assert (left == 0) == bool(self.accepting[state]) == (way is None), state

@@ -266,7 +266,7 @@ class GrammarRows:
         size = end - begin
         spend(3 * size)
         byte_class, table, label, places = rule_rows(
-            *(network.moves, network.byte_class, begin, end),
+            *(network.moves, network.byte_class, network.own_classes[rule], begin, end),
             *(network.accepting, self.calling, self.behind[rule]),
         )
         # Trimmed it is: every state of a network leads on.

@@ -419,6 +419,6 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 
 def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
-    grown = np.empty((max(needed, 2 * len(array)), *array.shape[1:]), dtype=array.dtype)
+    grown = np.empty((2 * max(needed, len(array)), *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown
