@@ -68,7 +68,7 @@ class CompiledConstraint:
         self._masks = masks
         self._limits = limits
         self._by_place: dict[Place, tuple[HeldMask, NDArray[np.int32]]] = {}
-        """What was walked, with the nodes of whose tokens the mask says nothing."""
+        """What was walked, with the sites of whose tokens the mask says nothing."""
         self._covered: set[int] = set()
         """Rows with the walk of the one that they are like."""
         self._positions: dict[State, Position] = {}

@@ -133,7 +133,7 @@ def _scratch_at(addresses):  # type: ignore[no-untyped-def]
     return (
         table_at(addresses[0, 0], addresses[0, 1], 7, np.int64),
         table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
-        table_at(addresses[2, 0], addresses[2, 1], None, np.int32),
+        table_at(addresses[2, 0], addresses[2, 1], 4, np.int32),
         table_at(addresses[3, 0], addresses[3, 1], 4, np.int64),
     )
 
@@ -299,13 +299,15 @@ def _put(level, context, row, count, stack):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _begin(context, row, count, base, stack, words):  # type: ignore[no-untyped-def]
-    """Begin a walk from a state with a copy of the mask ``base``."""
+def _begin(context, row, count, base, changes, stack, words):  # type: ignore[no-untyped-def]
+    """Begin a walk from a state with a copy of a mask: the words of ``base`` with ``changes``."""
     stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS], stack[0, CHANGE] = 0, OUTSIDE, 0, 0
     stack[0, WAY], stack[0, PUT_OFF] = NO_WAY, 0
     _put(OUTSIDE, context, row, count, stack)
     for word in range(len(words)):
         words[word] = base[word]
+    for index in range(len(changes)):
+        words[changes[index, 0]] = changes[index, 1]
 
 
 @inlined
@@ -396,9 +398,23 @@ def _put_off(node, context, row, count, stack, put_off):  # type: ignore[no-unty
 
 @kernel
 def walk_sites(  # type: ignore[no-untyped-def]
-    trie, machine, scratch, context, row, count, base, sites, closings, missing, left, again
+    trie,
+    machine,
+    scratch,
+    context,
+    row,
+    count,
+    base,
+    changes,
+    sites,
+    closings,
+    missing,
+    left,
+    again,
 ):
-    """Add the tokens below some nodes of the trie, as far as they may follow, to the mask ``base``.
+    """Add the tokens below some nodes of the trie, as far as they may follow, to a mask.
+
+    That is ``base`` with ``changes``, see ``MaskDelta``.
 
     A site is a node, the code points that its text counts, those that a string with it has at
     least, and how the walk gets there. Sites with fewer than ``missing`` code points or more than
@@ -425,7 +441,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
     rows, cells, byte_maps, _, _ = machine
     stack, words, uncertain, put_off = _scratch_at(scratch)
     if not again:
-        _begin(context, row, count, base, stack, words)
+        _begin(context, row, count, base, changes, stack, words)
     key_context = _key_context(stack, rows)
     large = nodes[0, END] // LARGE_SHARE
     site, level, doubts = stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS]
@@ -472,7 +488,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 stack[0, WAY], stack[0, FATE] = way, status
                 _put(OUTSIDE + 1, context, row, count, stack)
             if stack[0, FATE] == UNSURE:
-                uncertain[doubts] = top
+                uncertain[doubts, 0] = top
                 doubts += 1
             if stack[0, FATE] != ALIVE:
                 site += 1
@@ -514,7 +530,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
             stack[level, CHILD] += 1
             node = child_nodes[child]
             if status == UNSURE:
-                uncertain[doubts] = node
+                uncertain[doubts, 0] = node
                 doubts += 1
             elif status == ALIVE:
                 change ^= _allow(node, nodes, token_ids, words)
@@ -532,13 +548,15 @@ def walk_sites(  # type: ignore[no-untyped-def]
 
 @kernel
 def correct_mask(  # type: ignore[no-untyped-def]
-    trie, machine, scratch, context, row, count, base, other, again
+    trie, machine, scratch, context, row, count, base, changes, other, again
 ):
     """Make the mask of a row out of that of the ``other`` row, which most bytes lead on alike.
 
+    That one is ``base`` with ``changes``, see ``MaskDelta``.
+
     Where both lead to the same row, all below is the same and stays; elsewhere what the other row
     may have set is forbidden and looked at anew. ``stack`` is as for ``walk_sites``, and so is what
-    is returned, except that where the context was not asked the mask is the ``base`` in any; the
+    is returned, except that where the context was not asked the mask is the same in any; the
     last column by depth is where the other row leads.
     """
     nodes, token_ids, child_bytes, child_nodes = _trie_at(trie)
@@ -546,7 +564,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
     rows, cells, byte_maps, _, _ = machine
     stack, words, uncertain, _ = _scratch_at(scratch)
     if not again:
-        _begin(context, row, count, base, stack, words)
+        _begin(context, row, count, base, changes, stack, words)
         _put(OUTSIDE + 1, context, row, count, stack)
         _begin_children(OUTSIDE + 1, 0, nodes, stack)
         stack[OUTSIDE + 1, OTHER] = other
@@ -591,7 +609,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
             change ^= _forbid_below(node, nodes, token_ids, words)
             asked = True  # if not of the context, something has changed
         if status == UNSURE:
-            uncertain[doubts] = node
+            uncertain[doubts, 0] = node
             doubts += 1
         elif status == ALIVE:
             change ^= _allow(node, nodes, token_ids, words)

@@ -30,7 +30,6 @@ from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
 from guided.tokens.scratch import Scratch
 from guided.tokens.steps import (
     ALIVE,
-    BY_PATH,
     DIES,
     FINISHED,
     ITSELF,
@@ -52,9 +51,9 @@ from guided.tokens.trie import BYTE, DEPTH, TokenTrie
 __all__ = ["KeptWalk", "Place", "Walk", "Walker"]
 
 _NO_ROWS = _NO_TOKENS = np.empty(0, dtype=np.int32)
-_NOTHING_UNCERTAIN: Final = np.empty(0, dtype=np.int32)
+_NOTHING_UNCERTAIN: Final = np.empty((0, 4), dtype=np.int32)
+_NO_CHANGES: Final = np.empty((0, 2), dtype=np.int32)
 _ROOT: Final = 0
-_PATH_SITE: Final = np.array([0, 0, 0, BY_PATH], dtype=np.int32)
 _IN_KEY_BEFORE: Final = -2
 """In place of where a key begins in a token: it began before it."""
 
@@ -83,7 +82,7 @@ class Walk:
         self.fingerprint: Final = fingerprint
         """A number that equal masks mostly share, and different ones hardly ever."""
         self.uncertain: Final = uncertain
-        """Nodes whose tokens, those below included, have to be tried on the exact state."""
+        """Sites whose tokens have to be tried on the exact state, as ``walk_sites`` takes them."""
         self.is_local: Final = is_local
         """Whether it is the same in all contexts; of a row that is like another one, whether the
         walk of that one stays as it is."""
@@ -243,13 +242,22 @@ class Walker:
         base, fingerprint = inner.mask_within(left)
         words = self._scratch.words
         first = base if begun is None else np.bitwise_or(begun.mask, base, out=words)
-        found = self._walked(first, base, fingerprint, state, inner.sites, closings, missing, left)
+        found = self._walked(
+            MaskDelta(first, _NO_CHANGES),
+            base,
+            fingerprint,
+            state,
+            inner.sites,
+            closings,
+            missing,
+            left,
+        )
         walk = found if begun is None else found.behind(begun)
         return self._with_put_off(walk)
 
     def _walked(
         self,
-        first: Mask,
+        first: MaskDelta,
         base: Mask,
         fingerprint: int,
         state: State,
@@ -271,7 +279,8 @@ class Walker:
                 context,
                 row,
                 count,
-                first,
+                first.base,
+                first.changes,
                 sites,
                 closings,
                 missing,
@@ -282,8 +291,8 @@ class Walker:
                 break
             self._remember_joint(at, label)
             again = True
-        nodes = scratch.nodes[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
-        return Walk(scratch.words, base, fingerprint ^ change, nodes, not at)
+        uncertain = scratch.uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
+        return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at)
 
     def _with_put_off(self, walk: Walk) -> Walk:
         """The walk with what it came to and put off."""
@@ -300,7 +309,6 @@ class Walker:
         context, row, count, _ = state
         scratch = self._scratch
         words, addresses = scratch.words, scratch.addresses
-        base.delta.fill(words)
         again = False
         while True:
             status, doubts, change, at, label = correct_mask(
@@ -310,26 +318,22 @@ class Walker:
                 context,
                 row,
                 count,
-                words,
+                base.delta.base,
+                base.delta.changes,
                 like,
                 again,
             )
             if status == FINISHED:
-                nodes = np.concatenate([base.uncertain, scratch.nodes[:doubts]])
-                return Walk(words, base.delta.base, base.fingerprint ^ change, nodes, not at)
+                uncertain = np.concatenate([base.uncertain, scratch.uncertain[:doubts]])
+                return Walk(words, base.delta.base, base.fingerprint ^ change, uncertain, not at)
             self._remember_joint(at, label)
             again = True
 
     def completed(self, walk: KeptWalk, state: State) -> Walk:
         """The walk of a state's top with what that left uncertain looked at on the state itself."""
-        words = self._scratch.words
-        walk.delta.fill(words)
-        sites = np.empty((len(walk.uncertain), 4), dtype=np.int32)
-        sites[:] = _PATH_SITE
-        sites[:, 0] = walk.uncertain
-        base = walk.delta.base
+        delta, sites = walk.delta, walk.uncertain
         return self._with_put_off(
-            self._walked(words, base, walk.fingerprint, state, sites, _NO_ROWS, 0, 0)
+            self._walked(delta, delta.base, walk.fingerprint, state, sites, _NO_ROWS, 0, 0)
         )
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
@@ -338,12 +342,12 @@ class Walker:
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
         if not len(walk.uncertain):
             return tokens
-        below = [self.trie.tokens_below(uncertain) for uncertain in walk.uncertain.tolist()]
+        below = [self.trie.tokens_below(node) for node in walk.uncertain[:, 0].tolist()]
         return np.concatenate([tokens, *below])
 
     def exact(self, walk: KeptWalk, state: State, forbidden: list[int]) -> Walk:
         """The walk with nothing uncertain any more, and without the ``forbidden`` tokens."""
-        below = [self.trie.tokens_below(node) for node in walk.uncertain.tolist()]
+        below = [self.trie.tokens_below(node) for node in walk.uncertain[:, 0].tolist()]
         settled = self._settled(state, walk.uncertain)
         words = self._scratch.words
         walk.delta.fill(words)
@@ -367,7 +371,7 @@ class Walker:
         return Walk(walk.mask, walk.base, fingerprint, walk.uncertain, walk.is_local)
 
     def _settled(self, state: State, uncertain: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The tokens of uncertain nodes and below that may follow the exact state.
+        """The tokens of uncertain sites that may follow the exact state.
 
         Byte by byte down the trie, so that what tokens begin with in common is tried once.
         """
@@ -375,7 +379,7 @@ class Walker:
         nodes, machine = self.trie.nodes, self.machine
         reached: dict[bytes, State | None] = {b"": state}
         found = [_NO_TOKENS]
-        for top in uncertain.tolist():
+        for top in uncertain[:, 0].tolist():
             text = self._texts.token_bytes[self.trie.tokens_below(top)[0]]
             assert text is not None, top
             before = self._reached(text[: nodes[top, DEPTH] - 1], reached)
