@@ -116,12 +116,17 @@ class LimitedSteps(_LimitedWork):
             self._lock.acquire()
         self._outer.append(None)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the innermost block counts already."""
+        return bool(self._outer) and self._outer[-1] is not None
+
     def begin(self) -> bool:
         """Count from here on; outside of the block it does nothing.
 
         Nor a second time, and then it says so with False.
         """
-        if self._outer and self._outer[-1] is not None:
+        if self.has_begun:
             return False
         if self._outer:
             self._outer[-1] = _tank.set(_Tank(self._limit, self._purpose))

@@ -166,7 +166,9 @@ class CompiledConstraint:
         if known is not None:
             held, delta = known[0], known[1].delta
         else:
-            self._begin_mask()
+            # Once for all of them: each of very many has a recogniser to be asked.
+            if self._stepping.begin():
+                self.machine.check_room()
             (first, delta), *others = [self._held_mask(reading) for reading in readings]
             walk = self.walker.joined(delta, first.fingerprint, [delta for _, delta in others])
             if self.machine.is_accepting(state):
@@ -186,8 +188,9 @@ class CompiledConstraint:
         known = self._known(place) or self._known((_ANYWHERE, row, missing, left))
         if known is not None:
             return known
-        self._begin_mask()
-        found = self._walked_from_tops(state)
+        if not self._stepping.has_begun:
+            self.machine.check_room()
+        found = self._walked_from_tops(state, place)
         if found is not None:
             self._by_place[place] = found[0], found[1].uncertain
             return found
@@ -212,31 +215,24 @@ class CompiledConstraint:
         self._by_place[place] = held, walk.uncertain
         return held, walk.kept(delta)
 
-    def _begin_mask(self) -> None:
-        # Once for all the readings of a state: each of very many has a recogniser to be asked.
-        if self._stepping.begin():
-            self.machine.check_room()
-
-    def _walked_from_tops(self, state: State) -> tuple[HeldMask, KeptWalk] | None:
+    def _walked_from_tops(self, state: State, place: Place) -> tuple[HeldMask, KeptWalk] | None:
         """The walk of a state out of those of its tops, which most tokens need no more than.
 
-        ``None`` where it is its own top.
+        ``None`` where it is its own top. Tops are places of their own where texts may end.
         """
         walker, found, is_accepting = self.walker, None, False
+        context, row, missing, _ = place
         for depth in _TOP_DEPTHS:
-            top = self.machine.top(state, depth)
-            if top == state:
+            top = self.machine.top(context, depth)
+            if top == context:
                 break
             if found is None:
                 is_accepting = self.machine.is_accepting(state)
-            place = (*walker.place(top)[:3], int(is_accepting))
+            place = (top, row, missing, int(is_accepting))
             known = self._known(place)
-            if known is None and found is not None:
-                known = self._remembered(place, walker.completed(found[1], top))
-            elif known is None:
-                walk = walker.walk(top)
+            if known is None:
                 known = self._remembered(
-                    place, walker.with_ends(walk, self._ends) if is_accepting else walk
+                    place, self._walk_of_top(state._replace(context=top), found, is_accepting)
                 )
             found = known
             if not len(found[1].uncertain):
@@ -246,6 +242,15 @@ class CompiledConstraint:
         walk = walker.completed(found[1], state)
         held, delta = self._keep(walk)
         return held, walk.kept(delta)
+
+    def _walk_of_top(
+        self, top: State, above: tuple[HeldMask, KeptWalk] | None, is_accepting: bool
+    ) -> Walk:
+        """The walk of a top, out of that of one with fewer callers where there is one."""
+        if above is not None:
+            return self.walker.completed(above[1], top)
+        walk = self.walker.walk(top)
+        return self.walker.with_ends(walk, self._ends) if is_accepting else walk
 
     def _repeating(self, state: State) -> list[int]:
         """The tokens that would close the free key being written as one that is taken."""

@@ -100,9 +100,9 @@ class CompositeMachine(GrammarMachine):
 
     # --- moving ---------------------------------------------------------------------------
 
-    def top(self, state: State, depth: int) -> State:  # noqa: ARG002 - it is whole
-        """The state itself: recognisers in holes know nothing of what was cut off."""
-        return state
+    def top(self, context: int, depth: int) -> int:  # noqa: ARG002 - it is whole
+        """The context itself: recognisers in holes know nothing of what was cut off."""
+        return context
 
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
@@ -267,6 +267,11 @@ class CompositeMachine(GrammarMachine):
     def fullness(self) -> float:
         """The share of its limits that the machine has grown to; it never shrinks."""
         return max(super().fullness, *(filling.fullness for filling in self.fillings))
+
+    @property
+    def is_half_full(self) -> bool:
+        """Whether the machine, or one of those in its holes, has grown to half of its limits."""
+        return super().is_half_full or any(filling.fullness > 0.5 for filling in self.fillings)
 
     # --- joints ---------------------------------------------------------------------------
 

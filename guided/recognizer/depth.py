@@ -9,7 +9,7 @@ from typing import Final, ParamSpec, TypeVar
 
 from guided.errors import LimitExceededError
 
-__all__ = ["MAX_FRAMES", "MAX_LEVELS", "bounded_depth", "too_deep"]
+__all__ = ["MAX_FRAMES", "MAX_LEVELS", "allow_depth", "bounded_depth", "too_deep"]
 
 MAX_FRAMES: Final = 20_000
 """Calls inside of one another; some ten for each level of a schema. CPython keeps them on the heap
@@ -27,14 +27,19 @@ def bounded_depth(function: Callable[_Params, _Result]) -> Callable[_Params, _Re
 
     @functools.wraps(function)
     def bounded(*args: _Params.args, **kwargs: _Params.kwargs) -> _Result:
-        if sys.getrecursionlimit() < MAX_FRAMES:
-            sys.setrecursionlimit(MAX_FRAMES)
+        allow_depth()
         try:
             return function(*args, **kwargs)
         except RecursionError as error:
             raise too_deep(MAX_FRAMES) from error
 
     return bounded
+
+
+def allow_depth() -> None:
+    """Let calls nest MAX_FRAMES deep; the limit is that of the process."""
+    if sys.getrecursionlimit() < MAX_FRAMES:
+        sys.setrecursionlimit(MAX_FRAMES)
 
 
 def too_deep(limit: int) -> LimitExceededError:

@@ -17,11 +17,12 @@ from guided.errors import LimitExceededError
 from guided.network.first_bytes import call_order
 from guided.network.network import Network
 from guided.recognizer.continuations import CUT, END, ROOT, UNKNOWN, Continuations, GrammarContexts
-from guided.recognizer.depth import bounded_depth
+from guided.recognizer.depth import MAX_FRAMES, allow_depth, too_deep
 from guided.recognizer.grammar_rows import Both, Enter, GrammarRows, Item, Return
 from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.recognizer.limits import RecognizerLimits
 from guided.recognizer.recognizer import State, state_of
+from guided.recognizer.state_sets import item_of
 from guided.recognizer.table import TransitionTable
 
 __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
@@ -43,6 +44,7 @@ class GrammarMachine:
         limits: RecognizerLimits | None = None,
         table: TransitionTable | None = None,
     ) -> None:
+        allow_depth()
         limits = limits or RecognizerLimits()
         self.network = network
         self.table = TransitionTable(limits.max_cells) if table is None else table
@@ -55,6 +57,10 @@ class GrammarMachine:
         reads = (network.moves != DEAD).any(axis=1)
         self._accepting: list[bool] = network.accepting.tolist()
         self._is_kept: list[bool] = (network.accepting | reads).tolist()
+        begins = self.rows.calling.copy()
+        begins[[*network.starts]] = True
+        self._begins: list[bool] = begins.tolist()
+        """By state whether calls begin there, or calls lead there."""
         self._only_ends: list[bool] = (network.accepting & ~reads & ~self.rows.calling).tolist()
         self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
         self._tops: dict[tuple[int, int], int] = {}
@@ -102,15 +108,14 @@ class GrammarMachine:
         """None: a state is gone on from by itself."""
         return ()
 
-    def top(self, state: State, depth: int) -> State:
-        """The state with only the innermost ``depth`` callers known."""
-        context, row, count, texts = state
+    def top(self, context: int, depth: int) -> int:
+        """The context with only the innermost ``depth`` callers known."""
         top = self._tops.get((context, depth))
         if top is None:
             continuations = self.contexts.frames[context]
             cut = tuple([self.continuations.cut(each, depth) for each in continuations])
             top = self._tops[context, depth] = self.contexts.of(cut)
-        return state_of(top, row, count, texts)
+        return top
 
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
@@ -150,9 +155,18 @@ class GrammarMachine:
             len(self.continuations) / self.continuations.most,
         )
 
+    @property
+    def is_half_full(self) -> bool:
+        """Whether the machine has grown to half of its limits; asked for every mask."""
+        return (
+            2 * self.table.num_cells > self.table.max_cells
+            or 2 * len(self.contexts.frames) > self.contexts.most
+            or 2 * len(self.continuations.frames) > self.continuations.most
+        )
+
     def check_room(self) -> None:
         """Raise LimitExceededError when the rest of the limits is needed to end texts."""
-        if self.fullness > 0.5:
+        if self.is_half_full:
             raise LimitExceededError(
                 f"the recogniser has {self.table.num_cells} cells, {len(self.contexts)} contexts"
                 f" and {len(self.continuations)} continuations, and may have half of"
@@ -184,10 +198,12 @@ class GrammarMachine:
         """The context and the row behind a label."""
         found = self._resolved.get((context, label))
         if found is None:
-            found = self._resolved[context, label] = self._resolved_anew(context, label)
+            try:
+                found = self._resolved[context, label] = self._resolved_anew(context, label)
+            except RecursionError as error:  # where readings meet, as deep as the text
+                raise too_deep(MAX_FRAMES) from error
         return found
 
-    @bounded_depth
     def _resolved_anew(self, context: int, label: int) -> tuple[int, int]:
         meaning = self.rows.meaning(label)
         continuations = self.contexts.frames[context]
@@ -215,11 +231,11 @@ class GrammarMachine:
     def _behind_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         """Where a byte leads from the items, and from what may follow those that end."""
         reached: dict[int, int] = {}
-        moves = self.network.moves[:, self.network.byte_class[byte]]
+        column = self.network.byte_class.item(byte)
         seen = set(items)
         while items:
             state, continuation = items.pop()
-            target = int(moves[state])
+            target = self.network.moves.item(state, column)
             if target != DEAD:
                 self.continuations.add(reached, target, continuation)
             if not self._accepting[state]:
@@ -249,7 +265,7 @@ class GrammarMachine:
         items: list[Item] = []
         for state in sorted(closed):
             if self._is_kept[state]:
-                items.append(Item(state, slots.setdefault(closed[state], len(slots))))
+                items.append(item_of(state, slots.setdefault(closed[state], len(slots))))
         row = self.rows.row(tuple(items), may_end=may_end)
         return self.contexts.of(tuple(slots)), row
 
@@ -261,6 +277,11 @@ class GrammarMachine:
         network, ranks = self.network, self._ranks
         spend(5 + len(configuration))
         closed = dict(configuration)
+        for state in configuration:
+            if state != END and self._begins[state]:
+                break
+        else:
+            return closed
         callers: dict[int, dict[int, int]] = {}
         starts = [(ranks[state], state) for state in closed if state in ranks]
         heapq.heapify(starts)

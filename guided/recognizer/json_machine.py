@@ -197,9 +197,9 @@ class JsonMachine:
         """None: a state is gone on from by itself."""
         return ()
 
-    def top(self, state: State, depth: int) -> State:  # noqa: ARG002 - it is whole
-        """The state itself: contexts already leave out what few tokens depend on."""
-        return state
+    def top(self, context: int, depth: int) -> int:  # noqa: ARG002 - it is whole
+        """The context itself: contexts already leave out what few tokens depend on."""
+        return context
 
     def is_complete(self, state: State) -> bool:
         """Whether the document is complete and nothing may follow."""

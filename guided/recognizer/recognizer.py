@@ -89,10 +89,10 @@ class Recognizer(Protocol):
         """States that together may be gone on from as this one, if that takes less; often none."""
         ...
 
-    def top(self, state: State, depth: int) -> State:
-        """The state with only the innermost ``depth`` callers known, the same for many states.
+    def top(self, context: int, depth: int) -> int:
+        """The context with only the innermost ``depth`` callers known, the same for many.
 
-        What a walk of it is sure of is so in ``state``, but for the end of the text.
+        What a walk is sure of in it is so in ``context``, but for the end of the text.
         """
         ...
 

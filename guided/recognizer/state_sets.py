@@ -12,7 +12,7 @@ from guided.automata.fuel import spend
 from guided.network.network import Network
 from guided.recognizer.set_kernels import enter_sets, find_set, follow_sets
 
-__all__ = ["FoundSets", "Item", "Items", "StateSets"]
+__all__ = ["FoundSets", "Item", "Items", "StateSets", "item_of"]
 
 _MOST_AT_ONCE: Final = 128
 """Sets that are laid down before a text gets to them."""
@@ -25,6 +25,14 @@ class Item(NamedTuple):
 
     state: int
     slot: int
+
+
+_new: Final = tuple.__new__
+
+
+def item_of(state: int, slot: int) -> Item:
+    """The same as the class, in half of the time: for items of every joint."""
+    return _new(Item, (state, slot))
 
 
 Items: TypeAlias = tuple[Item, ...]
@@ -75,7 +83,7 @@ class StateSets:
     def items(self, number: int) -> Items:
         """The items of a set."""
         pairs = self._items[self._first[number] : self._first[number + 1]].tolist()
-        return tuple([Item(state, slot) for state, slot in pairs])
+        return tuple([item_of(state, slot) for state, slot in pairs])
 
     def row(self, items: Items) -> int:
         """The row of a set that bytes may lead to, DEAD for none."""

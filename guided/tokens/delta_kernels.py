@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import numpy as np
+
 from guided.automata.kernel import kernel
 
 __all__ = ["fill_words", "find_changes", "is_same", "word_at"]
+
+_AT_ONCE: Final = 128
+"""Words of which few hold a difference, mostly."""
 
 
 @kernel
 def find_changes(mask, base, room):  # type: ignore[no-untyped-def]
     """Write the words in which a mask differs from another; returns how many."""
     count = 0
-    for place in range(len(mask)):
-        if mask[place] != base[place]:
-            room[count, 0], room[count, 1] = place, mask[place]
-            count += 1
+    for first in range(0, len(mask), _AT_ONCE):
+        here, there = mask[first : first + _AT_ONCE], base[first : first + _AT_ONCE]
+        differing = np.int32(0)
+        for place in range(len(here)):  # without a way out, as below
+            differing |= here[place] ^ there[place]
+        if differing:
+            for place in range(len(here)):
+                if here[place] != there[place]:
+                    room[count, 0], room[count, 1] = first + place, here[place]
+                    count += 1
     return count
 
 

@@ -53,7 +53,6 @@ __all__ = [
     "LARGE_SHARE",
     "NOWHERE",
     "PLACES_FULL",
-    "PUT_OFF",
     "UNSURE",
     "clear_tokens",
     "correct_mask",
@@ -328,7 +327,7 @@ def _stop(status, site, level, doubts, change, context, label, stack):  # type: 
     """Keep what a walk goes on with when a joint is resolved; returns what walks return."""
     stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS] = site, level, doubts
     stack[0, CHANGE] = np.int64(change)
-    return status, doubts, np.int64(change), context, label
+    return status, doubts, np.int64(change), context, label, stack[0, PUT_OFF]
 
 
 @inlined
@@ -428,13 +427,13 @@ def walk_sites(  # type: ignore[no-untyped-def]
     - others: that row of ``closings`` is entered; one of the same string whatever was missing.
 
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
-    fingerprint, and context and label of the missing joint; with ``again`` the walk goes on where
-    it stopped. In place of the context a finished walk says whether the context was asked: if not,
-    it is the same in all contexts. ``trie``, ``machine`` and ``scratch`` are addresses. The stack
-    is int64 ``[longest token + 3, 7]``: what the walk goes on with, the state to begin with, then
-    by depth the state, and where among the children the walk is. Large nodes at which the row is
-    wide are put off: ``put_off`` has of each the node and the state there, and they are counted in
-    the stack.
+    fingerprint, context and label of the missing joint, and how many nodes were put off; with
+    ``again`` the walk goes on where it stopped. In place of the context a finished walk says
+    whether the context was asked: if not, it is the same in all contexts. ``trie``, ``machine`` and
+    ``scratch`` are addresses. The stack is int64 ``[longest token + 3, 7]``: what the walk goes on
+    with, the state to begin with, then by depth the state, and where among the children the walk
+    is. Large nodes at which the row is wide are put off: ``put_off`` has of each the node and the
+    state there.
     """
     trie, machine = _trie_at(trie), _machine_at(machine)
     nodes, token_ids, child_bytes, child_nodes = trie

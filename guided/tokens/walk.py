@@ -36,7 +36,6 @@ from guided.tokens.steps import (
     JOINT_MISSING,
     NOWHERE,
     PLACES_FULL,
-    PUT_OFF,
     clear_tokens,
     correct_mask,
     follow_only,
@@ -252,8 +251,8 @@ class Walker:
             missing,
             left,
         )
-        walk = found if begun is None else found.behind(begun)
-        return self._with_put_off(walk)
+        walk, put_off = found
+        return self._with_put_off(walk if begun is None else walk.behind(begun), put_off)
 
     def _walked(
         self,
@@ -265,14 +264,17 @@ class Walker:
         closings: NDArray[np.int32],
         missing: int,
         left: int,
-    ) -> Walk:
-        """What is allowed below the sites, added to the mask ``first``; see ``walk_sites``."""
+    ) -> tuple[Walk, int]:
+        """What is allowed below the sites, added to the mask ``first``; see ``walk_sites``.
+
+        And how many nodes were put off.
+        """
         context, row, count, _ = state
         scratch = self._scratch
         addresses = scratch.addresses
         again = False
         while True:
-            status, doubts, change, at, label = walk_sites(
+            status, doubts, change, at, label, put_off = walk_sites(
                 self._trie,
                 self.packed.addresses(),
                 addresses,
@@ -292,14 +294,12 @@ class Walker:
             self._remember_joint(at, label)
             again = True
         uncertain = scratch.uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
-        return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at)
+        return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at), put_off
 
-    def _with_put_off(self, walk: Walk) -> Walk:
+    def _with_put_off(self, walk: Walk, put_off: int) -> Walk:
         """The walk with what it came to and put off."""
-        scratch = self._scratch
-        put_off = scratch.stack.item(0, PUT_OFF)
         if put_off:
-            for node, *there in scratch.put_off[:put_off].tolist():
+            for node, *there in self._scratch.put_off[:put_off].tolist():
                 behind = State(*there)
                 walk = self._below(node, behind, self._traits(behind.row), walk)
         return walk
@@ -311,7 +311,7 @@ class Walker:
         words, addresses = scratch.words, scratch.addresses
         again = False
         while True:
-            status, doubts, change, at, label = correct_mask(
+            status, doubts, change, at, label, _ = correct_mask(
                 self._trie,
                 self.packed.addresses(),
                 addresses,
@@ -332,9 +332,8 @@ class Walker:
     def completed(self, walk: KeptWalk, state: State) -> Walk:
         """The walk of a state's top with what that left uncertain looked at on the state itself."""
         delta, sites = walk.delta, walk.uncertain
-        return self._with_put_off(
-            self._walked(delta, delta.base, walk.fingerprint, state, sites, _NO_ROWS, 0, 0)
-        )
+        found = self._walked(delta, delta.base, walk.fingerprint, state, sites, _NO_ROWS, 0, 0)
+        return self._with_put_off(*found)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """The tokens below a node that may, or might, follow ``state``, which stands behind it."""
