@@ -52,6 +52,8 @@ MAX_SIDES: Final = 200
 """What is about whole texts, inside of one another. Compiled, recursion has no other limit."""
 MAX_CELLS: Final = 16_000_000
 """Cells of a table while it is built, before states merge; one takes about 10 ns."""
+_FEW_CODES: Final = 1_000
+"""Codes that take less time to be counted than a few numbers to be sorted."""
 
 
 class Dfa:
@@ -193,6 +195,7 @@ def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES
 
     ``None`` for more than ``most`` states before equal ones merge.
     """
+    spend(nfa.count)
     parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
     if nfa.looks:
         threads = Threads(nfa, parts, search=search)
@@ -276,8 +279,19 @@ class _Side(NamedTuple):
 
 
 def _one_side(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Side:
-    labels, kind = np.unique(label, return_inverse=True)
-    return _Side(table, kind.reshape(-1), [(number,) for number in labels.tolist()])
+    labels, kind = _numbered(label.astype(np.int64) - DEAD)
+    return _Side(table, kind, [(number + DEAD,) for number in labels])
+
+
+def _numbered(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
+    """The numbers among the codes, which are at least 0, ascending, and which of them each is."""
+    if codes.max(initial=0) > len(codes) + _FEW_CODES:
+        distinct, places = np.unique(codes, return_inverse=True)
+        return distinct.tolist(), places.reshape(-1)
+    # Counted rather than sorted.
+    counts = np.bincount(codes)
+    place = np.cumsum(counts != 0) - 1
+    return np.flatnonzero(counts).tolist(), place[codes]
 
 
 def _side_by_side(left: _Side, right: _Side) -> _Side:
@@ -285,10 +299,11 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     if pairs is None:
         raise too_many_states()
     table, lefts, rights = pairs
-    codes, kind = np.unique((left.kind[lefts] << 32) + right.kind[rights], return_inverse=True)
-    kinds = [left.kinds[code >> 32] + right.kinds[code & 0xFFFFFFFF] for code in codes.tolist()]
+    width = len(right.kinds)
+    codes, kind = _numbered(left.kind[lefts] * width + right.kind[rights])
+    kinds = [left.kinds[code // width] + right.kinds[code % width] for code in codes]
     spend(200 + table.size // 16 + len(kinds) * (1 + len(kinds[0]) // 16))
-    return _Side(table, kind.reshape(-1), kinds)
+    return _Side(table, kind, kinds)
 
 
 def _complete(dfa: Dfa, columns: Sequence[int]) -> NDArray[np.int32]:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import CodePoints
-from guided.automata.fuel import spend
 from guided.automata.moves import pasted
 from guided.automata.regular import (
     Alternate,
@@ -99,7 +98,6 @@ class Nfa:
 
     def add_states(self, count: int = 1) -> int:
         """The first of some new states; raises LimitExceededError past MAX_NFA_STATES."""
-        spend(count)
         self.count += count
         if self.count > MAX_NFA_STATES:
             raise LimitExceededError(
@@ -120,8 +118,11 @@ class Nfa:
 
     def all_moves(self) -> NDArray[np.int32]:
         """Sources, targets and sets of all moves, int32 ``[3, moves]``."""
-        one_by_one = [self.moves.sources, self.moves.targets, self.move_sets]
-        return np.concatenate([np.array(one_by_one, dtype=np.int32), *self.more_moves], axis=1)
+        found = [*self.more_moves]
+        if self.move_sets or not found:
+            one_by_one = [self.moves.sources, self.moves.targets, self.move_sets]
+            found.insert(0, np.array(one_by_one, dtype=np.int32))
+        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
 
 
 def nfa_from_regular(regular: Regular) -> Nfa:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.fuel import spend
-from guided.automata.nfa import Edges, Nfa
+from guided.automata.nfa import Nfa
 from guided.automata.partition import Partition
 from guided.automata.subset_kernel import subset_table as _subset_table
 from guided.errors import LimitExceededError
@@ -18,9 +17,6 @@ __all__ = ["subset_table"]
 
 MAX_WORK: Final = 50_000_000
 """States of the NFA looked at, all subsets together; one takes about 10 ns."""
-
-
-_NO_EDGES: Final = np.empty(0, dtype=np.int32)
 
 
 def subset_table(
@@ -39,6 +35,12 @@ def subset_table(
         member_classes += classes
         member_first.append(len(member_classes))
     sources, targets, sets = nfa.all_moves()
+    edges = [
+        ends
+        for kind in (nfa.empties, nfa.starts, nfa.ends)
+        for ends in (kind.sources, kind.targets)
+    ]
+    members, first, *ends = _as_arrays([member_classes, member_first, *edges])
     count, table, label, work = _subset_table(
         nfa.count,
         nfa.final,
@@ -46,14 +48,12 @@ def subset_table(
         search,
         most,
         MAX_WORK,
-        _int32(member_classes),
-        _int32(member_first),
+        members,
+        first,
         sources,
         targets,
         sets,
-        *_pair(nfa.empties),
-        *_pair(nfa.starts),
-        *_pair(nfa.ends),
+        *ends,
     )
     spend(work // 64)
     if work > MAX_WORK:
@@ -65,11 +65,16 @@ def subset_table(
     return None if count > most else (table[:count], label[:count])
 
 
-def _int32(numbers: Iterable[int]) -> NDArray[np.int32]:
-    return np.array(numbers, dtype=np.int32)
-
-
-def _pair(edges: Edges) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    if not edges.sources:
-        return _NO_EDGES, _NO_EDGES
-    return _int32(edges.sources), _int32(edges.targets)
+def _as_arrays(lists: list[list[int]]) -> list[NDArray[np.int32]]:
+    """The lists as parts of one array, which takes a fraction of the time of many."""
+    joined: list[int] = []
+    for each in lists:
+        joined += each
+    whole = np.array(joined, dtype=np.int32)
+    found: list[NDArray[np.int32]] = []
+    begin = 0
+    for each in lists:
+        end = begin + len(each)
+        found.append(whole[begin:end])
+        begin = end
+    return found

@@ -22,6 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, Dfa, combine
 from guided.automata.nfa import Nfa
 from guided.network.letters import (
@@ -120,6 +121,7 @@ def substituted(
     """
     nfa, start = _begun(dfa, replaced)
     copies: dict[tuple[int, int], int] = {}
+    kept: dict[int, list[CodePoints]] = {}
     pasted = [(start, dfa, replaced)]
     for first, caller, inner in pasted:
         for source, rule, target in call_edges(caller):
@@ -133,7 +135,9 @@ def substituted(
             copy = copies.get((rule, first + target))
             if copy is None:
                 further = within.get(rule, _NO_RULES)
-                sets = [without_calls(chars, further) for chars in body.classes]
+                sets = kept.get(rule)
+                if sets is None:
+                    sets = kept[rule] = [without_calls(chars, further) for chars in body.classes]
                 copy = copies[rule, first + target] = paste(nfa, body, sets)
                 pasted.append((copy, body, further))
                 for end in np.nonzero(body.accepting)[0].tolist():

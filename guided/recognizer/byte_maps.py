@@ -48,6 +48,17 @@ class ByteMaps:
         number = self._numbers.get(key)
         return self._added(key) if number is None else number
 
+    def numbers(self, byte_classes: NDArray[np.uint8]) -> list[int]:
+        """The numbers of several, uint8 ``[maps, 256]``."""
+        keys = byte_classes.tobytes()
+        known = self._numbers
+        found: list[int] = []
+        for begin in range(0, len(keys), 256):
+            key = keys[begin : begin + 256]
+            number = known.get(key)
+            found.append(self._added(key) if number is None else number)
+        return found
+
     def telling_apart(self, bytes_: tuple[int, ...]) -> int:
         """The map of these bytes to the classes from 1 on, and of all others to class 0."""
         number = self._apart.get(bytes_)

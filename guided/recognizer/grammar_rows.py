@@ -26,7 +26,6 @@ from guided.recognizer.block import Block, block_of
 from guided.recognizer.block_kernels import rule_rows
 from guided.recognizer.state_sets import FoundSets, Item, Items, StateSets
 from guided.recognizer.table import TransitionTable
-from guided.recognizer.table_kernels import TO_EITHER
 
 __all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
 
@@ -303,7 +302,7 @@ class GrammarRows:
                 sets.rows[number] = self._waiting_row(Enter(sets.items(number)))
                 waiting.append(number)
         labels = self._labels_of_ends(numbers, found.alike)
-        sides = found.edges[found.edges[:, 1] == TO_EITHER][:, (0, 2)]
+        sides = found.sides
         label = _FIRST_LABEL + len(self._meanings)
         row = self.table.add_sets(
             found.byte_classes,

@@ -112,7 +112,8 @@ def follow_sets(  # type: ignore[no-untyped-def]
     state and a pair of rule and slot, TO_SET a set, TO_EITHER a byte. Returns the number of sets,
     -1 where there is no room for more; by set from the first on whether it is to be a row; by row
     one in whose set the rules of the same slots end, int32 ``[rows]``, -1 where none does; the
-    number of edges; and the pairs, int32 ``[pairs, 2]``.
+    number of edges; the pairs, int32 ``[pairs, 2]``; and sets and bytes of what is TO_EITHER, int32
+    ``[sides, 2]``.
     """
     begun = count - 1
     size = first[count] - first[begun]
@@ -165,7 +166,7 @@ def follow_sets(  # type: ignore[no-untyped-def]
                 state, slot = columns[group, alone[group]], items[begin + alone[group], 1]
             elif alone[group] == SEVERAL:
                 if first[count] + size > len(items) or count + 2 > len(first):
-                    return -1, is_row, alike, 0, pairs
+                    return -1, is_row, alike, 0, pairs, pairs[:0]
                 top = _reached(columns[group], items, begin, end, first[count])
                 if top == first[count] + 1:
                     state, slot = items[first[count], 0], items[first[count], 1]
@@ -192,7 +193,13 @@ def follow_sets(  # type: ignore[no-untyped-def]
                 edge[1], edge[2], edge[3] = TO_STATE, state, pair_of[rule, slot] - 1
         number += 1
         done += 1
-    return count, is_row[begun:count], alike[:done], num_edges, pairs[:num_pairs]
+    sides, num_sides = np.empty((num_edges, 2), dtype=np.int32), 0
+    for at in range(num_edges):
+        if edges[at, 1] == TO_EITHER:
+            sides[num_sides, 0], sides[num_sides, 1] = edges[at, 0], edges[at, 2]
+            num_sides += 1
+    sides = sides[:num_sides].copy()
+    return count, is_row[begun:count], alike[:done], num_edges, pairs[:num_pairs], sides
 
 
 @making_kernel

@@ -52,6 +52,8 @@ class FoundSets(NamedTuple):
     """By row one in whose set the rules of the same slots end, -1 where none does."""
     pairs: list[list[int]]
     """Rules and slots of the single states that bytes lead to."""
+    sides: NDArray[np.int32]
+    """Sets and bytes that may belong to what follows the set, too, int32 ``[sides, 2]``."""
 
 
 class StateSets:
@@ -99,7 +101,7 @@ class StateSets:
         begun, count = self._count, -1
         while count == -1:
             self._first[begun + 1] = self._written(items)[1]
-            count, is_row, alike, num_edges, pairs = follow_sets(
+            count, is_row, alike, num_edges, pairs, sides = follow_sets(
                 *self._network,
                 *(self._items, self._first, self._slots, begun + 1, is_lone),
                 *(self._byte_classes, self._edges),
@@ -111,7 +113,7 @@ class StateSets:
         rows: list[bool] = is_row.tolist()
         return FoundSets(
             *(begun, rows, self._byte_classes[: len(alike)], self._edges[:num_edges]),
-            *(alike.tolist(), pairs.tolist()),
+            *(alike.tolist(), pairs.tolist(), sides),
         )
 
     def forget(self, count: int) -> None:

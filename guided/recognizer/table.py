@@ -296,10 +296,9 @@ class TransitionTable:
         """
         sets, size = len(labels), len(edges) + sides
         row, at = self._new_rows(sets + sides, size), self.num_cells - size
-        rows_of[numbers] = np.arange(row, row + sets)
-        maps = [self._maps.number(byte_class) for byte_class in byte_classes]
+        named = np.array([numbers, self._maps.numbers(byte_classes), labels], dtype=np.int32)
         lay_sets(
-            *(self.rows, self.cells, row, at, np.array(maps), np.array(labels)),
+            *(self.rows, self.cells, row, at, named),
             *(byte_classes, edges, rows_of, np.array(before, dtype=np.int32)),
             *(sides, self._maps.telling_apart(()), label),
         )

@@ -92,8 +92,7 @@ def lay_sets(  # type: ignore[no-untyped-def]
     cells,
     row,
     at,
-    kinds,
-    labels,
+    named,
     byte_classes,
     edges,
     rows_of,
@@ -102,8 +101,14 @@ def lay_sets(  # type: ignore[no-untyped-def]
     no_bytes,
     label,
 ):
-    """Write rows of sets of states, and their cells; see ``TransitionTable.add_sets``."""
+    """Write rows of sets of states, and their cells; see ``TransitionTable.add_sets``.
+
+    ``named`` has by set its number, the map of its bytes, and its label, int32 ``[3, sets]``.
+    """
+    numbers, kinds, labels = named[0], named[1], named[2]
     side = row + len(kinds)
+    for place in range(len(numbers)):
+        rows_of[numbers[place]] = row + place
     for number in range(sides):
         _leads_nowhere(rows[side + number], at, no_bytes, label + number)
         cells[at] = DEAD
