@@ -191,6 +191,12 @@ def test_an_error_says_what_and_where(name: str) -> None:
         assert part in str(caught.value)
 
 
+def test_blanks_before_a_wrong_sign_are_passed_over_once() -> None:
+    """Tried again from every one of them, they would take minutes."""
+    with pytest.raises(InvalidConstraintError, match=r"column 200000: '\$' means nothing here"):
+        lower_lark(" " * 199_999 + "$")
+
+
 def test_a_grammar_without_rules_has_none_to_start_with() -> None:
     with pytest.raises(InvalidConstraintError, match=r"no rule 'start'.*define it$"):
         lower_lark("// nothing")

@@ -121,6 +121,20 @@ def test_a_terminal_that_cannot_be_written_out_everywhere_is_called_there() -> N
     assert machine.advance(machine.start, b"a" * (3 * 63 + 1)) is None
 
 
+def test_a_terminal_is_written_out_where_few_of_its_states_are_copied() -> None:
+    """Python's names are so in lists of expressions, and called where expressions hold them."""
+    network = network_from_grammar(lower_lark(read_grammar("python_expression").text))
+    network.check()
+    _, expression, _, _, name = range(len(network.starts))
+    callers = {
+        network.rule_of(state)
+        for state, edges in enumerate(network.calls)
+        for edge in edges
+        if edge.rule == name
+    }
+    assert callers == {expression}
+
+
 def test_no_rule_calls_itself_before_a_byte() -> None:
     rules = [f'r{n}: r{(n + 1) % 5} "x{n}" | r{(n + 2) % 5} r{n} | "y{n}" |' for n in range(5)]
     order = call_order(_network("\n".join(["start: r0", *rules])))
