@@ -37,8 +37,10 @@ class Growth(NamedTuple):
 
 USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
 _IN_THE_MIDDLE: Final = (True, True)
-_MAX_COPIES: Final = 400
-"""States of all copies of a terminal together."""
+_MAX_COPIES: Final = 750
+"""States of all copies of a terminal together, if some are to be written out."""
+_FEW_COPIES: Final = 400
+"""States of those that are."""
 
 
 def inlined(
@@ -218,11 +220,14 @@ class _Inlining:
             for callee, places in _places(self.automata[rule]).items()
             if callee in self.terminals
         )
+        in_all: dict[int, int] = {}
+        for states, _, terminal in copies:
+            in_all[terminal] = in_all.get(terminal, 0) + states
         copied: dict[int, int] = {}
         chosen: dict[int, set[int]] = {}
         for states, rule, terminal in copies:
             copied[terminal] = copied.get(terminal, 0) + states
-            if copied[terminal] <= _MAX_COPIES:
+            if in_all[terminal] <= _MAX_COPIES and copied[terminal] <= _FEW_COPIES:
                 chosen.setdefault(rule, set()).add(terminal)
         return chosen
 
