@@ -14,8 +14,6 @@ __all__ = [
     "count_texts",
     "endless_states",
     "reachable",
-    "reverse_moves",
-    "reverse_moves_of",
 ]
 
 _DEAD: Final = -1
@@ -31,7 +29,7 @@ def reachable(table: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 def coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mark the states from which an accepting state can be reached; bool ``[states]``."""
-    first, sources, _ = reverse_moves(table)
+    first, sources, _ = _reverse_moves(table)
     live = accepting.copy()
     _flood_backward(first, sources, live)
     return live
@@ -42,7 +40,7 @@ def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
 
     States are peeled off from the ends: one falls once all that it leads to have fallen.
     """
-    first, sources, _ = reverse_moves(table)
+    first, sources, _ = _reverse_moves(table)
     ways_on = (table != _DEAD).sum(axis=1)
     endless = np.ones(len(table), dtype=np.bool_)
     _peel(first, sources, ways_on.astype(np.int64), endless)
@@ -53,7 +51,7 @@ def count_texts(
     table: NDArray[np.int32], byte_class: NDArray[np.uint8], ends: NDArray[np.bool_], limit: int
 ) -> NDArray[np.int64]:
     """How many texts lead from each state to an end, ``limit`` where they are as many or more."""
-    first, sources, classes = reverse_moves(table)
+    first, sources, classes = _reverse_moves(table)
     ways_on = (table != _DEAD).sum(axis=1).astype(np.int64)
     sizes = np.bincount(byte_class, minlength=table.shape[1]).astype(np.int64)
     texts = ends.astype(np.int64)
@@ -62,11 +60,11 @@ def count_texts(
     return np.where(fallen, texts, limit)
 
 
-def reverse_moves(
+def _reverse_moves(
     table: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """The moves into state ``s``: sources and classes from ``first[s]`` to ``first[s + 1]``."""
-    return reverse_moves_of(np.ascontiguousarray(table))  # type: ignore[no-any-return]
+    return _reversed(np.ascontiguousarray(table))  # type: ignore[no-any-return]
 
 
 @making_kernel
@@ -94,8 +92,7 @@ def _flood_backward(first, sources, live):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def reverse_moves_of(table):  # type: ignore[no-untyped-def]
-    """``reverse_moves``, for kernels."""
+def _reversed(table):  # type: ignore[no-untyped-def]
     # Counting sort by target: counts go two places up, so that filling ends with the starts.
     count, moves = len(table), 0
     first = np.zeros(count + 2, dtype=np.int64)

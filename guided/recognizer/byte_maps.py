@@ -44,20 +44,16 @@ class ByteMaps:
 
     def number(self, byte_class: NDArray[np.uint8]) -> int:
         """The number of a map, uint8 ``[256]``."""
-        key = byte_class.tobytes()
-        number = self._numbers.get(key)
-        return self._added(key) if number is None else number
+        return self._number(byte_class.tobytes())
 
     def numbers(self, byte_classes: NDArray[np.uint8]) -> list[int]:
         """The numbers of several, uint8 ``[maps, 256]``."""
         keys = byte_classes.tobytes()
-        known = self._numbers
-        found: list[int] = []
-        for begin in range(0, len(keys), 256):
-            key = keys[begin : begin + 256]
-            number = known.get(key)
-            found.append(self._added(key) if number is None else number)
-        return found
+        return [self._number(keys[begin : begin + 256]) for begin in range(0, len(keys), 256)]
+
+    def _number(self, key: bytes) -> int:
+        number = self._numbers.get(key)
+        return self._added(key) if number is None else number
 
     def telling_apart(self, bytes_: tuple[int, ...]) -> int:
         """The map of these bytes to the classes from 1 on, and of all others to class 0."""

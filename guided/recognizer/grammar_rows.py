@@ -302,7 +302,6 @@ class GrammarRows:
                 sets.rows[number] = self._waiting_row(Enter(sets.items(number)))
                 waiting.append(number)
         labels = self._labels_of_ends(numbers, found.alike)
-        sides = found.sides
         label = _FIRST_LABEL + len(self._meanings)
         row = self.table.add_sets(
             found.byte_classes,
@@ -311,11 +310,11 @@ class GrammarRows:
             sets.rows,
             numbers,
             before,
-            len(sides),
+            len(found.sides),
             label,
         )
-        self._meanings += [None] * len(sides)
-        self._laid.append(_LaidSets(row, label, sets, numbers, sides))
+        self._meanings += [None] * len(found.sides)
+        self._laid.append(_LaidSets(row, label, sets, numbers, found.sides))
         # Bytes lead to sets that are rows as they are, and where the text may not end.
         for number in waiting:
             sets.rows[number] = DEAD

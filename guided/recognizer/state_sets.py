@@ -18,6 +18,7 @@ _MOST_AT_ONCE: Final = 128
 """Sets that are laid down before a text gets to them."""
 _USUAL_SETS: Final = 256
 """Sets that there is room for at first."""
+_new: Final = tuple.__new__
 
 
 class Item(NamedTuple):
@@ -25,9 +26,6 @@ class Item(NamedTuple):
 
     state: int
     slot: int
-
-
-_new: Final = tuple.__new__
 
 
 def item_of(state: int, slot: int) -> Item:
