@@ -9,7 +9,7 @@ and only where rules are entered or left Python works out the row and the contex
 from __future__ import annotations
 
 import heapq
-from typing import Final
+from typing import Final, TypeAlias
 
 from guided.automata.dfa import DEAD
 from guided.automata.fuel import spend
@@ -18,7 +18,7 @@ from guided.network.first_bytes import call_order
 from guided.network.network import Network
 from guided.recognizer.continuations import CUT, END, ROOT, UNKNOWN, Continuations, GrammarContexts
 from guided.recognizer.depth import MAX_FRAMES, allow_depth, too_deep
-from guided.recognizer.grammar_rows import Both, Enter, GrammarRows, Item, Return
+from guided.recognizer.grammar_rows import Both, Enter, GrammarRows, Return
 from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.recognizer.limits import RecognizerLimits
 from guided.recognizer.recognizer import State, state_of
@@ -29,6 +29,19 @@ __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
 
 MAX_SHORTEST_BYTES: Final = 1_000_000
 """Length of a way out that is still written."""
+
+
+_BegunCall: TypeAlias = tuple[int, list[tuple[int, int]]]
+"""The first state of a rule, and the states that call it with those that each call returns to."""
+
+
+class _KeptStates:
+    """The states of a set that are kept in its row, and the rows by the slots of each of them."""
+
+    def __init__(self, states: list[int], may_end: bool) -> None:
+        self.states: Final = states
+        self.may_end: Final = may_end
+        self.rows: Final[dict[tuple[int, ...], int]] = {}
 
 
 class GrammarMachine:
@@ -57,12 +70,11 @@ class GrammarMachine:
         reads = (network.moves != DEAD).any(axis=1)
         self._accepting: list[bool] = network.accepting.tolist()
         self._is_kept: list[bool] = (network.accepting | reads).tolist()
-        begins = self.rows.calling.copy()
-        begins[[*network.starts]] = True
-        self._begins: list[bool] = begins.tolist()
-        """By state whether calls begin there, or calls lead there."""
         self._only_ends: list[bool] = (network.accepting & ~reads & ~self.rows.calling).tolist()
         self._resolved: dict[tuple[int, int], tuple[int, int]] = {}
+        self._begun: dict[tuple[int, ...], list[_BegunCall]] = {}
+        """By states the calls that begin in them."""
+        self._kept: dict[tuple[int, ...], _KeptStates] = {}
         self._tops: dict[tuple[int, int], int] = {}
         """By context and depth the context with what is further away cut off."""
         first = {network.starts[0]: ROOT} if network.starts else {}
@@ -116,6 +128,11 @@ class GrammarMachine:
             cut = tuple([self.continuations.cut(each, depth) for each in continuations])
             top = self._tops[context, depth] = self.contexts.of(cut)
         return top
+
+    def beyond(self, state: State) -> State:
+        """The state behind the label of a row that has one."""
+        label = self.table.label.item(state.row)
+        return self._settled(*self.resolve(state.context, label))
 
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
@@ -187,7 +204,7 @@ class GrammarMachine:
         """The state in a row, behind all labels that have to be taken at once."""
         while self.table.exits[row]:
             context, row = self.resolve(context, int(self.table.label[row]))
-        return State(context, row)
+        return state_of(context, row)
 
     def _behind_label_of(self, state: State) -> State | None:
         """The state behind the label of a row, ``None`` where it has none."""
@@ -260,67 +277,74 @@ class GrammarMachine:
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
         """Context and row of a configuration in which no call is still to begin."""
-        may_end = closed.pop(END, None) is not None
+        key = tuple(closed)
+        kept = self._kept.get(key)
+        if kept is None:
+            states = sorted(state for state in key if state != END and self._is_kept[state])
+            kept = self._kept[key] = _KeptStates(states, END in closed)
         slots: dict[int, int] = {}
-        items: list[Item] = []
-        for state in sorted(closed):
-            if self._is_kept[state]:
-                items.append(item_of(state, slots.setdefault(closed[state], len(slots))))
-        row = self.rows.row(tuple(items), may_end=may_end)
+        pattern = tuple([slots.setdefault(closed[state], len(slots)) for state in kept.states])
+        row = kept.rows.get(pattern)
+        if row is None:
+            items = [item_of(*item) for item in zip(kept.states, pattern, strict=True)]
+            row = kept.rows[pattern] = self.rows.row(tuple(items), may_end=kept.may_end)
         return self.contexts.of(tuple(slots)), row
 
     def _with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
         """A configuration with the rules that are called in it before another byte is read.
 
-        All who call a rule share its continuation, so rules come behind all who may call them.
+        All who call a rule share its continuation.
         """
-        network, ranks = self.network, self._ranks
         spend(5 + len(configuration))
-        closed = dict(configuration)
-        for state in configuration:
-            if state != END and self._begins[state]:
-                break
-        else:
-            return closed
-        callers: dict[int, dict[int, int]] = {}
-        starts = [(ranks[state], state) for state in closed if state in ranks]
+        key = tuple(configuration)
+        begun = self._begun.get(key)
+        if begun is None:
+            begun = self._begun[key] = self._calls_begun(key)
+        continuations, closed = self.continuations, dict(configuration)
+        for start, callers in begun:
+            frames: dict[int, int] = {}
+            for caller, target in callers:
+                behind = closed[caller]
+                if self._only_ends[target]:
+                    # The caller ends with the call: what follows it follows the call.
+                    for frame in continuations.frames[behind].items():
+                        continuations.add(frames, *frame)
+                else:
+                    continuations.add(frames, target, behind)
+            continuations.add(closed, start, continuations.of(frames))
+        return closed
+
+    def _calls_begun(self, states: tuple[int, ...]) -> list[_BegunCall]:
+        """The calls that begin in a set of states, each rule's behind all who may call it."""
+        ranks = self._ranks
+        begun: list[_BegunCall] = []
+        callers: dict[int, list[tuple[int, int]]] = {}
+        starts = [(ranks[state], state) for state in states if state in ranks]
         heapq.heapify(starts)
-        for state, continuation in configuration.items():
+        for state in states:
             if state != END and state not in ranks:
-                self._call(state, continuation, callers, starts)
+                self._call(state, callers, starts)
         done: set[int] = set()
         while starts:
             _, start = heapq.heappop(starts)
-            if start in done:
-                continue
-            done.add(start)
-            if start in callers:
-                self.continuations.add(closed, start, self.continuations.of(callers[start]))
-            if network.calls[start]:
-                self._call(start, closed[start], callers, starts)
-        return closed
+            if start not in done:
+                done.add(start)
+                if start in callers:
+                    begun.append((start, callers[start]))
+                self._call(start, callers, starts)
+        return begun
 
     def _call(
-        self,
-        state: int,
-        continuation: int,
-        callers: dict[int, dict[int, int]],
-        starts: list[tuple[int, int]],
+        self, state: int, callers: dict[int, list[tuple[int, int]]], starts: list[tuple[int, int]]
     ) -> None:
-        """Begin the calls of a state: note among the callers of each rule where it returns to."""
+        """Begin the calls of a state: note it among the callers of each rule."""
         network = self.network
         for rule, target in network.calls[state]:
             start = network.starts[rule]
-            frames = callers.get(start)
-            if frames is None:
-                frames = callers[start] = {}
+            if start not in callers:
+                callers[start] = []
                 heapq.heappush(starts, (self._ranks[start], start))
-            if self._only_ends[target]:
-                # The caller ends with the call: what follows it follows the call.
-                for frame in self.continuations.frames[continuation].items():
-                    self.continuations.add(frames, *frame)
-            else:
-                self.continuations.add(frames, target, continuation)
+            callers[start].append((state, target))
 
     # --- the way out ----------------------------------------------------------------------
 

@@ -55,25 +55,18 @@ class Both(NamedTuple):
     byte: int
 
 
-class _Place(NamedTuple):
-    """What a label in a rule is about, whatever the slot of the rule's continuation.
-
-    Calls that begin in a state; where there is a byte, what may follow it; without a state, the
-    end of the rule. DEAD for none.
-    """
-
-    state: int
-    byte: int
-
-
 class _RuleBlock(NamedTuple):
     """A rule's states, from ``begin`` on, and behind them a row for each place with a byte."""
 
     begin: int
     size: int
     block: Block
-    places: list[_Place]
-    """By label; those with a byte come last, in the order of their rows."""
+    places: list[list[int]]
+    """What each label is about, whatever the slot of the rule's continuation: a state and a byte.
+
+    Calls that begin in the state; where there is a byte, what may follow it; without a state, the
+    end of the rule. DEAD for none. Those with a byte come last, in the order of their rows.
+    """
 
 
 class _Laid(NamedTuple):
@@ -97,7 +90,7 @@ class _Laid(NamedTuple):
         begin, size, block, places = self.rule
         at = row - self.first
         assert 0 <= at < len(block), row
-        state = begin + at if at < size else places[at - len(block)].state
+        state = begin + at if at < size else places[at - len(block)][0]
         return (Item(state, self.slot),)
 
     def meaning(self, label: int) -> Enter | Both:
@@ -270,7 +263,7 @@ class GrammarRows:
         )
         # Trimmed it is: every state of a network leads on.
         block = block_of(ByteDfa(byte_class, table, label))
-        return _RuleBlock(begin, size, block, [_Place(*place) for place in places.tolist()])
+        return _RuleBlock(begin, size, block, places.tolist())
 
     # --- sets of states -------------------------------------------------------------------
 

@@ -201,6 +201,10 @@ class JsonMachine:
         """The context itself: contexts already leave out what few tokens depend on."""
         return context
 
+    def beyond(self, state: State) -> State:
+        """Never asked for: no context has a top of its own."""
+        raise AssertionError(f"{state} has no top")
+
     def is_complete(self, state: State) -> bool:
         """Whether the document is complete and nothing may follow."""
         return state.row == END_ROW

@@ -96,6 +96,10 @@ class Recognizer(Protocol):
         """
         ...
 
+    def beyond(self, state: State) -> State:
+        """The state behind the label of a row, in a context that has a ``top`` of its own."""
+        ...
+
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
         ...
