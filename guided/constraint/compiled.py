@@ -71,6 +71,8 @@ class CompiledConstraint:
         """What was walked, with the sites of whose tokens the mask says nothing."""
         self._covered: set[int] = set()
         """Rows with the walk of the one that they are like."""
+        self._sums: dict[tuple[HeldMask, HeldMask], HeldMask] = {}
+        """By the masks of a row and of what comes behind it, that of both together."""
         self._positions: dict[State, Position] = {}
         self._ways_out: dict[State, tuple[TokenId, ...]] = {}
 
@@ -94,6 +96,7 @@ class CompiledConstraint:
                 if len(self._positions) >= self._limits.max_positions:
                     self._positions.clear()
                     self._by_place.clear()
+                    self._sums.clear()
                 position = self._positions[state] = Position(
                     state, machine.is_accepting(state), machine.is_complete(state)
                 )
@@ -178,8 +181,11 @@ class CompiledConstraint:
         held.used = True
         return held, delta
 
-    def _walked(self, state: State) -> tuple[HeldMask, KeptWalk]:
-        """The walk of a state's place, and where its mask is held."""
+    def _walked(self, state: State, *, is_beyond: bool = False) -> tuple[HeldMask, KeptWalk]:
+        """The walk of a state's place, and where its mask is held.
+
+        ``is_beyond`` of a state that is asked for by one whose row it comes behind.
+        """
         walker, row = self.walker, state.row
         if row in self._covered:
             return self._walked(self.machine.beneath(state, walker.like(row)))
@@ -190,7 +196,7 @@ class CompiledConstraint:
             return known
         if not self._stepping.has_begun:
             self.machine.check_room()
-        found = self._walked_from_tops(state, place)
+        found = self._walked_from_tops(state, place, is_beyond)
         if found is not None:
             self._by_place[place] = found[0], found[1].uncertain
             return found
@@ -215,7 +221,9 @@ class CompiledConstraint:
         self._by_place[place] = held, walk.uncertain
         return held, walk.kept(delta)
 
-    def _walked_from_tops(self, state: State, place: Place) -> tuple[HeldMask, KeptWalk] | None:
+    def _walked_from_tops(
+        self, state: State, place: Place, is_beyond: bool
+    ) -> tuple[HeldMask, KeptWalk] | None:
         """The walk of a state out of those of its tops, which most tokens need no more than.
 
         ``None`` where it is its own top. Tops are places of their own where texts may end.
@@ -237,19 +245,35 @@ class CompiledConstraint:
             found = known
             if not len(found[1].uncertain):
                 return found
+            if not is_beyond and walker.is_left_open(found[1]):
+                return self._joined_beyond(state, *found)
         if found is None:
             return None
         walk = walker.completed(found[1], state)
         held, delta = self._keep(walk)
         return held, walk.kept(delta)
 
+    def _joined_beyond(
+        self, state: State, held: HeldMask, own: KeptWalk
+    ) -> tuple[HeldMask, KeptWalk]:
+        """The walk of a state out of its row's own and that of what comes behind the row.
+
+        Which is one place for many rows, with a mask that many places have.
+        """
+        held_behind, behind = self._walked(self.machine.beyond(state), is_beyond=True)
+        joined = self._sums.get((held, held_behind))
+        if joined is None or (delta := joined.delta) is None:
+            joined, delta = self._keep(self.walker.going_on(own, behind))
+            self._sums[held, held_behind] = joined
+        return joined, KeptWalk(delta, joined.fingerprint, behind.uncertain)
+
     def _walk_of_top(
         self, top: State, above: tuple[HeldMask, KeptWalk] | None, is_accepting: bool
     ) -> Walk:
         """The walk of a top, out of that of one with fewer callers where there is one."""
         if above is not None:
-            return self.walker.completed(above[1], top)
-        walk = self.walker.walk(top)
+            return self.walker.completed(above[1], top, is_top=True)
+        walk = self.walker.walk(top, is_top=True)
         return self.walker.with_ends(walk, self._ends) if is_accepting else walk
 
     def _repeating(self, state: State) -> list[int]:

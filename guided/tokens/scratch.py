@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from guided.automata.addresses import addresses_of
 from guided.tokens.mask import Mask
-from guided.tokens.steps import BY_PATH, LARGE_SHARE
+from guided.tokens.steps import LARGE_SHARE, STACK_WIDTH
 from guided.tokens.trie import TokenTrie
 
 __all__ = ["Scratch"]
@@ -19,12 +19,11 @@ class Scratch(threading.local):
     """Arrays for walks over one trie, that are nobody's between two walks."""
 
     def __init__(self, trie: TokenTrie) -> None:
-        self.stack: NDArray[np.int64] = np.empty((trie.longest + 3, 7), dtype=np.int64)
+        self.stack: NDArray[np.int64] = np.empty((trie.longest + 3, STACK_WIDTH), dtype=np.int64)
         """Rows of progress (two), of the root, of each byte of a token."""
         self.words: Mask = np.empty(trie.words, dtype=np.int32)
         self.uncertain: NDArray[np.int32] = np.zeros((len(trie), 4), dtype=np.int32)
-        """Sites to be walked by path once more is known; a walk writes their nodes."""
-        self.uncertain[:, 3] = BY_PATH
+        """Sites to be walked once more is known."""
         self.put_off: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
         """Nodes with a state each; none of them is below another, so there are not more."""
         self.addresses = addresses_of((self.stack, self.words, self.uncertain, self.put_off))

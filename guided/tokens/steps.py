@@ -43,6 +43,8 @@ from guided.tokens.trie import BYTE, DEPTH, END, FIRST_CHILD, FIRST_TOKEN
 
 __all__ = [
     "ALIVE",
+    "BELOW",
+    "BELOW_PATH",
     "BY_BYTE",
     "BY_LABEL",
     "BY_PATH",
@@ -82,10 +84,16 @@ _LAST_OPEN_WAY = OPEN_ARRAY
 ITSELF: Final = -1
 BY_BYTE: Final = -2
 BY_PATH: Final = -2000
+BY_ROW: Final = -2001
+BEHIND_LABEL: Final = -2002
+BELOW: Final = -2003
+BELOW_PATH: Final = -2004
 """Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
 BY_LABEL: Final = -4096
 """The first of further ways, 256 for each closing row."""
 NO_WAY: Final = -1000
+FIRST_ENTRANCE: Final = 2**32
+"""What is entered by a row or behind a label gets numbers from here on, besides the ways."""
 SITE: Final = 0
 LEVEL: Final = 1
 DOUBTS: Final = 2
@@ -98,7 +106,20 @@ to the latest site with its status, and how many nodes were put off."""
 CHILD: Final = 3
 LAST: Final = 4
 OTHER: Final = 5
-"""Columns of the rows by depth, behind context, row and count."""
+NODE: Final = 6
+PART: Final = 7
+BEYOND_ROW: Final = 8
+STACK_WIDTH: Final = 9
+"""Columns of the rows by depth, behind context, row and count: where among the children of which
+node the walk is, and for ``walk_sites`` which part of them it looks at, and the row behind the
+label of the row."""
+ALL: Final = 0
+INSIDE: Final = 1
+BEYOND: Final = 2
+NOTHING: Final = 3
+"""The children whose bytes the row leads on by, those that come behind its label, both, or none."""
+NOT_ASKED: Final = -2
+"""In place of the row behind a label, which is DEAD where none is known."""
 OUTSIDE: Final = 1
 """The level of a walk between two sites, and the row of the state to begin with."""
 
@@ -130,7 +151,7 @@ def _machine_at(addresses):  # type: ignore[no-untyped-def]
 def _scratch_at(addresses):  # type: ignore[no-untyped-def]
     """The arrays of a ``Scratch``."""
     return (
-        table_at(addresses[0, 0], addresses[0, 1], 7, np.int64),
+        table_at(addresses[0, 0], addresses[0, 1], STACK_WIDTH, np.int64),
         table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
         table_at(addresses[2, 0], addresses[2, 1], 4, np.int32),
         table_at(addresses[3, 0], addresses[3, 1], 4, np.int64),
@@ -320,6 +341,14 @@ def _key_context(stack, rows):  # type: ignore[no-untyped-def]
 def _begin_children(level, node, nodes, stack):  # type: ignore[no-untyped-def]
     """Go on with the children of a node."""
     stack[level, CHILD], stack[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+    stack[level, NODE], stack[level, PART], stack[level, BEYOND_ROW] = node, ALL, NOT_ASKED
+
+
+@inlined
+def _doubt(node, about, way, doubts, uncertain):  # type: ignore[no-untyped-def]
+    """Note a site to be walked once more is known; returns how many there are."""
+    uncertain[doubts, 0], uncertain[doubts, 1], uncertain[doubts, 3] = node, about, way
+    return doubts + 1
 
 
 @inlined
@@ -331,7 +360,17 @@ def _stop(status, site, level, doubts, change, context, label, stack):  # type: 
 
 
 @inlined
-def _entering(way, context, row, count, closings, machine, key_context):  # type: ignore[no-untyped-def]
+def _behind_label(context, label, byte, machine, key_context):  # type: ignore[no-untyped-def]
+    """Status, context, row and count behind a byte that comes behind a label."""
+    status, context, row = _resolved(context, label, machine)
+    if status != ALIVE:
+        return status, context, row, 0
+    status, context, row, count, _ = _behind(context, row, 0, byte, machine, key_context, True)
+    return status, context, row, count
+
+
+@inlined
+def _entering(way, about, byte, context, row, count, closings, machine, key_context):  # type: ignore[no-untyped-def]
     """Status, context, row and count at the sites that a walk gets to in one way, and whether the
     context was asked.
     """
@@ -339,17 +378,42 @@ def _entering(way, context, row, count, closings, machine, key_context):  # type
         return ALIVE, context, row, count, False
     if way > ITSELF:
         return _entered(context, closings[way], 0, machine, key_context, True)
+    if way == BY_ROW:
+        return _entered(context, about, 0, machine, key_context, True)
+    if way == BEHIND_LABEL:
+        status, context, row, count = _behind_label(context, about, byte, machine, key_context)
+        return status, context, row, count, True
     if way <= BY_LABEL:
         rows, _, _, _, _ = machine
         label = rows[closings[(BY_LABEL - way) >> 8], LABEL]
-        status, context, row = _resolved(context, label, machine)
-        if status != ALIVE:
-            return status, context, row, count, True
-        status, context, row, count, _ = _behind(
-            context, row, 0, (BY_LABEL - way) & 255, machine, key_context, True
+        status, context, row, count = _behind_label(
+            context, label, (BY_LABEL - way) & 255, machine, key_context
         )
         return status, context, row, count, True
     return _behind(context, row, count, BY_BYTE - way, machine, key_context, True)
+
+
+@inlined
+def _entrance(way, about, byte):  # type: ignore[no-untyped-def]
+    """A number for what is entered at sites of a way: once for all that have the same."""
+    if way == BY_ROW:
+        return (np.int64(about) << 9) + FIRST_ENTRANCE
+    if way == BEHIND_LABEL:
+        return (np.int64(about) << 9 | byte << 1 | 1) + FIRST_ENTRANCE
+    return np.int64(way)
+
+
+@inlined
+def _doubt_site(top, about, way, home, closings, rows, stack, doubts, uncertain):  # type: ignore[no-untyped-def]
+    """Note a site of which it is not known whether it is entered."""
+    if BY_LABEL < way <= BY_PATH:
+        return _doubt(top, about, way, doubts, uncertain)
+    if home != stack[OUTSIDE, 0] or BY_PATH < way < ITSELF:
+        return _doubt(top, 0, BY_PATH, doubts, uncertain)
+    if way > ITSELF:
+        return _doubt(top, closings[way], BY_ROW, doubts, uncertain)
+    label = rows[closings[(BY_LABEL - way) >> 8], LABEL]
+    return _doubt(top, label, BEHIND_LABEL, doubts, uncertain)
 
 
 @inlined
@@ -387,6 +451,31 @@ def _is_wide(node, row, nodes, child_bytes, rows, cells, byte_maps):  # type: ig
 
 
 @inlined
+def _next_child(child, last, row, part, beyond, child_bytes, machine):  # type: ignore[no-untyped-def]
+    """The next child that may follow a row, of the part that is looked at."""
+    rows, cells, byte_maps, _, _ = machine
+    if part == NOTHING:
+        return last
+    base, kind = rows[row, BASE], rows[row, KIND]
+    if part == INSIDE or rows[row, LABEL] == DEAD:
+        while child < last and cells[base + byte_maps[kind, child_bytes[child]]] == DEAD:
+            child += 1
+        return child
+    other, map_ = DEAD, 0
+    if beyond >= 0 and rows[beyond, LABEL] == DEAD:
+        other, map_ = rows[beyond, BASE], rows[beyond, KIND]
+    while child < last:
+        byte = child_bytes[child]
+        if cells[base + byte_maps[kind, byte]] != DEAD:
+            if part == ALL:
+                break
+        elif other == DEAD or cells[other + byte_maps[map_, byte]] != DEAD:
+            break
+        child += 1
+    return child
+
+
+@inlined
 def _put_off(node, context, row, count, stack, put_off):  # type: ignore[no-untyped-def]
     """Leave what is below a node to another walk."""
     number = stack[0, PUT_OFF]
@@ -400,6 +489,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
     trie,
     machine,
     scratch,
+    home,
     context,
     row,
     count,
@@ -422,6 +512,10 @@ def walk_sites(  # type: ignore[no-untyped-def]
     - ITSELF: the state is that behind the node, whose own tokens are not asked for;
     - BY_BYTE, less a byte: what comes behind that byte is what comes behind the node;
     - BY_PATH: all bytes of the node are read;
+    - BY_ROW: the row in place of the code points is entered;
+    - BEHIND_LABEL: the last byte of the node comes behind the label in place of the code points;
+    - BELOW: the row in place of the code points stands at the node, of whose children those are
+      asked for that come behind its label, and BELOW_PATH: so does the row behind its bytes;
     - BY_LABEL, less 256 times the number of a closing row and a byte: the byte comes behind the
       label of that row;
     - others: that row of ``closings`` is entered; one of the same string whatever was missing.
@@ -430,10 +524,11 @@ def walk_sites(  # type: ignore[no-untyped-def]
     fingerprint, context and label of the missing joint, and how many nodes were put off; with
     ``again`` the walk goes on where it stopped. In place of the context a finished walk says
     whether the context was asked: if not, it is the same in all contexts. ``trie``, ``machine`` and
-    ``scratch`` are addresses. The stack is int64 ``[longest token + 3, 7]``: what the walk goes on
-    with, the state to begin with, then by depth the state, and where among the children the walk
-    is. Large nodes at which the row is wide are put off: ``put_off`` has of each the node and the
-    state there.
+    ``scratch`` are addresses. The stack is int64 ``[longest token + 3, STACK_WIDTH]``: what
+    the walk goes on with, the state to begin with, then by depth the state, and where among the
+    children the walk is. Large nodes at which the row is wide are put off: ``put_off`` has of each
+    the node and the state there. Of a top ``home`` is the context, else NOWHERE: what is uncertain
+    in it may be said of many children of a node together.
     """
     trie, machine = _trie_at(trie), _machine_at(machine)
     nodes, token_ids, child_bytes, child_nodes = trie
@@ -447,12 +542,15 @@ def walk_sites(  # type: ignore[no-untyped-def]
     change, asked = np.uint64(stack[0, CHANGE]), again or rows[stack[OUTSIDE, 1], LABEL] != DEAD
     while site < len(sites):
         if level == OUTSIDE:
-            top, way = sites[site, 0], sites[site, 3]
+            top, about, way = sites[site, 0], sites[site, 1], sites[site, 3]
             is_inside = way > ITSELF and not is_closing(rows, closings[way])
-            if sites[site, 2] > left or (sites[site, 1] < missing and not is_inside):
+            if sites[site, 2] > left or (about < missing and not is_inside):
                 site += 1
                 continue
-            if way == BY_PATH:
+            if way == BELOW:
+                stack[0, WAY], stack[0, FATE] = NO_WAY, ALIVE
+                _put(OUTSIDE + 1, stack[OUTSIDE, 0], about, 0, stack)
+            elif way in (BY_PATH, BELOW_PATH):
                 status, context, row, count = _behind_path(
                     top,
                     stack[OUTSIDE, 0],
@@ -464,16 +562,18 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 )
                 if status >= JOINT_MISSING:
                     return _stop(status, site, level, doubts, change, context, row, stack)
-                stack[0, FATE], asked = status, True
+                stack[0, WAY], stack[0, FATE], asked = NO_WAY, status, True
                 _put(OUTSIDE + 1, context, row, count, stack)
             elif is_inside:
-                row, count = closings[way], stack[OUTSIDE, 2] + sites[site, 1]
+                row, count = closings[way], stack[OUTSIDE, 2] + about
                 stack[0, WAY], stack[0, FATE] = way, ALIVE
                 _put(OUTSIDE + 1, stack[OUTSIDE, 0], row, count, stack)
-            elif stack[0, WAY] != way:
+            elif stack[0, WAY] != _entrance(way, about, nodes[top, BYTE]):
                 # Once for all sites of a way: their state stays where the first has put it.
                 status, context, row, count, also = _entering(
                     way,
+                    about,
+                    nodes[top, BYTE],
                     stack[OUTSIDE, 0],
                     stack[OUTSIDE, 1],
                     stack[OUTSIDE, 2],
@@ -484,16 +584,21 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 asked |= also
                 if status >= JOINT_MISSING:
                     return _stop(status, site, level, doubts, change, context, row, stack)
-                stack[0, WAY], stack[0, FATE] = way, status
+                stack[0, WAY], stack[0, FATE] = _entrance(way, about, nodes[top, BYTE]), status
                 _put(OUTSIDE + 1, context, row, count, stack)
             if stack[0, FATE] == UNSURE:
-                uncertain[doubts, 0] = top
-                doubts += 1
+                doubts = _doubt_site(
+                    top, about, way, home, closings, rows, stack, doubts, uncertain
+                )
             if stack[0, FATE] != ALIVE:
                 site += 1
                 continue
-            if way != ITSELF:
+            is_below = way in (BELOW, BELOW_PATH)
+            if way != ITSELF and not is_below:
                 change ^= _allow(top, nodes, token_ids, words)
+                if nodes[top, END] == top + 1:
+                    site += 1
+                    continue
                 if nodes[top, END] - top > large:
                     context, row = stack[OUTSIDE + 1, 0], stack[OUTSIDE + 1, 1]
                     count = stack[OUTSIDE + 1, 2]
@@ -503,34 +608,51 @@ def walk_sites(  # type: ignore[no-untyped-def]
                         continue
             level += 1
             _begin_children(level, top, nodes, stack)
+            if is_below and not rows[stack[level, 1], EXITS]:
+                stack[level, PART] = BEYOND
         while level > OUTSIDE:
             context, row, count = stack[level, 0], stack[level, 1], stack[level, 2]
             child, last = stack[level, CHILD], stack[level, LAST]
-            if rows[row, EXITS] and child < last:
+            if rows[row, EXITS] and child < last and stack[level, PART] == ALL:
                 # Once for all children.
                 status, reached, target = _resolved(context, rows[row, LABEL], machine)
                 if status == ALIVE:
                     context, row, count = reached, target, 0
                     _put(level, context, row, count, stack)
-            if rows[row, LABEL] == DEAD:
-                base, kind = rows[row, BASE], rows[row, KIND]
-                while child < last and cells[base + byte_maps[kind, child_bytes[child]]] == DEAD:
-                    child += 1
+            part, beyond = stack[level, PART], stack[level, BEYOND_ROW]
+            child = _next_child(child, last, row, part, beyond, child_bytes, machine)
             if child == last:
                 level -= 1
+                continue
+            stack[level, CHILD] = child
+            target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], child_bytes[child]]]
+            if target == DEAD and beyond == NOT_ASKED:
+                # Once for all children that come behind the label.
+                status, reached, beyond = _resolved(context, rows[row, LABEL], machine)
+                if status >= JOINT_MISSING:
+                    return _stop(status, site, level, doubts, change, reached, beyond, stack)
+                stack[level, BEYOND_ROW], asked = beyond if status == ALIVE else DEAD, True
+                if status == UNSURE and home != NOWHERE:
+                    about, way = (row, BELOW) if context == home else (0, BELOW_PATH)
+                    doubts = _doubt(stack[level, NODE], about, way, doubts, uncertain)
+                if status == DIES or (status == UNSURE and home != NOWHERE):
+                    stack[level, PART] = INSIDE if part == ALL else NOTHING
                 continue
             status, context, row, count, also = _behind(
                 context, row, count, child_bytes[child], machine, key_context, True
             )
             asked |= also
-            stack[level, CHILD] = child
             if status >= JOINT_MISSING:
                 return _stop(status, site, level, doubts, change, context, row, stack)
             stack[level, CHILD] += 1
             node = child_nodes[child]
-            if status == UNSURE:
-                uncertain[doubts, 0] = node
-                doubts += 1
+            if status == UNSURE and home != stack[level, 0]:
+                doubts = _doubt(node, 0, BY_PATH, doubts, uncertain)
+            elif status == UNSURE and target == DEAD:
+                label = rows[stack[level, 1], LABEL]
+                doubts = _doubt(node, label, BEHIND_LABEL, doubts, uncertain)
+            elif status == UNSURE:
+                doubts = _doubt(node, target, BY_ROW, doubts, uncertain)
             elif status == ALIVE:
                 change ^= _allow(node, nodes, token_ids, words)
                 if nodes[node, END] - node > large and _is_wide(
@@ -608,8 +730,7 @@ def correct_mask(  # type: ignore[no-untyped-def]
             change ^= _forbid_below(node, nodes, token_ids, words)
             asked = True  # if not of the context, something has changed
         if status == UNSURE:
-            uncertain[doubts, 0] = node
-            doubts += 1
+            doubts = _doubt(node, 0, BY_PATH, doubts, uncertain)
         elif status == ALIVE:
             change ^= _allow(node, nodes, token_ids, words)
             level += 1

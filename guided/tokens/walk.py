@@ -30,6 +30,7 @@ from guided.tokens.row_traits import COUNTS_NOTHING, RowTraits, row_traits
 from guided.tokens.scratch import Scratch
 from guided.tokens.steps import (
     ALIVE,
+    BELOW,
     DIES,
     FINISHED,
     ITSELF,
@@ -182,16 +183,17 @@ class Walker:
 
     # --- masks ----------------------------------------------------------------------------
 
-    def walk(self, state: State, base: KeptWalk | None = None) -> Walk:
+    def walk(self, state: State, base: KeptWalk | None = None, *, is_top: bool = False) -> Walk:
         """Try all tokens on ``state``; ``base`` is the walk of the row that it is ``like``.
 
         May raise LimitExceededError when the machine is full.
         """
         traits = self._row_traits.get(state.row) or self._traits(state.row)
+        home = state.context if is_top else NOWHERE
         if traits.is_blank:
-            return self._from_sites(self._blank, state, _NO_ROWS, 0, 0)
+            return self._from_sites(self._blank, state, home, _NO_ROWS, 0, 0)
         if base is None or self._shares(traits.outline, state.context):
-            return self._below(_ROOT, state, traits)
+            return self._below(_ROOT, state, home, traits)
         walk = self._corrected(base, state, traits.like)
         return walk if traits.high == COUNTS_NOTHING else walk.for_one_context()
 
@@ -205,18 +207,20 @@ class Walker:
             return outline is not None
         return outline.fewest > self.machine.contexts.taken(context)
 
-    def _below(self, node: int, state: State, traits: RowTraits, begun: Walk | None = None) -> Walk:
+    def _below(
+        self, node: int, state: State, home: int, traits: RowTraits, begun: Walk | None = None
+    ) -> Walk:
         """What is allowed below a node, behind which the state is, added to what was ``begun``."""
         outline = traits.outline
         if outline is None or not self._shares(outline, state.context):
             nothing = self._itself(node) if node else self._all
-            return self._from_sites(nothing, state, _NO_ROWS, 0, 0, begun)
+            return self._from_sites(nothing, state, home, _NO_ROWS, 0, 0, begun)
         like = None
         if traits.loop != DEAD and (other := self._traits(traits.loop).outline) is not None:
             like = traits.loop, other
         inner = self._inner.get(self.packed.current(), state.row, outline, node, like)
         missing, left = traits.low - state.count, traits.high - state.count
-        walk = self._from_sites(inner, state, outline.closings, missing, left, begun)
+        walk = self._from_sites(inner, state, home, outline.closings, missing, left, begun)
         # Names that are left in this context need not be left in others.
         return walk if outline.fewest == NO_BOUND else walk.for_one_context()
 
@@ -229,6 +233,7 @@ class Walker:
         self,
         inner: InnerMask,
         state: State,
+        home: int,
         closings: NDArray[np.int32],
         missing: int,
         left: int,
@@ -246,13 +251,14 @@ class Walker:
             base,
             fingerprint,
             state,
+            home,
             inner.sites,
             closings,
             missing,
             left,
         )
         walk, put_off = found
-        return self._with_put_off(walk if begun is None else walk.behind(begun), put_off)
+        return self._with_put_off(walk if begun is None else walk.behind(begun), home, put_off)
 
     def _walked(
         self,
@@ -260,6 +266,7 @@ class Walker:
         base: Mask,
         fingerprint: int,
         state: State,
+        home: int,
         sites: NDArray[np.int32],
         closings: NDArray[np.int32],
         missing: int,
@@ -278,6 +285,7 @@ class Walker:
                 self._trie,
                 self.packed.addresses(),
                 addresses,
+                home,
                 context,
                 row,
                 count,
@@ -296,12 +304,12 @@ class Walker:
         uncertain = scratch.uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
         return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at), put_off
 
-    def _with_put_off(self, walk: Walk, put_off: int) -> Walk:
+    def _with_put_off(self, walk: Walk, home: int, put_off: int) -> Walk:
         """The walk with what it came to and put off."""
         if put_off:
             for node, *there in self._scratch.put_off[:put_off].tolist():
                 behind = State(*there)
-                walk = self._below(node, behind, self._traits(behind.row), walk)
+                walk = self._below(node, behind, home, self._traits(behind.row), walk)
         return walk
 
     def _corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
@@ -329,15 +337,33 @@ class Walker:
             self._remember_joint(at, label)
             again = True
 
-    def completed(self, walk: KeptWalk, state: State) -> Walk:
+    def completed(self, walk: KeptWalk, state: State, *, is_top: bool = False) -> Walk:
         """The walk of a state's top with what that left uncertain looked at on the state itself."""
         delta, sites = walk.delta, walk.uncertain
-        found = self._walked(delta, delta.base, walk.fingerprint, state, sites, _NO_ROWS, 0, 0)
-        return self._with_put_off(*found)
+        home = state.context if is_top else NOWHERE
+        found, put_off = self._walked(
+            delta, delta.base, walk.fingerprint, state, home, sites, _NO_ROWS, 0, 0
+        )
+        return self._with_put_off(found, home, put_off)
+
+    def is_left_open(self, walk: KeptWalk) -> bool:
+        """Whether all that is uncertain in a top is what comes behind its row."""
+        sites = walk.uncertain
+        return len(sites) == 1 and sites.item(0, 3) == BELOW and sites.item(0, 0) == _ROOT
+
+    def going_on(self, own: KeptWalk, behind: KeptWalk) -> Walk:
+        """The walk of a state out of what is certain in its top, and that of what comes behind."""
+        words = self._scratch.words
+        behind.delta.fill(words)
+        np.bitwise_or(words, own.delta.mask(), out=words)
+        base = own.delta.base
+        if base is self._nothing.mask:
+            base = behind.delta.base
+        return Walk(words, base, own.fingerprint ^ behind.fingerprint, behind.uncertain)
 
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
         """The tokens below a node that may, or might, follow ``state``, which stands behind it."""
-        walk = self._from_sites(self._itself(node), state, _NO_ROWS, 0, 0)
+        walk = self._from_sites(self._itself(node), state, NOWHERE, _NO_ROWS, 0, 0)
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
         if not len(walk.uncertain):
             return tokens

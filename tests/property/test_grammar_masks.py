@@ -72,6 +72,12 @@ _WORDS = tiny_vocabulary(
         b"(((",
         b")))",
         b")])))",
+        b'("',
+        b'("a',
+        b'("a"',
+        b'("ab")',
+        b'("b"]',
+        b'"a"',
     )
 )
 _WIDE = [
@@ -83,6 +89,11 @@ _WIDE = [
     'start: x (" " x)*\nx: N | "(" x ")" | "ab" "]"\nN: /(?!(ab|a1)(?![a-z0-9]))[a-z][a-z0-9]*/',
     # Tokens that close more callers than the top of a state knows.
     'start: x\nx: "(" x ")" | "((" x "])" | "(a" x "))" | /[ab]/',
+    # Words at the end of a rule, behind which another word comes, or the end of a caller as well.
+    'start: x\nx: "(" x ")" | "(" x /[ab]+/ | "(" x "]" | /[ab]+/',
+    'start: x\nx: "(" x ")" | "(" x "1" | "(" x "]" | /[ab]/ | /a1+/',
+    # Strings that may have been called here or not, where tokens lead a long way into them.
+    'start: x\nx: "(" x ")" | "(" S | S | "(" x "]"\nS: /"[^"]*"/',
 ]
 
 
