@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import ANY, EMPTY, CodePoints
-from guided.automata.equal_columns import column_groups
 from guided.automata.fuel import spend
-from guided.automata.minimize import minimal
+from guided.automata.minimize import minimal_columns
 from guided.automata.moves import moves_of, moves_on
 from guided.automata.nfa import Nfa, nfa_from_regular
 from guided.automata.pairs import pair_up
@@ -413,13 +412,13 @@ def _finished(
 ) -> Dfa:
     """The minimal automaton of a table; classes that no state tells apart become one."""
     spend(table.size // 8)
-    table, label = minimal(table, label)
+    table, label, group = minimal_columns(table, label)
     if len(label) > MAX_DFA_STATES:
         raise too_many_states()
-    group, firsts = column_groups(table)
-    if len(firsts) == len(classes):
+    width = table.shape[1]
+    if width == len(classes):
         return Dfa(classes, table, label)
-    members: list[list[CodePoints]] = [[] for _ in firsts]
+    members: list[list[CodePoints]] = [[] for _ in range(width)]
     for chars, number in zip(classes, group.tolist(), strict=True):
         if number != DEAD:
             members[number].append(chars)
@@ -429,5 +428,4 @@ def _finished(
         else CodePoints.of(bounds for chars in each for bounds in chars.ranges)
         for each in members
     )
-    # Indexed instead, it would lie column by column, which kernels are compiled for once more.
-    return Dfa(joined, table.take(firsts, axis=1), label)
+    return Dfa(joined, table, label)

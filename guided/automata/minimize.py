@@ -13,9 +13,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.equal_columns import column_groups
 from guided.automata.kernel import making_kernel
 
-__all__ = ["minimal"]
+__all__ = ["minimal", "minimal_columns"]
 
 _ROUNDS: Final = 12
 _SWEEPS: Final = 4
@@ -41,7 +42,27 @@ def minimal(
 
 
 @making_kernel
+def minimal_columns(table, label):  # type: ignore[no-untyped-def]
+    """``minimal``, with each of the columns that no state tells apart once, and none of -1 alone.
+
+    Returns the group of each column, too, int32 ``[columns]``, -1 for none. In one kernel, for
+    expressions are made of many small automata.
+    """
+    table, label = _minimal(table, label)
+    group, columns = column_groups(table)
+    if len(columns) == table.shape[1]:
+        return table, label, group
+    joined = np.empty((len(label), len(columns)), dtype=np.int32)
+    for state in range(len(label)):
+        for index in range(len(columns)):
+            joined[state, index] = table[state, columns[index]]
+    return joined, label, group
+
+
+@making_kernel
 def _minimal(table, label):  # type: ignore[no-untyped-def]
+    if not len(label):
+        return table, label
     leads = _leads(table)
     live = _live(leads, label)
     if not live.all():
