@@ -34,6 +34,8 @@ _ANYWHERE: Final = -1
 _TOP_DEPTHS: Final = (0, 2)
 """Callers of a state that are known at first, and where that leaves tokens open: with more of them
 fewer tokens are left, and fewer states are the same."""
+_MAX_SUMS: Final = 1_000
+"""Masks remembered by the two that they were made of."""
 _MAX_RUNS: Final = 8
 """Runs remembered in one position."""
 
@@ -260,10 +262,13 @@ class CompiledConstraint:
 
         Which is one place for many rows, with a mask that many places have.
         """
+        self._stepping.begin()
         held_behind, behind = self._walked(self.machine.beyond(state), is_beyond=True)
         joined = self._sums.get((held, held_behind))
         if joined is None or (delta := joined.delta) is None:
             joined, delta = self._keep(self.walker.going_on(own, behind))
+            if len(self._sums) >= _MAX_SUMS:
+                self._sums.clear()
             self._sums[held, held_behind] = joined
         return joined, KeptWalk(delta, joined.fingerprint, behind.uncertain)
 

@@ -75,6 +75,7 @@ class GrammarMachine:
         self._begun: dict[tuple[int, ...], list[_BegunCall]] = {}
         """By states the calls that begin in them."""
         self._kept: dict[tuple[int, ...], _KeptStates] = {}
+        """By states those that their row has."""
         self._tops: dict[tuple[int, int], int] = {}
         """By context and depth the context with what is further away cut off."""
         first = {network.starts[0]: ROOT} if network.starts else {}

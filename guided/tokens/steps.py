@@ -49,6 +49,7 @@ __all__ = [
     "BY_LABEL",
     "BY_PATH",
     "DIES",
+    "ELSEWHERE",
     "FINISHED",
     "ITSELF",
     "JOINT_MISSING",
@@ -74,7 +75,8 @@ FINISHED: Final = 0
 PLACES_FULL: Final = 1
 """What becomes of a walk, besides JOINT_MISSING."""
 NOWHERE: Final = -1
-"""In place of a context."""
+ELSEWHERE: Final = -3
+"""In place of a context; the other one where it may be one of several."""
 LARGE_SHARE: Final = 256
 """A node is large with more than one in so many of all nodes below it."""
 _WIDE_SHARE: Final = 4
@@ -113,9 +115,9 @@ STACK_WIDTH: Final = 9
 """Columns of the rows by depth, behind context, row and count: where among the children of which
 node the walk is, and for ``walk_sites`` which part of them it looks at, and the row behind the
 label of the row."""
-ALL: Final = 0
-INSIDE: Final = 1
-BEYOND: Final = 2
+INSIDE: Final = 0
+BEYOND: Final = 1
+ALL: Final = 2
 NOTHING: Final = 3
 """The children whose bytes the row leads on by, those that come behind its label, both, or none."""
 NOT_ASKED: Final = -2
@@ -527,8 +529,11 @@ def walk_sites(  # type: ignore[no-untyped-def]
     ``scratch`` are addresses. The stack is int64 ``[longest token + 3, STACK_WIDTH]``: what
     the walk goes on with, the state to begin with, then by depth the state, and where among the
     children the walk is. Large nodes at which the row is wide are put off: ``put_off`` has of each
-    the node and the state there. Of a top ``home`` is the context, else NOWHERE: what is uncertain
-    in it may be said of many children of a node together.
+    the node and the state there. Of a top without callers ``home`` is the context, of others
+    ELSEWHERE, else NOWHERE. In a top what is uncertain may be said of many children of a node
+    together; and without callers, where the walk is at ``home``, by the row or the label there, as
+    the state that it is completed on then is in its own context. With callers known the walk may
+    come back to the number that it began with in a context that differs in what is unknown.
     """
     trie, machine = _trie_at(trie), _machine_at(machine)
     nodes, token_ids, child_bytes, child_nodes = trie

@@ -32,6 +32,7 @@ from guided.tokens.steps import (
     ALIVE,
     BELOW,
     DIES,
+    ELSEWHERE,
     FINISHED,
     ITSELF,
     JOINT_MISSING,
@@ -82,7 +83,10 @@ class Walk:
         self.fingerprint: Final = fingerprint
         """A number that equal masks mostly share, and different ones hardly ever."""
         self.uncertain: Final = uncertain
-        """Sites whose tokens have to be tried on the exact state, as ``walk_sites`` takes them."""
+        """Sites whose tokens have to be tried on the exact state, as ``walk_sites`` takes them.
+
+        Of no top they are nodes whose own tokens and those below are uncertain.
+        """
         self.is_local: Final = is_local
         """Whether it is the same in all contexts; of a row that is like another one, whether the
         walk of that one stays as it is."""
@@ -340,7 +344,7 @@ class Walker:
     def completed(self, walk: KeptWalk, state: State, *, is_top: bool = False) -> Walk:
         """The walk of a state's top with what that left uncertain looked at on the state itself."""
         delta, sites = walk.delta, walk.uncertain
-        home = state.context if is_top else NOWHERE
+        home = ELSEWHERE if is_top else NOWHERE
         found, put_off = self._walked(
             delta, delta.base, walk.fingerprint, state, home, sites, _NO_ROWS, 0, 0
         )

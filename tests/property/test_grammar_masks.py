@@ -110,6 +110,36 @@ def test_masks_of_words_that_many_contexts_share_are_exact(text: str) -> None:
             assert _allowed(matcher) == (expected | {END} if matcher.is_accepting else expected)
 
 
+# Words that leave two rules and call again, so that what is known of the callers is as it was.
+_BACK_AGAIN = """
+start: "x" s "1" | "x" t "2"
+s: "[" y | "[" y "p" s | "[" y "p" t | "<" s ">" | "<" s "]" s
+t: "[" y | "[" y "q" s | "[" y "q" t | "!" t ":" | "!" t ";" t
+y: "(" x | "{" y "}"
+x: "a" | "-" x "+" | "-" x
+"""
+_LONG_WORDS = tiny_vocabulary(
+    tuple(
+        f"{first}[{inner}a{last}".encode()
+        for first in "pq"
+        for inner in ("(", "(-", "(--")
+        for last in "12"
+    )
+)
+
+
+@pytest.mark.parametrize("begun", [b"x[(a", b"x[(-a", b"x[(--a", b"x[(---a"])
+def test_words_that_call_again_what_they_left_are_tried_in_every_context(begun: bytes) -> None:
+    limits = ConstraintLimits()
+    machine = GrammarMachine(network_from_grammar(lower_lark(_BACK_AGAIN)))
+    store = MaskStore(limits.max_mask_bytes)
+    constraint = CompiledConstraint(machine, TokenBinding.of(_LONG_WORDS), store, limits)
+    matcher = constraint.start()
+    for byte in begun:
+        matcher = matcher.advance(_LONG_WORDS.byte_ids[byte])
+    assert _allowed(matcher) == set(tried(matcher, range(1, len(_LONG_WORDS))))
+
+
 @pytest.mark.parametrize("text", _WIDE)
 def test_all_work_for_a_mask_is_limited(text: str) -> None:
     machine = GrammarMachine(network_from_grammar(lower_lark(text)))
