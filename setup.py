@@ -80,6 +80,7 @@ NATIVE = (
     "guided/frontends/regex/edges.py",
     "guided/frontends/regex/lazy.py",
     "guided/frontends/regex/parser.py",
+    "guided/frontends/regex/plain.py",
     "guided/frontends/regex/python.py",
     "guided/grammar/*.py",
     "guided/kv/block_cache.py",

@@ -1,4 +1,4 @@
-"""Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser.
+"""Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser or as it would.
 
 What is matched is the text of one terminal, from its beginning to its end, and look-around sees no
 more than that. Anchors are refused, since they speak of the text around it. So is what is not
@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable
 from re import _constants as op
 from re import _parser
 from typing import Any, Final, NoReturn
@@ -30,6 +29,8 @@ from guided.automata.regular import (
 )
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.frontends.regex.case import any_case
+from guided.frontends.regex.plain import plain_regular
+from guided.frontends.regex.python_classes import ascii_class, unicode_class
 
 __all__ = ["parse_python_regex"]
 
@@ -64,6 +65,11 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
             limit=_MAX_PATTERN_LENGTH,
             field="constraint",
         )
+    plain = None if flags else plain_regular(text)
+    return _by_python(text, flags, anchored) if plain is None else plain
+
+
+def _by_python(text: str, flags: int, anchored: bool) -> Regular:
     try:
         parsed = _parser.parse(text, flags)
         return _Translation(text, anchored).sequence(parsed, parsed.state.flags)
@@ -184,32 +190,5 @@ def _members(items: Any, flags: int) -> CodePoints:
 def _category(category: Any, flags: int) -> CodePoints:
     name = str(category)
     kind = name.rsplit("_", 1)[-1]
-    chars = _ASCII[kind] if flags & _ASCII_ONLY else _unicode(kind)
+    chars = ascii_class(kind) if flags & _ASCII_ONLY else unicode_class(kind)
     return ~chars if "_NOT_" in name else chars
-
-
-_ASCII: Final = {
-    "DIGIT": _range(0x30, 0x39),
-    "SPACE": CodePoints.of([(9, 13), (32, 32)]),
-    "WORD": CodePoints.of([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]),
-}
-_TESTS: Final[dict[str, Callable[[str], bool]]] = {
-    "DIGIT": str.isdecimal,
-    "SPACE": str.isspace,
-    "WORD": lambda character: character.isalnum() or character == "_",
-}
-
-
-@functools.cache
-def _unicode(kind: str) -> CodePoints:
-    test = _TESTS[kind]
-    ranges: list[tuple[int, int]] = []
-    begun: int | None = None
-    for code_point in range(sys.maxunicode + 2):
-        holds = code_point <= sys.maxunicode and test(chr(code_point))
-        if holds and begun is None:
-            begun = code_point
-        elif not holds and begun is not None:
-            ranges.append((begun, code_point - 1))
-            begun = None
-    return CodePoints.of(ranges)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
+import warnings
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from guided.automata.dfa import dfa_from_regular
+from guided.automata.dfa import DEAD, combine, dfa_from_regular
+from guided.automata.regular import Regular
 from guided.errors import GuidedError, InvalidConstraintError, UnsupportedFeatureError
 from guided.frontends.regex.lazy import settled
+from guided.frontends.regex.plain import plain_regular
 from guided.frontends.regex.python import parse_python_regex
 
 _PATTERNS = [
@@ -67,6 +72,62 @@ def test_a_pattern_has_the_texts_that_match_as_a_whole(pattern: str, flags: int)
     compiled = re.compile(pattern, flags)
     for text in _texts():
         assert dfa.accepts(text) == bool(compiled.fullmatch(text)), text
+
+
+def _by_python(pattern: str) -> Regular:
+    """What Python's own parser reads: a group of no flags is left to it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return parse_python_regex(f"(?-i:{pattern})", anchored=True)
+
+
+_PLAIN = [
+    "ab|ac|b",
+    "a|[b-d]|e",
+    "|a",
+    "()a(?:b)?",
+    "a*b+?c??",
+    "a{2}b{1,}c{,3}d{2,3}?",
+    r"[+-]?[^\]a-]",
+    r"[\w-][\]\-.]",
+    r"\.\ \/\_\n\t\v\f\r\a",
+    r"\d\D\s\S\w\W",
+    r"\x41[\x42-\u00e9]\u20ac",
+    "(?!ab|c(?=d))..",
+    "é-,:#",
+]
+_PARTS = [*"ab-^|.,:!=?*+{}()[]0123\\n", "(?:", "(?!", "(?=", "[^", "{1,2}", r"\d", r"\n", r"\x4"]
+
+
+@pytest.mark.parametrize("pattern", _PLAIN)
+def test_everyday_patterns_are_not_left_to_python(pattern: str) -> None:
+    assert plain_regular(pattern) is not None
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=10).map("".join))
+@example("[a-]")
+@example("[]a]")
+@example("[^]")
+@example("a{2,1}")
+@example("a{,}")
+@example("(?!)")
+@example("(?=a)*")
+@example("a**")
+@example("a)")
+@example("[--a]")
+@example(r"[\d-a]")
+@example(r"\8|\b|\Z")
+@example(r"\ud800|[\ud800-\udfff]")
+@example("(" * 21 + ")" * 21)
+def test_what_is_not_left_to_python_means_the_same(pattern: str) -> None:
+    plain = plain_regular(pattern)
+    if plain is None:
+        return
+    sides = [dfa_from_regular(plain), dfa_from_regular(_by_python(pattern))]
+    differing = combine(
+        sides, lambda labels: 0 if (DEAD in labels) != (labels == (DEAD, DEAD)) else DEAD
+    )
+    assert not len(differing)
 
 
 _LAZY = [
