@@ -14,6 +14,7 @@ __all__ = [
     "count_texts",
     "endless_states",
     "reachable",
+    "reaches_end",
 ]
 
 _DEAD: Final = -1
@@ -25,6 +26,13 @@ def reachable(table: NDArray[np.int32]) -> NDArray[np.bool_]:
     if len(table):
         _flood_forward(np.ascontiguousarray(table), found)
     return found
+
+
+def reaches_end(
+    table: NDArray[np.int32], accepting: NDArray[np.bool_], taken: NDArray[np.bool_]
+) -> bool:
+    """Whether moves on the classes that are ``taken``, bool ``[classes]``, lead 0 to an end."""
+    return len(table) > 0 and bool(_reaches_end(np.ascontiguousarray(table), accepting, taken))
 
 
 def coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -77,6 +85,23 @@ def _flood_forward(table, found):  # type: ignore[no-untyped-def]
             if target != _DEAD and not found[target]:
                 found[target] = True
                 stack.append(target)
+
+
+@making_kernel
+def _reaches_end(table, accepting, taken):  # type: ignore[no-untyped-def]
+    found = np.zeros(len(table), dtype=np.bool_)
+    stack = [0]
+    found[0] = True
+    while stack:
+        state = stack.pop()
+        if accepting[state]:
+            return True
+        for index in range(table.shape[1]):
+            target = table[state, index]
+            if taken[index] and target != _DEAD and not found[target]:
+                found[target] = True
+                stack.append(int(target))
+    return False
 
 
 @making_kernel

@@ -11,6 +11,7 @@ import numpy as np
 from guided.automata.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.automata.codepoints import CodePoints
 from guided.automata.dfa import DEAD, Dfa, dfa_from_regular
+from guided.automata.moves import moves_of
 from guided.automata.regular import Alternate, Chars, Concat, Graph, Regular, Repeat, Several
 from guided.automata.utf8 import utf8_sequences
 from guided.grammar.context_free import (
@@ -187,8 +188,7 @@ def _graph(dfa: ByteDfa) -> Regular:
     if not len(dfa):
         return Alternate(())
     end = len(dfa)
-    sources, classes = np.nonzero(dfa.next != DEAD)
-    moves = np.array([sources, dfa.next[sources, classes], classes], dtype=np.int32)
+    moves = moves_of(dfa.next)
     ending = moves[:, dfa.label[moves[1]] != DEAD]
     ending[1] = end
     graph = Graph(end + 1, _classes(dfa), np.concatenate([moves, ending], axis=1), 0, end)
@@ -198,6 +198,10 @@ def _graph(dfa: ByteDfa) -> Regular:
 def _classes(dfa: ByteDfa) -> tuple[CodePoints, ...]:
     """The bytes of each class."""
     found: list[list[tuple[int, int]]] = [[] for _ in range(dfa.next.shape[1])]
-    for byte, number in enumerate(dfa.byte_class.tolist()):
-        found[number].append((byte, byte))
-    return tuple(map(CodePoints.of, found))
+    classes: list[int] = [*dfa.byte_class.tolist(), -1]
+    begin = 0
+    for byte in range(256):
+        if classes[byte + 1] != classes[byte]:
+            found[classes[byte]].append((begin, byte))
+            begin = byte + 1
+    return tuple([CodePoints(tuple(ranges)) for ranges in found])

@@ -8,7 +8,7 @@ import numpy as np
 
 from guided.automata.dfa import DEAD, Dfa
 from guided.automata.fuel import spend
-from guided.automata.reachability import reachable
+from guided.automata.reachability import reaches_end
 from guided.network.letters import BYTES, called, calls_in, holds_hole
 
 __all__ = ["nullable_rules", "productive_rules"]
@@ -59,5 +59,4 @@ def _reaches_end(dfa: Dfa, rules: set[int], reads_bytes: bool) -> bool:
     if all(taken) or not any(taken):
         # Trimmed, it reaches an end by all of its moves, and without any by none.
         return any(taken)
-    table = np.where(np.array(taken, dtype=np.bool_), dfa.next, DEAD).astype(np.int32)
-    return bool((reachable(table) & dfa.accepting).any())
+    return reaches_end(dfa.next, dfa.accepting, np.array(taken, dtype=np.bool_))

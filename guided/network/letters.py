@@ -132,11 +132,14 @@ def called(dfa: Dfa) -> set[int]:
 
 def bytes_by_class(dfa: Dfa) -> NDArray[np.int32]:
     """The class that each byte is in, int32 ``[256]``, DEAD for none."""
-    columns = np.full(256, DEAD, dtype=np.int32)
+    columns = [DEAD] * 256
     for column, chars in enumerate(dfa.classes):
         for low, high in chars.ranges:
-            columns[low : high + 1] = column
-    return columns
+            if low > 255:
+                break
+            for byte in range(low, min(high, 255) + 1):
+                columns[byte] = column
+    return np.array(columns, dtype=np.int32)
 
 
 def call_edges(dfa: Dfa) -> list[tuple[int, int, int]]:
