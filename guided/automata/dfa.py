@@ -13,7 +13,7 @@ from guided.automata.fuel import spend
 from guided.automata.minimize import minimal_columns
 from guided.automata.moves import moves_of, moves_on
 from guided.automata.nfa import Nfa, nfa_from_regular
-from guided.automata.pairs import pair_up
+from guided.automata.pairs import completed, pair_up
 from guided.automata.partition import partition
 from guided.automata.reachability import coaccessible
 from guided.automata.regular import (
@@ -27,7 +27,7 @@ from guided.automata.regular import (
     Repeat,
     Start,
 )
-from guided.automata.subsets import subset_table
+from guided.automata.subsets import smallest_table
 from guided.automata.threads import Threads
 from guided.errors import LimitExceededError
 
@@ -195,12 +195,17 @@ def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES
     ``None`` for more than ``most`` states before equal ones merge.
     """
     spend(nfa.count)
-    parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
     if nfa.looks:
+        parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
         threads = Threads(nfa, parts, search=search)
         return crawl(parts.classes, threads.first, threads.step, threads.label)
-    made = subset_table(nfa, parts, search=search, most=most)
-    return None if made is None else _finished(parts.classes, *made)
+    made = smallest_table(nfa, search=search, most=most)
+    if made is None:
+        return None
+    classes, table, label = made
+    if len(label) > MAX_DFA_STATES:
+        raise too_many_states()
+    return Dfa(classes, table, label)
 
 
 def _without_first_look(regular: Regular, *, search: bool) -> Regular:
@@ -251,14 +256,16 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     """
     joint = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
     width = len(joint.classes)
-    # Beside this one a single automaton is followed too, to where texts lead and no further.
-    sides = [_Side(np.zeros((1, width), dtype=np.int32), np.zeros(1, dtype=np.int64), [()])]
+    sides: list[_Side] = []
+    if len(dfas) < 2:
+        # Beside this one a single automaton is followed too, to where texts lead and no further.
+        table = np.zeros((1, width), dtype=np.int32)
+        sides.append(_Side(table, np.zeros(1, dtype=np.int64), [()]))
     shift = 1
     for dfa in dfas:
-        mask = (1 << len(dfa.classes)) - 1
-        columns = [(bits >> shift & mask).bit_length() - 1 for bits in joint.holders]
+        columns = np.array(joint.holders(shift, len(dfa.classes)), dtype=np.int32)
         shift += len(dfa.classes)
-        sides.append(_one_side(_complete(dfa, columns), np.append(dfa.label, DEAD)))
+        sides.append(_one_side(completed(dfa.next, columns), np.append(dfa.label, DEAD)))
     # By twos, so that what many of them add is not carried through all the others.
     while len(sides) > 1:
         odd = sides[len(sides) // 2 * 2 :]
@@ -305,17 +312,6 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     return _Side(table, kind, kinds)
 
 
-def _complete(dfa: Dfa, columns: Sequence[int]) -> NDArray[np.int32]:
-    """The table over other classes, with the dead state as a row of its own behind the others."""
-    count = len(dfa)
-    # A last row and a last column stand for the dead state and for what no class holds.
-    table = np.full((count + 1, len(dfa.classes) + 1), count, dtype=np.int32)
-    table[:count, :-1] = np.where(dfa.next == DEAD, count, dfa.next)
-    if count:
-        return table[:, columns]
-    return np.zeros((1, len(columns)), dtype=np.int32)
-
-
 def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
     """The automaton without these texts: their trie is laid over it."""
     if not len(dfa):
@@ -324,13 +320,8 @@ def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
     letters = sorted(set().union(*distinct))
     joint = partition([*dfa.classes, *map(CodePoints.single, letters)])
     count, known = len(dfa), len(dfa.classes)
-    class_of = {
-        letters[(bits >> known).bit_length() - 1]: index
-        for index, bits in enumerate(joint.holders)
-        if bits >> known
-    }
-    mask = (1 << known) - 1
-    columns = [(bits & mask).bit_length() - 1 for bits in joint.holders]
+    class_of = {letter: joint.members[known + at][0] for at, letter in enumerate(letters)}
+    columns = joint.holders(0, known)
     base = np.append(dfa.next, np.full((count, 1), DEAD, dtype=np.int32), axis=1)[:, columns]
     # Node n of the trie is row n; the automaton itself follows behind all nodes.
     numbers: dict[tuple[int, str], int] = {}

@@ -6,13 +6,22 @@ from typing import Final
 
 import numpy as np
 
-from guided.automata.kernel import making_kernel
+from guided.automata.kernel import inlined, making_kernel
 
-__all__ = ["NONE", "SEVERAL", "column_groups", "equal_columns", "joint_columns"]
+__all__ = [
+    "NONE",
+    "SEVERAL",
+    "column_groups",
+    "columns_of",
+    "equal_columns",
+    "joint_columns",
+    "moves_in",
+]
 
 NONE: Final = -1
 SEVERAL: Final = -2
 """In place of the one row that leads on in a column."""
+_FEW_ROWS: Final = 16
 
 
 @making_kernel
@@ -57,23 +66,128 @@ def joint_columns(rows, byte_column, places, apart):  # type: ignore[no-untyped-
 
 
 @making_kernel
-def column_groups(rows):  # type: ignore[no-untyped-def]
-    """The group of each column, int32 ``[columns]``, and a column of each group.
+def moves_in(table):  # type: ignore[no-untyped-def]
+    """The moves of a table by row: where those of each begin, their columns, and what they hold."""
+    count, width = table.shape
+    first = np.empty(count + 1, dtype=np.int32)
+    columns = np.empty(table.size, dtype=np.int32)
+    targets = np.empty(table.size, dtype=np.int32)
+    top = 0
+    for row in range(count):
+        first[row] = top
+        for column in range(width):
+            if table[row, column] != -1:
+                columns[top], targets[top] = column, table[row, column]
+                top += 1
+    first[count] = top
+    return first, columns[:top], targets[:top]
 
-    Columns of nothing but -1 are in none, and have -1.
+
+@making_kernel
+def columns_of(moves, group, groups):  # type: ignore[no-untyped-def]
+    """A table of moves, with a column for each group of columns, int32 ``[rows, groups]``."""
+    first, columns, targets = moves
+    table = np.full((len(first) - 1, groups), -1, dtype=np.int32)
+    for row in range(len(first) - 1):
+        for at in range(first[row], first[row + 1]):
+            table[row, group[columns[at]]] = targets[at]
+    return table
+
+
+@making_kernel
+def column_groups(moves, width):  # type: ignore[no-untyped-def]
+    """The group of each column, equal ones in one, int32 ``[width]``, and how many there are.
+
+    Columns without moves are in none, and have -1.
     """
-    group, representative = _grouped(rows)
-    for number in range(len(representative)):
-        first = representative[number]
-        if (rows[:, first] == -1).all():
-            kept = np.concatenate((representative[:number], representative[number + 1 :]))
-            for column in range(len(group)):
-                if group[column] == number:
-                    group[column] = -1
-                elif group[column] > number:
-                    group[column] -= 1
-            return group, kept
-    return group, representative
+    first, columns, targets = moves
+    count = len(first) - 1
+    room = 16
+    while room < 2 * width:
+        room *= 2
+    slots = np.full(room, -1, dtype=np.int32)
+    hashes = np.zeros(width, dtype=np.uint64)
+    begin = np.zeros(width + 1, dtype=np.int32)
+    # Most columns are told apart by the first rows: all others are looked at as a whole.
+    few = min(count, _FEW_ROWS)
+    everything = np.ones(width, dtype=np.bool_)
+    _add_rows(moves, 0, few, everything, hashes, begin)
+    open_ones = _sharing(hashes, slots)
+    for column in range(width):
+        open_ones[column] |= begin[column + 1] == 0
+    _add_rows(moves, few, count, open_ones, hashes, begin)
+    for column in range(width):
+        begin[column + 1] = begin[column] + (begin[column + 1] if open_ones[column] else 0)
+    place = begin[:-1].copy()
+    cells = np.empty((begin[width], 2), dtype=np.int32)
+    if begin[width]:
+        for row in range(count):
+            for at in range(first[row], first[row + 1]):
+                column = columns[at]
+                if open_ones[column]:
+                    cells[place[column], 0], cells[place[column], 1] = row, targets[at]
+                    place[column] += 1
+    group = np.full(width, -1, dtype=np.int32)
+    representative = np.empty(width, dtype=np.int32)
+    groups = 0
+    slots[:] = -1
+    for column in range(width):
+        if not open_ones[column]:
+            group[column] = groups
+            groups += 1
+            continue
+        size = begin[column + 1] - begin[column]
+        if size == 0:
+            continue
+        slot = np.int64(hashes[column] >> np.uint64(20)) & (room - 1)
+        while slots[slot] != -1:
+            other = representative[slots[slot]]
+            if hashes[other] == hashes[column] and begin[other + 1] - begin[other] == size:
+                at = 0
+                while (
+                    at < size
+                    and cells[begin[other] + at, 0] == cells[begin[column] + at, 0]
+                    and cells[begin[other] + at, 1] == cells[begin[column] + at, 1]
+                ):
+                    at += 1
+                if at == size:
+                    break
+            slot = (slot + 1) & (room - 1)
+        if slots[slot] == -1:
+            slots[slot] = groups
+            representative[groups] = column
+            groups += 1
+        group[column] = slots[slot]
+    return group, groups
+
+
+@inlined
+def _add_rows(moves, low, high, wanted, hashes, counts):  # type: ignore[no-untyped-def]
+    """Add the moves of some rows to the hashes of wanted columns, and to what they count."""
+    first, columns, targets = moves
+    for row in range(low, high):
+        salt = np.uint64(row + 1) * np.uint64(0xBF58476D1CE4E5B9)
+        for at in range(first[row], first[row + 1]):
+            column = columns[at]
+            if wanted[column]:
+                mixed = (salt ^ np.uint64(targets[at])) * np.uint64(0x9E3779B97F4A7C15)
+                hashes[column] += mixed ^ (mixed >> np.uint64(29))
+                counts[column + 1] += 1
+
+
+@making_kernel
+def _sharing(hashes, slots):  # type: ignore[no-untyped-def]
+    """Which columns have the hash of another one. ``slots`` are all -1, and are written to."""
+    found = np.zeros(len(hashes), dtype=np.bool_)
+    for column in range(len(hashes)):
+        slot = np.int64(hashes[column] >> np.uint64(20)) & (len(slots) - 1)
+        while slots[slot] != -1 and hashes[slots[slot]] != hashes[column]:
+            slot = (slot + 1) & (len(slots) - 1)
+        if slots[slot] == -1:
+            slots[slot] = column
+        else:
+            found[column] = found[slots[slot]] = True
+    return found
 
 
 @making_kernel

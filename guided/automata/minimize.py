@@ -1,9 +1,12 @@
-"""The smallest automaton of a labelled transition table: trimming, then merging equal states.
+"""The smallest automaton of labelled moves: trimming, then merging equal states.
 
-States are equal when the same texts lead on from them. A few rounds over the whole table tell most
-of them apart (Moore, 1956): each state gets a number out of its own and those of the states that it
+States are equal when the same texts lead on from them. A few rounds over all moves tell most of
+them apart (Moore, 1956): each state gets a number out of its own and those of the states that it
 leads to, so states with different numbers are different. That states with equal numbers are equal
 is looked at, and where it is not so, or rounds go on telling more, blocks are split one by another.
+
+Moves are held by state: where those of each begin, the class that each reads, and where it leads;
+int32. Tables have a cell for every class, and most of theirs are empty.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.equal_columns import column_groups
+from guided.automata.equal_columns import column_groups, columns_of, moves_in
 from guided.automata.kernel import making_kernel
 
-__all__ = ["minimal", "minimal_columns"]
+__all__ = ["minimal", "minimal_columns", "smallest"]
 
 _ROUNDS: Final = 12
 _SWEEPS: Final = 4
@@ -42,45 +45,48 @@ def minimal(
 
 
 @making_kernel
+def _minimal(table, label):  # type: ignore[no-untyped-def]
+    width = table.shape[1]
+    moves, label = smallest(moves_in(table), label, width, False)
+    return columns_of(moves, np.arange(width).astype(np.int32), width), label
+
+
+@making_kernel
 def minimal_columns(table, label):  # type: ignore[no-untyped-def]
     """``minimal``, with each of the columns that no state tells apart once, and none of -1 alone.
 
     Returns the group of each column, too, int32 ``[columns]``, -1 for none. In one kernel, for
     expressions are made of many small automata.
     """
-    table, label = _minimal(table, label)
-    group, columns = column_groups(table)
-    if len(columns) == table.shape[1]:
-        return table, label, group
-    joined = np.empty((len(label), len(columns)), dtype=np.int32)
-    for state in range(len(label)):
-        for index in range(len(columns)):
-            joined[state, index] = table[state, columns[index]]
-    return joined, label, group
+    moves, label = smallest(moves_in(table), label, table.shape[1], False)
+    group, groups = column_groups(moves, table.shape[1])
+    return columns_of(moves, group, groups), label, group
 
 
 @making_kernel
-def _minimal(table, label):  # type: ignore[no-untyped-def]
+def smallest(moves, label, width, all_found):  # type: ignore[no-untyped-def]
+    """``minimal`` of moves, which read classes below ``width``.
+
+    ``all_found`` says that state 0 is known to lead to all the others.
+    """
     if not len(label):
-        return table, label
-    leads = _leads(table)
-    live = _live(leads, label)
+        return moves, label
+    live = _live(moves, label, all_found)
     if not live.all():
-        table, label = _only(table, label, live)
-        leads = _leads(table)
+        moves, label = _only(moves, label, live)
     if len(label) < 2:
-        return table, label
-    return _merged(table, label, leads)
+        return moves, label
+    return _merged(moves, label, width)
 
 
 @making_kernel
-def _merged(table, label, leads):  # type: ignore[no-untyped-def]
+def _merged(moves, label, width):  # type: ignore[no-untyped-def]
     count = len(label)
-    block_of, blocks = _seen_ahead(leads, label)
+    block_of, blocks = _seen_ahead(_leads(moves, width), label)
     if blocks == count:
-        return table, label
-    if not _are_equal(table, label, block_of):
-        block_of = _refined(table, label)
+        return moves, label
+    if not _are_equal(moves, label, block_of, width):
+        block_of = _refined(moves, label, width)
     # Number the blocks by their first state, so that the start keeps number 0.
     rank = np.full(count, -1, dtype=np.int32)
     member = np.empty(count, dtype=np.int32)
@@ -91,49 +97,64 @@ def _merged(table, label, leads):  # type: ignore[no-untyped-def]
             member[blocks] = state
             blocks += 1
     if blocks == count:
-        return table, label
-    # Of targets, one further on: nowhere is -1.
-    renamed = np.full(count + 1, -1, dtype=np.int32)
+        return moves, label
+    renamed = np.empty(count, dtype=np.int32)
     for state in range(count):
-        renamed[state + 1] = rank[block_of[state]]
-    width = table.shape[1]
-    small = np.empty((blocks, width), dtype=np.int32)
-    small_label = np.empty(blocks, dtype=np.int32)
-    for block in range(blocks):
-        small_label[block] = label[member[block]]
-        before, after = table[member[block]], small[block]
-        for index in range(width):
-            after[index] = renamed[np.uint32(before[index] + 1)]
-    return small, small_label
+        renamed[state] = rank[block_of[state]]
+    return _those_of(moves, label, member[:blocks], renamed)
 
 
 @making_kernel
-def _leads(table):  # type: ignore[no-untyped-def]
+def _those_of(moves, label, members, renamed):  # type: ignore[no-untyped-def]
+    """The moves and labels of some states; those to states that are ``renamed`` -1 drop out."""
+    first, classes, targets = moves
+    count = len(members)
+    small_first = np.empty(count + 1, dtype=np.int32)
+    small_label = np.empty(count, dtype=np.int32)
+    size = 0
+    for state in members:
+        size += first[state + 1] - first[state]
+    small_classes = np.empty(size, dtype=np.int32)
+    small_targets = np.empty(size, dtype=np.int32)
+    top = 0
+    for number in range(count):
+        small_first[number] = top
+        small_label[number] = label[members[number]]
+        for at in range(first[members[number]], first[members[number] + 1]):
+            target = renamed[targets[at]]
+            if target != -1:
+                small_classes[top], small_targets[top] = classes[at], target
+                top += 1
+    small_first[count] = top
+    return (small_first, small_classes[:top], small_targets[:top]), small_label
+
+
+@making_kernel
+def _leads(moves, width):  # type: ignore[no-untyped-def]
     """Where each state leads, from ``first[state]`` on, each with what stands for the moves there.
 
     That is the sum of a number for each class: moves side by side to the same state are one.
     """
-    count, width = table.shape
+    move_first, classes, move_to = moves
+    count = len(move_first) - 1
     mixed = np.uint64(_ALSO_ODD)
     factor = np.empty(width, dtype=np.uint64)
     for index in range(width):
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(_ODD)
         factor[index] = mixed | np.uint64(1)
-    first = np.empty(count + 1, dtype=np.int64)
-    targets = np.empty(table.size, dtype=np.int32)
-    factors = np.empty(table.size, dtype=np.uint64)
+    first = np.empty(count + 1, dtype=np.int32)
+    targets = np.empty(len(move_to), dtype=np.int32)
+    factors = np.empty(len(move_to), dtype=np.uint64)
     top = 0
     for state in range(count):
         first[state] = top
         before = -1
-        for index in range(width):
-            target = table[state, index]
-            if target == -1:
-                before = -1
-            elif target == before:
-                factors[top - 1] += factor[index]
+        for at in range(move_first[state], move_first[state + 1]):
+            target = move_to[at]
+            if target == before:
+                factors[top - 1] += factor[classes[at]]
             else:
-                targets[top], factors[top] = target, factor[index]
+                targets[top], factors[top] = target, factor[classes[at]]
                 top += 1
                 before = target
     first[count] = top
@@ -195,44 +216,51 @@ def _seen_ahead(leads, label):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _are_equal(table, label, block_of):  # type: ignore[no-untyped-def]
+def _are_equal(moves, label, block_of, width):  # type: ignore[no-untyped-def]
     """Whether all states of a block lead to the same blocks, and so are equal."""
-    count, width = table.shape
+    first, classes, targets = moves
+    count = len(label)
     member = np.full(count, -1, dtype=np.int32)
+    # What the first state of a block leads to by each class, and for which other it was noted.
+    leads_to = np.empty(width, dtype=np.int32)
+    noted_for = np.full(width, -1, dtype=np.int32)
     for state in range(count):
-        first = member[block_of[state]]
-        if first == -1:
+        other = member[block_of[state]]
+        if other == -1:
             member[block_of[state]] = state
             continue
-        if label[state] != label[first]:
+        if (
+            label[state] != label[other]
+            or first[state + 1] - first[state] != first[other + 1] - first[other]
+        ):
             return False
-        for index in range(width):
-            target, other = table[state, index], table[first, index]
-            if target != other and (
-                target == -1 or other == -1 or block_of[target] != block_of[other]
-            ):
+        for at in range(first[other], first[other + 1]):
+            leads_to[classes[at]], noted_for[classes[at]] = block_of[targets[at]], state
+        for at in range(first[state], first[state + 1]):
+            if noted_for[classes[at]] != state or leads_to[classes[at]] != block_of[targets[at]]:
                 return False
     return True
 
 
 @making_kernel
-def _live(leads, label):  # type: ignore[no-untyped-def]
+def _live(moves, label, all_found):  # type: ignore[no-untyped-def]
     """Whether state 0 leads to each state, and it to a label."""
-    first, targets, _ = leads
+    first, _, targets = moves
     count = len(label)
-    found = np.zeros(count, dtype=np.bool_)
-    stack = np.empty(count, dtype=np.int32)
-    stack[0], top = 0, 1
-    found[0] = True
-    while top:
-        top -= 1
-        state = stack[top]
-        for at in range(first[state], first[state + 1]):
-            target = targets[at]
-            if not found[target]:
-                found[target] = True
-                stack[top] = target
-                top += 1
+    found = np.full(count, all_found)
+    if not all_found:
+        stack = np.empty(count, dtype=np.int32)
+        stack[0], top = 0, 1
+        found[0] = True
+        while top:
+            top -= 1
+            state = stack[top]
+            for at in range(first[state], first[state + 1]):
+                target = targets[at]
+                if not found[target]:
+                    found[target] = True
+                    stack[top] = target
+                    top += 1
     live = found & (label != -1)
     missing = found.sum() - live.sum()
     # Mostly states lead on to later ones.
@@ -247,13 +275,13 @@ def _live(leads, label):  # type: ignore[no-untyped-def]
                         break
         if missing in (0, before):
             return live
-    return _live_behind(leads, found, live)
+    return _live_behind(moves, found, live)
 
 
 @making_kernel
-def _live_behind(leads, found, live):  # type: ignore[no-untyped-def]
+def _live_behind(moves, found, live):  # type: ignore[no-untyped-def]
     """All of those found that lead to a live state, by the moves into each."""
-    first, targets, _ = leads
+    first, _, targets = moves
     count = len(found)
     into = np.zeros(count + 1, dtype=np.int64)
     for target in targets:
@@ -284,59 +312,50 @@ def _live_behind(leads, found, live):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _only(table, label, live):  # type: ignore[no-untyped-def]
-    """The table of the live states alone; none where the first is not."""
-    count, width = table.shape
+def _only(moves, label, live):  # type: ignore[no-untyped-def]
+    """The live states alone; none where the first is not."""
+    count = len(label)
     number = np.full(count, -1, dtype=np.int32)
+    members = np.empty(count, dtype=np.int32)
     kept = 0
     if live[0]:
         for state in range(count):
             if live[state]:
-                number[state] = kept
+                number[state], members[kept] = kept, state
                 kept += 1
-    small = np.empty((kept, width), dtype=np.int32)
-    small_label = np.empty(kept, dtype=np.int32)
-    for state in range(count):
-        if number[state] != -1:
-            small_label[number[state]] = label[state]
-            for index in range(width):
-                target = table[state, index]
-                small[number[state], index] = -1 if target == -1 else number[target]
-    return small, small_label
+    return _those_of(moves, label, members[:kept], number)
 
 
 @making_kernel
-def _moves_into(table):  # type: ignore[no-untyped-def]
-    """Sources and classes of the moves into each state: those into ``t`` from ``first[t]`` on."""
-    count, width = table.shape
-    first = np.zeros(count + 1, dtype=np.int64)
+def _moves_into(moves):  # type: ignore[no-untyped-def]
+    """Sources and classes of the moves into each state: those into ``t`` from ``into[t]`` on."""
+    first, classes, targets = moves
+    count = len(first) - 1
+    into = np.zeros(count + 1, dtype=np.int64)
+    for target in targets:
+        into[target + 1] += 1
     for state in range(count):
-        for index in range(width):
-            if table[state, index] != -1:
-                first[table[state, index] + 1] += 1
-    for state in range(1, count + 1):
-        first[state] += first[state - 1]
-    place = first[:-1].copy()
-    sources = np.empty(first[-1], dtype=np.int32)
-    classes = np.empty(first[-1], dtype=np.int32)
+        into[state + 1] += into[state]
+    place = into[:-1].copy()
+    sources = np.empty(len(targets), dtype=np.int32)
+    read = np.empty(len(targets), dtype=np.int32)
     for state in range(count):
-        for index in range(width):
-            target = table[state, index]
-            if target != -1:
-                sources[place[target]], classes[place[target]] = state, index
-                place[target] += 1
-    return first, sources, classes
+        for at in range(first[state], first[state + 1]):
+            target = targets[at]
+            sources[place[target]], read[place[target]] = state, classes[at]
+            place[target] += 1
+    return into, sources, read
 
 
 @making_kernel
-def _refined(table, label):  # type: ignore[no-untyped-def]
+def _refined(moves, label, width):  # type: ignore[no-untyped-def]
     """The block of each state in the coarsest stable partition that respects the labels.
 
     Blocks are slices of ``order``. A move that is missing needs no splitter of its own: states that
     agree on where all other moves lead agree on it too.
     """
-    count, width = table.shape
-    first, sources, classes = _moves_into(table)
+    count = len(label)
+    first, sources, classes = _moves_into(moves)
     order = np.argsort(label, kind="mergesort").astype(np.int32)
     place = np.empty(count, dtype=np.int32)
     block_of = np.empty(count, dtype=np.int32)

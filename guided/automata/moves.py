@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.automata.kernel import making_kernel
+from guided.automata.kernel import kernel, making_kernel
 
-__all__ = ["moves_of", "moves_on", "pasted"]
+__all__ = ["moves_of", "moves_on", "paste_moves"]
 
 
 @making_kernel
@@ -41,13 +41,13 @@ def moves_on(table, classes):  # type: ignore[no-untyped-def]
     return moves[:, :at]
 
 
-@making_kernel
-def pasted(moves, first, sets):  # type: ignore[no-untyped-def]
-    """The moves of states that are numbered from ``first`` on, reading ``sets`` for classes."""
-    size = moves.shape[1]
-    copies = np.empty((3, size), dtype=np.int32)
-    for at in range(size):
-        copies[0, at] = moves[0, at] + first
-        copies[1, at] = moves[1, at] + first
-        copies[2, at] = sets[moves[2, at]]
-    return copies
+@kernel
+def paste_moves(bulk, begin, moves, first, sets):  # type: ignore[no-untyped-def]
+    """Write moves into ``bulk`` from ``begin`` on, of states that are numbered from ``first`` on.
+
+    They read ``sets`` for classes.
+    """
+    for at in range(moves.shape[1]):
+        bulk[0, begin + at] = moves[0, at] + first
+        bulk[1, begin + at] = moves[1, at] + first
+        bulk[2, begin + at] = sets[moves[2, at]]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.codepoints import CodePoints
-from guided.automata.moves import pasted
+from guided.automata.moves import paste_moves
 from guided.automata.regular import (
     Alternate,
     Both,
@@ -28,6 +28,7 @@ from guided.errors import LimitExceededError
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
 MAX_NFA_STATES: Final = 100_000
+_NO_MOVES: Final = np.empty((3, 0), dtype=np.int32)
 
 
 class Edges:
@@ -65,6 +66,8 @@ class Nfa:
     """
 
     __slots__ = (
+        "bulk",
+        "bulk_size",
         "condition_looks",
         "conditions",
         "count",
@@ -73,7 +76,6 @@ class Nfa:
         "final",
         "look_numbers",
         "looks",
-        "more_moves",
         "move_sets",
         "moves",
         "sets",
@@ -86,8 +88,9 @@ class Nfa:
         self.sets: Final[dict[CodePoints, int]] = {}
         self.moves: Final = Edges()
         self.move_sets: list[int] = []
-        self.more_moves: Final[list[NDArray[np.int32]]] = []
-        """Moves in bulk: sources, targets and sets, each int32 ``[3, moves]``."""
+        self.bulk: NDArray[np.int32] = _NO_MOVES
+        """Sources, targets and sets of more moves, int32 ``[3, room]``."""
+        self.bulk_size = 0
         self.empties: Final = Edges()
         self.starts: Final = Edges()
         self.ends: Final = Edges()
@@ -114,15 +117,18 @@ class Nfa:
     def paste(self, moves: NDArray[np.int32], first: int, sets: Items[CodePoints]) -> None:
         """Add moves in bulk: those of other states, which ``first`` is the first of here."""
         numbers = [self.sets.setdefault(chars, len(self.sets)) for chars in sets]
-        self.more_moves.append(pasted(moves, first, np.array(numbers, dtype=np.int32)))
+        begin = self.add_bulk(moves.shape[1])
+        paste_moves(self.bulk, begin, moves, first, np.array(numbers, dtype=np.int32))
 
-    def all_moves(self) -> NDArray[np.int32]:
-        """Sources, targets and sets of all moves, int32 ``[3, moves]``."""
-        found = [*self.more_moves]
-        if self.move_sets or not found:
-            one_by_one = [self.moves.sources, self.moves.targets, self.move_sets]
-            found.insert(0, np.array(one_by_one, dtype=np.int32))
-        return found[0] if len(found) == 1 else np.concatenate(found, axis=1)
+    def add_bulk(self, size: int) -> int:
+        """Make room for so many moves in bulk, and return the place of the first."""
+        begin = self.bulk_size
+        self.bulk_size += size
+        if self.bulk_size > self.bulk.shape[1]:
+            longer = np.empty((3, 2 * self.bulk_size), dtype=np.int32)
+            longer[:, :begin] = self.bulk[:, :begin]
+            self.bulk = longer
+        return begin
 
 
 def nfa_from_regular(regular: Regular) -> Nfa:
@@ -268,13 +274,13 @@ def _edges(nfa: Nfa) -> tuple[Edges, ...]:
 
 
 def _sizes(nfa: Nfa) -> list[int]:
-    return [*[len(edges.sources) for edges in _edges(nfa)], len(nfa.more_moves)]
+    return [*[len(edges.sources) for edges in _edges(nfa)], nfa.bulk_size]
 
 
 def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
     """Repeat what was laid down since ``begun``, ``size`` states, so many more times behind it."""
     nfa.add_states(size * times)
-    *begun_edges, begun_more = begun
+    *begun_edges, begun_bulk = begun
     for edges, begin in zip(_edges(nfa), begun_edges, strict=True):
         for ends in (edges.sources, edges.targets):
             piece = ends[begin:]
@@ -283,7 +289,9 @@ def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
                 ends += [state + shift for state in piece]
     nfa.move_sets += nfa.move_sets[begun_edges[0] :] * times
     nfa.condition_looks += nfa.condition_looks[begun_edges[-1] :] * times
-    for moves in nfa.more_moves[begun_more:]:
+    moves = nfa.bulk[:, begun_bulk : nfa.bulk_size]
+    if moves.shape[1]:
         copies = np.tile(moves, times)
         copies[:2] += np.repeat(np.arange(1, times + 1) * size, moves.shape[1])
-        nfa.more_moves.append(copies.astype(np.int32))
+        first = nfa.add_bulk(copies.shape[1])
+        nfa.bulk[:, first : nfa.bulk_size] = copies

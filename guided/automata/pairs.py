@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from guided.automata.kernel import making_kernel
 
-__all__ = ["pair_up"]
+__all__ = ["completed", "pair_up"]
 
 
 def pair_up(
@@ -22,6 +22,21 @@ def pair_up(
     tables = np.ascontiguousarray(left), np.ascontiguousarray(right)
     count, table, lefts, rights = _pair_up(*tables, most)
     return None if count > most else (table[:count], lefts[:count], rights[:count])
+
+
+@making_kernel
+def completed(table, columns):  # type: ignore[no-untyped-def]
+    """A table over other columns, with a state without a way out as a row behind the others.
+
+    ``columns`` are those that the new ones were, -1 for what leads there from every state.
+    """
+    count = len(table)
+    whole = np.full((count + 1, len(columns)), count, dtype=np.int32)
+    for state in range(count):
+        for place in range(len(columns)):
+            if columns[place] != -1 and table[state, columns[place]] != -1:
+                whole[state, place] = table[state, columns[place]]
+    return whole
 
 
 @making_kernel

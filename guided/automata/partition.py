@@ -3,58 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
-from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
-from guided.automata.fuel import spend
+import numpy as np
 
-__all__ = ["Partition", "partition"]
+from guided.automata.codepoints import CodePoints
+from guided.automata.fuel import spend
+from guided.automata.partition_kernel import class_intervals, ranges_by_group
+from guided.errors import LimitExceededError
+
+__all__ = ["MAX_OVERLAP", "Partition", "overlap_too_much", "partition", "sets_in_turn"]
+
+MAX_OVERLAP: Final = 16_000_000
+"""How often code points between two ends of ranges lie in a set, all told; 4 bytes each."""
 
 
 class Partition:
-    """Disjoint classes, and for each of them the sets that hold it, as bits by number."""
+    """Disjoint classes, and for each set those that it is put together of, ascending."""
 
-    __slots__ = ("classes", "holders")
+    __slots__ = ("classes", "members")
 
-    def __init__(self, classes: tuple[CodePoints, ...], holders: tuple[int, ...]) -> None:
+    def __init__(self, classes: tuple[CodePoints, ...], members: list[list[int]]) -> None:
         self.classes: Final = classes
-        self.holders: Final = holders
+        self.members: Final = members
 
-    def members(self, count: int) -> list[list[int]]:
-        """For each of the first ``count`` sets the classes that it is put together of."""
-        found: list[list[int]] = [[] for _ in range(count)]
-        for index, bits in enumerate(self.holders):
-            left = bits & ((1 << count) - 1)
-            while left:
-                lowest = left & -left
-                found[lowest.bit_length() - 1].append(index)
-                left ^= lowest
+    def holders(self, first: int, count: int) -> list[int]:
+        """For each class which of so many disjoint sets from ``first`` on holds it; -1 for none."""
+        found = [-1] * len(self.classes)
+        for place in range(count):
+            for index in self.members[first + place]:
+                found[index] = place
         return found
 
 
 def partition(sets: Sequence[CodePoints]) -> Partition:
     """The coarsest classes out of which every one of the sets can be put together.
 
-    Code points in none of the sets are in no class. A sweep over the ends of all ranges.
+    Code points in none of the sets are in no class. Raises LimitExceededError past MAX_OVERLAP.
     """
-    changes: dict[int, int] = {}
-    for number, chars in enumerate(sets):
-        bit = 1 << number
-        spend(len(chars.ranges) // 2)
+    ranges, sizes = sets_in_turn(sets)
+    intervals, count, first, members = class_intervals(
+        np.array(ranges, dtype=np.int32), np.array(sizes, dtype=np.int32), MAX_OVERLAP
+    )
+    if count == -1:
+        raise overlap_too_much()
+    begin, bounds = ranges_by_group(intervals, np.arange(count, dtype=np.int32), count)
+    ends = [*zip(*bounds.tolist(), strict=True)]
+    classes = [CodePoints(tuple(ends[low:high])) for low, high in pairwise(begin.tolist())]
+    listed: list[int] = members.tolist()
+    return Partition(tuple(classes), [listed[low:high] for low, high in pairwise(first.tolist())])
+
+
+def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
+    """The ends of all ranges, set by set, and how many ranges each set has."""
+    ends: list[int] = []
+    sizes: list[int] = []
+    for chars in sets:
+        sizes.append(len(chars.ranges))
         for low, high in chars.ranges:
-            changes[low] = changes.get(low, 0) ^ bit
-            changes[high + 1] = changes.get(high + 1, 0) ^ bit
-    grouped: dict[int, list[tuple[int, int]]] = {}
-    start, inside = 0, 0
-    for edge in sorted(changes):
-        change = changes[edge]
-        if not change:
-            continue
-        if inside:
-            grouped.setdefault(inside, []).append((start, edge - 1))
-        start = edge
-        inside ^= change
-    assert not inside and start <= MAX_CODE_POINT + 1, "every range ends"
-    return Partition(
-        tuple(CodePoints(tuple(ranges)) for ranges in grouped.values()), tuple(grouped)
+            ends.append(low)
+            ends.append(high)
+    spend(len(ends) // 4)
+    return ends, sizes
+
+
+def overlap_too_much() -> LimitExceededError:
+    """The error of sets that overlap past MAX_OVERLAP."""
+    return LimitExceededError(
+        f"its sets of characters overlap more than {MAX_OVERLAP} times",
+        limit=MAX_OVERLAP,
+        hint="use fewer different sets of characters",
     )

@@ -1,4 +1,4 @@
-"""The subset construction (Rabin and Scott, 1959), without look-around."""
+"""Deterministic automata of non-deterministic ones, without look-around."""
 
 from __future__ import annotations
 
@@ -7,74 +7,106 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.automata.codepoints import ANY, CodePoints
 from guided.automata.fuel import spend
 from guided.automata.nfa import Nfa
-from guided.automata.partition import Partition
-from guided.automata.subset_kernel import subset_table as _subset_table
+from guided.automata.partition import MAX_OVERLAP, overlap_too_much, sets_in_turn
+from guided.automata.subset_kernel import (
+    TOO_MANY_CELLS,
+    TOO_MANY_STATES,
+    TOO_MUCH_OVERLAP,
+    TOO_MUCH_WORK,
+    smallest_automaton,
+)
 from guided.errors import LimitExceededError
 
-__all__ = ["subset_table"]
+__all__ = ["smallest_table"]
 
 MAX_WORK: Final = 50_000_000
-"""States of the NFA looked at, all subsets together; one takes about 10 ns."""
+"""States and moves of the NFA looked at, all subsets together; one takes about 10 ns."""
+MAX_CELLS: Final = 16_000_000
+"""Cells of a table, 4 bytes each."""
 
 
-def subset_table(
-    nfa: Nfa, parts: Partition, *, search: bool, most: int
-) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
-    """The table over the classes of ``parts`` and the labels; None for more than ``most`` states.
+def smallest_table(
+    nfa: Nfa, *, search: bool, most: int
+) -> tuple[tuple[CodePoints, ...], NDArray[np.int32], NDArray[np.int32]] | None:
+    """The classes, the table over them and the labels; None for more than ``most`` states.
 
-    With ``search`` a match may begin anywhere, and what follows it is free. int32
-    ``[states, classes]`` and ``[states]``, with -1 for no move and for no label, else label 0.
+    With ``search`` a match may begin anywhere, and what follows it is free. The table is int32
+    ``[states, classes]`` and minimal, labels are int32 ``[states]``; -1 stands for no move and for
+    no label, else labels are 0. ``most`` is about states before equal ones merge.
     """
     assert not nfa.looks, "look-around needs its own construction"
-    width = len(parts.classes)
-    member_classes: list[int] = []
-    member_first = [0]
-    for classes in parts.members(len(nfa.sets)):
-        member_classes += classes
-        member_first.append(len(member_classes))
-    sources, targets, sets = nfa.all_moves()
-    edges = [
-        ends
-        for kind in (nfa.empties, nfa.starts, nfa.ends)
-        for ends in (kind.sources, kind.targets)
-    ]
-    members, first, *ends = _as_arrays([member_classes, member_first, *edges])
-    count, table, label, work = _subset_table(
+    sets = [*nfa.sets]
+    if search:
+        sets.append(ANY)
+    numbers, set_sizes = sets_in_turn(sets)
+    sizes = [len(numbers)]
+    for each in (
+        set_sizes,
+        nfa.moves.sources,
+        nfa.moves.targets,
+        nfa.move_sets,
+        nfa.empties.sources,
+        nfa.empties.targets,
+        nfa.starts.sources,
+        nfa.starts.targets,
+        nfa.ends.sources,
+        nfa.ends.targets,
+    ):
+        sizes.append(len(each))
+        numbers += each
+    outcome, work, table, label, first, ranges, origin = smallest_automaton(
+        np.array(numbers, dtype=np.int32),
+        tuple(sizes),
+        nfa.bulk,
+        nfa.bulk_size,
         nfa.count,
         nfa.final,
-        width,
         search,
         most,
         MAX_WORK,
-        members,
-        first,
-        sources,
-        targets,
-        sets,
-        *ends,
+        MAX_OVERLAP,
+        MAX_CELLS,
     )
-    spend(work // 64)
-    if work > MAX_WORK:
+    spend(work // 64 + table.size // 8)
+    if outcome == TOO_MANY_STATES:
+        return None
+    if outcome == TOO_MUCH_WORK:
         raise LimitExceededError(
             f"its automaton takes more than {MAX_WORK} steps to build",
             limit=MAX_WORK,
             hint="simplify the pattern or lower its bounds",
         )
-    return None if count > most else (table[:count], label[:count])
+    if outcome == TOO_MUCH_OVERLAP:
+        raise overlap_too_much()
+    if outcome == TOO_MANY_CELLS:
+        raise LimitExceededError(
+            f"its automaton has more than {MAX_CELLS} cells, a state each by a class of characters",
+            limit=MAX_CELLS,
+            hint="simplify the pattern or lower its bounds",
+        )
+    return _classes(sets, origin.tolist(), first, ranges), table, label
 
 
-def _as_arrays(lists: list[list[int]]) -> list[NDArray[np.int32]]:
-    """The lists as parts of one array, which takes a fraction of the time of many."""
-    joined: list[int] = []
-    for each in lists:
-        joined += each
-    whole = np.array(joined, dtype=np.int32)
-    found: list[NDArray[np.int32]] = []
-    begin = 0
-    for each in lists:
-        end = begin + len(each)
-        found.append(whole[begin:end])
-        begin = end
-    return found
+def _classes(
+    sets: list[CodePoints],
+    origin: list[int],
+    first: NDArray[np.int32],
+    ranges: NDArray[np.int32],
+) -> tuple[CodePoints, ...]:
+    if -1 not in origin:
+        return tuple([sets[number] for number in origin])
+    begin: list[int] = first.tolist()
+    lows, highs = ranges.tolist()
+    return tuple(
+        [
+            sets[number]
+            if number != -1
+            else CodePoints(
+                tuple([(lows[at], highs[at]) for at in range(begin[index], begin[index + 1])])
+            )
+            for index, number in enumerate(origin)
+        ]
+    )

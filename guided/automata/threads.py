@@ -66,11 +66,11 @@ class Threads:
         edges = zip(nfa.conditions.sources, nfa.conditions.targets, strict=True)
         for (source, target), look in zip(edges, nfa.condition_looks, strict=True):
             self.conditions.setdefault(source, []).append((look, target))
-        members = parts.members(len(nfa.sets))
         self.moves: dict[tuple[int, int], list[int]] = {}
-        sources, targets, sets = nfa.all_moves().tolist()
-        for source, target, number in zip(sources, targets, sets, strict=True):
-            for index in members[number]:
+        bulk = nfa.bulk[:, : nfa.bulk_size].tolist()
+        sources, targets = nfa.moves.sources + bulk[0], nfa.moves.targets + bulk[1]
+        for source, target, number in zip(sources, targets, nfa.move_sets + bulk[2], strict=True):
+            for index in parts.members[number]:
                 self.moves.setdefault((source, index), []).append(target)
         # What nothing can follow from need not be kept.
         self.kept = {nfa.final, *(look.final for look in nfa.looks)}

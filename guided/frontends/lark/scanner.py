@@ -229,7 +229,7 @@ class _Scanner:
         sets = [*nodes.sets, *(chars for dfa in automata for chars in dfa.classes), ANY]
         parts = partition(sets)
         self.classes = parts.classes
-        members = parts.members(len(sets))
+        members = parts.members
         self._members = [frozenset(members[number]) for number in range(len(nodes.sets))]
         self._all = frozenset(range(len(self.classes)))
         self._columns: dict[int, dict[int, int]] = {}
