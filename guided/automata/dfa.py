@@ -320,7 +320,11 @@ def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
     letters = sorted(set().union(*distinct))
     joint = partition([*dfa.classes, *map(CodePoints.single, letters)])
     count, known = len(dfa), len(dfa.classes)
-    class_of = {letter: joint.members[known + at][0] for at, letter in enumerate(letters)}
+    class_of = {
+        letter: members[0]
+        for letter, members in zip(letters, joint.members[known:], strict=True)
+        if members
+    }
     columns = joint.holders(0, known)
     base = np.append(dfa.next, np.full((count, 1), DEAD, dtype=np.int32), axis=1)[:, columns]
     # Node n of the trie is row n; the automaton itself follows behind all nodes.
@@ -334,12 +338,13 @@ def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
         for letter in text:
             child = numbers.get((node, letter))
             if child is None:
-                state = int(base[under[node], class_of[letter]])
-                if state == DEAD:
+                index = class_of.get(letter)  # None of a surrogate
+                state = DEAD if index is None else int(base[under[node], index])
+                if index is None or state == DEAD:
                     break
                 child = numbers[node, letter] = len(under)
                 under.append(state)
-                edges.append((node, class_of[letter], child))
+                edges.append((node, index, child))
             node = child
         else:
             ended.append(node)

@@ -111,7 +111,8 @@ def _held(ends, place_of):  # type: ignore[no-untyped-def]
         number = ends[event] & 0xFFFFFFFF
         size += 1 if place_of[number] == -1 else -1
         place_of[number] = -1 - place_of[number]
-        held += size
+        if event + 1 < len(ends) and ends[event + 1] >> 32 != ends[event] >> 32:
+            held += size
     place_of[:] = -1
     return held
 

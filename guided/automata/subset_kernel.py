@@ -58,6 +58,9 @@ def smallest_automaton(  # type: ignore[no-untyped-def]
     ranges = np.empty((2, 0), dtype=np.int32)
     if width == -1:
         return TOO_MUCH_OVERLAP, 0, table, none, none, ranges, none
+    edges = _num_edges(numbers[cut[4] : cut[5]], bulk, bulk_size, member_first)
+    if edges > most_overlap:
+        return TOO_MUCH_OVERLAP, 0, table, none, none, ranges, none
     subsets, label, moves, work = _subsets_of(
         count,
         final,
@@ -90,6 +93,17 @@ def smallest_automaton(  # type: ignore[no-untyped-def]
     first, ranges = ranges_by_group(intervals, group, groups)
     origin = _sets_alone(group, groups, member_first, members)
     return MADE, work, columns_of(moves, group, groups), label, first, ranges, origin
+
+
+@making_kernel
+def _num_edges(sets, bulk, bulk_size, member_first):  # type: ignore[no-untyped-def]
+    """Moves, each counted once for every class that it reads."""
+    edges = np.int64(0)
+    for number in sets:
+        edges += member_first[number + 1] - member_first[number]
+    for edge in range(bulk_size):
+        edges += member_first[bulk[2, edge] + 1] - member_first[bulk[2, edge]]
+    return edges
 
 
 @making_kernel
@@ -242,10 +256,12 @@ def _subsets_of(  # type: ignore[no-untyped-def]
         (first, classes, targets),
         at,
     ):
-        if at[_SUBSETS] == room or begin[at[_SUBSETS]] + count >= len(pool):
+        if begin[at[_SUBSETS]] + count >= len(pool):
+            pool = _longer(pool, 2 * len(pool) + count)
+        if at[_SUBSETS] == room:
             room *= 2
             label, first = _longer(label, room), _longer(first, room + 1)
-            begin, pool = _longer(begin, room + 1), _longer(pool, 2 * len(pool) + count)
+            begin = _longer(begin, room + 1)
             slots = np.full(4 * room, -1, dtype=np.int32)
             _enter(slots, pool, begin, at[_SUBSETS])
         if at[_MOVES] + width > more:
@@ -413,7 +429,10 @@ def _followed(  # type: ignore[no-untyped-def]
             if work > most_work:
                 at[_SUBSETS], at[_WORK] = subsets, work
                 return True
-            if search and mark[final] == stamp:
+            is_final = mark[final] == stamp
+            if search and is_final:
+                # It alone is marked: any of the others may be a subset by itself.
+                stamp += 1
                 queue[0] = count
                 mark[count] = stamp
                 kept = 1
@@ -469,7 +488,7 @@ def _followed(  # type: ignore[no-untyped-def]
                     slots[slot] = found
 
                 # Does the text end here? What may be taken only at the end is taken now.
-                label[found] = 0 if mark[final] == stamp else -1
+                label[found] = 0 if is_final else -1
                 stamp += 1
                 size = 0
                 if label[found] == -1 and len(end_to):

@@ -364,6 +364,17 @@ def test_too_many_states_are_refused() -> None:
         dfa_from_regular(deep)
 
 
+def test_a_match_is_not_taken_for_a_state_that_stands_alone() -> None:
+    """A search that has matched is one subset among many, each of which is looked up by hash."""
+    letter, digit = Chars(CodePoints.of([(65, 90)])), Chars(CodePoints.of([(48, 57)]))
+    dash = Chars(CodePoints.single("-"))
+    for most in range(1, 120):
+        expression = Concat((letter, letter, dash, Repeat(digit, 1, most)))
+        dfa = dfa_from_regular(expression, search=True)
+        assert dfa.accepts("AB-1"), most
+        assert not dfa.accepts("AB-"), most
+
+
 def test_sets_that_overlap_very_often_are_refused() -> None:
     """Each of so many nested sets adds a class that all larger ones hold."""
     nested = [CodePoints.of([(0x4000, 0x4000 + last)]) for last in range(6_000)]
