@@ -27,7 +27,7 @@ from guided.automata.regular import (
     Repeat,
     Start,
 )
-from guided.automata.subsets import smallest_table
+from guided.automata.subsets import MAX_CELLS, smallest_table
 from guided.automata.threads import Threads
 from guided.errors import LimitExceededError
 
@@ -49,8 +49,6 @@ MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 """States before equal ones merge."""
 MAX_SIDES: Final = 200
 """What is about whole texts, inside of one another. Compiled, recursion has no other limit."""
-MAX_CELLS: Final = 16_000_000
-"""Cells of a table while it is built, before states merge; one takes about 10 ns."""
 _FEW_CODES: Final = 1_000
 """Codes that take less time to be counted than a few numbers to be sorted."""
 

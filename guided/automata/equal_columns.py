@@ -12,10 +12,8 @@ __all__ = [
     "NONE",
     "SEVERAL",
     "column_groups",
-    "columns_of",
     "equal_columns",
     "joint_columns",
-    "moves_in",
 ]
 
 NONE: Final = -1
@@ -63,35 +61,6 @@ def joint_columns(rows, byte_column, places, apart):  # type: ignore[no-untyped-
         byte_class[byte] = group_of[byte_column[byte]]
         byte_of[byte_class[byte]] = byte
     return byte_class, columns, alone, byte_of
-
-
-@making_kernel
-def moves_in(table):  # type: ignore[no-untyped-def]
-    """The moves of a table by row: where those of each begin, their columns, and what they hold."""
-    count, width = table.shape
-    first = np.empty(count + 1, dtype=np.int32)
-    columns = np.empty(table.size, dtype=np.int32)
-    targets = np.empty(table.size, dtype=np.int32)
-    top = 0
-    for row in range(count):
-        first[row] = top
-        for column in range(width):
-            if table[row, column] != -1:
-                columns[top], targets[top] = column, table[row, column]
-                top += 1
-    first[count] = top
-    return first, columns[:top], targets[:top]
-
-
-@making_kernel
-def columns_of(moves, group, groups):  # type: ignore[no-untyped-def]
-    """A table of moves, with a column for each group of columns, int32 ``[rows, groups]``."""
-    first, columns, targets = moves
-    table = np.full((len(first) - 1, groups), -1, dtype=np.int32)
-    for row in range(len(first) - 1):
-        for at in range(first[row], first[row + 1]):
-            table[row, group[columns[at]]] = targets[at]
-    return table
 
 
 @making_kernel

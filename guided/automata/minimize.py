@@ -16,8 +16,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.equal_columns import column_groups, columns_of, moves_in
+from guided.automata.equal_columns import column_groups
 from guided.automata.kernel import making_kernel
+from guided.automata.moves import columns_of, moves_in
 
 __all__ = ["minimal", "minimal_columns", "smallest"]
 
@@ -281,21 +282,10 @@ def _live(moves, label, all_found):  # type: ignore[no-untyped-def]
 @making_kernel
 def _live_behind(moves, found, live):  # type: ignore[no-untyped-def]
     """All of those found that lead to a live state, by the moves into each."""
-    first, _, targets = moves
-    count = len(found)
-    into = np.zeros(count + 1, dtype=np.int64)
-    for target in targets:
-        into[target + 1] += 1
-    for state in range(count):
-        into[state + 1] += into[state]
-    place = into[:-1].copy()
-    sources = np.empty(len(targets), dtype=np.int32)
-    stack = np.empty(count, dtype=np.int32)
+    into, sources, _ = _moves_into(moves)
+    stack = np.empty(len(found), dtype=np.int32)
     top = 0
-    for state in range(count):
-        for at in range(first[state], first[state + 1]):
-            sources[place[targets[at]]] = state
-            place[targets[at]] += 1
+    for state in range(len(found)):
         if live[state]:
             stack[top] = state
             top += 1

@@ -1,4 +1,8 @@
-"""All moves of automata in arrays: sources, targets and what they read, int32 ``[3, moves]``."""
+"""All moves of automata in arrays.
+
+As sources, targets and what they read, int32 ``[3, moves]``, or by row: where the moves of each
+state begin, what each reads, and where it leads, int32.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import numpy as np
 
 from guided.automata.kernel import kernel, making_kernel
 
-__all__ = ["moves_of", "moves_on", "paste_moves"]
+__all__ = ["columns_of", "moves_in", "moves_of", "moves_on", "paste_moves"]
 
 
 @making_kernel
@@ -51,3 +55,32 @@ def paste_moves(bulk, begin, moves, first, sets):  # type: ignore[no-untyped-def
         bulk[0, begin + at] = moves[0, at] + first
         bulk[1, begin + at] = moves[1, at] + first
         bulk[2, begin + at] = sets[moves[2, at]]
+
+
+@making_kernel
+def moves_in(table):  # type: ignore[no-untyped-def]
+    """The moves of a table by row: where those of each begin, their columns, and what they hold."""
+    count, width = table.shape
+    first = np.empty(count + 1, dtype=np.int32)
+    columns = np.empty(table.size, dtype=np.int32)
+    targets = np.empty(table.size, dtype=np.int32)
+    top = 0
+    for row in range(count):
+        first[row] = top
+        for column in range(width):
+            if table[row, column] != -1:
+                columns[top], targets[top] = column, table[row, column]
+                top += 1
+    first[count] = top
+    return first, columns[:top], targets[:top]
+
+
+@making_kernel
+def columns_of(moves, group, groups):  # type: ignore[no-untyped-def]
+    """A table of moves, with a column for each group of columns, int32 ``[rows, groups]``."""
+    first, columns, targets = moves
+    table = np.full((len(first) - 1, groups), -1, dtype=np.int32)
+    for row in range(len(first) - 1):
+        for at in range(first[row], first[row + 1]):
+            table[row, group[columns[at]]] = targets[at]
+    return table

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.automata.kernel import making_kernel
+from guided.automata.longer import longer
 
 __all__ = ["completed", "pair_up"]
 
@@ -59,8 +60,8 @@ def _pair_up(left, right, most):  # type: ignore[no-untyped-def]
                     if count > most:
                         return count, table, lefts, rights
                     room = min(2 * room, most + 1)
-                    table = _longer(table, room)
-                    lefts, rights = _longer(lefts, room), _longer(rights, room)
+                    table = longer(table, room)
+                    lefts, rights = longer(lefts, room), longer(rights, room)
                     slots = np.full(_slots_for(room), -1, dtype=np.int32)
                     for pair in range(count):
                         slots[_slot(slots, lefts, rights, lefts[pair], rights[pair])] = pair
@@ -71,13 +72,6 @@ def _pair_up(left, right, most):  # type: ignore[no-untyped-def]
             table[done, index] = slots[slot]
         done += 1
     return count, table, lefts, rights
-
-
-@making_kernel
-def _longer(array, room):  # type: ignore[no-untyped-def]
-    longer = np.empty((room, *array.shape[1:]), dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 @making_kernel

@@ -16,7 +16,10 @@ from guided.errors import LimitExceededError
 __all__ = ["MAX_OVERLAP", "Partition", "overlap_too_much", "partition", "sets_in_turn"]
 
 MAX_OVERLAP: Final = 16_000_000
-"""How often code points between two ends of ranges lie in a set, all told; 4 bytes each."""
+"""Pieces of sets, cut wherever some set begins or ends to hold code points; 4 bytes each.
+
+Also the pieces that all moves of an automaton read.
+"""
 
 
 class Partition:
@@ -71,7 +74,7 @@ def sets_in_turn(sets: Sequence[CodePoints]) -> tuple[list[int], list[int]]:
 def overlap_too_much() -> LimitExceededError:
     """The error of sets that overlap past MAX_OVERLAP."""
     return LimitExceededError(
-        f"its sets of characters overlap more than {MAX_OVERLAP} times",
+        f"its sets of characters, cut where they overlap, are more than {MAX_OVERLAP} pieces",
         limit=MAX_OVERLAP,
         hint="use fewer different sets of characters",
     )

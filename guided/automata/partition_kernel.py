@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from guided.automata.kernel import making_kernel
+from guided.automata.kernel import inlined, making_kernel
 
 __all__ = ["class_intervals", "ranges_by_group"]
 
@@ -16,7 +16,7 @@ def class_intervals(ranges, sizes, most):  # type: ignore[no-untyped-def]
     ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` how
     many each set has. Returns the intervals that lie in one class, ascending: first and last code
     point and class, int32 ``[3, intervals]``; the number of classes; and by set its classes, from
-    ``first[set]`` on. -1 for a number where sets overlap more than ``most`` times, all told.
+    ``first[set]`` on. There are -1 classes where sets are cut into more than ``most`` pieces.
     """
     ends = _sorted_ends(ranges, sizes)
     sets, events = len(sizes), len(ends)
@@ -54,17 +54,7 @@ def class_intervals(ranges, sizes, most):  # type: ignore[no-untyped-def]
         code_point = ends[event] >> 32
         if size == 0 or ends[event + 1] >> 32 == code_point:
             continue
-        slot = np.int64(key >> np.uint64(20)) & (room - 1)
-        while slots[slot] != -1:
-            # Of as many sets, all of which hold here, are the same.
-            other = slots[slot]
-            at = begin[other]
-            if begin[other + 1] - at == size:
-                while at < begin[other + 1] and place_of[members[at]] != -1:
-                    at += 1
-                if at == begin[other + 1]:
-                    break
-            slot = (slot + 1) & (room - 1)
+        slot = _slot_of(key, size, place_of, slots, begin, members)
         found = slots[slot]
         if found == -1:
             found = slots[slot] = classes
@@ -79,15 +69,42 @@ def class_intervals(ranges, sizes, most):  # type: ignore[no-untyped-def]
         else:
             intervals[0, count], intervals[1, count], intervals[2, count] = code_point, last, found
             count += 1
-    for one in range(sets):
+    by_set = _classes_by_set(first, begin[: classes + 1], members)
+    return intervals[:, :count], classes, first, by_set
+
+
+@inlined
+def _slot_of(key, size, place_of, slots, begin, members):  # type: ignore[no-untyped-def]
+    """Where the class that so many sets hold here is looked up, or belongs; ``key`` is its hash."""
+    slot = np.int64(key >> np.uint64(20)) & (len(slots) - 1)
+    while slots[slot] != -1:
+        # Of as many sets, all of which hold here, are the same.
+        other = slots[slot]
+        at = begin[other]
+        if begin[other + 1] - at == size:
+            while at < begin[other + 1] and place_of[members[at]] != -1:
+                at += 1
+            if at == begin[other + 1]:
+                break
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@making_kernel
+def _classes_by_set(first, begin, members):  # type: ignore[no-untyped-def]
+    """The classes of each set, out of the sets of each class.
+
+    ``first[set + 1]`` has how many it is in, and is made to be where those of the set begin.
+    """
+    for one in range(len(first) - 1):
         first[one + 1] += first[one]
     places = first.copy()
-    of_set = np.empty(begin[classes], dtype=np.int32)
-    for index in range(classes):
+    by_set = np.empty(begin[-1], dtype=np.int32)
+    for index in range(len(begin) - 1):
         for at in range(begin[index], begin[index + 1]):
-            of_set[places[members[at]]] = index
+            by_set[places[members[at]]] = index
             places[members[at]] += 1
-    return intervals[:, :count], classes, first, of_set
+    return by_set
 
 
 @making_kernel

@@ -13,19 +13,10 @@ __all__ = [
     "coaccessible",
     "count_texts",
     "endless_states",
-    "reachable",
     "reaches_end",
 ]
 
 _DEAD: Final = -1
-
-
-def reachable(table: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Mark the states that can be reached from state 0; bool ``[states]``."""
-    found = np.zeros(len(table), dtype=np.bool_)
-    if len(table):
-        _flood_forward(np.ascontiguousarray(table), found)
-    return found
 
 
 def reaches_end(
@@ -73,18 +64,6 @@ def _reverse_moves(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """The moves into state ``s``: sources and classes from ``first[s]`` to ``first[s + 1]``."""
     return _reversed(np.ascontiguousarray(table))  # type: ignore[no-any-return]
-
-
-@making_kernel
-def _flood_forward(table, found):  # type: ignore[no-untyped-def]
-    stack = [0]
-    found[0] = True
-    while stack:
-        state = stack.pop()
-        for target in table[state]:
-            if target != _DEAD and not found[target]:
-                found[target] = True
-                stack.append(target)
 
 
 @making_kernel

@@ -10,9 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from guided.automata.equal_columns import column_groups, columns_of
+from guided.automata.equal_columns import column_groups
 from guided.automata.kernel import inlined, kernel, making_kernel
+from guided.automata.longer import longer
 from guided.automata.minimize import smallest
+from guided.automata.moves import columns_of
 from guided.automata.partition_kernel import class_intervals, ranges_by_group
 
 __all__ = [
@@ -35,7 +37,7 @@ _SUBSETS, _DONE, _TURN, _WORK, _STAMP, _TOUCHED, _MOVES, _PLAIN = 0, 1, 2, 3, 4,
 
 @making_kernel
 def smallest_automaton(  # type: ignore[no-untyped-def]
-    numbers, sizes, bulk, bulk_size, count, final, search, most, most_work, most_overlap, most_cells
+    numbers, sizes, bulk, bulk_size, count, final, search, most, most_work, most_pieces, most_cells
 ):
     """The smallest automaton of an NFA; with ``search`` a match may begin anywhere.
 
@@ -51,7 +53,7 @@ def smallest_automaton(  # type: ignore[no-untyped-def]
     for part in range(len(sizes)):
         cut[part + 1] = cut[part] + sizes[part]
     intervals, width, member_first, members = class_intervals(
-        numbers[cut[0] : cut[1]], numbers[cut[1] : cut[2]], most_overlap
+        numbers[cut[0] : cut[1]], numbers[cut[1] : cut[2]], most_pieces
     )
     none = np.empty(0, dtype=np.int32)
     table = np.empty((0, 0), dtype=np.int32)
@@ -59,7 +61,7 @@ def smallest_automaton(  # type: ignore[no-untyped-def]
     if width == -1:
         return TOO_MUCH_OVERLAP, 0, table, none, none, ranges, none
     edges = _num_edges(numbers[cut[4] : cut[5]], bulk, bulk_size, member_first)
-    if edges > most_overlap:
+    if edges > most_pieces:
         return TOO_MUCH_OVERLAP, 0, table, none, none, ranges, none
     subsets, label, moves, work = _subsets_of(
         count,
@@ -82,17 +84,18 @@ def smallest_automaton(  # type: ignore[no-untyped-def]
         _sorted_by_source(count, numbers[cut[7] : cut[8]], numbers[cut[8] : cut[9]]),
         _sorted_by_source(count, numbers[cut[9] : cut[10]], numbers[cut[10] : cut[11]]),
     )
+    steps = edges + work
     if work > most_work:
-        return TOO_MUCH_WORK, work, table, none, none, ranges, none
+        return TOO_MUCH_WORK, steps, table, none, none, ranges, none
     if subsets > most:
-        return TOO_MANY_STATES, work, table, none, none, ranges, none
+        return TOO_MANY_STATES, steps, table, none, none, ranges, none
     moves, label = smallest(moves, label, width, True)
     group, groups = column_groups(moves, width)
     if groups * len(label) > most_cells:
-        return TOO_MANY_CELLS, work, table, none, none, ranges, none
+        return TOO_MANY_CELLS, steps, table, none, none, ranges, none
     first, ranges = ranges_by_group(intervals, group, groups)
     origin = _sets_alone(group, groups, member_first, members)
-    return MADE, work, columns_of(moves, group, groups), label, first, ranges, origin
+    return MADE, steps, columns_of(moves, group, groups), label, first, ranges, origin
 
 
 @making_kernel
@@ -190,13 +193,6 @@ def _spread(queue, size, mark, stamp, first, targets, state):  # type: ignore[no
     return size
 
 
-@making_kernel
-def _longer(array, room):  # type: ignore[no-untyped-def]
-    longer = np.empty((room, *array.shape[1:]), dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
-
-
 @inlined
 def _hash(members, begin, end):  # type: ignore[no-untyped-def]
     """A hash that does not mind the order."""
@@ -257,16 +253,16 @@ def _subsets_of(  # type: ignore[no-untyped-def]
         at,
     ):
         if begin[at[_SUBSETS]] + count >= len(pool):
-            pool = _longer(pool, 2 * len(pool) + count)
+            pool = longer(pool, 2 * len(pool) + count)
         if at[_SUBSETS] == room:
             room *= 2
-            label, first = _longer(label, room), _longer(first, room + 1)
-            begin = _longer(begin, room + 1)
+            label, first = longer(label, room), longer(first, room + 1)
+            begin = longer(begin, room + 1)
             slots = np.full(4 * room, -1, dtype=np.int32)
             _enter(slots, pool, begin, at[_SUBSETS])
         if at[_MOVES] + width > more:
             more = 2 * more + width
-            classes, targets = _longer(classes, more), _longer(targets, more)
+            classes, targets = longer(classes, more), longer(targets, more)
     subsets = at[_SUBSETS]
     kept = min(subsets, most)
     made = classes[: at[_MOVES]], targets[: at[_MOVES]]
@@ -300,6 +296,72 @@ def _plain_moves(states, moves, read_in, stamp, plain_class, plain_to):  # type:
     return size
 
 
+@inlined
+def _chained(states, count, moves, search, chains):  # type: ignore[no-untyped-def]
+    """Chain moves of some states by the class that each reads; how many, and of how many classes.
+
+    In a search those are all classes.
+    """
+    first, classes, targets = moves
+    head, linked_to, linked_next, touched = chains
+    links = 0
+    size = len(head) if search else 0
+    for state in states:
+        if state == count:
+            break
+        for edge in range(first[state], first[state + 1]):
+            index = classes[edge]
+            linked_to[links], linked_next[links] = targets[edge], head[index]
+            if head[index] == -1 and not search:
+                touched[size] = index
+                size += 1
+            head[index] = links
+            links += 1
+    return links, size
+
+
+@inlined
+def _slot_of(queue, size, mark, stamp, known):  # type: ignore[no-untyped-def]
+    """Where the subset in the queue is in the table that subsets are looked up in, or belongs."""
+    begin, pool, slots = known
+    mask = np.uint64(len(slots) - 1)
+    slot = _hash(queue, 0, size) & mask
+    while slots[slot] != -1:
+        other = slots[slot]
+        if begin[other + 1] - begin[other] == size:
+            # Of as many states, all of them marked just now, are the same.
+            place = begin[other]
+            while place < begin[other + 1] and mark[pool[place]] == stamp:
+                place += 1
+            if place == begin[other + 1]:
+                break
+        slot = (slot + np.uint64(1)) & mask
+    return np.int64(slot)
+
+
+@inlined
+def _label_at_end(queue, size, mark, stamp, final, empties, ends, opening):  # type: ignore[no-untyped-def]
+    """Whether the text may end here: 0, else -1; and the states looked at.
+
+    What may be taken only at the end is taken now, and at the start also what is ``opening``.
+    """
+    empty_first, empty_to = empties
+    end_first, end_to = ends
+    opening_first, opening_to = opening
+    for place in range(size):
+        mark[queue[place]] = stamp
+    place = 0
+    while place < size:
+        state = queue[place]
+        if state == final:
+            return 0, size
+        size = _spread(queue, size, mark, stamp, empty_first, empty_to, state)
+        size = _spread(queue, size, mark, stamp, end_first, end_to, state)
+        size = _spread(queue, size, mark, stamp, opening_first, opening_to, state)
+        place += 1
+    return -1, size
+
+
 @kernel
 def _followed(  # type: ignore[no-untyped-def]
     count,
@@ -330,7 +392,7 @@ def _followed(  # type: ignore[no-untyped-def]
     lies behind, when that is all that was asked for. ``behind_one`` has by state the subset that a
     move to it alone leads to, which most moves do; -1 for not known.
     """
-    move_first, move_class, move_to = moves
+    move_first = moves[0]
     empty_first, empty_to = empties
     start_first, start_to = starts
     end_first, end_to = ends
@@ -347,7 +409,6 @@ def _followed(  # type: ignore[no-untyped-def]
         at[_MOVES],
         at[_PLAIN],
     )
-    mask = np.uint64(len(slots) - 1)
     while done < subsets:
         # Round -1 makes the first subset; every other one the subsets behind one that is known.
         if done >= 0 and first_turn == 0:
@@ -365,19 +426,8 @@ def _followed(  # type: ignore[no-untyped-def]
             if plain == -1:
                 for place in range(size_touched):
                     head[touched[place]] = -1
-                size_touched = width if search else 0
-                for place in range(begin[done], begin[done + 1]):
-                    state = pool[place]
-                    if state == count:
-                        break
-                    for edge in range(move_first[state], move_first[state + 1]):
-                        index = move_class[edge]
-                        linked_to[links], linked_next[links] = move_to[edge], head[index]
-                        if head[index] == -1 and not search:
-                            touched[size_touched] = index
-                            size_touched += 1
-                        head[index] = links
-                        links += 1
+                states = pool[begin[done] : begin[done + 1]]
+                links, size_touched = _chained(states, count, moves, search, chains)
             work += links + size_touched if plain == -1 else plain
             if work > most_work:
                 at[_WORK] = work
@@ -451,21 +501,10 @@ def _followed(  # type: ignore[no-untyped-def]
                     continue
 
             # Find the subset, or add it. The first one stays out: it alone is at the start.
-            slot = _hash(queue, 0, kept) & mask
-            found = -1
-            while done >= 0 and slots[slot] != -1:
-                other = slots[slot]
-                if begin[other + 1] - begin[other] == kept:
-                    # Of as many states, all of them marked just now, are the same.
-                    same = True
-                    for place in range(begin[other], begin[other + 1]):
-                        if mark[pool[place]] != stamp:
-                            same = False
-                            break
-                    if same:
-                        found = other
-                        break
-                slot = (slot + np.uint64(1)) & mask
+            found, slot = -1, np.int64(-1)
+            if done >= 0:
+                slot = _slot_of(queue, kept, mark, stamp, known)
+                found = slots[slot]
             if found == -1:
                 if subsets == most:
                     at[_SUBSETS], at[_WORK] = subsets + 1, work
@@ -487,25 +526,14 @@ def _followed(  # type: ignore[no-untyped-def]
                 if done >= 0:
                     slots[slot] = found
 
-                # Does the text end here? What may be taken only at the end is taken now.
                 label[found] = 0 if is_final else -1
-                stamp += 1
-                size = 0
-                if label[found] == -1 and len(end_to):
-                    size = kept
-                    for place in range(kept):
-                        mark[queue[place]] = stamp
-                place = 0
-                while place < size and label[found] == -1:
-                    state = queue[place]
-                    if state == final:
-                        label[found] = 0
-                    size = _spread(queue, size, mark, stamp, empty_first, empty_to, state)
-                    size = _spread(queue, size, mark, stamp, end_first, end_to, state)
-                    if done == -1:
-                        size = _spread(queue, size, mark, stamp, start_first, start_to, state)
-                    place += 1
-                work += size
+                if not is_final and len(end_to):
+                    stamp += 1
+                    opening = starts if done == -1 else empties
+                    label[found], size = _label_at_end(
+                        queue, kept, mark, stamp, final, empties, ends, opening
+                    )
+                    work += size
             if done >= 0:
                 classes[top], targets[top] = index, found
                 top += 1

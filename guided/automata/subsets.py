@@ -20,12 +20,12 @@ from guided.automata.subset_kernel import (
 )
 from guided.errors import LimitExceededError
 
-__all__ = ["smallest_table"]
+__all__ = ["MAX_CELLS", "smallest_table"]
 
 MAX_WORK: Final = 50_000_000
 """States and moves of the NFA looked at, all subsets together; one takes about 10 ns."""
 MAX_CELLS: Final = 16_000_000
-"""Cells of a table, 4 bytes each."""
+"""Cells of a table, of 4 bytes; where it is worked out cell by cell, one takes about 10 ns."""
 
 
 def smallest_table(
@@ -57,7 +57,7 @@ def smallest_table(
     ):
         sizes.append(len(each))
         numbers += each
-    outcome, work, table, label, first, ranges, origin = smallest_automaton(
+    outcome, steps, table, label, first, ranges, origin = smallest_automaton(
         np.array(numbers, dtype=np.int32),
         tuple(sizes),
         nfa.bulk,
@@ -70,7 +70,7 @@ def smallest_table(
         MAX_OVERLAP,
         MAX_CELLS,
     )
-    spend(work // 64 + table.size // 8)
+    spend(steps // 64 + table.size // 8)
     if outcome == TOO_MANY_STATES:
         return None
     if outcome == TOO_MUCH_WORK:

@@ -179,4 +179,8 @@ def determined(nfa: Nfa) -> Dfa:
 
 def simpler(nfa: Nfa) -> Dfa | None:
     """The same for what may as well be left as it is: ``None`` where it grows much."""
-    return dfa_from_nfa(nfa, most=nfa.count + _SPARE_STATES)
+    try:
+        return dfa_from_nfa(nfa, most=nfa.count + _SPARE_STATES)
+    except LimitExceededError:
+        # Where it is the work for the whole constraint that is spent, the next step of it says so.
+        return None

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from guided.automata.fuel import limited_work
+from guided.automata.nfa import Nfa
 from guided.frontends.lark import lower_lark
 from guided.grammar.context_free import Body, Call, Sequence, Times
 from guided.library import read_grammar
 from guided.network import Network, network_from_grammar
 from guided.network.components import components
 from guided.network.first_bytes import call_order
+from guided.network.letters import letters, simpler
 from guided.network.separated import Separated, with_lists
 from guided.recognizer.grammar_machine import GrammarMachine
 
@@ -133,6 +135,15 @@ def test_a_terminal_is_written_out_where_few_of_its_states_are_copied() -> None:
         if edge.rule == name
     }
     assert callers == {expression}
+
+
+def test_what_would_take_a_table_of_very_many_cells_is_left_as_it_is() -> None:
+    nfa = Nfa()
+    nfa.add_states(4_002)
+    for rule in range(4_001):
+        nfa.add_move(rule, letters([rule]), rule + 1)
+    nfa.final = 4_001
+    assert simpler(nfa) is None
 
 
 def test_no_rule_calls_itself_before_a_byte() -> None:
