@@ -16,7 +16,6 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from guided.recognizer.table import LABEL
 from guided.tokens.inner_kernels import (
     MAX_COUNT,
     correct_inside,
@@ -25,13 +24,13 @@ from guided.tokens.inner_kernels import (
     keep_closing,
     keep_sites,
     keep_within,
+    sorted_by_way,
     walk_inside,
 )
 from guided.tokens.mask import Mask
 from guided.tokens.outline import MAX_WIDE, NO_HORIZON, Outline, moves_of
 from guided.tokens.outline_kernels import find_wide
 from guided.tokens.packed import Arrays
-from guided.tokens.steps import BY_LABEL
 from guided.tokens.trie import TokenTrie
 
 __all__ = ["InnerMask", "InnerMasks"]
@@ -239,13 +238,12 @@ def _inner_mask(
         reach,
         sites,
     )
-    found = sites[:num_sites].copy()
-    found[:, 3] = _ways(arrays, found[:, 3], outline.closings)
+    found = sorted_by_way(sites[:num_sites], arrays[0], outline.closings)
     kept = reach[:0].copy()
     if most:
         kept = reach.copy()
         reach.fill(0)
-    return _finished(outline, node, mask, kept, found[:0], found, min(most, MAX_COUNT))
+    return _finished(outline, node, mask, kept, found, min(most, MAX_COUNT))
 
 
 def _corrected(
@@ -280,13 +278,12 @@ def _corrected(
     )
     if num_sites < 0:
         return None
-    added = sites[:num_sites].copy()
-    if num_sites:
-        added[:, 3] = _ways(arrays, added[:, 3], outline.closings)
+    added = sorted_by_way(sites[:num_sites], arrays[0], outline.closings)
     num_kept = keep_sites(
         base.sites, gone[:num_gone], arrays[0], other_outline.closings, outline.closings, sites
     )
-    return _finished(outline, node, mask, base.reach, sites[:num_kept].copy(), added, 0)
+    together = np.concatenate([sites[:num_kept], added])
+    return _finished(outline, node, mask, base.reach, together, 0)
 
 
 def _finished(
@@ -295,36 +292,11 @@ def _finished(
     mask: Mask,
     reach: NDArray[np.uint16],
     sites: NDArray[np.int32],
-    added: NDArray[np.int32],
     most: int,
 ) -> InnerMask:
-    """The inner mask with sites that were added to others."""
     mask.flags.writeable = False
-    if len(added):
-        # Those of one way come together, as a walk goes each way but once.
-        sites = np.concatenate([sites, added[np.argsort(added[:, 3], kind="stable")]])
     fingerprint = int.from_bytes(outline.digest[:8]) ^ node << 24
     return InnerMask(mask, fingerprint, reach, sites, most)
-
-
-def _ways(
-    arrays: Arrays, left: NDArray[np.int32], closings: NDArray[np.int32]
-) -> NDArray[np.int32]:
-    """The ways of sites, out of how ``_walk_inside`` says where they leave the block."""
-    by_label = left < 0
-    rows, bytes_ = np.divmod(-1 - left[by_label], 256)
-    labels = arrays[0][:, LABEL]
-    ways = np.empty_like(left)
-    ways[by_label] = BY_LABEL - 256 * _places(labels[rows], labels[closings]) - bytes_
-    ways[~by_label] = _places(left[~by_label], closings)
-    return ways
-
-
-def _places(values: NDArray[np.int32], among: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Where each value stands among others."""
-    order = np.argsort(among, kind="stable")
-    places: NDArray[np.int64] = order[np.searchsorted(among, values, sorter=order)]
-    return places
 
 
 def _is_rich(inner: InnerMask) -> bool:

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from guided.automata.dfa import DEAD
-from guided.automata.kernel import inlined, kernel
+from guided.automata.kernel import inlined, kernel, making_kernel
 from guided.recognizer.block import NO_BEAT, TICK
 from guided.recognizer.table_layout import BASE, BEAT, KIND, LABEL, NEED
 from guided.tokens.outline_kernels import DONE, PLAIN_BYTES, WIDE, is_closing
@@ -22,6 +22,7 @@ __all__ = [
     "keep_closing",
     "keep_sites",
     "keep_within",
+    "sorted_by_way",
     "walk_inside",
 ]
 
@@ -273,6 +274,31 @@ def keep_sites(sites, gone, rows, before, after, kept):  # type: ignore[no-untyp
         kept[num_kept, 2], kept[num_kept, 3] = sites[site, 2], renamed
         num_kept += 1
     return num_kept
+
+
+@making_kernel
+def sorted_by_way(sites, rows, closings):  # type: ignore[no-untyped-def]
+    """The sites with numbers among the closing rows in place of what ``walk_inside`` names.
+
+    A row that is left by its label has the number of the first one with that label. Those of one
+    way come together, as a walk goes each way but once.
+    """
+    ways = np.empty(len(sites), dtype=np.int32)
+    by_row, by_label = np.argsort(closings, kind="mergesort"), rows[closings, LABEL]
+    order = np.argsort(by_label, kind="mergesort")
+    ascending, labels = closings[by_row], by_label[order]
+    for site in range(len(sites)):
+        left = sites[site, 3]
+        if left >= 0:
+            ways[site] = by_row[np.searchsorted(ascending, left)]
+        else:
+            label, byte = rows[(-1 - left) >> 8, LABEL], (-1 - left) & 255
+            number = order[np.searchsorted(labels, label)]
+            ways[site] = BY_LABEL - 256 * number - byte
+    in_turn = np.argsort(ways, kind="mergesort")
+    together = sites[in_turn]
+    together[:, 3] = ways[in_turn]
+    return together
 
 
 @inlined
