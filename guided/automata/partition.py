@@ -16,10 +16,7 @@ from guided.errors import LimitExceededError
 __all__ = ["MAX_OVERLAP", "Partition", "overlap_too_much", "partition", "sets_in_turn"]
 
 MAX_OVERLAP: Final = 16_000_000
-"""Pieces of sets, cut wherever some set begins or ends to hold code points; 4 bytes each.
-
-Also the pieces that all moves of an automaton read.
-"""
+"""Pieces of sets, cut wherever some set begins or ends to hold code points; 4 bytes each."""
 
 
 class Partition:

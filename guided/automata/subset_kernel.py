@@ -20,6 +20,7 @@ from guided.automata.partition_kernel import class_intervals, ranges_by_group
 __all__ = [
     "MADE",
     "TOO_MANY_CELLS",
+    "TOO_MANY_MOVES",
     "TOO_MANY_STATES",
     "TOO_MUCH_OVERLAP",
     "TOO_MUCH_WORK",
@@ -31,24 +32,27 @@ TOO_MANY_STATES: Final = 1
 TOO_MUCH_WORK: Final = 2
 TOO_MUCH_OVERLAP: Final = 3
 TOO_MANY_CELLS: Final = 4
+TOO_MANY_MOVES: Final = 5
 _SUBSETS, _DONE, _TURN, _WORK, _STAMP, _TOUCHED, _MOVES, _PLAIN = 0, 1, 2, 3, 4, 5, 6, 7
 """What is kept from one call of ``_followed`` to the next."""
 
 
 @making_kernel
 def smallest_automaton(  # type: ignore[no-untyped-def]
-    numbers, sizes, bulk, bulk_size, count, final, search, most, most_work, most_pieces, most_cells
+    numbers, sizes, bulk, bulk_size, count, final, search, most, limits
 ):
     """The smallest automaton of an NFA; with ``search`` a match may begin anywhere.
 
     ``numbers`` has one behind another, and ``sizes`` how many each takes: the ends of the ranges of
     all sets, and how many ranges each set has; sources, targets and sets of moves; sources and
     targets of empty moves, of those at the start, and of those at the end. ``bulk`` has more moves.
+    ``limits`` are how many steps, pieces of sets, moves over pieces, and cells there may be.
 
     Returns what came of it; the steps it took; the table, int32 ``[states, classes]``, and labels,
     with -1 for no move and no label; the ranges of classes, int32 ``[2, ranges]``, and where those
     of each begin; and for each class the set that it is, -1 where it is none.
     """
+    most_work, most_pieces, most_moves, most_cells = limits
     cut = np.zeros(len(sizes) + 1, dtype=np.int64)
     for part in range(len(sizes)):
         cut[part + 1] = cut[part] + sizes[part]
@@ -61,8 +65,8 @@ def smallest_automaton(  # type: ignore[no-untyped-def]
     if width == -1:
         return TOO_MUCH_OVERLAP, 0, table, none, none, ranges, none
     edges = _num_edges(numbers[cut[4] : cut[5]], bulk, bulk_size, member_first)
-    if edges > most_pieces:
-        return TOO_MUCH_OVERLAP, 0, table, none, none, ranges, none
+    if edges > most_moves:
+        return TOO_MANY_MOVES, len(members), table, none, none, ranges, none
     subsets, label, moves, work = _subsets_of(
         count,
         final,
@@ -340,14 +344,16 @@ def _slot_of(queue, size, mark, stamp, known):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _label_at_end(queue, size, mark, stamp, final, empties, ends, opening):  # type: ignore[no-untyped-def]
+def _label_at_end(  # type: ignore[no-untyped-def]
+    queue, size, mark, stamp, final, empties, ends, starts, is_at_start
+):
     """Whether the text may end here: 0, else -1; and the states looked at.
 
-    What may be taken only at the end is taken now, and at the start also what is ``opening``.
+    What may be taken only at the end is taken now.
     """
     empty_first, empty_to = empties
     end_first, end_to = ends
-    opening_first, opening_to = opening
+    start_first, start_to = starts
     for place in range(size):
         mark[queue[place]] = stamp
     place = 0
@@ -357,7 +363,8 @@ def _label_at_end(queue, size, mark, stamp, final, empties, ends, opening):  # t
             return 0, size
         size = _spread(queue, size, mark, stamp, empty_first, empty_to, state)
         size = _spread(queue, size, mark, stamp, end_first, end_to, state)
-        size = _spread(queue, size, mark, stamp, opening_first, opening_to, state)
+        if is_at_start:
+            size = _spread(queue, size, mark, stamp, start_first, start_to, state)
         place += 1
     return -1, size
 
@@ -529,9 +536,8 @@ def _followed(  # type: ignore[no-untyped-def]
                 label[found] = 0 if is_final else -1
                 if not is_final and len(end_to):
                     stamp += 1
-                    opening = starts if done == -1 else empties
                     label[found], size = _label_at_end(
-                        queue, kept, mark, stamp, final, empties, ends, opening
+                        queue, kept, mark, stamp, final, empties, ends, starts, done == -1
                     )
                     work += size
             if done >= 0:

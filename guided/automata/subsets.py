@@ -13,6 +13,7 @@ from guided.automata.nfa import Nfa
 from guided.automata.partition import MAX_OVERLAP, overlap_too_much, sets_in_turn
 from guided.automata.subset_kernel import (
     TOO_MANY_CELLS,
+    TOO_MANY_MOVES,
     TOO_MANY_STATES,
     TOO_MUCH_OVERLAP,
     TOO_MUCH_WORK,
@@ -24,6 +25,8 @@ __all__ = ["MAX_CELLS", "smallest_table"]
 
 MAX_WORK: Final = 50_000_000
 """States and moves of the NFA looked at, all subsets together; one takes about 10 ns."""
+MAX_MOVES: Final = 16_000_000
+"""Moves of the NFA, each once for every class that it reads; 16 bytes each."""
 MAX_CELLS: Final = 16_000_000
 """Cells of a table, of 4 bytes; where it is worked out cell by cell, one takes about 10 ns."""
 
@@ -66,9 +69,7 @@ def smallest_table(
         nfa.final,
         search,
         most,
-        MAX_WORK,
-        MAX_OVERLAP,
-        MAX_CELLS,
+        (MAX_WORK, MAX_OVERLAP, MAX_MOVES, MAX_CELLS),
     )
     spend(steps // 64 + table.size // 8)
     if outcome == TOO_MANY_STATES:
@@ -81,6 +82,12 @@ def smallest_table(
         )
     if outcome == TOO_MUCH_OVERLAP:
         raise overlap_too_much()
+    if outcome == TOO_MANY_MOVES:
+        raise LimitExceededError(
+            f"its automaton has more than {MAX_MOVES} moves, each by a class of characters",
+            limit=MAX_MOVES,
+            hint="simplify the pattern or lower its bounds",
+        )
     if outcome == TOO_MANY_CELLS:
         raise LimitExceededError(
             f"its automaton has more than {MAX_CELLS} cells, a state each by a class of characters",

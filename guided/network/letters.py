@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
 from guided.automata.dfa import DEAD, Dfa, dfa_from_nfa
+from guided.automata.fuel import spend
 from guided.automata.nfa import Nfa
 from guided.errors import LimitExceededError
 
@@ -178,9 +179,12 @@ def determined(nfa: Nfa) -> Dfa:
 
 
 def simpler(nfa: Nfa) -> Dfa | None:
-    """The same for what may as well be left as it is: ``None`` where it grows much."""
+    """The same for what may as well be left as it is: ``None`` where it grows much.
+
+    Raises LimitExceededError only where the work for the whole constraint is spent.
+    """
     try:
         return dfa_from_nfa(nfa, most=nfa.count + _SPARE_STATES)
     except LimitExceededError:
-        # Where it is the work for the whole constraint that is spent, the next step of it says so.
+        spend(0)  # raises again where no work is left
         return None

@@ -93,7 +93,7 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
 def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
     """The automaton with calls of itself that lead to an end replaced by a way to its start.
 
-    ``None`` where it would grow much.
+    ``None`` where it would grow much; raises LimitExceededError past MAX_NFA_STATES.
     """
     edges = [(source, to) for source, callee, to in call_edges(dfa) if callee == rule]
     if not any(is_end[target] for _, target in edges):
@@ -117,7 +117,8 @@ def substituted(
     """The automaton with the calls of ``replaced`` rules replaced by the rules' own automata.
 
     Only calls whose targets are ``chosen``. ``within`` tells of those rules which calls are
-    replaced in them, and so on. ``None`` where it would grow much.
+    replaced in them, and so on. ``None`` where it would grow much; raises LimitExceededError past
+    MAX_NFA_STATES.
     """
     nfa, start = _begun(dfa, replaced)
     copies: dict[tuple[int, int], int] = {}

@@ -385,6 +385,13 @@ def test_sets_that_overlap_very_often_are_refused() -> None:
         dfa_from_regular(Alternate(tuple(map(Chars, nested))))
 
 
+def test_moves_that_each_read_very_many_classes_are_refused() -> None:
+    letters = [Chars(CodePoints.single(chr(0x4000 + number))) for number in range(2_000)]
+    any_letter = Chars(CodePoints.of([(0x4000, 0x4000 + 1_999)]))
+    with pytest.raises(LimitExceededError, match="more than 16000000 moves"):
+        dfa_from_regular(Concat((Alternate(tuple(letters)), Repeat(any_letter, 8_001, 8_001))))
+
+
 def test_a_table_of_very_many_cells_is_refused() -> None:
     letters = [Chars(CodePoints.single(chr(0x4000 + number))) for number in range(4_001)]
     with pytest.raises(LimitExceededError, match="more than 16000000 cells"):

@@ -8,6 +8,7 @@ import pytest
 
 from guided.automata.fuel import limited_work
 from guided.automata.nfa import Nfa
+from guided.errors import LimitExceededError
 from guided.frontends.lark import lower_lark
 from guided.grammar.context_free import Body, Call, Sequence, Times
 from guided.library import read_grammar
@@ -144,6 +145,11 @@ def test_what_would_take_a_table_of_very_many_cells_is_left_as_it_is() -> None:
         nfa.add_move(rule, letters([rule]), rule + 1)
     nfa.final = 4_001
     assert simpler(nfa) is None
+    with (
+        pytest.raises(LimitExceededError, match="more than 1000 units of work"),
+        limited_work(1_000),
+    ):
+        simpler(nfa)
 
 
 def test_no_rule_calls_itself_before_a_byte() -> None:
