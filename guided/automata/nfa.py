@@ -106,7 +106,7 @@ class Nfa:
             raise LimitExceededError(
                 f"the expression needs more than {MAX_NFA_STATES} states",
                 limit=MAX_NFA_STATES,
-                hint="lower the bounds of its repeats",
+                hint="lower the bounds of its repeats, or list fewer and shorter texts",
             )
         return self.count - count
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from guided.cli.refused_at import refused_at
 from guided.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
 from guided.spec import Lark
-
-if TYPE_CHECKING:
-    from guided.recognizer.recognizer import Recognizer
 
 __all__ = ["grammars"]
 
@@ -79,20 +77,9 @@ def _faults(grammar: LibraryGrammar) -> Iterator[str]:
         yield "no example is to be rejected"
     machine = machine_of(Lark(grammar.text))
     for text in grammar.accepted:
-        refused = _refused_at(machine, text)
+        refused = refused_at(machine, text)
         if refused is not None:
             yield f"not accepted, from character {refused + 1} on: {text!r}"
     for text in grammar.rejected:
-        if _refused_at(machine, text) is None:
+        if refused_at(machine, text) is None:
             yield f"not rejected: {text!r}"
-
-
-def _refused_at(machine: Recognizer, text: str) -> int | None:
-    """The first character that does not fit, or the end; ``None`` for a text that fits."""
-    state = machine.start
-    for index, character in enumerate(text):
-        behind = machine.advance(state, character.encode())
-        if behind is None:
-            return index
-        state = behind
-    return None if machine.is_accepting(state) else len(text)

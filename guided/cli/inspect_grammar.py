@@ -10,10 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from guided.cli.grammar_flags import read_grammar_flags
+from guided.cli.refused_at import refused_at
 from guided.cli.schema_file import read_schema_file
+from guided.errors import RequestError, TokenRejectedError
+from guided.frontends.place import Place
 
 if TYPE_CHECKING:
     from guided.constraint.inspection import GrammarInspection
+    from guided.recognizer.recognizer import Recognizer
     from guided.spec import Reading
 
 __all__ = ["inspect_grammar"]
@@ -32,17 +36,33 @@ def inspect_grammar(
 
     constraint = read_grammar_flags(grammar, None, None, reading)
     assert constraint is not None, "a grammar is given"
+    written = [read_schema_file(file) for file in texts]
     tokenizer = load_tokenizer(model)
     compiler = ConstraintCompiler(vocabulary_from_tokenizer(tokenizer))
     compiler.rehearse()
     tokens = [
-        [
-            TokenId(token)
-            for token in tokenizer.encode(read_schema_file(text), add_special_tokens=False)
-        ]
-        for text in texts
+        [TokenId(token) for token in tokenizer.encode(text, add_special_tokens=False)]
+        for text in written
     ]
-    _print(inspected(constraint, compiler, tokens, 0 if texts else walks))
+    try:
+        found = inspected(constraint, compiler, tokens, 0 if texts else walks)
+    except TokenRejectedError:
+        machine = compiler.compile(constraint).machine
+        for file, text in zip(texts, written, strict=True):
+            _check_text(file, text, machine)
+        raise
+    _print(found)
+
+
+def _check_text(file: Path, text: str, machine: Recognizer) -> None:
+    """Raise RequestError where a text, which may break off, leaves the grammar."""
+    refused = refused_at(machine, text)
+    if refused is not None and refused < len(text):
+        what = Place(text, refused).message(f"the grammar has no {text[refused]!r} here")
+        raise RequestError(
+            f"in {file}, {what}",
+            hint="end the file without a line break" if text[refused:] == "\n" else None,
+        )
 
 
 def _print(found: GrammarInspection) -> None:

@@ -87,7 +87,8 @@ class Lark(Structure):
         for name, filling in holes:
             if not isinstance(filling, Structure):
                 raise InvalidConstraintError(
-                    f"what fills {name!r} is {type(filling).__name__}, no constraint"
+                    f"what fills {name!r} is {type(filling).__name__}, no constraint",
+                    hint="a fixed text is written guided.Text(...)",
                 )
         for (name, _), (following, _) in itertools.pairwise(holes):
             if name == following:

@@ -26,6 +26,7 @@ from guided.errors import (
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
+from guided.naming import naming
 
 words = st.text(max_size=20)
 hints = st.none() | words
@@ -68,6 +69,17 @@ def test_an_error_comes_back_with_its_class_text_and_attributes(error: GuidedErr
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert vars(again) == vars(error)
+
+
+@given(st.sampled_from([InvalidConstraintError, UnsatisfiableError]), words, pointers, hints)
+def test_an_error_in_a_part_of_a_constraint_comes_back_as_it_was(
+    kind: type[ConstraintError], message: str, pointer: str | None, hint: str | None
+) -> None:
+    with pytest.raises(kind) as named, naming(("hole 'a'", "item 2")):
+        raise kind(message, pointer=pointer, hint=hint)
+    again = rebuild_error(record_error(named.value))
+    assert str(again) == str(named.value)
+    assert vars(again) == vars(named.value)
 
 
 def test_every_kind_of_error_that_can_leave_an_engine_is_known() -> None:

@@ -30,6 +30,7 @@ def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
             f"the grammar has {len(text)} characters, more than {MAX_GRAMMAR_LENGTH}",
             limit=MAX_GRAMMAR_LENGTH,
             field="constraint",
+            hint="move lists of words to a Choice",
         )
     rules = parse_ebnf(text)
     for name, position in rules.called_at.items():

@@ -143,7 +143,9 @@ class _Parser:
     def _bounds(self, token: Token) -> tuple[int, int | None]:
         numbers = re.findall(r"\d+", token.text)
         if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):
-            raise self._too_large(f"a bound is above {MAX_BOUND}", MAX_BOUND)
+            raise self._too_large(
+                f"a bound is above {MAX_BOUND}", MAX_BOUND, "lower it, or repeat without a bound"
+            )
         low = int(numbers[0])
         if "," not in token.text:
             return low, low
@@ -171,7 +173,11 @@ class _Parser:
     def _enter(self) -> None:
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self._too_large(f"the rule nests deeper than {MAX_DEPTH}", MAX_DEPTH)
+            raise self._too_large(
+                f"the rule nests deeper than {MAX_DEPTH}",
+                MAX_DEPTH,
+                "give what is inside a name of its own",
+            )
 
     @property
     def _here(self) -> Token:
@@ -187,10 +193,10 @@ class _Parser:
     def _invalid(self, token: Token, what: str) -> ConstraintError:
         return refused(InvalidConstraintError, self._text, token.position, what)
 
-    def _too_large(self, what: str, limit: int) -> LimitExceededError:
+    def _too_large(self, what: str, limit: int, hint: str) -> LimitExceededError:
         return LimitExceededError(
             Place(self._text, self._here.position).message(what),
             limit=limit,
             field="constraint",
-            hint="give what is inside a name of its own",
+            hint=hint,
         )

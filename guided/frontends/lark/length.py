@@ -19,4 +19,5 @@ def check_length(text: str) -> None:
             f"the grammar has {len(text)} characters, more than {MAX_GRAMMAR_LENGTH}",
             limit=MAX_GRAMMAR_LENGTH,
             field="constraint",
+            hint="move parts of it to grammars that it imports, and lists of words to a Choice",
         )

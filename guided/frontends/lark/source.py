@@ -43,6 +43,7 @@ class Source:
                 f"grammars import each other more than {_MAX_IMPORTS} deep",
                 limit=_MAX_IMPORTS,
                 field="constraint",
+                hint="look for grammars that import themselves through others",
             )
 
     @property

@@ -32,6 +32,8 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _KINDS: Final = {index: kind for kind, index in _TOKEN.groupindex.items()}
+_STATEMENT: Final = re.compile(r"%\w+")
+_STATEMENTS: Final = "%import, %ignore, %declare, %override, %extend and, in rules, %json"
 _UNFINISHED: Final = {'"': "the text is not closed", "/": "the pattern is not closed"}
 
 
@@ -61,6 +63,9 @@ def tokens_of(text: str) -> list[Token]:
             position = len(text) - len(text[position:].lstrip(" \t"))
             sign = text[position]
             what = _UNFINISHED.get(sign, f"{sign!r} means nothing here")
+            statement = _STATEMENT.match(text, position)
+            if statement is not None:
+                what = f"there is no {statement.group()}, only {_STATEMENTS}"
             raise InvalidConstraintError(Place(text, position).message(what), position=position)
         index = found.lastindex
         assert index is not None, "it is one of the groups"

@@ -75,6 +75,7 @@ def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
             f"the pattern has {len(text)} characters, more than {MAX_PATTERN_LENGTH}",
             limit=MAX_PATTERN_LENGTH,
             pointer=pointer,
+            hint="say it with several patterns, or with several rules of a grammar",
         )
     parser = _Parser(text, pointer)
     regular = parser.alternatives()

@@ -64,6 +64,7 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
             f"the pattern has {len(text)} characters, more than {_MAX_PATTERN_LENGTH}",
             limit=_MAX_PATTERN_LENGTH,
             field="constraint",
+            hint="say it with several rules of a grammar",
         )
     plain = None if flags else plain_regular(text)
     return _by_python(text, flags, anchored) if plain is None else plain
@@ -82,6 +83,7 @@ def _by_python(text: str, flags: int, anchored: bool) -> Regular:
             "the pattern nests too deeply or repeats too often",
             limit=sys.getrecursionlimit(),
             field="constraint",
+            hint="write it with fewer groups inside of one another, or with lower bounds",
         ) from too_much
 
 
@@ -147,7 +149,9 @@ class _Translation:
         found = re.search(looks_like, self.text) if looks_like else None
         position = found.start() if found else 0
         raise UnsupportedFeatureError(
-            f"{what} at character {position} of the pattern is not supported", position=position
+            f"{what} at character {position} of the pattern is not supported",
+            position=position,
+            hint="write the pattern without it",
         )
 
 

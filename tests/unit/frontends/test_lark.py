@@ -145,6 +145,11 @@ def test_given_grammars_are_imported_by_name() -> None:
 _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "no colon": ("start\n", InvalidConstraintError, ["line 1", "column 6", "missing colon"]),
     "bad character": ('start: "a" @', InvalidConstraintError, ["line 1", "column 12", "^"]),
+    "unknown statement": (
+        'start: "a"\n%frob "b"',
+        InvalidConstraintError,
+        ["line 2, column 1", "there is no %frob, only %import, %ignore", "^"],
+    ),
     "colon in brackets": ("//\nS:(L:", InvalidConstraintError, ["line 2", "column 5", "^"]),
     "unknown rule": (
         'start: "a"\n     | other', InvalidConstraintError, ["line 2, column 8", "'other'", "^"]
@@ -165,7 +170,9 @@ _ERRORS: dict[str, tuple[str, type[GuidedError], list[str]]] = {
     "import": ("%import nowhere.A\nstart: A", InvalidConstraintError, ["nowhere"]),
     "arguments": ('start: a{"x"}\na{x, y}: x y', InvalidConstraintError, ["argument"]),
     "back reference": (
-        "start: /(a)\\1/", UnsupportedFeatureError, ["line 1, column 8", "back reference", "^"]
+        "start: /(a)\\1/",
+        UnsupportedFeatureError,
+        ["line 1, column 8", "back reference", "^", "without it"],
     ),
     "anchor": ("start: /^a/", UnsupportedFeatureError, ["line 1, column 8", "anchor"]),
     "edge": (
