@@ -2,9 +2,8 @@
 
 ``python benchmarks/grammar_masks.py [--tokens 2000] [--texts 3] [--plot PATH] [GRAMMAR ...]``
 
-For each grammar of the library: compile plus first mask in one engine after the other, then every
-text token by token, mask and step timed together, text by text in one engine after the other, for
-a shared machine changes its speed. Texts come first to a fresh compile: nothing is cached but what
+For each grammar of the library and each engine: compile plus first mask, then every text token by
+token, mask and step timed together. Texts come first to a fresh compile: nothing is cached but what
 the texts before them left, and in guided what all grammars share, such as masks of the inside of
 names and strings. The last column is the same texts once more. llguidance reads
 the library's own text where it can, else, as xgrammar but for JSON, the grammar printed for it by
@@ -17,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import os
 import random
 import sys
@@ -179,11 +179,11 @@ def main() -> None:
             tokenizer.encode(WRITERS[name](rng, options.tokens), add_special_tokens=False)
             for _ in range(options.texts)
         ]
-        measured = _measured(engines, _Sources.of(name), texts, options.seconds)
-        for engine_name, figures in measured.items():
+        for engine_name, engine in engines.items():
+            figures = _measured(engine, _Sources.of(name), texts, options.seconds)
+            drawn.setdefault(name, {})[engine_name] = figures.steps
             _print(name, engine_name, figures)
-        drawn[name] = {engine_name: figures.steps for engine_name, figures in measured.items()}
-        gc.collect()
+            gc.collect()
     if options.plot:
         _plot(drawn, options.plot)
 
@@ -205,52 +205,30 @@ def _engines(tokenizer: PreTrainedTokenizerFast) -> Engines:
 
 
 def _measured(
-    engines: Engines, sources: _Sources, texts: list[list[int]], seconds: float
-) -> dict[str, _Figures]:
-    compiled = {}
-    for name, engine in engines.items():
-        compiled[name] = _compiled(engine, sources)
-        gc.collect()
-    matchers = {name: matcher for name, (matcher, _) in compiled.items()}
-    steps, again = _walks(matchers, texts, seconds), _walks(matchers, texts, seconds)
-    return {
-        name: _Figures(
-            compiling[0], min(compiling), steps[name], float(np.concatenate(again[name]).mean())
-        )
-        for name, (_, compiling) in compiled.items()
-    }
-
-
-def _compiled(engine: Callable[[_Sources], Any], sources: _Sources) -> tuple[Matcher, list[float]]:
-    """A matcher, and how long it took with its first mask, ms, each time."""
+    engine: Callable[[_Sources], Any], sources: _Sources, texts: list[list[int]], seconds: float
+) -> _Figures:
     compiling: list[float] = []
     while not compiling or (len(compiling) < 3 and sum(compiling) < 5_000):
         begun = time.process_time()
         matcher = engine(sources)
         matcher.mask()
         compiling.append((time.process_time() - begun) * 1e3)
-    return matcher, compiling
+    steps, again = _walks(matcher, texts, seconds), _walks(matcher, texts, seconds)
+    return _Figures(compiling[0], min(compiling), steps, float(np.concatenate(again).mean()))
 
 
-def _walks(
-    matchers: dict[str, Matcher], texts: list[list[int]], seconds: float
-) -> dict[str, list[NDArray[np.float64]]]:
-    """By engine and text the times of its tokens, as many as there is time for."""
-    found: dict[str, list[NDArray[np.float64]]] = {name: [] for name in matchers}
-    left = dict.fromkeys(matchers, seconds)
-    for tokens in texts:
-        for name, matcher in matchers.items():
-            if left[name] <= 0:
-                continue
-            begun = time.thread_time()
-            steps = []
-            for step in _walk(matcher, tokens):
-                steps.append(step)
-                if time.thread_time() - begun > left[name]:
-                    break
-            left[name] -= time.thread_time() - begun
-            found[name].append(np.array(steps))
-    return found
+def _walks(matcher: Matcher, texts: list[list[int]], seconds: float) -> list[NDArray[np.float64]]:
+    """By text the times of its tokens, as many as there is time for."""
+    until = time.thread_time() + seconds
+    return [
+        np.array(steps)
+        for tokens in texts
+        if (
+            steps := list(
+                itertools.takewhile(lambda _: time.thread_time() < until, _walk(matcher, tokens))
+            )
+        )
+    ]
 
 
 def _print(name: str, engine: str, figures: _Figures) -> None:
