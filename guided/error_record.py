@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from guided.errors import (
-    ConstraintError,
     DeadlineExceededError,
     GuidedError,
     InternalServiceError,
@@ -98,15 +97,7 @@ def rebuild_error(record: ErrorRecord) -> GuidedError:
         raise ValueError(f"error code {record.code!r} is none of {sorted(_KINDS)}")
     texts = {name: record.fields[name] for name in kind.texts if name in record.fields}
     numbers = {name: int(record.fields[name]) for name in kind.numbers if name in record.fields}
-    pointer = texts.get("pointer")
-    # What names a part of the constraint stands before the place in it; see ``naming``.
-    is_placed = f": at {pointer or 'the root'}: " in record.message
-    if is_placed:
-        texts.pop("pointer", None)
     try:
-        error = kind.build(record.message, **texts, **numbers)
-    except TypeError as missing:
-        raise ValueError(f"error record {record!r} lacks a field") from missing
-    if is_placed and isinstance(error, ConstraintError | LimitExceededError):
-        error.pointer = pointer
-    return error
+        return kind.build(record.message, **texts, **numbers)
+    except TypeError as error:
+        raise ValueError(f"error record {record!r} lacks a field") from error

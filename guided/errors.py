@@ -71,6 +71,14 @@ class RequestError(GuidedError):
         """Path of the request's field that is wrong, e.g. ``max_tokens``."""
 
 
+def _placed(message: str, pointer: str | None) -> str:
+    """The message with its place in front; one that names a part of a constraint has it inside."""
+    if pointer is None:
+        return message
+    place = f"at {pointer or 'the root'}: "
+    return message if f": {place}" in message else place + message
+
+
 class ConstraintError(RequestError):
     """A constraint that cannot be enforced; raised before the first token."""
 
@@ -82,8 +90,7 @@ class ConstraintError(RequestError):
         position: int | None = None,
         hint: str | None = None,
     ) -> None:
-        where = "" if pointer is None else f"at {pointer or 'the root'}: "
-        super().__init__(where + message, field="constraint", hint=hint)
+        super().__init__(_placed(message, pointer), field="constraint", hint=hint)
         self.pointer = pointer
         """JSON pointer (RFC 6901) of the schema's keyword, empty for the root."""
         self.position = position
@@ -122,8 +129,7 @@ class LimitExceededError(RequestError):
         pointer: str | None = None,
         hint: str | None = None,
     ) -> None:
-        where = "" if pointer is None else f"at {pointer or 'the root'}: "
-        super().__init__(where + message, field=field, hint=hint)
+        super().__init__(_placed(message, pointer), field=field, hint=hint)
         self.limit = limit
         self.pointer = pointer
 

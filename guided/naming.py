@@ -23,12 +23,16 @@ def naming(place: tuple[str, ...]) -> Iterator[None]:
         match error:
             case LimitExceededError():
                 named = LimitExceededError(
-                    message, limit=error.limit, field=error.field, hint=error.hint
+                    message,
+                    limit=error.limit,
+                    field=error.field,
+                    pointer=error.pointer,
+                    hint=error.hint,
                 )
-                named.pointer = error.pointer
             case ConstraintError():
-                named = type(error)(message, position=error.position, hint=error.hint)
-                named.pointer = error.pointer
+                named = type(error)(
+                    message, pointer=error.pointer, position=error.position, hint=error.hint
+                )
             case _:
                 named = RequestError(message, field=error.field, hint=error.hint)
         raise named from error
