@@ -10,7 +10,7 @@ NATIVE := $(VENV)/.native
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long check format proto native interpreted clean
+.PHONY: demo demo-grammars test test-long fuzz check format proto native interpreted clean
 
 demo: $(NATIVE)
 	$(BIN)/python -m examples.demo
@@ -27,6 +27,13 @@ test: check $(NATIVE)
 test-long: $(NATIVE)
 	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
 		tests/engine/test_sampling_law.py tests/engine/test_real_gemma3.py --timeout 3600
+
+# The fuzzers, each for so many seconds; SUBJECTS="schemas python" for some of them, SEED=... to repeat.
+# What is found is printed with its seed, made small, and written as a test below build/findings.
+SECONDS ?= 600
+fuzz: $(NATIVE)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.kit.fuzzers $(SUBJECTS) --seconds $(SECONDS) \
+		$(if $(SEED),--seed $(SEED)) --workers $(WORKERS)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

@@ -1,13 +1,15 @@
 """When compiled kernels that lie on the disk are too old.
 
 Numba compiles a kernel anew when the file changes that it stands in. Ours take parts of other files
-in, and read tables that those lay out: so what they depend on is all that is compiled here.
+in, and read constants of those they import: what they depend on is all modules that hold kernels,
+and what these import. The time of a file says nothing, so that kernels may be copied with it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,18 +19,38 @@ from numba.core.caching import CacheImpl
 __all__ = ["compile_again_with_sources"]
 
 _ROOT = Path(__file__).parent.parent
-_SOURCES = ("automata", "network", "recognizer", "tokens", "model/cpu")
-"""Packages of kernels, and of what they are made of."""
+_PACKAGES = ("automata", "decoding", "grammar", "network", "recognizer", "tokens", "model/cpu")
+"""Packages of kernels."""
+_HOLDS_KERNELS = re.compile(r"^from (numba|guided\.[\w.]*kernel)\b", re.MULTILINE)
+_IMPORTED = re.compile(r"^from guided\.([\w.]+) import", re.MULTILINE)
 
 
 @cache
 def digest_of_sources() -> bytes:
     """What tells the sources of kernels from those of another version."""
     digest = hashlib.sha256()
-    for package in _SOURCES:
-        for file in sorted((_ROOT / package).glob("*.py")):
-            digest.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file, text in sorted(_sources().items()):
+        digest.update(f"{file.relative_to(_ROOT)}\0{text}".encode())
     return digest.digest()
+
+
+def _sources() -> dict[Path, str]:
+    """The modules that hold kernels, and what these import of ours."""
+    texts = {file: file.read_text("utf-8") for name in _PACKAGES for file in _files(name)}
+    waiting = [file for file, text in texts.items() if _HOLDS_KERNELS.search(text)]
+    found: dict[Path, str] = {}
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found[file] = texts.get(file) or file.read_text("utf-8")
+            modules = _IMPORTED.findall(found[file])
+            imported = (_ROOT / f"{module.replace('.', '/')}.py" for module in modules)
+            waiting += (other for other in imported if other.exists())
+    return found
+
+
+def _files(package: str) -> Iterator[Path]:
+    return (_ROOT / package).glob("*.py")
 
 
 @cache
@@ -51,6 +73,6 @@ def _of_ours(locator: Any) -> type[Any]:
             return super().from_function(function, file) if is_ours else None
 
         def get_source_stamp(self) -> Any:
-            return super().get_source_stamp(), digest_of_sources()
+            return digest_of_sources()
 
     return Ours

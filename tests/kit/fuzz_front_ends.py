@@ -1,31 +1,20 @@
-"""Mutants of valid grammars and patterns, put through the front ends until the time is up.
-
-``python -m tests.kit.fuzz FRONT_END [--seconds 600] [--seed 0]``, of ``lark``, ``contextual``,
-``ebnf``, ``python`` and ``ecma``. A mutant compiles and has a mask, or is refused with an error of
-ours; all else, and what takes longer than ``SLOW`` seconds, is printed with its text and ends the
-run with status 1.
-"""
+"""Mutants of valid grammars and patterns: each compiles, or is refused with an error of ours."""
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import random
-import sys
-import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-
-import typer
 
 from guided.constraint.compiler import ConstraintCompiler
 from guided.errors import GuidedError
 from guided.library import grammar_names, read_grammar
 from guided.spec import Ebnf, Lark, Regex, RegexDialect, Structure
+from tests.kit.campaign import FAULT_TEST, Fault, Subject, smaller_texts
 from tests.kit.walks import BYTES
 
-__all__ = ["FRONT_ENDS", "SLOW", "compiles", "mutants"]
-
-SLOW = 20.0
-"""Seconds that no text may take; the bounds on work end most after a tenth of that."""
+__all__ = ["FRONT_ENDS", "FrontEndSubject"]
 
 _EBNF = (
     'root ::= (item "\\n")+\nitem ::= "- " [^\\n]+ | "- [" list "]"\nlist ::= list ", " w | w\n'
@@ -155,14 +144,37 @@ FRONT_ENDS: Mapping[str, tuple[Callable[[str], Structure], tuple[str, ...]]] = {
 """By name what makes a constraint of a text, and valid texts."""
 
 
-def mutants(front_end: str, rng: random.Random) -> Iterator[str]:
-    """Texts near valid ones, without end."""
-    _, valid = FRONT_ENDS[front_end]
-    while True:
-        text = rng.choice(valid)
+class FrontEndSubject(Subject[str]):
+    """Texts near valid ones: compiled or refused, never a crash."""
+
+    def __init__(self, front_end: str) -> None:
+        self.name = front_end
+        self.make, self.valid = FRONT_ENDS[front_end]
+        self.compiler = ConstraintCompiler(BYTES)
+
+    def draw(self, rng: random.Random) -> str:
+        text = rng.choice(self.valid)
         for _ in range(rng.choice([1, 1, 2, 3, 8])):
-            text = _mutated(text, rng.choice(valid), rng)
-        yield text
+            text = _mutated(text, rng.choice(self.valid), rng)
+        return text
+
+    def judge(self, case: str) -> Fault | None:
+        with contextlib.suppress(GuidedError), warnings.catch_warnings():
+            # Python's own, of patterns that may mean something else one day.
+            warnings.simplefilter("ignore", FutureWarning)
+            self.compiler.compile(self.make(case)).start().mask()
+        return None
+
+    def smaller(self, case: str) -> Iterator[str]:
+        return smaller_texts(case)
+
+    def as_test(self, case: str, fault: Fault) -> str:
+        return FAULT_TEST.format(
+            doc=fault.kind,
+            imports="from tests.kit.fuzz_front_ends import FrontEndSubject",
+            subject=f"FrontEndSubject({self.name!r})",
+            case=repr(case),
+        )
 
 
 def _mutated(text: str, other: str, rng: random.Random) -> str:
@@ -186,47 +198,3 @@ def _mutated(text: str, other: str, rng: random.Random) -> str:
             )
         case _:
             return text[:first] + rng.choice(_DICTIONARY) * rng.choice([1, 3, 200]) + text[first:]
-
-
-def compiles(front_end: str, text: str, compiler: ConstraintCompiler) -> bool:
-    """Whether a text is taken rather than refused; raises what is no error of ours."""
-    make, _ = FRONT_ENDS[front_end]
-    try:
-        compiler.compile(make(text)).start().mask()
-    except GuidedError:
-        return False
-    return True
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("front_end", choices=FRONT_ENDS)
-    parser.add_argument("--seconds", type=float, default=600)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    compiler = ConstraintCompiler(BYTES)
-    until = time.monotonic() + options.seconds
-    tried = taken = failed = 0
-    slowest = 0.0
-    for text in mutants(options.front_end, random.Random(options.seed)):
-        begun = time.process_time()
-        try:
-            taken += compiles(options.front_end, text, compiler)
-        except Exception as error:
-            failed += 1
-            typer.echo(f"{type(error).__name__}: {error}: {text!r}")
-        tried += 1
-        seconds = time.process_time() - begun
-        if seconds > SLOW:
-            failed += 1
-            typer.echo(f"{seconds:.1f} s: {text!r}")
-        slowest = max(slowest, seconds)
-        if time.monotonic() > until:
-            break
-    counts = f"{tried} mutants, {taken} taken, {failed} failed"
-    typer.echo(f"{options.front_end}: {counts}, slowest {slowest:.1f} s")
-    return 1 if failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
