@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from guided.grammar.formula import Formula, Formulas
@@ -22,3 +22,5 @@ class JsonGrammar:
     places: Sequence[Formula]
     """By number; one may be made, and further ones met, when it is first asked for."""
     root: Formula
+    pointer: Callable[[int], str] = lambda _: ""
+    """Where in the schema the place of a number was written, as a JSON pointer."""

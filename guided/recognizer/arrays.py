@@ -11,7 +11,7 @@ from guided.grammar.assertions import (
     JsonType,
     Unique,
 )
-from guided.grammar.formula import FALSE, TRUE, Formula, Formulas, Leaf
+from guided.grammar.formula import FALSE, TRUE, All, Formula, Formulas, Leaf, Not
 from guided.recognizer.array_endings import ArrayEnding
 from guided.recognizer.asking import asked_of
 from guided.recognizer.contexts import ArrayFrame, Pending
@@ -111,6 +111,26 @@ class Arrays:
                 by[leaf] = self.formulas.leaf(with_value(about, read_value(text), self.formulas))
         goals = self._replaced(frame.goals, by)
         return ArrayFrame(goals, frame.must, begun=True, hazy=pending.remembers and text is None)
+
+    def repeatable(self, frame: ArrayFrame) -> Formula | None:
+        """Where some item has to come twice, what one fits that comes again behind the next."""
+        goal = frame.goals[0] if frame.must else TRUE
+        parts = goal.parts if isinstance(goal, All) else (goal,)
+        opposites = [part.item for part in parts if isinstance(part, Not)]
+        if not any(isinstance(o, Leaf) and isinstance(o.assertion, Unique) for o in opposites):
+            return None
+        abouts = [part.assertion for part in parts if isinstance(part, Leaf)]
+        items = [about for about in abouts if isinstance(about, Items)]
+        last = max((len(about.prefix) for about in items), default=0)
+        for about in abouts:
+            if isinstance(about, ItemCount) and about.high is not None:
+                last = min(last, about.high)
+        return self.formulas.any_of(
+            self.formulas.all_of(
+                self.sharing.of(a.prefix[place] if place < len(a.prefix) else a.rest) for a in items
+            )
+            for place in range(1, last + 1)
+        )
 
     def verdict(self, frame: ArrayFrame) -> int:
         """Which formulas the array fits if it closes here, one bit each."""

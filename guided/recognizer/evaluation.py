@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any as Json
@@ -11,18 +10,14 @@ from typing import Final
 from cachetools import LRUCache
 
 from guided.grammar.assertions import (
-    Contains,
     ItemCount,
     Items,
     JsonType,
     Members,
-    NumberChoices,
-    StringChoices,
     Unique,
 )
-from guided.grammar.formula import FALSE, TRUE, Any, Formula, Leaf, Place
+from guided.grammar.formula import FALSE, TRUE, Formula, Leaf
 from guided.grammar.json_grammar import JsonGrammar
-from guided.grammar.numbers import number_text
 from guided.recognizer import arrays
 from guided.recognizer.arrays import Arrays
 from guided.recognizer.contexts import ArrayFrame, Contexts, Frame, ObjectFrame, Pending
@@ -39,8 +34,6 @@ __all__ = ["Evaluation"]
 
 MAX_KEPT_BYTES: Final = 4 * 2**20
 """Of the texts that complete containers."""
-MAX_LISTED: Final = 100
-"""Values tried at most, of those that an array's items are listed as."""
 _DECODER: Final = json.JSONDecoder()
 _FITTING: Final = (1,)
 MAX_ENUMERATED_ASKS: Final = 6
@@ -279,7 +272,7 @@ class Evaluation:
     def _hinted(self, context: int, pending: Pending, value: Json) -> int | None:
         """The context of a value after which there is a way, as one value is known to show."""
         inner = self.contexts.enter(pending, self.contexts.parents[context])
-        verdict = sum(self._fits(ask, value) << i for i, ask in enumerate(pending.asks))
+        verdict = self._judged(pending.asks, value)
         self._hints[inner] = verdict
         for known in (self._ways, self._accepted, self._wishes):
             known.pop(inner, None)
@@ -306,41 +299,47 @@ class Evaluation:
         )
 
     def _without_traps(self, context: int, pending: Pending) -> Pending | None:
-        """Forbid the listed values after which the items still owed could not differ."""
+        """Forbid the values after which items that are owed could not differ, or not repeat one."""
         assert isinstance(pending.frame, ArrayFrame)
-        owes = any(
-            isinstance(leaf.assertion, ItemCount | Contains)
-            for leaf in sorted_leaves(pending.frame.goals)
-        )
+        if not pending.links and _treats_items_alike(pending.frame):
+            return pending  # each value leaves as many that differ
         parent = self.contexts.parents[context]
-        alike = not pending.links and _treats_items_alike(pending.frame)
-        taken = {
-            other
-            for leaf in sorted_leaves(pending.frame.goals)
-            if alike and isinstance(leaf.assertion, Unique)
-            for other in leaf.assertion.others
-        }
-        banned = []
-        for text in self._listed(pending.frame) if owes else ():
-            value = read_value(text)
-            same = formula_of_value(value, self.formulas)
-            if same in taken:
+        again = self.arrays.repeatable(pending.frame)
+        more: dict[Formula, None] = {}
+        for verdict in self._possible(context, pending):
+            asked = self._one_of(pending.asks, (verdict,))
+            if self.values.text(asked) is None:
                 continue
-            verdict = sum(self._fits(ask, value) << i for i, ask in enumerate(pending.asks))
-            frame = self.arrays.value_done(pending, verdict, text)
-            if verdict & 1 and (frame is None or not self.can_end(frame, parent)):
-                banned.append(same)
-            elif verdict & 1 and alike:
-                break  # others leave as many that differ
-        if not banned or not pending.must:
-            return pending
-        due = self.formulas.all_of(
-            [pending.asks[0], *(self.formulas.negate(value) for value in banned)]
-        )
-        if due is FALSE:
+            # What may end the array behind an item that no later one is compared with.
+            frame = self.arrays.value_done(pending, verdict, None)
+            end = None if frame is None else self.end_of(frame, parent)
+            if end is None and again is not None:
+                more[self.formulas.any_of([self.formulas.negate(asked), again])] = None
+            # Only an item that equals one of those in the end can be in their way.
+            for text in _items_of(end) if end is not None else ():
+                value = read_value(text)
+                if self._judged(pending.asks, value) == verdict:
+                    frame = self.arrays.value_done(pending, verdict, text)
+                    if frame is None or not self.can_end(frame, parent):
+                        same = formula_of_value(value, self.formulas)
+                        more[self.formulas.negate(same)] = None
+        return self._narrowed(pending, self.formulas.all_of(more)) if more else pending
+
+    def _narrowed(self, pending: Pending, also: Formula) -> Pending | None:
+        """The same with one thing more that the value has to fit."""
+        asks, links = pending.asks, pending.links
+        if pending.must:
+            asks = (self.formulas.all_of([asks[0], also]), *asks[1:])
+        else:
+            asks = (also, *asks)
+            links = tuple([(leaf, number + 1) for leaf, number in links])
+        if asks[0] is FALSE:
             return None
-        asks = (due, *pending.asks[1:])
-        return Pending(pending.frame, asks, pending.must, pending.links, pending.remembers)
+        return Pending(pending.frame, asks, True, links, pending.remembers, pending.hazy)
+
+    def _judged(self, asks: tuple[Formula, ...], value: Json) -> int:
+        """The verdict on a value."""
+        return sum(self._fits(ask, value) << i for i, ask in enumerate(asks))
 
     def _fits(self, ask: Formula, value: Json) -> bool:
         """Whether a value fits a formula."""
@@ -354,32 +353,6 @@ class Evaluation:
         if isinstance(value, str):
             return self.scalars.string_fits(self.restriction.to(JsonType.STRING, ask), value)
         return self.scalars.number_fits(self.restriction.to(JsonType.NUMBER, ask), value)
-
-    def _listed(self, frame: ArrayFrame) -> Iterator[bytes]:
-        """Values that the formulas of an array's items speak of, of containers the shortest."""
-        found: dict[bytes, None] = dict.fromkeys((b"null", b"true", b"false"))
-        for leaf in sorted_leaves(frame.goals):
-            if isinstance(leaf.assertion, Items):
-                for item in (*leaf.assertion.prefix, leaf.assertion.rest):
-                    found.update(dict.fromkeys(self._listed_scalars(item)))
-                    found.update(dict.fromkeys(self._listed_alternatives(item)))
-        return itertools.islice(found, MAX_LISTED)
-
-    def _listed_scalars(self, item: Formula) -> Iterator[bytes]:
-        for kind in (JsonType.NUMBER, JsonType.STRING):
-            for leaf in sorted_leaves((self.restriction.to(kind, item),)):
-                if isinstance(leaf.assertion, NumberChoices):
-                    yield from (number_text(value).encode() for value in leaf.assertion.values)
-                elif isinstance(leaf.assertion, StringChoices):
-                    yield from map(json_key, leaf.assertion.values)
-
-    def _listed_alternatives(self, item: Formula) -> Iterator[bytes]:
-        while isinstance(item, Place):
-            item = self.restriction.grammar.places[item.number]
-        for part in item.parts if isinstance(item, Any) else ():
-            text = self.values.text(part)
-            if text is not None and text[:1] in b"[{":
-                yield text
 
     def is_rare(self, context: int, number: int) -> bool:
         """Whether a class has a limited number of names only."""
@@ -648,6 +621,13 @@ def _first_item(end: bytes) -> tuple[bytes, bytes]:
     start = int(text[0] == ",")
     _, behind = _DECODER.raw_decode(text, start)
     return text[start:behind].encode(), text[behind:].encode()
+
+
+def _items_of(end: bytes) -> Iterator[bytes]:
+    """All of them."""
+    while end != b"]":
+        first, end = _first_item(end)
+        yield first
 
 
 def _combinations(asks: list[Formula]) -> Iterator[int]:

@@ -230,8 +230,8 @@ class JsonMachine:
 
     @property
     def incomplete(self) -> int:
-        """Searches for a way to the end that ran out of fuel, so that documents may be missing."""
-        return self.evaluation.fuel.incomplete
+        """Searches for a way to the end that gave up, so that documents may be missing."""
+        return self.evaluation.values.missing
 
     @property
     def fullness(self) -> float:
@@ -590,12 +590,14 @@ class JsonMachine:
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
         """Why there is no document."""
+        place = self.evaluation.fuel.place
+        pointer = "" if place is None else self.evaluation.restriction.grammar.pointer(place)
         if self.evaluation.values.too_long:
             return LimitExceededError(
                 f"the shortest document has more than {MAX_SHORTEST_BYTES} bytes",
                 limit=MAX_SHORTEST_BYTES,
                 field="constraint",
-                pointer="",
+                pointer=pointer,
                 hint="lower the least lengths, or require fewer members and items",
             )
         if self.incomplete:
@@ -603,7 +605,7 @@ class JsonMachine:
                 f"no document was found in {MAX_TRIES} tries for each part of the schema",
                 limit=MAX_TRIES,
                 field="constraint",
-                pointer="",
+                pointer=pointer,
                 hint="say with fewer alternatives what is meant",
             )
         return UnsatisfiableError(

@@ -36,7 +36,7 @@ from guided.spec import KeyOrder
 
 __all__ = ["Objects", "Plain"]
 
-MAX_FAILURES: Final = 60
+MAX_FAILURES: Final = 300
 """Ways tried at most to make assertions fail that have to."""
 MAX_OWED_MEMBERS: Final = 1_000
 """Names made up for one object at most."""
@@ -394,7 +394,6 @@ class _Completion:
             leaf for leaf, kept in literals.items() if kept and isinstance(leaf.assertion, Members)
         )
         self.tries = MAX_FAILURES
-        self.fresh: dict[int, Iterator[bytes]] = {}
         self.named: dict[str, Formula] = {}
         self.free: dict[bytes, tuple[Formula, NameClass]] = {}
 
@@ -430,6 +429,7 @@ class _Completion:
             elif (found := self._filled()) is not None:
                 return found
             if self.tries < 0:
+                self.objects.values.fuel.missed += 1
                 return None
             self.tries -= 1
 
@@ -480,35 +480,46 @@ class _Completion:
             and all(self.objects._name_fits(about, name) for about in self.names)
         )
 
-    def _add_free(
-        self, also: Leaf | None = None, misnamed: Names | None = None, most: int = 1
-    ) -> bool:
-        """Give the object a member of a name of its own, or up to ``most`` that are alike."""
-        space = self.objects.space(self.frame.goals)
-        for number, found in sorted(enumerate(space.classes), key=self._unhelpful):
-            formula = self.objects.of_all(self.holding, found) if self.holding else TRUE
+    def _add_free(self, most: int) -> bool:
+        """Give the object members of names of their own that are alike, up to ``most``."""
+        for number, found, formula in self._usable_classes():
+            keys = list(islice(self._fresh_names(number), most))
+            for key in keys:
+                self.free[key] = formula, found
+            if keys:
+                return True
+        return False
+
+    def _adding_free(self, also: Leaf | None, misnamed: Names | None) -> Iterator[None]:
+        """Add a member of a name of its own that makes an assertion fail: of each class in turn."""
+        for number, found, formula in self._usable_classes():
             if also is not None:
                 opposite = self.formulas.negate(self.objects._child(also, found))
                 formula = self.formulas.all_of([formula, opposite])
-            if not all(self.objects._name_fits(about, found) for about in self.names):
-                continue
             if misnamed is not None and self.objects._name_fits(misnamed, found):
                 continue
             if formula is FALSE or self.objects.values.text(formula) is None:
                 continue
-            before = len(self.free)
-            for key in islice(self._fresh_names(space, number), most):
+            key = next(self._fresh_names(number), None)
+            if key is not None:
                 self.free[key] = formula, found
-            if len(self.free) > before:
-                return True
-        return False
+                yield
+                del self.free[key]
 
-    def _fresh_names(self, space: NameSpace, number: int) -> Iterator[bytes]:
-        """Names of a class that the object does not have; each comes up once."""
-        if number not in self.fresh:
-            taken = {*self.objects.contexts.keys(self.frame.keys), *self.order.spelled}
-            self.fresh[number] = space.fresh(number, taken)
-        return self.fresh[number]
+    def _usable_classes(self) -> Iterator[tuple[int, NameClass, Formula]]:
+        """The classes that names of further members may be of, and what their values fit."""
+        space = self.objects.space(self.frame.goals)
+        for number, found in sorted(enumerate(space.classes), key=self._unhelpful):
+            if all(self.objects._name_fits(about, found) for about in self.names):
+                formula = self.objects.of_all(self.holding, found) if self.holding else TRUE
+                if formula is not FALSE and self.objects.values.text(formula) is not None:
+                    yield number, found, formula
+
+    def _fresh_names(self, number: int) -> Iterator[bytes]:
+        """Names of a class that the object does not have."""
+        keys = self.objects.contexts.keys(self.frame.keys)
+        taken = {*keys, *self.order.spelled, *self.free}
+        return self.objects.space(self.frame.goals).fresh(number, taken)
 
     def _unhelpful(self, numbered: tuple[int, NameClass]) -> int:
         """How many of the names that must not fit a class would leave to others."""
@@ -536,10 +547,7 @@ class _Completion:
                 self.free[key] = more, found
                 yield
                 self.free[key] = formula, found
-        if self._add_free(also=leaf):
-            added = next(reversed(self.free))
-            yield
-            del self.free[added]
+        yield from self._adding_free(leaf, None)
 
     def _misnamings(self, about: Names) -> Iterator[None]:
         """Members whose names do not fit."""
@@ -552,10 +560,7 @@ class _Completion:
             if not fits(about, name) and self._add_named(name):
                 yield
                 self._restore(name, before)
-        if self._add_free(misnamed=about):
-            added = next(reversed(self.free))
-            yield
-            del self.free[added]
+        yield from self._adding_free(None, about)
 
     def _restore(self, name: str, formula: Formula | None) -> None:
         if formula is None:
@@ -572,7 +577,7 @@ class _Completion:
             if len(self.free) >= MAX_OWED_MEMBERS:
                 self.objects.values.too_long = True
                 return False
-            if not self._add_free(most=min(owed, MAX_OWED_MEMBERS - len(self.free))):
+            if not self._add_free(min(owed, MAX_OWED_MEMBERS - len(self.free))):
                 return False
         return True
 

@@ -34,6 +34,8 @@ class Fuel:
         """Searches for members or items that gave up, so that other choices may have to do."""
         self.level = 0
         """Choices being made, each inside of the one before, those for inner values included."""
+        self.place: int | None = None
+        """The innermost place of the schema in which a search gave up first."""
 
 
 def satisfy(

@@ -7,7 +7,7 @@ from typing import Final
 
 from guided.automata.fuel import spend
 from guided.grammar.assertions import JsonType
-from guided.grammar.formula import FALSE, Formula
+from guided.grammar.formula import FALSE, Formula, Place
 from guided.recognizer.depth import MAX_LEVELS, too_deep
 from guided.recognizer.restriction import Restriction
 from guided.recognizer.scalars import Scalars
@@ -42,6 +42,11 @@ class Values:
         self._depth: dict[Formula, int] = {}
         self._lowest = 0
 
+    @property
+    def missing(self) -> int:
+        """Searches that gave up or found too long texts alone, so that values may be missing."""
+        return self.fuel.incomplete + self.too_long
+
     def text(self, formula: Formula) -> bytes | None:
         """A short JSON text that fits, ``None`` where none was found."""
         if formula in self._known:
@@ -54,10 +59,13 @@ class Values:
         spend(5)
         depth = self._depth[formula] = len(self._depth)
         outer, self._lowest = self._lowest, depth
+        missing = self.missing
         try:
             text = self._search(formula)
         finally:
             del self._depth[formula]
+            if self.fuel.place is None and isinstance(formula, Place) and self.missing > missing:
+                self.fuel.place = formula.number
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
         if text is not None or lowest >= depth:
             self._known[formula] = text

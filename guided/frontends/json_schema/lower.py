@@ -46,5 +46,5 @@ def lower_json_schema(schema: JsonSchema) -> LoweredSchema:
     if not is_sound(places):
         places = Places(Survey(root, schema.documents), schema.options)
         refuse_endless_application(tuple(places), places.pointers)
-    grammar = JsonGrammar(places.formulas, places, places.root)
+    grammar = JsonGrammar(places.formulas, places, places.root, places.pointer)
     return LoweredSchema(grammar, places.survey, schema.options)

@@ -43,6 +43,10 @@ class Places(Sequence[Formula]):
         """Where in the schema each place was written."""
         return [visit.location.pointer for visit in self._visits]
 
+    def pointer(self, number: int) -> str:
+        """Where in the schema a place was written."""
+        return self._visits[number].location.pointer
+
     def __len__(self) -> int:
         return len(self._visits)
 

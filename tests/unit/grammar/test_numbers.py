@@ -31,16 +31,16 @@ CANONICAL, ANY = Spelling.CANONICAL, Spelling.ANY
 _JSON_NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
-def _at_least(value: str, *, integer: bool = False) -> Numbers:
-    return Numbers(integer, low=Bound(Decimal(value)))
+def _at_least(value: str, *, integer: bool = False, literal: bool = False) -> Numbers:
+    return Numbers(integer, low=Bound(Decimal(value)), literal=literal)
 
 
 def _at_most(value: str, *, integer: bool = False) -> Numbers:
     return Numbers(integer, high=Bound(Decimal(value)))
 
 
-def _multiple(value: str, *, integer: bool = False) -> Numbers:
-    return Numbers(integer, multiple_of=Decimal(value))
+def _multiple(value: str, *, integer: bool = False, literal: bool = False) -> Numbers:
+    return Numbers(integer, multiple_of=Decimal(value), literal=literal)
 
 
 def _choices(*values: str) -> NumberChoices:
@@ -48,6 +48,7 @@ def _choices(*values: str) -> NumberChoices:
 
 
 INTEGER = Numbers(integer=True)
+LITERAL = Numbers(integer=True, literal=True)
 
 ACCEPTED = [
     (Numbers(), CANONICAL, "0 -1 10 0.5 -0.5 19.90 0.0 1.0", "-0 -0.0 01 1. .5 +1 1e5 - 00"),
@@ -55,6 +56,10 @@ ACCEPTED = [
     (INTEGER, CANONICAL, "0 -1 120", "1.0 -0 0.5 1e2 1.5"),
     (INTEGER, ANY, "0 -0 1.0 1e2 10e-1 1.5e1 1.50e+1 0.5e1 0e-9 1e308", "1.5 1e-1 15e-2 1.05e1"),
     (Numbers(True, Bound(Decimal(1))), ANY, "1 1.0 12.00 120", "0 -1 -0 0e5 1e0 10e-1 1e-1 1.5"),
+    (LITERAL, ANY, "0 -0 1 12345", "1.0 12345.0 -0.0 1e2 10e-1 1.5"),
+    (LITERAL, CANONICAL, "0 -1 120", "1.0 -0 0.5 1e2 1.5"),
+    (_at_least("5", integer=True, literal=True), ANY, "5 60", "5.0 4 5e0 1e1"),
+    (_multiple("1.5", integer=True, literal=True), ANY, "3 -6 0", "3.0 1.5 4 3e0"),
     (_at_least("5", integer=True), ANY, "5 5.0 10 60.0", "4 4.9 5.5 -5 5e0 1e1"),
     (Numbers(low=Bound(Decimal(0), strict=True)), ANY, "0.1 1e-9 1", "0 -0 0.00 -1 0e5 -1e-9"),
     (_at_most("99", integer=True), ANY, "42 42.0 99.00 -421 -0", "100 99.5 1e1 -1e1"),

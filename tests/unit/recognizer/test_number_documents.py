@@ -78,6 +78,24 @@ def test_numbers_in_any_spelling_count_by_their_value(row: Row) -> None:
     assert_row(row, JsonOptions(spelling="any"))
 
 
+_DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
+BY_SPELLING: list[Row] = [
+    ({**_DRAFT_4, "type": "integer"}, "1 12345 -7 0", "12345.0 1e2 1.5"),
+    ({**_DRAFT_4, "type": "integer", "minimum": 5}, "5 12345", "5.0 4 12e0"),
+    ({**_DRAFT_4, "type": "number"}, "12345.0 1e2 3", "01"),
+    ({**_DRAFT_4, "type": ["integer", "string"], "multipleOf": 3}, '3 "a" -6', "3.0 4 1.5"),
+    ({**_DRAFT_4, "enum": [1.0, 2], "type": "integer"}, "1 2", "1.0 2.00"),
+    ({**_DRAFT_4, "enum": [1, 2]}, "1 2 1.0", "3"),
+    ({**_DRAFT_4, "type": "number", "not": {"type": "integer"}}, "1.0 1.5 1e2", "1 12345"),
+    ({"$schema": "http://json-schema.org/draft-06/schema#", "type": "integer"}, "1 1.0 1e2", "1.5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("row", BY_SPELLING, ids=repr)
+def test_integers_of_draft_4_are_written_without_a_point(row: Row) -> None:
+    assert_row(row, JsonOptions(spelling="any"))
+
+
 DIGITS: list[Row] = [
     ({"type": "integer"}, "0 999 -999", "1000 -1000"),
     ({"type": "number"}, "999.999 -0.125", "0.0001 1000"),
