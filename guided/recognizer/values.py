@@ -8,7 +8,7 @@ from typing import Final
 from guided.automata.fuel import spend
 from guided.grammar.assertions import JsonType
 from guided.grammar.formula import FALSE, Formula
-from guided.recognizer.depth import MAX_LEVELS, too_deep
+from guided.recognizer.depth import Nesting
 from guided.recognizer.restriction import Restriction
 from guided.recognizer.scalars import Scalars
 
@@ -16,6 +16,8 @@ __all__ = ["Values"]
 
 MAX_SHORTEST_BYTES: Final = 100_000
 """Formulas whose values are all longer count as empty."""
+CALLS_OF_A_VALUE: Final = 20
+"""From one value to the next inside of it."""
 
 Containers = Callable[[Formula], bytes | None]
 
@@ -28,9 +30,10 @@ class Values:
     that search, and is not kept.
     """
 
-    def __init__(self, restriction: Restriction, scalars: Scalars) -> None:
+    def __init__(self, restriction: Restriction, scalars: Scalars, nesting: Nesting) -> None:
         self.restriction = restriction
         self.scalars = scalars
+        self.nesting = nesting
         self.array: Containers = lambda _: None
         self.object: Containers = lambda _: None
         """Shortest arrays and objects; set by who knows their rules."""
@@ -47,13 +50,11 @@ class Values:
         if formula in self._depth:
             self._lowest = min(self._lowest, self._depth[formula])
             return None
-        if len(self._depth) >= MAX_LEVELS:
-            raise too_deep(MAX_LEVELS)
         spend(5)
         depth = self._depth[formula] = len(self._depth)
         outer, self._lowest = self._lowest, depth
         try:
-            text = self._search(formula)
+            text = self.nesting.within(CALLS_OF_A_VALUE, lambda: self._search(formula))
         finally:
             del self._depth[formula]
             lowest, self._lowest = self._lowest, min(outer, self._lowest)

@@ -12,6 +12,7 @@ from guided.automata.fuel import limited_work
 from guided.errors import LimitExceededError
 from guided.grammar.assertions import Contains, Has, ItemCount, MemberCount
 from guided.grammar.formula import FALSE, TRUE, Formula, Formulas, Leaf
+from guided.recognizer.depth import Nesting
 from guided.recognizer.scalars import evaluate_with
 from guided.recognizer.search import MAX_TRIES, Fuel, Literals, satisfy
 
@@ -26,7 +27,7 @@ def _found(
     def realise(literals: Literals) -> Literals | None:
         return None if refused & set(literals.items()) else dict(literals)
 
-    fuel = Fuel()
+    fuel = Fuel(Nesting())
     found = satisfy(formula, _F, realise, fuel)
     assert not fuel.incomplete
     return found
@@ -70,7 +71,7 @@ def test_a_count_that_must_fail_is_one_outside(
         assert all(literals.values())
         offered.extend(leaf.assertion for leaf in literals)
 
-    assert satisfy(_F.negate(_F.leaf(counted)), _F, realise, Fuel()) is None
+    assert satisfy(_F.negate(_F.leaf(counted)), _F, realise, Fuel(Nesting())) is None
     assert set(offered) == outside
 
 
@@ -119,7 +120,7 @@ def test_a_search_that_gives_up_is_counted() -> None:
         tries += 1
         return literals if len(literals) < len(rows) else None
 
-    fuel = Fuel()
+    fuel = Fuel(Nesting())
     formula = _F.all_of(_F.any_of(row) for row in rows)
     assert satisfy(formula, _F, refuse_whole, fuel) is None
     assert fuel.incomplete == 1
@@ -129,4 +130,4 @@ def test_a_search_that_gives_up_is_counted() -> None:
 def test_a_search_draws_on_the_tank() -> None:
     formula = _F.all_of(_F.leaf(Has(str(n))) for n in range(100))
     with limited_work(50), pytest.raises(LimitExceededError):
-        satisfy(formula, _F, lambda literals: literals, Fuel())
+        satisfy(formula, _F, lambda literals: literals, Fuel(Nesting()))
