@@ -7,14 +7,27 @@ assertion was decided is a smaller formula, and two ways to the same remainder m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import Final, TypeAlias
 
 from guided.automata.fuel import spend
 from guided.errors import LimitExceededError
 from guided.grammar.assertions import Assertion
 
-__all__ = ["FALSE", "TRUE", "All", "Any", "Constant", "Formula", "Formulas", "Leaf", "Not", "Place"]
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "All",
+    "Any",
+    "Constant",
+    "Formula",
+    "Formulas",
+    "Leaf",
+    "Not",
+    "Place",
+    "inside_first",
+    "parts_of",
+]
 
 MAX_DEPTH: Final = 2_000
 """Formulas inside of one another. What goes through them does so by recursion, and compiled ahead
@@ -98,6 +111,30 @@ TRUE: Final = Constant(True)
 FALSE: Final = Constant(False)
 
 
+def parts_of(formula: Formula) -> tuple[Formula, ...]:
+    """The formulas that one is made of, those of a place not among them."""
+    if isinstance(formula, All | Any):
+        return formula.parts
+    return (formula.item,) if isinstance(formula, Not) else ()
+
+
+def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formula]:
+    """A formula and what it is made of, itself last, but for what is known.
+
+    Each is to be known before the next one is asked for. Formulas nest deeper than calls may.
+    """
+    stack = [formula]
+    while stack:
+        node = stack[-1]
+        waiting = [part for part in parts_of(node) if part not in known]
+        if waiting:
+            stack.extend(reversed(waiting))
+            continue
+        stack.pop()
+        if node not in known:
+            yield node
+
+
 class Formulas:
     """Makes and interns formulas."""
 
@@ -152,32 +189,32 @@ class Formulas:
 
     def replace(self, formula: Formula, leaf: Callable[[Leaf | Place], Formula]) -> Formula:
         """The formula with every leaf and place replaced, simplified again."""
-        known: dict[Formula, Formula] = {}
+        if isinstance(formula, Leaf | Place):
+            spend(3)
+            return leaf(formula)
+        known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
+        for node in inside_first(formula, known):
+            known[node] = self._with_parts(node, known, leaf)
+        spend(2 * len(known) - 3)
+        return known[formula]
 
-        def visit(node: Formula) -> Formula:
-            if isinstance(node, Constant):
-                return node
-            found = known.get(node)
-            if found is None:
-                if isinstance(node, Leaf | Place):
-                    found = leaf(node)
-                elif isinstance(node, Not):
-                    inner = visit(node.item)
-                    found = node if inner is node.item else self.negate(inner)
-                else:
-                    parts = [visit(part) for part in node.parts]
-                    if all(a is b for a, b in zip(parts, node.parts, strict=True)):
-                        found = node
-                    elif isinstance(node, All):
-                        found = self.all_of(parts)
-                    else:
-                        found = self.any_of(parts)
-                known[node] = found
-            return found
-
-        replaced = visit(formula)
-        spend(1 + 2 * len(known))
-        return replaced
+    def _with_parts(
+        self,
+        node: Formula,
+        known: dict[Formula, Formula],
+        leaf: Callable[[Leaf | Place], Formula],
+    ) -> Formula:
+        """A formula with each of its parts replaced by what is known of it."""
+        if isinstance(node, Leaf | Place):
+            return leaf(node)
+        if isinstance(node, Not):
+            inner = known[node.item]
+            return node if inner is node.item else self.negate(inner)
+        assert isinstance(node, All | Any), node
+        parts = [known[part] for part in node.parts]
+        if all(a is b for a, b in zip(parts, node.parts, strict=True)):
+            return node
+        return self.all_of(parts) if isinstance(node, All) else self.any_of(parts)
 
     def _join(
         self,

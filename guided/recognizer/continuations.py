@@ -28,8 +28,6 @@ UNKNOWN: Final = -2
 ROOT: Final = 0
 CUT: Final = 1
 """The continuations of the whole text, and of what was cut off."""
-MAX_JOINED: Final = 5_000
-"""Callers that two stacks which meet again have apart: they are joined one inside of another."""
 Frames: TypeAlias = Mapping[int, int]
 """By the state that is returned to the continuation there."""
 
@@ -46,8 +44,6 @@ class Continuations:
         self._numbers = {frozenset(frames.items()): at for at, frames in enumerate(self.frames)}
         self._cut: dict[tuple[int, int], int] = {}
         self._unions: dict[tuple[int, int], int] = {}
-        self._level = 0
-        """Unions being made, each inside of the one before."""
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -90,23 +86,32 @@ class Continuations:
         """What may follow by either of two continuations."""
         if left == right:
             return left
-        key = (left, right) if left < right else (right, left)
+        key = _pair(left, right)
         joined = self._unions.get(key)
         if joined is None:
-            spend(4)
-            if self._level >= MAX_JOINED:
-                raise LimitExceededError(
-                    f"readings of the text meet again with more than {MAX_JOINED} rules open",
-                    limit=MAX_JOINED,
-                    field="constraint",
-                    hint="nest less deeply, or make the grammar less ambiguous",
-                )
-            self._level += 1
-            try:
-                joined = self._unions[key] = self._joined(left, right)
-            finally:
-                self._level -= 1
+            # Two stacks may have as many callers apart as the text is long: innermost last.
+            waiting = [key]
+            while waiting:
+                pair = waiting[-1]
+                apart = [each for each in self._behind(*pair) if each not in self._unions]
+                if apart:
+                    waiting += apart
+                    continue
+                waiting.pop()
+                if pair not in self._unions:
+                    spend(4)
+                    self._unions[pair] = self._joined(*pair)
+            joined = self._unions[key]
         return joined
+
+    def _behind(self, left: int, right: int) -> list[tuple[int, int]]:
+        """The continuations that have to be joined before these two are."""
+        frames = self.frames[left]
+        return [
+            _pair(frames[state], behind)
+            for state, behind in self.frames[right].items()
+            if frames.get(state, behind) != behind
+        ]
 
     def _joined(self, left: int, right: int) -> int:
         frames = dict(self.frames[left])
@@ -127,6 +132,10 @@ class Continuations:
                 frames[state] = self.cut(behind, depth - 1)
             cut = self._cut[continuation, depth] = self.of(frames)
         return cut
+
+
+def _pair(left: int, right: int) -> tuple[int, int]:
+    return (left, right) if left < right else (right, left)
 
 
 class GrammarContexts:

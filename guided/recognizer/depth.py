@@ -1,52 +1,85 @@
-"""Room for searches that nest as deeply as a schema does."""
+"""Room for searches that nest as deeply as a schema does.
+
+How deeply calls may nest is a setting of the process and no matter of ours, and compiled code has
+no such bound at all: it nests on the stack of its thread until the process ends. So what nests
+counts its calls, and goes on on the stack of another thread before it has used up that of one.
+"""
 
 from __future__ import annotations
 
-import functools
-import sys
+import threading
 from collections.abc import Callable
-from typing import Final, ParamSpec, TypeVar
+from contextvars import copy_context
+from typing import Final, Generic, TypeVar
 
 from guided.errors import LimitExceededError
 
-__all__ = ["MAX_FRAMES", "MAX_LEVELS", "allow_depth", "bounded_depth", "too_deep"]
+__all__ = ["MAX_CALLS", "Nesting"]
 
-MAX_FRAMES: Final = 20_000
-"""Calls inside of one another; some ten for each level of a schema. CPython keeps them on the heap
-since 3.11, so the bound of 1,000 that it starts with protects nothing here."""
-MAX_LEVELS: Final = 1_000
-"""Formulas inside of one another that one search follows. Compiled code nests on the stack of the
-thread, where nobody counts calls: a level takes up to two KiB of its eight MiB."""
+MAX_CALLS: Final = 20_000
+"""Calls inside of one another, on all stacks together: a thousand values inside of one another."""
+CALLS_OF_A_STACK: Final = 400
+"""Calls on the stack of one thread. An interpreter allows 1,000, those of our caller among them;
+compiled, they take some 50 KiB."""
 
-_Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 
 
-def bounded_depth(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
-    """Let a function nest MAX_FRAMES deep; raises LimitExceededError where that is not enough."""
+class Nesting:
+    """Counts the calls of one search that are inside of one another."""
 
-    @functools.wraps(function)
-    def bounded(*args: _Params.args, **kwargs: _Params.kwargs) -> _Result:
-        allow_depth()
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def within(self, calls: int, act: Callable[[], _Result]) -> _Result:
+        """What ``act`` returns, which nests so many calls before it comes to this again.
+
+        Raises LimitExceededError past MAX_CALLS.
+        """
+        before = self.calls
+        if before + calls > MAX_CALLS:
+            raise _too_deep()
+        self.calls += calls
         try:
-            return function(*args, **kwargs)
-        except RecursionError as error:
-            raise too_deep(MAX_FRAMES) from error
-
-    return bounded
-
-
-def allow_depth() -> None:
-    """Let calls nest MAX_FRAMES deep; the limit is that of the process."""
-    if sys.getrecursionlimit() < MAX_FRAMES:
-        sys.setrecursionlimit(MAX_FRAMES)
+            if before // CALLS_OF_A_STACK == self.calls // CALLS_OF_A_STACK:
+                return act()
+            return _on_new_stack(act)
+        finally:
+            self.calls = before
 
 
-def too_deep(limit: int) -> LimitExceededError:
+class _Outcome(Generic[_Result]):
+    """What comes of an act; on another thread, which has the context variables of this one."""
+
+    def __init__(self, act: Callable[[], _Result]) -> None:
+        self.act = act
+        self.context = copy_context()
+        self.returned: list[_Result] = []
+        self.raised: list[BaseException] = []
+
+    def find(self) -> None:
+        try:
+            self.returned.append(self.context.run(self.act))
+        except BaseException as error:
+            self.raised.append(error)
+
+
+def _on_new_stack(act: Callable[[], _Result]) -> _Result:
+    """What ``act`` returns or raises, called by a thread that is waited for."""
+    outcome = _Outcome(act)
+    thread = threading.Thread(target=outcome.find, name="guided-depth", daemon=True)
+    thread.start()
+    thread.join()
+    if outcome.raised:
+        raise outcome.raised[0]
+    return outcome.returned[0]
+
+
+def _too_deep() -> LimitExceededError:
     """A schema whose parts stand too deeply inside of one another."""
     return LimitExceededError(
         "the schema nests too deeply",
-        limit=limit,
+        limit=MAX_CALLS,
         field="constraint",
         hint="put fewer required values, and fewer references, inside of one another",
     )

@@ -17,7 +17,6 @@ from guided.errors import LimitExceededError
 from guided.network.first_bytes import call_order
 from guided.network.network import Network
 from guided.recognizer.continuations import CUT, END, ROOT, UNKNOWN, Continuations, GrammarContexts
-from guided.recognizer.depth import MAX_FRAMES, allow_depth, too_deep
 from guided.recognizer.grammar_rows import Both, Enter, GrammarRows, Return
 from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.recognizer.limits import RecognizerLimits
@@ -57,7 +56,6 @@ class GrammarMachine:
         limits: RecognizerLimits | None = None,
         table: TransitionTable | None = None,
     ) -> None:
-        allow_depth()
         limits = limits or RecognizerLimits()
         self.network = network
         self.table = TransitionTable(limits.max_cells) if table is None else table
@@ -216,10 +214,7 @@ class GrammarMachine:
         """The context and the row behind a label."""
         found = self._resolved.get((context, label))
         if found is None:
-            try:
-                found = self._resolved[context, label] = self._resolved_anew(context, label)
-            except RecursionError as error:  # where readings meet, as deep as the text
-                raise too_deep(MAX_FRAMES) from error
+            found = self._resolved[context, label] = self._resolved_anew(context, label)
         return found
 
     def _resolved_anew(self, context: int, label: int) -> tuple[int, int]:

@@ -24,7 +24,6 @@ from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.grammar.assertions import JsonType
 from guided.grammar.json_grammar import JsonGrammar
 from guided.recognizer.contexts import ROOT, ArrayFrame, ObjectFrame, Pending
-from guided.recognizer.depth import bounded_depth
 from guided.recognizer.evaluation import Evaluation
 from guided.recognizer.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.recognizer.labels import (
@@ -115,7 +114,6 @@ class JsonMachine:
         self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
         self.start = self._first(grammar)
 
-    @bounded_depth
     def _first(self, grammar: JsonGrammar) -> State:
         """The state before the document."""
         if self.evaluation.values.text(grammar.root) is None:
@@ -258,7 +256,6 @@ class JsonMachine:
 
     # --- joints ---------------------------------------------------------------------------
 
-    @bounded_depth
     def resolve(
         self, context: int, label: int, *, item: bytes | None = None, key: bytes | None = None
     ) -> tuple[int, int] | None:
@@ -435,7 +432,6 @@ class JsonMachine:
         """Code points that a string still needs."""
         return max(0, int(self.table.low[state.row]) - state.count)
 
-    @bounded_depth
     def shortest_end(self, state: State) -> bytes:
         """Bytes that complete the document from here, close to as few as can be.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import Any as Json
 from typing import Final
 
@@ -25,9 +25,9 @@ from guided.grammar.formula import (
     Leaf,
     Not,
     Place,
+    parts_of,
 )
 from guided.grammar.json_grammar import JsonGrammar
-from guided.recognizer.depth import MAX_LEVELS, too_deep
 from guided.recognizer.sharing import Sharing
 
 __all__ = ["Restriction"]
@@ -42,42 +42,61 @@ class Restriction:
     def __init__(self, grammar: JsonGrammar) -> None:
         self.grammar = grammar
         self.sharing = Sharing(grammar)
-        self._known: dict[JsonType, dict[Formula, Formula]] = {kind: {} for kind in JsonType}
+        self._known: dict[JsonType, dict[Formula, Formula]] = {
+            kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
+        }
         self._types: dict[Formula, frozenset[JsonType]] = {}
         self._booleans: dict[tuple[Formula, bool], bool] = {}
-        self._level = 0
-        """Formulas being looked into, each inside of the one before."""
 
     def to(self, kind: JsonType, formula: Formula) -> Formula:
         """What ``formula`` says about values of this type: places resolved, other types gone."""
-        if isinstance(formula, Constant):
-            return formula
         known = self._known[kind]
         found = known.get(formula)
         if found is None:
-            allowed = kind in self.types(formula)
-            self._enter()
-            try:
-                found = known[formula] = self._restricted(kind, formula) if allowed else FALSE
-            finally:
-                self._level -= 1
+            if isinstance(formula, Leaf):
+                found = known[formula] = self._restricted(kind, formula)
+                return found
+            for node in self._inside_first(formula, known, kind):
+                known[node] = self._restricted(kind, node) if kind in self.types(node) else FALSE
+            found = known[formula]
         return found
 
     def types(self, formula: Formula) -> frozenset[JsonType]:
         """The types of the values that may fit, as far as assertions about types alone say."""
         found = self._types.get(formula)
         if found is None:
-            self._enter()
-            try:
+            if isinstance(formula, Leaf):
                 found = self._types[formula] = self._types_of(formula)
-            finally:
-                self._level -= 1
+                return found
+            for node in self._inside_first(formula, self._types, None):
+                self._types[node] = self._types_of(node)
+            found = self._types[formula]
         return found
 
-    def _enter(self) -> None:
-        if self._level >= MAX_LEVELS:
-            raise too_deep(MAX_LEVELS)
-        self._level += 1
+    def _inside_first(
+        self, formula: Formula, known: Container[Formula], kind: JsonType | None
+    ) -> Iterator[Formula]:
+        """What a formula is made of, itself last; each is known before the next one is asked for.
+
+        Of what has no values of ``kind`` only itself. Formulas nest deeper than calls may.
+        """
+        stack = [formula]
+        while stack:
+            node = stack[-1]
+            waiting = []
+            if kind is None or kind in self.types(node):
+                waiting = [part for part in self._inside(node) if part not in known]
+            if waiting:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            if node not in known:
+                yield node
+
+    def _inside(self, formula: Formula) -> tuple[Formula, ...]:
+        if isinstance(formula, Place):
+            return (self.grammar.places[formula.number],)
+        return parts_of(formula)
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
         spend(1)

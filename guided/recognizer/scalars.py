@@ -32,7 +32,19 @@ from guided.grammar.assertions import (
     Numbers,
     StringChoices,
 )
-from guided.grammar.formula import FALSE, TRUE, All, Constant, Formula, Formulas, Leaf, Not, Place
+from guided.grammar.formula import (
+    FALSE,
+    TRUE,
+    All,
+    Any,
+    Constant,
+    Formula,
+    Formulas,
+    Leaf,
+    Not,
+    Place,
+    parts_of,
+)
 from guided.grammar.number_syntax import shortest_spellings
 from guided.grammar.numbers import (
     HOLDS,
@@ -50,6 +62,7 @@ from guided.recognizer.block import (
     Block,
     block_of,
 )
+from guided.recognizer.signatures import Signatures
 from guided.spec import JsonOptions, Spelling
 
 __all__ = ["Scalars", "json_key"]
@@ -85,7 +98,7 @@ class Scalars:
     formulas: Formulas
     options: JsonOptions
     missing: frozenset[int]
-    _signatures: dict[Formula, _Signature] = field(default_factory=dict)
+    _signatures: Signatures = field(default_factory=Signatures)
     _dfas: dict[Leaf, Dfa] = field(default_factory=dict)
     _endless_strings: dict[Formula, bool] = field(default_factory=dict)
     _endless_numbers: dict[Formula, bool] = field(default_factory=dict)
@@ -122,7 +135,7 @@ class Scalars:
         ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
         automaton that grows too large.
         """
-        key = ("string", self._spelled, tuple(map(self._signature, asks)), verdicts)
+        key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), verdicts)
         with _lock:
             if key in _blocks:
                 return _blocks[key]
@@ -131,22 +144,6 @@ class Scalars:
             if block is None or block.nbytes < MAX_CACHED_BYTES:
                 _blocks[key] = block
         return block
-
-    def _signature(self, ask: Formula) -> _Signature:
-        found = self._signatures.get(ask)
-        if found is None:
-            found = self._signatures[ask] = _Signature(self._said(ask))
-        return found
-
-    def _said(self, ask: Formula) -> Hashable:
-        if isinstance(ask, Constant):
-            return ask.value
-        if isinstance(ask, Leaf):
-            return ask.assertion
-        if isinstance(ask, Not):
-            return ("not", self._signature(ask.item))
-        assert not isinstance(ask, Place), ask
-        return (type(ask).__name__, *map(self._signature, ask.parts))
 
     @property
     def _spelled(self) -> Hashable:
@@ -378,7 +375,7 @@ class Scalars:
     def number_block(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> Block | None:
         """JSON numbers, as ``string_block`` does strings."""
         digits = (self.options.spelling, self.options.max_number_digits, self.missing)
-        key = ("number", digits, tuple(map(self._signature, asks)), verdicts)
+        key = ("number", digits, tuple(map(self._signatures.of, asks)), verdicts)
         with _lock:
             if key in _blocks:
                 return _blocks[key]
@@ -605,28 +602,27 @@ def evaluate_with(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
     """The value of a formula by a function that decides assertions, each asked once."""
     if isinstance(formula, Leaf):
         return leaf(formula)
-    known: dict[Formula, bool] = {}
-
-    def visit(node: Formula) -> bool:
-        if isinstance(node, Constant):
-            return node.value
-        found = known.get(node)
-        if found is None:
-            if isinstance(node, Leaf):
-                found = leaf(node)
-            elif isinstance(node, Not):
-                found = not visit(node.item)
-            elif isinstance(node, All):
-                found = all(map(visit, node.parts))
-            else:
-                assert not isinstance(node, Place), node
-                found = any(map(visit, node.parts))
-            known[node] = found
-        return found
-
-    value = visit(formula)
-    spend(2 + len(known))
-    return value
+    known: dict[Formula, bool] = {TRUE: True, FALSE: False}
+    begun: list[tuple[Formula, int]] = [(formula, 0)]  # each with the first part still to be asked
+    while begun:
+        node, at = begun.pop()
+        if node in known:
+            continue
+        if isinstance(node, Leaf):
+            known[node] = leaf(node)
+            continue
+        assert isinstance(node, Not | All | Any), node
+        parts, decisive = parts_of(node), isinstance(node, Any)
+        while at < len(parts) and known.get(parts[at]) is (not decisive):
+            at += 1
+        if at < len(parts) and parts[at] not in known:
+            begun += ((node, at), (parts[at], 0))
+        elif isinstance(node, Not):
+            known[node] = not known[node.item]
+        else:
+            known[node] = decisive if at < len(parts) else not decisive
+    spend(len(known))
+    return known[formula]
 
 
 def _choices(formula: Formula) -> tuple[str, ...] | None:
@@ -643,28 +639,6 @@ def _is_endless(table: NDArray[np.int32]) -> bool:
 def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:
     assert isinstance(leaf.assertion, Numbers | NumberChoices), leaf
     return leaf.assertion
-
-
-class _Signature:
-    """What is equal for formulas of different grammars that say the same; hashed once."""
-
-    __slots__ = ("_hash", "said")
-
-    def __init__(self, said: Hashable) -> None:
-        self.said = said
-        self._hash = hash(said)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Signature) or self._hash != other._hash:
-            return False
-        if self.said != other.said:
-            return False
-        # Parts are shared, so that their number grows with the paths to them: compare each once.
-        other.said = self.said
-        return True
 
 
 def _without_length(

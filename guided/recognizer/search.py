@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Generic, TypeVar
 
 from guided.automata.fuel import spend
 from guided.grammar.assertions import Contains, ItemCount, MemberCount
 from guided.grammar.formula import FALSE, All, Any, Constant, Formula, Formulas, Leaf, Not, Place
-from guided.recognizer.depth import too_deep
+from guided.recognizer.depth import Nesting
 
 __all__ = ["MAX_TRIES", "Fuel", "satisfy"]
 
 MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
 HASTY_TRIES: Final = 2
-MAX_CHOICES: Final = 4_000
-"""Choices inside of one another, through all levels of a schema. Compiled code nests them on the
-stack of the thread."""
+CALLS_OF_A_CHOICE: Final = 4
+"""From one choice to the next inside of it."""
 
 Literals = dict[Leaf, bool]
 """Which assertions are to hold, and which are to fail."""
@@ -32,8 +31,8 @@ class Fuel:
         self.incomplete = 0
         self.missed = 0
         """Searches for members or items that gave up, so that other choices may have to do."""
-        self.level = 0
-        """Choices being made, each inside of the one before, those for inner values included."""
+        self.nesting = Nesting()
+        """Of choices, those for inner values included."""
         self.place: int | None = None
         """The innermost place of the schema in which a search gave up first."""
 
@@ -127,16 +126,19 @@ class _Search(Generic[_Found]):
                     return None
         choice = min(choices, key=lambda each: len(viable.get(each, each.parts)))
         others = [each for each in choices if each is not choice]
-        if self.fuel.level >= MAX_CHOICES:
-            raise too_deep(MAX_CHOICES)
-        self.fuel.level += 1
-        try:
-            for part in viable.get(choice, choice.parts):
-                found = self.branch([part], others, dict(literals))
-                if found is not None or self.gave_up:
-                    return found
-        finally:
-            self.fuel.level -= 1
+        parts = viable.get(choice, choice.parts)
+        return self.fuel.nesting.within(
+            CALLS_OF_A_CHOICE, lambda: self._first_of(parts, others, literals)
+        )
+
+    def _first_of(
+        self, parts: Iterable[Formula], others: list[Any], literals: Literals
+    ) -> _Found | None:
+        """What comes of the first part of a choice that something comes of."""
+        for part in parts:
+            found = self.branch([part], others, dict(literals))
+            if found is not None or self.gave_up:
+                return found
         return None
 
     def _is_viable(self, part: Formula, literals: Literals) -> bool:

@@ -8,7 +8,6 @@ from typing import Final
 from guided.automata.fuel import spend
 from guided.grammar.assertions import JsonType
 from guided.grammar.formula import FALSE, Formula, Place
-from guided.recognizer.depth import MAX_LEVELS, too_deep
 from guided.recognizer.restriction import Restriction
 from guided.recognizer.scalars import Scalars
 from guided.recognizer.search import Fuel
@@ -17,6 +16,8 @@ __all__ = ["Values"]
 
 MAX_SHORTEST_BYTES: Final = 100_000
 """Formulas whose values are all longer count as empty."""
+CALLS_OF_A_VALUE: Final = 20
+"""From one value to the next inside of it."""
 
 Containers = Callable[[Formula], bytes | None]
 
@@ -54,14 +55,12 @@ class Values:
         if formula in self._depth:
             self._lowest = min(self._lowest, self._depth[formula])
             return None
-        if len(self._depth) >= MAX_LEVELS:
-            raise too_deep(MAX_LEVELS)
         spend(5)
         depth = self._depth[formula] = len(self._depth)
         outer, self._lowest = self._lowest, depth
         missing = self.missing
         try:
-            text = self._search(formula)
+            text = self.fuel.nesting.within(CALLS_OF_A_VALUE, lambda: self._search(formula))
         finally:
             del self._depth[formula]
             if self.fuel.place is None and isinstance(formula, Place) and self.missing > missing:

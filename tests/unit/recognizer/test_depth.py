@@ -6,24 +6,27 @@ nested without end has to be counted, or not to be nested.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from guided.automata.fuel import limited_work
 from guided.errors import LimitExceededError
 from guided.frontends.lark import lower_lark
 from guided.network import network_from_grammar
-from guided.recognizer.depth import MAX_LEVELS
 from guided.recognizer.grammar_machine import GrammarMachine
 from guided.recognizer.json_machine import JsonMachine
 from tests.unit.recognizer.documents import Schema, machine_of, reached
 
 _Link = Callable[[Schema], dict[str, Any]]
 _DEEP = 30_000
+_LEVELS = 1_000
+"""More than anybody means."""
 
-LINKS: dict[str, _Link] = {
+_CONTAINERS: dict[str, _Link] = {
     "required": lambda inner: {"required": ["a"], "properties": {"a": inner}, "type": "object"},
     "patterns": lambda inner: {
         "required": ["a"],
@@ -38,12 +41,15 @@ LINKS: dict[str, _Link] = {
     "items": lambda inner: {"minItems": 1, "items": inner, "type": "array"},
     "contains": lambda inner: {"contains": inner, "type": "array"},
     "unevaluated": lambda inner: {"minItems": 1, "unevaluatedItems": inner, "type": "array"},
+}
+_OF_ONE_VALUE: dict[str, _Link] = {
     "not": lambda inner: {"not": inner},
     "not all": lambda inner: {"allOf": [{"not": inner}, {"not": {"const": 1}}]},
     "any": lambda inner: {"anyOf": [{"allOf": [inner, {"minimum": 3}]}, {"required": ["z"]}]},
     "all": lambda inner: {"allOf": [inner, {"minLength": 1}]},
     "if": lambda inner: {"if": inner, "then": {"const": 3}, "else": {"minimum": 1}},
 }
+_LINKS: dict[str, _Link] = {**_CONTAINERS, **_OF_ONE_VALUE}
 
 
 def _chain(link: _Link, length: int) -> dict[str, Any]:
@@ -73,21 +79,36 @@ def _in_a_thread(act: Callable[[], JsonMachine]) -> JsonMachine:
     return done[0]
 
 
-@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize("link", [*_CONTAINERS.values(), _OF_ONE_VALUE["if"]])
 def test_a_schema_that_nests_too_deeply_is_refused(link: _Link) -> None:
-    schema = _chain(link, 5 * MAX_LEVELS)
+    schema = _chain(link, 5 * _LEVELS)
     with pytest.raises(LimitExceededError, match="nests too deeply; put fewer"):
         _in_a_thread(lambda: machine_of(schema))
 
 
-@pytest.mark.parametrize("link", [LINKS["required"], LINKS["items"], LINKS["not"]])
+@pytest.mark.parametrize("link", _LINKS.values(), ids=_LINKS)
 def test_a_schema_may_nest_as_deeply_as_anybody_means(link: _Link) -> None:
-    assert _in_a_thread(lambda: machine_of(_chain(link, MAX_LEVELS // 4))).start
+    """Interpreted as well as compiled, with no more calls inside of one another than allowed."""
+    assert sys.getrecursionlimit() <= 1_000
+    assert _in_a_thread(lambda: machine_of(_chain(link, _LEVELS // 4))).start
+
+
+def test_work_on_other_stacks_is_counted_and_its_errors_come_back() -> None:
+    """A tank that is nearly empty runs out far below, and what was begun there is undone."""
+    schema = _chain(_CONTAINERS["required"], _LEVELS // 4)
+    with pytest.raises(LimitExceededError, match="more than 3000 units"), limited_work(3_000):
+        machine_of(schema)
+
+
+def test_formulas_of_one_value_refer_to_one_another_to_any_depth() -> None:
+    for length in (5 * _LEVELS, 5 * _LEVELS + 1):
+        machine = machine_of(_chain(_OF_ONE_VALUE["not"], length))
+        assert (machine.advance(machine.start, b'"a"') is None) == bool(length % 2)
 
 
 def test_documents_nest_to_any_depth() -> None:
     machine = machine_of({"type": "array", "items": {"$ref": "#"}})
-    depth = 20 * MAX_LEVELS
+    depth = 20 * _LEVELS
     state = reached(machine, "[" * depth)
     assert machine.shortest_end(state) == b"]" * depth
 
@@ -117,7 +138,9 @@ def test_choices_on_every_level_are_refused() -> None:
     choices = [
         {"anyOf": [{"not": {"required": [f"z{i}"]}}, {"required": ["q"]}]} for i in range(80)
     ]
-    schema = _chain(lambda inner: {**LINKS["required"](inner), "$ref": "#/$defs/choices"}, 300)
+    schema = _chain(
+        lambda inner: {**_CONTAINERS["required"](inner), "$ref": "#/$defs/choices"}, 300
+    )
     schema["$defs"]["choices"] = {"allOf": choices}
     with pytest.raises(LimitExceededError, match="nests too deeply"):
         _in_a_thread(lambda: machine_of(schema))
@@ -149,13 +172,12 @@ def test_rules_may_end_inside_of_one_another_to_any_depth() -> None:
     assert machine.step(state, ord("?")) is None
 
 
-def test_readings_that_meet_again_too_deeply_are_refused() -> None:
+def test_readings_meet_again_at_any_depth() -> None:
     machine = _grammar('start: "c" t "x" | "c" "(" t "y"\nt: "((" t ")" | "e" | "(e"')
-    with pytest.raises(LimitExceededError, match="meet again"):
-        machine.advance(machine.start, b"c" + b"(" * _DEEP + b"e)")
-    state = machine.advance(machine.start, b"c" + b"(" * 101 + b"e" + b")" * 50)
-    assert state is not None
-    assert [machine.step(state, ord(end)) is not None for end in "xy)"] == [True, True, False]
+    for depth in (101, _DEEP + 1):
+        state = machine.advance(machine.start, b"c" + b"(" * depth + b"e" + b")" * (depth // 2))
+        assert state is not None
+        assert [machine.step(state, ord(end)) is not None for end in "xy)"] == [True, True, False]
 
 
 def _grammar(text: str) -> GrammarMachine:
