@@ -54,7 +54,8 @@ class GuidedError(Exception):
     """Stable name of the kind of error, as it travels between processes and over the wire."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message if hint is None else f"{message}; {hint}")
+        what, empty_line, picture = message.partition("\n\n")
+        super().__init__(message if hint is None else f"{what}; {hint}{empty_line}{picture}")
         self.message = message
         self.hint = hint
         """The way out, where one is known."""

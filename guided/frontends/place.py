@@ -24,13 +24,21 @@ class Place:
         if self.position is None:
             return what
         before = self.text[: self.position]
-        line, begin = before.count("\n") + 1, before.rfind("\n") + 1
+        line, column = before.count("\n") + 1, self.position - before.rfind("\n")
+        return f"line {line}, column {column}: {what}{self.picture}"
+
+    @property
+    def picture(self) -> str:
+        """An empty line, then the line of the text with a caret below the place."""
+        if self.position is None:
+            return ""
+        begin = self.text.rfind("\n", 0, self.position) + 1
         column = self.position - begin
         end = self.text.find("\n", self.position)
         whole = self.text[begin : len(self.text) if end < 0 else end].removesuffix("\r")
         shown = whole[max(0, column - _SHOWN) : column + _SHOWN]
         indent = "".join([_blank(char) for char in shown[: min(column, _SHOWN)]])
-        return f"line {line}, column {column + 1}: {what}\n\n{shown}\n{indent}^"
+        return f"\n\n{shown}\n{indent}^"
 
 
 def _blank(char: str) -> str:

@@ -68,6 +68,10 @@ class Subject(ABC, Generic[Case]):
     name: str
     slow: ClassVar[float] = SLOW
 
+    def lacks(self) -> str | None:
+        """What it takes and this machine does not have: such a subject is left out."""
+        return None
+
     @abstractmethod
     def draw(self, rng: random.Random) -> Case:
         """A case, made from the numbers of ``rng`` alone."""

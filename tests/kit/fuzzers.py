@@ -22,11 +22,16 @@ import typer
 
 from tests.kit.campaign import Finding, Report, Subject, run_campaign, try_case
 from tests.kit.fuzz_front_ends import FRONT_ENDS, FrontEndSubject
+from tests.kit.fuzz_grammars import Grammars
+from tests.kit.fuzz_patterns import EcmaPatterns, PythonPatterns
 
 __all__ = ["SUBJECTS"]
 
 SUBJECTS: Mapping[str, Callable[[], Subject[Any]]] = {
     **{name: partial(FrontEndSubject, name) for name in FRONT_ENDS},
+    PythonPatterns.name: PythonPatterns,
+    EcmaPatterns.name: EcmaPatterns,
+    Grammars.name: Grammars,
 }
 """By name what makes a subject."""
 
@@ -59,6 +64,10 @@ def main() -> int:
             if finding is not None:
                 _tell(name, finding, options.write)
         return 0
+    for name, lacking in [(name, SUBJECTS[name]().lacks()) for name in names]:
+        if lacking:
+            typer.echo(f"{name}: left out, {lacking}")
+            names.remove(name)
     typer.echo(f"seed {options.seed}, {options.seconds:g} s each: {' '.join(names)}")
     failed = False
     with ProcessPoolExecutor(options.workers, get_context("spawn"), max_tasks_per_child=1) as pool:

@@ -1,4 +1,4 @@
-"""Grammars held against Lark's Earley parser, patterns against Python's matcher and interegular."""
+"""Grammars that come with Lark held against its Earley parser, patterns against interegular."""
 
 from __future__ import annotations
 
@@ -13,22 +13,13 @@ from hypothesis import strategies as st
 from lark import Lark
 from lark.exceptions import LarkError
 
-from guided.errors import GuidedError, UnsatisfiableError
 from guided.frontends.lark import lower_lark
 from guided.frontends.regex import lower_regex
-from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
 from guided.network import network_from_grammar
 from guided.recognizer.grammar_machine import GrammarMachine
 from guided.spec import Regex
 from tests.kit.effort import first_seed, times
-from tests.kit.grammars import (
-    accepted_by,
-    all_texts,
-    mutated,
-    random_grammar,
-    random_text,
-    spelled,
-)
+from tests.kit.grammars import accepted_by, all_texts, mutated, random_text
 
 
 def _machine(text: str) -> GrammarMachine:
@@ -97,134 +88,20 @@ def test_larks_own_grammar_reads_what_lark_reads() -> None:
                 assert accepted_by(machine, example) == _parses(lark, example), example
 
 
-# --- small grammars -------------------------------------------------------------------------------
-
-
-def _written(body: Body) -> str:
-    match body:
-        case Terminal(regular):
-            return f'"{spelled(regular)}"'
-        case Call(rule):
-            return rule
-        case Sequence(parts):
-            return f"({' '.join(map(_written, parts))})"
-        case Choice(options):
-            return f"({' | '.join(map(_written, options))})"
-        case Times(item, low, None):
-            return f"({' '.join([_written(item)] * low)} ({_written(item)})*)"
-        case Times(item, low, high):
-            return f"({_written(item)}) ~ {low}..{high}"
-        case _:
-            raise AssertionError(f"a random grammar has no {body}")
-
-
-def test_random_grammars_have_the_texts_that_lark_parses() -> None:
-    """Left-recursive, nullable, ambiguous ones; what Lark cannot read at all is passed over."""
-    compared = 0
-    for seed in range(first_seed(), first_seed() + times(60)):
-        rules = random_grammar(random.Random(seed))
-        first = next(iter(rules))
-        text = "\n".join([f"start: {first}", *(f"{n}: {_written(b)}" for n, b in rules.items())])
-        if _has_cycle(rules):
-            continue
-        try:
-            machine = _machine(text)
-            lark = Lark(text, parser="earley", lexer="dynamic", ambiguity="resolve")
-        except (LarkError, GuidedError):
-            continue
-        compared += 1
-        for example in all_texts(4):
-            if example:
-                assert accepted_by(machine, example) == _parses(lark, example), (text, example)
-    assert compared > 10
-
-
-def _has_cycle(rules: dict[str, Body]) -> bool:
-    """Whether a text may be read in endlessly many ways: Lark's parser then does not end."""
-    nullable: set[str] = set()
-    while more := {n for n, b in rules.items() if n not in nullable and _is_empty(b, nullable)}:
-        nullable |= more
-    alone = {name: _alone(body, nullable) for name, body in rules.items()}
-    for _ in rules:
-        alone = {
-            name: callees.union(*(alone.get(callee, {callee}) for callee in callees))
-            for name, callees in alone.items()
-        }
-    return any(name in callees or "*" in callees for name, callees in alone.items())
-
-
-def _is_empty(body: Body, nullable: set[str]) -> bool:
-    match body:
-        case Call(rule):
-            return rule in nullable
-        case Sequence(parts):
-            return all(_is_empty(part, nullable) for part in parts)
-        case Choice(options):
-            return any(_is_empty(option, nullable) for option in options)
-        case Times(item, low):
-            return low == 0 or _is_empty(item, nullable)
-    return False
-
-
-def _alone(body: Body, nullable: set[str]) -> set[str]:
-    """The rules that may be all there is of a body; ``*`` for an empty text repeated."""
-    match body:
-        case Call(rule):
-            return {rule}
-        case Sequence(parts):
-            found = set[str]()
-            for at, part in enumerate(parts):
-                if all(_is_empty(each, nullable) for each in parts[:at] + parts[at + 1 :]):
-                    found |= _alone(part, nullable)
-            return found
-        case Choice(options):
-            return set().union(*(_alone(option, nullable) for option in options))
-        case Times(item):
-            return _alone(item, nullable) | ({"*"} if _is_empty(item, nullable) else set())
-    return set()
-
-
 # --- patterns -------------------------------------------------------------------------------------
 
-_ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", r"\d", "é", "(?:ab|b)", r"\."])
+_ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "é", "(?:ab|b)", r"\."])
 _COUNTS = st.sampled_from(["", "", "*", "+", "?", "{2}", "{,2}", "{1,}", "{1,3}"])
 _TERMS = st.builds("{}{}".format, _ATOMS, _COUNTS)
 
 
-def _patterns(most: int) -> st.SearchStrategy[str]:
-    """Patterns of at most so many parts that may stand inside of one another."""
-    return st.recursive(
-        st.lists(_TERMS, min_size=1, max_size=4).map("".join),
-        lambda inner: st.one_of(
-            st.builds("(?:{}|{}){}".format, inner, inner, _COUNTS),
-            st.builds("(?={}){}".format, inner, inner),
-            st.builds("(?!{}){}".format, inner, inner),
-        ),
-        max_leaves=most,
-    )
-
-
-_PATTERNS = _patterns(4)
-_TEXTS = st.lists(st.text("abé1._\n", max_size=6), min_size=8, max_size=8)
-
-
-@settings(deadline=None, max_examples=times(30))
-@given(_PATTERNS, _TEXTS)
-def test_a_pattern_accepts_what_python_matches(pattern: str, texts: list[str]) -> None:
-    try:
-        machine = GrammarMachine(network_from_grammar(lower_regex(Regex(pattern))))
-    except UnsatisfiableError:
-        assert not any(re.fullmatch(pattern, text) for text in texts)
-        return
-    written = [random_text(machine, random.Random(seed), 4) for seed in range(2)]
-    for text in (*texts, *written):
-        assert accepted_by(machine, text) == bool(re.fullmatch(pattern, text)), text
-    assert _accepted_at_every_prefix(machine, written[0])
-
-
-# Classes are those of ASCII there, and look-around is not exact. What is repeated inside of what is
-# repeated can take it minutes.
-_PLAIN = _patterns(2).filter(lambda pattern: not re.search(r"\(\?[=!]|\\[dw]", pattern))
+# Without classes, which are those of ASCII there, and without look-around, which is not exact. What
+# is repeated inside of what is repeated can take it minutes.
+_PLAIN = st.recursive(
+    st.lists(_TERMS, min_size=1, max_size=4).map("".join),
+    lambda inner: st.builds("(?:{}|{}){}".format, inner, inner, _COUNTS),
+    max_leaves=2,
+)
 
 
 @settings(deadline=None, max_examples=times(40))

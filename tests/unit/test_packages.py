@@ -17,3 +17,14 @@ def test_all_packages_are_installed() -> None:
         for file in top.rglob("*.py"):
             found.add(".".join((name, *file.parent.relative_to(top).parts)))
     assert sorted(settings["packages"]) == sorted(found)
+
+
+def test_all_files_of_data_are_installed() -> None:
+    """Of a package, what is no Python and was not made by a tool."""
+    settings = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    known = settings["package-data"]["guided"]
+    top = _ROOT / "guided"
+    data = [file for kind in ("txt", "json", "jsonl") for file in top.rglob(f"*.{kind}")]
+    assert data
+    for file in data:
+        assert any(file.relative_to(top).match(pattern) for pattern in known), file

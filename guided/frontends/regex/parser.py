@@ -1,18 +1,19 @@
 """Regular expressions of ECMA-262 (section 22.2, Unicode mode) into ``Regular`` values.
 
-Matching is over code points. Names of groups may be written as in Rust and Python (``(?P<n>…)``)
-too, since Pydantic's patterns come from there. Of what browsers allow beyond the standard (annex
-B), what can mean one thing only is understood: ``\\-`` outside of a class, ``[\\w-.]``, a brace
-that bounds no repeat. Back references are refused with their position: they are not regular.
+Matching is over code points. Many schemas come from Rust and Python, so names of groups may be
+written as there (``(?P<n>…)``), and flags for the whole pattern at its start (``(?i)``). Of what
+browsers allow beyond the standard (annex B), what can mean one thing only is understood: ``\\-``
+outside of a class, ``[\\w-.]``, a bracket or brace that ends no class and bounds no repeat. Back
+references are refused with their position: they are not regular.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
-from typing import Final, NoReturn
+import re
+from typing import Final
 
-from guided.automata.codepoints import MAX_CODE_POINT, CodePoints
+from guided.automata.codepoints import ANY, CodePoints
 from guided.automata.regular import (
     Alternate,
     Chars,
@@ -24,9 +25,9 @@ from guided.automata.regular import (
     Start,
     word_boundary,
 )
-from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
-from guided.frontends.regex.classes import DIGIT, LINE_END, SPACE, WORD
-from guided.frontends.regex.properties import unicode_property
+from guided.errors import LimitExceededError
+from guided.frontends.regex.characters import CharacterReader
+from guided.frontends.regex.classes import LINE_END, WORD
 
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
@@ -34,21 +35,6 @@ MAX_PATTERN_LENGTH: Final = 20_000
 MAX_GROUP_DEPTH: Final = 100
 MAX_REPEAT: Final = 20_000
 
-_CLASS_ESCAPES: Final = {
-    "d": DIGIT,
-    "D": ~DIGIT,
-    "w": WORD,
-    "W": ~WORD,
-    "s": SPACE,
-    "S": ~SPACE,
-}
-_CONTROL_ESCAPES: Final = {"t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "0": "\0"}
-_UNSUPPORTED_ESCAPES: Final = {
-    "k": "a back reference",
-    "A": "an anchor of another dialect (write ^)",
-    "z": "an anchor of another dialect (write $)",
-    "Z": "an anchor of another dialect (write $)",
-}
 _QUANTIFIERS: Final[dict[str, tuple[int, int | None]]] = {
     "*": (0, None),
     "+": (1, None),
@@ -56,6 +42,7 @@ _QUANTIFIERS: Final[dict[str, tuple[int, int | None]]] = {
     "{": (0, None),  # its bounds follow
 }
 _DOT: Final = Chars(~LINE_END)
+_ANY: Final = Chars(ANY)
 _LOOK_AROUND: Final = {
     "?=": (True, False),
     "?!": (True, True),
@@ -63,6 +50,10 @@ _LOOK_AROUND: Final = {
     "?<!": (False, True),
 }
 """Whether it looks ahead, and whether it is negative."""
+_MODIFIERS: Final = re.compile("([a-z]*)(-?)([a-z]*)([:)])")
+_LEADING_FLAGS: Final = re.compile(r"\(\?([ims]+)\)")
+_LINE_START: Final = Alternate((Start(), Look(Chars(LINE_END), ahead=False)))
+_LINE_STOP: Final = Alternate((End(), Look(Chars(LINE_END))))
 
 
 def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
@@ -78,19 +69,20 @@ def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
             hint="say it with several patterns, or with several rules of a grammar",
         )
     parser = _Parser(text, pointer)
+    while (flags := _LEADING_FLAGS.match(text, parser.position)) is not None:
+        parser.flags |= set(flags[1])
+        parser.position = flags.end()
     regular = parser.alternatives()
     if parser.position < len(text):
         parser.invalid("unmatched ')'")
     return regular
 
 
-class _Parser:
+class _Parser(CharacterReader):
     """Recursive descent over the grammar of ECMA-262, section 22.2.1."""
 
     def __init__(self, text: str, pointer: str | None) -> None:
-        self.text = text
-        self.pointer = pointer
-        self.position = 0
+        super().__init__(text, pointer)
         self.depth = 0
 
     def alternatives(self) -> Regular:
@@ -110,37 +102,42 @@ class _Parser:
         start = self.position
         if character == "\\" and self.text.startswith(("\\b", "\\B"), start):
             self.position += 2
-            return word_boundary(WORD, negative=self.text[start + 1] == "B")
+            return word_boundary(self.alike(WORD), negative=self.text[start + 1] == "B")
         if character == "(":
             for sign, (ahead, negative) in _LOOK_AROUND.items():
                 if self.text.startswith(sign, start + 1):
                     return self.look_around(sign, ahead=ahead, negative=negative)
         self.position += 1
         if character == "^":
-            return Start()
+            return _LINE_START if "m" in self.flags else Start()
         if character == "$":
-            return End()
+            return _LINE_STOP if "m" in self.flags else End()
         return self.quantified(self.atom(character, start))
 
     def atom(self, character: str, start: int) -> Regular:
         match character:
             case ".":
-                return _DOT
+                return _ANY if "s" in self.flags else _DOT
             case "(":
                 return self.group(start)
             case "[":
                 return Chars(self.bracket(start))
             case "\\":
                 chars = self.escape(start, in_class=False)
-                return (
-                    _single(self.scalar(chars, start)) if isinstance(chars, int) else Chars(chars)
-                )
+                if isinstance(chars, int):
+                    return self.letter(self.scalar(chars, start))
+                return Chars(self.alike(chars))
             case "*" | "+" | "?":
                 self.invalid(f"nothing to repeat before {character!r}", start)
             case "{" if self.looks_like_bounds():
                 self.invalid("nothing to repeat before '{'", start)
-            case _:
-                return _single(ord(character))
+            case "]":
+                self.unmatched_bracket(start)
+        return self.letter(ord(character))
+
+    def letter(self, code_point: int) -> Chars:
+        single = _single(code_point)
+        return Chars(self.alike(single.chars)) if "i" in self.flags else single
 
     def look_around(self, sign: str, *, ahead: bool, negative: bool) -> Regular:
         start = self.position
@@ -158,8 +155,28 @@ class _Parser:
                     self.invalid("the name of a group is not an identifier", start)
                 self.position = end + 1
             elif not self.take(":"):
-                self.unsupported("a flag or an extension inside '(?'", start)
+                return self.modified(start)
         return self.inside(start)
+
+    def modified(self, start: int) -> Regular:
+        """A group in which flags are on or off, as in ``(?i-s:…)``, from behind its "(?"."""
+        found = _MODIFIERS.match(self.text, self.position)
+        if found is None:
+            self.unsupported("an extension of another dialect", start)
+        on, minus, off, end = found.groups()
+        if other := set(on + off) - set("ims"):
+            self.invalid(f"ECMA-262 knows no flag {min(other)!r} for a part of a pattern", start)
+        if end == ")":
+            hint = f"write (?{on}{minus}{off}:…) around what it is for"
+            self.invalid("a flag for all that follows stands at the start alone", start, hint)
+        if not on + off or len(set(on + off)) < len(on + off):
+            self.invalid("each flag stands once, and one at least, before or behind '-'", start)
+        self.position = found.end()
+        outside = self.flags
+        self.flags = (outside | set(on)) - set(off)
+        inner = self.inside(start)
+        self.flags = outside
+        return inner
 
     def inside(self, start: int) -> Regular:
         """What stands between the parentheses of the group that begins at ``start``."""
@@ -220,151 +237,6 @@ class _Parser:
             pointer=self.pointer,
         )
 
-    def bracket(self, start: int) -> CodePoints:
-        negated = self.take("^")
-        ranges: list[tuple[int, int]] = []
-        while not self.take("]"):
-            if self.position >= len(self.text):
-                self.invalid("unmatched '['", start)
-            here = self.position
-            low = self.class_atom()
-            if not self.text.startswith("-", self.position) or self.text.startswith(
-                "-]", self.position
-            ):
-                ranges += _ranges(low)
-                continue
-            self.position += 1
-            high = self.class_atom()
-            if not isinstance(low, int) or not isinstance(high, int):
-                # [\w-.] -> [\w\-.], since no range begins or ends with a class.
-                ranges += [*_ranges(low), (ord("-"), ord("-")), *_ranges(high)]
-            elif low > high:
-                self.invalid(f"the range {chr(low)!r} to {chr(high)!r} is out of order", here)
-            else:
-                ranges.append((low, high))
-        chars = CodePoints.of(ranges)
-        if ranges and not chars:
-            self.unsupported("surrogates, which no text holds alone,", start)
-        return ~chars if negated else chars
-
-    def class_atom(self) -> int | CodePoints:
-        start = self.position
-        character = self.next()
-        return self.escape(start, in_class=True) if character == "\\" else ord(character)
-
-    def escape(self, start: int, *, in_class: bool) -> int | CodePoints:
-        """What is escaped: one code point, surrogates included, or a class of them."""
-        character = self.next()
-        if character in _CLASS_ESCAPES:
-            return _CLASS_ESCAPES[character]
-        if character == "b" and in_class:
-            return ord("\b")
-        if character in _UNSUPPORTED_ESCAPES:
-            self.unsupported(_UNSUPPORTED_ESCAPES[character], start)
-        if character in "123456789":
-            self.unsupported("an octal escape" if in_class else "a back reference", start)
-        if character in _CONTROL_ESCAPES:
-            if character == "0" and self.text[self.position : self.position + 1].isdecimal():
-                self.unsupported("an octal escape", start)
-            return ord(_CONTROL_ESCAPES[character])
-        if character == "c":
-            letter = self.next()
-            if not (letter.isascii() and letter.isalpha()):
-                self.invalid("a letter has to follow '\\c'", start)
-            return ord(letter) % 32
-        if character == "x":
-            return self.hexadecimal(2, start)
-        if character == "u":
-            return self.unicode_escape(start)
-        if character in "pP":
-            return self.property_escape(start, negated=character == "P")
-        if character.isalnum():
-            self.invalid(f"unknown escape '\\{character}'", start)
-        return ord(character)
-
-    def unicode_escape(self, start: int) -> int:
-        if self.take("{"):
-            end = self.text.find("}", self.position)
-            digits = self.text[self.position : max(end, self.position)]
-            self.position = end + 1
-            return self.from_hexadecimal(digits, start)
-        first = self.hexadecimal(4, start)
-        # A pair of surrogates writes one code point.
-        if 0xD800 <= first < 0xDC00 and self.text.startswith("\\u", self.position):
-            here = self.position
-            self.position += 2
-            if not self.text.startswith("{", self.position):
-                second = self.hexadecimal(4, start)
-                if 0xDC00 <= second < 0xE000:
-                    return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
-            self.position = here
-        return first
-
-    def property_escape(self, start: int, *, negated: bool) -> CodePoints:
-        if not self.take("{"):
-            self.invalid("'{' has to follow '\\p'", start)
-        end = self.text.find("}", self.position)
-        if end < 0:
-            self.invalid("unmatched '{'", start)
-        name = self.text[self.position : end]
-        self.position = end + 1
-        chars = unicode_property(name)
-        if chars is None:
-            self.unsupported(f"the property {name!r}, of which nothing is known here,", start)
-        return ~chars if negated else chars
-
-    def scalar(self, code_point: int, start: int) -> int:
-        if 0xD800 <= code_point < 0xE000:
-            self.invalid(f"{code_point:#x} is a surrogate, which no text holds alone", start)
-        return code_point
-
-    def hexadecimal(self, count: int, start: int) -> int:
-        digits = self.text[self.position : self.position + count]
-        self.position += count
-        if len(digits) < count:
-            self.invalid(f"{count} hexadecimal digits have to follow", start)
-        return self.from_hexadecimal(digits, start)
-
-    def from_hexadecimal(self, digits: str, start: int) -> int:
-        if not digits or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
-            self.invalid(f"{digits!r} is not hexadecimal", start)
-        # More digits than a code point has would take long to read.
-        value = int(digits.lstrip("0")[:7] or "0", 16)
-        if value > MAX_CODE_POINT:
-            self.invalid(f"{digits[:12]!r} is no code point", start)
-        return value
-
-    def peek(self) -> str:
-        return self.text[self.position]
-
-    def next(self) -> str:
-        if self.position >= len(self.text):
-            self.invalid("the pattern ends in the middle of a term")
-        self.position += 1
-        return self.text[self.position - 1]
-
-    def take(self, expected: str) -> bool:
-        if not self.text.startswith(expected, self.position):
-            return False
-        self.position += len(expected)
-        return True
-
-    def invalid(self, message: str, position: int | None = None) -> NoReturn:
-        position = self.position if position is None else position
-        raise InvalidConstraintError(
-            f"the pattern {self.text!r} is wrong at character {position}: {message}",
-            pointer=self.pointer,
-            position=position,
-        )
-
-    def unsupported(self, what: str, position: int) -> NoReturn:
-        raise UnsupportedFeatureError(
-            f"the pattern {self.text!r} uses {what} at character {position}",
-            pointer=self.pointer,
-            position=position,
-            hint="write the pattern without it",
-        )
-
 
 @functools.lru_cache(maxsize=1024)
 def _single(code_point: int) -> Chars:
@@ -373,10 +245,6 @@ def _single(code_point: int) -> Chars:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.isdecimal()
-
-
-def _ranges(atom: int | CodePoints) -> Iterable[tuple[int, int]]:
-    return [(atom, atom)] if isinstance(atom, int) else atom.ranges
 
 
 def _mentions_end(node: Regular) -> bool:

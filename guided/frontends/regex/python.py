@@ -1,9 +1,9 @@
 """Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser or as it would.
 
 What is matched is the text of one terminal, from its beginning to its end, and look-around sees no
-more than that. Anchors are refused, since they speak of the text around it. So is what is not
-regular, and what makes a matcher give up texts that the pattern has (possessive quantifiers, atomic
-groups).
+more than that. Anchors are for whole texts, since they speak of the text around. Where versions of
+Python differ, the one that runs is followed. Refused is what is not regular, and what makes a
+matcher give up texts that the pattern has (possessive quantifiers, atomic groups).
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ _ASCII_ONLY: Final = int(re.ASCII)
 _DOTALL: Final = int(re.DOTALL)
 _MULTILINE: Final = int(re.MULTILINE)
 _NEWLINE: Final = CodePoints.single("\n")
+_LINE_START: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
+_LINE_STOP: Final = Alternate((End(), Look(Chars(_NEWLINE))))
+_NOT_EMPTY: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
 
 
 def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
@@ -132,16 +135,22 @@ class _Translation:
 
     def place(self, code: Any, flags: int) -> Regular:
         if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
-            word = _category(op.CATEGORY_WORD, flags)
-            return word_boundary(word, negative=code is op.AT_NON_BOUNDARY)
+            negative = code is op.AT_NON_BOUNDARY
+            boundary = word_boundary(_category(op.CATEGORY_WORD, flags), negative=negative)
+            if negative and self.anchored and sys.version_info < (3, 14):
+                # Before Python 3.14 a text without characters has no place that is no boundary.
+                return Concat((_NOT_EMPTY, boundary))
+            return boundary
         if not self.anchored:
             self.refuse("an anchor, which looks beyond the terminal,", _ANCHORS)
-        if flags & _MULTILINE and code in (op.AT_BEGINNING, op.AT_END):
-            self.refuse("an anchor to lines", _ANCHORS)
-        if code in (op.AT_BEGINNING, op.AT_BEGINNING_STRING):
-            return Start()
         if code is op.AT_END_STRING:
             return End()
+        if code is op.AT_BEGINNING_STRING:
+            return Start()
+        if code is op.AT_BEGINNING:
+            return _LINE_START if flags & _MULTILINE else Start()
+        if flags & _MULTILINE:
+            return _LINE_STOP
         # Python's $ stands before a last line feed, too.
         return Alternate((End(), Look(Concat((Chars(_NEWLINE), End())))))
 

@@ -130,6 +130,30 @@ def test_what_is_not_left_to_python_means_the_same(pattern: str) -> None:
     assert not len(differing)
 
 
+_ANCHORED = [
+    (r"\B", 0),
+    (r"\B.?\B", 0),
+    (r"\B|(?!\b)", 0),
+    (r"(?=\B)a?", 0),
+    (r"\b", 0),
+    (r"(?m)^a$|^\n^$", 0),
+    (r"(?:a$\n?^)*", re.MULTILINE),
+    (r"\Aa$\n", re.MULTILINE),
+    (r"(?:^|a)b?\Z", re.MULTILINE),
+    ("(?:^a$)?\n?", 0),
+    (r"(?i)[^k]ß?|(?-i:K)", 0),
+]
+
+
+@pytest.mark.parametrize(("pattern", "flags"), _ANCHORED)
+def test_anchors_and_boundaries_are_those_of_this_python(pattern: str, flags: int) -> None:
+    """``\\B`` in the empty text is another thing since 3.14, so ``re`` itself is the judge."""
+    dfa = dfa_from_regular(parse_python_regex(pattern, flags, anchored=True))
+    compiled = re.compile(pattern, flags)
+    for text in (*_texts(), "a\na", "\n\n", "a\na\n", "b\n"):
+        assert dfa.accepts(text) == bool(compiled.fullmatch(text)), text
+
+
 _LAZY = [
     '"a*?"',
     '".*?"',

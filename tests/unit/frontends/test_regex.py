@@ -56,6 +56,21 @@ _MATCHES = [
     (r"^\p{LC}\p{Punctuation}\p{ASCII}\p{Any}$", ["é!a😀"], ["中!a😀"]),
     (r"^\p{White_Space}\P{Assigned}\p{Hex}$", ["\u0085\u0378F"], ["\x1c\u0378F"]),
     (r"^\p{XID_Start}\p{XIDC}\p{Lower}\p{Upper}$", ["a1ªⅠ"], ["_1ªⅠ", "aaªª"]),
+    (r"^\p{Script=Greek}\p{scx=Hira}\p{sc=Cyrl}$", ["αーя"], ["aーя", "αxя", "αーλ"]),
+    (r"^\p{Alphabetic}\p{Emoji_Presentation}\P{ID_Start}$", ["ⓐ😀1"], ["1😀1", "a11", "a😀a"]),
+    (r"^[\p{L}-]\p{Lu}]$", ["aA]", "-A]"], ["aA", "1A]"]),
+    (r"^(?i:ab)C$", ["abC", "ABC", "aBC"], ["abc"]),
+    (r"(?i)^straße|x$", ["STRAẞE", "Straße", "aX"], ["STRASSE", "x "]),
+    (r"^(?i:k)(?i:\u212a)s$", ["KKs", "kks", "\u212aks"], ["kkS"]),
+    (r"^(?i:\w)(?i:\W)$", ["\u017f-", "a-"], ["-a", "a\u017f"]),
+    (r"(?i:\b)\u017f$", ["\u017f", "a-\u017f"], ["a\u017f"]),
+    (r"^(?i:[^x])(?i:\P{Lu})$", ["yA", "1a"], ["xA", "Xa"]),
+    (r"^(?i:a(?-i:b)c)$", ["abc", "AbC"], ["ABC"]),
+    (r"^(?s:.).$", ["\na"], ["a\n"]),
+    (r"^(?-s:.)(?s:.)$", ["a\n"], ["\na"]),
+    (r"(?m:^a$)", ["a", "b\na", "a\r\nb", "\u2028a"], ["ba", "ab"]),
+    (r"(?im)^a(?-m:$)", ["A", "\nA"], ["A\n", "BA"]),
+    (r"(?i)(?s)^a.$", ["A\n"], ["b\n"]),
     (r"\bfoo\b", ["foo", "a foo!", "foo-é"], ["foo1", "afoo", "_foo"]),
     (r"^a\Bb$", ["ab"], ["a", "b"]),
     (r"^\B$", [""], ["a"]),
@@ -114,9 +129,17 @@ _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     ("\\u{" + "0" * 5000 + "110000}", InvalidConstraintError, "is no code point"),
     (r"\u{61", InvalidConstraintError, "is not hexadecimal"),
     (r"(a)\1", UnsupportedFeatureError, "uses a back reference at character 3"),
-    ("(?i)a", UnsupportedFeatureError, "a flag or an extension"),
-    (r"\p{Greek}", UnsupportedFeatureError, "the property 'Greek'"),
-    (r"\p{Script=Greek}", UnsupportedFeatureError, "the property 'Script=Greek'"),
+    ("a(?i)b", InvalidConstraintError, "at the start alone; write (?i:…) around what it is for"),
+    ("(?x:a)", InvalidConstraintError, "no flag 'x' for a part of a pattern"),
+    ("(?ii:a)", InvalidConstraintError, "wrong at character 0: each flag stands once"),
+    ("(?i-i:a)", InvalidConstraintError, "wrong at character 0: each flag stands once"),
+    ("(?-:a)", InvalidConstraintError, "wrong at character 0: each flag stands once, and one"),
+    ("(?>a)", UnsupportedFeatureError, "an extension of another dialect at character 0"),
+    (r"[\p{L}--[a-z]]", InvalidConstraintError, "character 1: a range from or to a class; "),
+    (r"a[\w&&[^\d]]", InvalidConstraintError, "wrong at character 11: unmatched ']'; "),
+    (r"[a-z--[aeiou]]", InvalidConstraintError, "wrong at character 13: unmatched ']'; "),
+    (r"\p{Greek}", InvalidConstraintError, r"no property 'Greek'; write \p{Script=Greek}"),
+    (r"\p{Klingon}", InvalidConstraintError, "ECMA-262 knows no property 'Klingon'"),
     (r"\pL", InvalidConstraintError, "'{' has to follow"),
     ("a{1,30000}", LimitExceededError, "repeats 30000 times at character 1, more than 20000"),
     ("(" * 200 + ")" * 200, LimitExceededError, "nested deeper than 100 at character 100"),
@@ -130,6 +153,16 @@ def test_a_pattern_that_cannot_be_enforced_is_refused_with_its_position(
 ) -> None:
     with pytest.raises(kind, match=re.escape(message).replace(r"\\\\", r"\\")):
         parse_regex(pattern)
+
+
+def test_an_error_shows_its_place_with_a_caret() -> None:
+    with pytest.raises(InvalidConstraintError) as caught:
+        parse_regex(r"é[\w--[a-z]]", pointer="/pattern")
+    first, _, picture = str(caught.value).partition("\n\n")
+    assert first.startswith("at /pattern: the pattern is wrong at character 2: a range")
+    assert first.endswith(r"(?![a-z])\p{L}")
+    assert picture == "é[\\w--[a-z]]\n  ^"
+    assert caught.value.position == 2
 
 
 _ATOMS = st.sampled_from(["a", "b", "c", ".", "[ab]", "[^a]", "(?:ab|c)", "^", "$", "é"])

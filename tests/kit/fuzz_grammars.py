@@ -1,0 +1,264 @@
+"""Random grammars, held against two Earley parsers at every prefix of a text."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from lark import Lark
+from lark.exceptions import LarkError
+
+from guided.automata.fuel import limited_work
+from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.frontends.ebnf import lower_ebnf
+from guided.frontends.lark import lower_lark
+from guided.grammar.context_free import (
+    Body,
+    Call,
+    Choice,
+    ContextFreeGrammar,
+    Sequence,
+    Terminal,
+    Times,
+)
+from guided.network import network_from_grammar
+from guided.recognizer.grammar_machine import GrammarMachine
+from tests.kit.campaign import Fault, Subject, smaller_texts
+from tests.kit.earley import COMPLETE, DEAD, OPEN, Earley
+from tests.kit.grammars import mutated, random_grammar, random_text, spelled
+from tests.kit.written_ebnf import written
+from tests.kit.written_lark import has_cycle, written_lark
+
+__all__ = ["GrammarCase", "Grammars", "lark_verdicts"]
+
+_WORK = 20_000_000
+_LONGEST = 9
+_LETTERS = "abé_"
+_PATTERNS: Final = (
+    *("a+", "b*a", "[ab]b?", "(?:ab|b)+", "é|ab", "(?:aé?){2,3}", "[^ab_]", "a(?:ba)*", "é.a"),
+    *(r"\w", "[aé]+b", "(?:a|ab)(?:c|bcd)?", "_?a", "(?:[ab]{2})+", ".é"),
+)
+_TEST = '''"""{doc}."""
+
+from __future__ import annotations
+
+from tests.kit.fuzz_grammars import lark_verdicts
+
+_GRAMMAR = {grammar}
+
+
+def test_every_prefix_is_what_it_should_be() -> None:
+    assert lark_verdicts(_GRAMMAR, {text}) == {expected}
+'''
+
+
+@dataclass(frozen=True)
+class GrammarCase:
+    """Rules whose terminals spell what stands for a pattern, or for themselves."""
+
+    rules: Mapping[str, Body]
+    texts: tuple[str, ...]
+    patterns: Mapping[str, str] = field(default_factory=dict)
+    ignored: str = ""
+    ebnf: int | None = None
+    """Where it is written as EBNF, the seed of how; only without patterns."""
+
+    def pattern(self, terminal: Terminal) -> str:
+        text = spelled(terminal.regular)
+        return self.patterns.get(text, text)
+
+    @property
+    def lark(self) -> str:
+        return written_lark(
+            self.rules,
+            lambda terminal: (
+                f"/{self.pattern(terminal)}/"
+                if spelled(terminal.regular) in self.patterns
+                else f'"{self.pattern(terminal)}"'
+            ),
+            self.ignored,
+        )
+
+    def lowered(self) -> ContextFreeGrammar:
+        if self.ebnf is None:
+            return lower_lark(self.lark)
+        return lower_ebnf(written(self.rules, random.Random(self.ebnf)), next(iter(self.rules)))
+
+
+class Grammars(Subject[GrammarCase]):
+    """A prefix is read if a text begins so, and accepted if it is one."""
+
+    name = "grammars"
+
+    def draw(self, rng: random.Random) -> GrammarCase:
+        rules = random_grammar(rng)
+        case = GrammarCase(rules, ())
+        if rng.random() < 0.2:
+            case = replace(case, ebnf=rng.randrange(10**6))
+        elif rng.random() < 0.7:
+            spelt = sorted({spelled(each.regular) for b in rules.values() for each in _words(b)})
+            chosen = [text for text in spelt if rng.random() < 0.7]
+            patterns = {text: rng.choice(_PATTERNS) for text in chosen}
+            case = replace(case, patterns=patterns, ignored=rng.choice(["", "_", "_+", "é_|_"]))
+        texts = ["".join(rng.choices(_LETTERS, k=rng.randint(1, 6))) for _ in range(3)]
+        return replace(case, texts=tuple(texts))
+
+    def judge(self, case: GrammarCase) -> Fault | None:
+        try:
+            with limited_work(_WORK):
+                machine = _machine(case.lowered())
+                texts = [*case.texts, *_written_by(machine, case)]
+                found = self._differing(case, machine, texts)
+        except LimitExceededError:
+            return None
+        if found is not None:
+            text, expected, verdicts = found
+            return Fault("wrong prefix", f"{text!r} is {expected} and not {verdicts}")
+        return self._against_lark(case, texts)
+
+    def _differing(
+        self, case: GrammarCase, machine: GrammarMachine | None, texts: list[str]
+    ) -> tuple[str, str, str] | None:
+        """The first text that is read wrongly, what its prefixes are, and what they were said."""
+        earley = Earley(case.rules, case.pattern, case.ignored)
+        for text in texts:
+            expected, verdicts = earley.verdicts(text), _verdicts(machine, text)
+            if expected != verdicts:
+                return text, expected, verdicts
+        return None
+
+    def _against_lark(self, case: GrammarCase, texts: list[str]) -> Fault | None:
+        if case.ignored or has_cycle(case.rules):
+            return None
+        try:
+            lark = Lark(case.lark, parser="earley", lexer="dynamic_complete")
+        except LarkError:  # what it does not read at all, as rules without a text
+            return None
+        earley = Earley(case.rules, case.pattern)
+        for text in filter(None, texts):
+            is_text = earley.verdicts(text)[-1] == COMPLETE
+            if _parses(lark, text) != is_text:
+                return Fault("Lark differs", f"{text!r} is a text: {is_text}")
+        return None
+
+    def smaller(self, case: GrammarCase) -> Iterator[GrammarCase]:
+        for text in case.texts:
+            if len(case.texts) > 1:
+                yield replace(case, texts=(text,))
+        for name in list(case.rules)[1:]:
+            if not any(name in _calls(body) for body in case.rules.values()):
+                yield replace(case, rules={n: b for n, b in case.rules.items() if n != name})
+        for name, body in case.rules.items():
+            for less in _smaller(body):
+                yield replace(case, rules={**case.rules, name: less})
+        for text in case.patterns:
+            kept = {each: pattern for each, pattern in case.patterns.items() if each != text}
+            yield replace(case, patterns=kept)
+        if case.ignored:
+            yield replace(case, ignored="")
+        if len(case.texts) == 1:
+            for text in smaller_texts(case.texts[0]):
+                yield replace(case, texts=(text,))
+
+    def as_test(self, case: GrammarCase, fault: Fault) -> str:
+        machine = _machine(case.lowered())
+        texts = [*case.texts, *_written_by(machine, case)]
+        text, expected, _ = self._differing(case, machine, texts) or (texts[0], "", "")
+        return _TEST.format(
+            doc=fault.kind, grammar=f'"""{case.lark}"""', text=repr(text), expected=repr(expected)
+        )
+
+
+def lark_verdicts(grammar: str, text: str) -> str:
+    """What the recogniser of a Lark grammar says of each prefix, as ``Earley.verdicts`` does."""
+    return _verdicts(_machine(lower_lark(grammar)), text)
+
+
+def _machine(grammar: ContextFreeGrammar) -> GrammarMachine | None:
+    """The recogniser; ``None`` where there is no text."""
+    try:
+        return GrammarMachine(network_from_grammar(grammar))
+    except UnsatisfiableError:
+        return None
+
+
+def _verdicts(machine: GrammarMachine | None, text: str) -> str:
+    signs = []
+    state = None if machine is None else machine.start
+    for at in range(len(text) + 1):
+        if machine is not None and state is not None and at:
+            state = machine.advance(state, text[at - 1].encode())
+        if machine is None or state is None:
+            signs.append(DEAD)
+            continue
+        signs.append(COMPLETE if machine.is_accepting(state) else OPEN)
+        ended = machine.advance(state, machine.shortest_end(state))
+        assert ended is not None
+        assert machine.is_accepting(ended)
+    return "".join(signs)
+
+
+def _written_by(machine: GrammarMachine | None, case: GrammarCase) -> list[str]:
+    """Texts that the machine writes itself, and some near them."""
+    if machine is None:
+        return []
+    rng = random.Random(case.lark)
+    texts = [random_text(machine, rng, rng.randint(0, 4)) for _ in range(2)]
+    texts += [mutated(text, rng) for text in texts if text]
+    return [text for text in texts if len(text) <= _LONGEST]
+
+
+def _parses(lark: Lark, text: str) -> bool:
+    try:
+        lark.parse(text)
+    except LarkError:
+        return False
+    return True
+
+
+def _words(body: Body) -> Iterator[Terminal]:
+    if isinstance(body, Terminal):
+        yield body
+    for part in _parts(body):
+        yield from _words(part)
+
+
+def _calls(body: Body) -> set[str]:
+    if isinstance(body, Call):
+        return {body.rule}
+    return set().union(*map(_calls, _parts(body)))
+
+
+def _parts(body: Body) -> tuple[Body, ...]:
+    match body:
+        case Sequence(parts) | Choice(parts):
+            return parts
+        case Times(item):
+            return (item,)
+    return ()
+
+
+def _smaller(body: Body) -> Iterator[Body]:
+    """Bodies that are a part of this one, or have less in one place."""
+    nothing = Sequence(())
+    if body == nothing:
+        return
+    yield nothing
+    yield from _parts(body)
+    match body:
+        case Sequence(parts):
+            for at, part in enumerate(parts):
+                yield Sequence((*parts[:at], *parts[at + 1 :]))
+                for less in _smaller(part):
+                    yield Sequence((*parts[:at], less, *parts[at + 1 :]))
+        case Choice(options):
+            for at, option in enumerate(options):
+                if len(options) > 1:
+                    yield Choice((*options[:at], *options[at + 1 :]))
+                for less in _smaller(option):
+                    yield Choice((*options[:at], less, *options[at + 1 :]))
+        case Times(item, low, high):
+            for less in _smaller(item):
+                yield Times(less, low, high)

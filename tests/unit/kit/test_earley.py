@@ -1,0 +1,40 @@
+"""The parser that grammars are held against: what it says of prefixes, read by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from guided.automata.regular import literal
+from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
+from tests.kit.earley import Earley
+from tests.kit.grammars import spelled
+
+_A, _B = Terminal(literal("a")), Terminal(literal("b"))
+_PALINDROMES = Choice((Sequence((_A, Call("s"), _A)), Sequence((_B, Call("s"), _B)), Sequence(())))
+
+
+@pytest.mark.parametrize(
+    ("rules", "text", "verdicts"),
+    [
+        ({"s": _A}, "ab", ".+-"),
+        ({"s": Choice((Sequence((Call("s"), _A)), _B))}, "baab", ".+++-"),
+        ({"s": _PALINDROMES}, "abba", "+...+"),
+        ({"s": Choice((Call("s"), _A))}, "a", ".+"),
+        ({"s": Sequence((Call("t"), Call("t"), _A)), "t": Sequence(())}, "a", ".+"),
+        ({"s": Choice((Sequence((_A, Call("t"))), _B)), "t": Call("t")}, "a", ".-"),
+        ({"s": Call("s")}, "a", "--"),
+        ({"s": Times(_A, 1, 2)}, "aaa", ".++-"),
+        ({"s": Times(_A, 2, None)}, "aaa", "..++"),
+    ],
+)
+def test_every_prefix_is_a_text_or_the_beginning_of_one_or_of_none(
+    rules: dict[str, Body], text: str, verdicts: str
+) -> None:
+    assert Earley(rules, lambda terminal: spelled(terminal.regular)).verdicts(text) == verdicts
+
+
+def test_terminals_are_patterns_and_ignored_text_stands_before_them_and_at_the_end() -> None:
+    earley = Earley({"s": Sequence((_A, _B))}, lambda _: "x(?:yz)?", "_")
+    assert earley.verdicts("_xy") == "...."
+    assert earley.verdicts("_xyz_x__") == "......+++"
+    assert earley.verdicts("x_yz") == "...--"
