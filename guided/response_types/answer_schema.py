@@ -53,7 +53,7 @@ from guided.response_types.times import (
 
 __all__ = ["AnswerSchema"]
 
-_TRIMMED: Final = ecma_pattern(r"^(?:\S|\S[\s\S]*\S)?$").replace(ecma_pattern(r"[\s\S]"), r"[\s\S]")
+_TRIMMED: Final = ecma_pattern(r"^(?:\S|\S[\s\S]*\S)?$")
 _ASCII: Final = r"^[\u0000-\u007f]*$"
 _COMPLEX: Final = r"^-?\d{1,9}(?:\.\d{1,6})?[+-]\d{1,9}(?:\.\d{1,6})?j$"
 _TUPLE_SPREAD = 8
@@ -322,11 +322,13 @@ class AnswerSchema(GenerateJsonSchema):
     def _ecma(self, schema: core_schema.StringSchema) -> str:
         given = schema["pattern"]
         source = given if isinstance(given, str) else given.pattern
-        flags = 0 if isinstance(given, str) else given.flags
-        if flags & (re.IGNORECASE | re.VERBOSE):
-            raise PydanticInvalidForJsonSchema(f"the pattern {source!r} has flags")
+        engine = schema.get("regex_engine", self._config.config_dict.get("regex_engine"))
+        # A compiled pattern is matched by what has compiled it.
+        is_python = not isinstance(given, str) or engine == "python-re"
+        flags = re.compile(source).flags if is_python and isinstance(given, str) else 0
+        flags = flags if isinstance(given, str) else given.flags
         try:
-            return ecma_pattern(source)
+            return ecma_pattern(source, is_python=is_python, flags=flags)
         except ForeignPatternError as error:
             raise PydanticInvalidForJsonSchema(str(error)) from error
 

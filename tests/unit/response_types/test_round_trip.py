@@ -231,6 +231,11 @@ class Trimmed(BaseModel):
     c: Annotated[str, StringConstraints(to_lower=True, pattern="^[a-z]+$")]
 
 
+class WithPython(BaseModel):
+    model_config = ConfigDict(regex_engine="python-re")
+    a: str = Field(pattern=r"^(?!\d|\s)\w+(?=!)..\b")
+
+
 class Choosy(BaseModel):
     a: int = Field(validation_alias=AliasChoices("A", AliasPath("deep", 0)))
 
@@ -343,6 +348,12 @@ TYPES: dict[str, Any] = {
     "str not digits": Annotated[str, Field(pattern=r"^[^\d]{3}[\D]$")],
     "str dot": Annotated[str, Field(pattern="^.$")],
     "str python": Annotated[str, Field(pattern=re.compile(r"^\W\S\D\Z"))],
+    "str words": Annotated[str, Field(pattern=r"\bfoo\b")],
+    "str no words": Annotated[str, Field(pattern=r"^\b.\B.\b")],
+    "str of any case": Annotated[str, Field(pattern="^(?i)straße[a-k]$")],
+    "str of any case in python": Annotated[str, Field(pattern=re.compile("^İ[a-k]$", re.I))],
+    "str of lines": Annotated[str, Field(pattern="(?m)^a.$")],
+    "str by python": WithPython,
     "str trimmed": constr(strip_whitespace=True, min_length=2, max_length=6),
     "str upper": constr(to_upper=True, pattern="^[a-z]{2}$"),
     "trimmed model": Trimmed,
