@@ -78,6 +78,8 @@ class Numbers:
     """A number lies between two bounds, and is a whole one or a multiple of another."""
 
     integer: bool = False
+    literal: bool = False
+    """An integer is written as one: in draft 4, ``1.0`` and ``1e0`` are none."""
     low: Bound | None = None
     high: Bound | None = None
     multiple_of: Decimal | None = None

@@ -29,7 +29,7 @@ from guided.grammar.number_tables import (
     NumberTable,
 )
 
-__all__ = ["Grid", "bounded", "multiples"]
+__all__ = ["Grid", "bounded", "digits_alone", "multiples"]
 
 _EQUAL: Final = 0
 _LESS: Final = 1
@@ -113,6 +113,14 @@ def _sign() -> NumberTable:
     for decided in (less, more, equal):
         table[decided] = decided
     return NumberTable(table, np.array((_EQUAL, _EQUAL, _LESS, _MORE, _EQUAL), dtype=np.int32))
+
+
+@functools.cache
+def digits_alone() -> NumberTable:
+    """The numbers that are written without a point and without an exponent."""
+    table = np.full((2, WIDTH), 1, dtype=np.int32)
+    table[0, [*range(10), MINUS]] = 0
+    return NumberTable(table, np.array((HOLDS, FAILS), dtype=np.int32))
 
 
 @functools.lru_cache(maxsize=8)

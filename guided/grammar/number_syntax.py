@@ -7,9 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from guided.automata.dfa import DEAD
+from guided.automata.dfa import DEAD, Dfa
 from guided.grammar.number_tables import (
     ANY_DIGIT,
+    FAILS,
     HOLDS,
     LETTER,
     MINUS,
@@ -18,9 +19,10 @@ from guided.grammar.number_tables import (
     POINT,
     WIDTH,
     NumberTable,
+    joined,
 )
 
-__all__ = ["MAX_EXPONENT_DIGITS", "number_syntax"]
+__all__ = ["MAX_EXPONENT_DIGITS", "number_syntax", "shortest_spellings"]
 
 MAX_EXPONENT_DIGITS: Final = 3
 """Digits of an exponent at most: no double has more, and exact arithmetic would not end."""
@@ -70,3 +72,16 @@ def number_syntax(
     label = np.full(len(table), DEAD, dtype=np.int32)
     label[[zero, *wholes, *fractions, *exponents]] = HOLDS
     return NumberTable(table, label)
+
+
+@functools.cache
+def shortest_spellings() -> Dfa:
+    """Every number once: without an exponent and without zeros that end a fraction."""
+    syntax = number_syntax(canonical=True, most_whole=None, most_fraction=None)
+    fraction, zeros = 1, 2
+    table = np.full((3, WIDTH), 0, dtype=np.int32)
+    table[:, POINT] = zeros
+    table[[fraction, zeros], NONZERO] = fraction
+    table[[fraction, zeros], 0] = zeros
+    label = np.array((HOLDS, HOLDS, FAILS), dtype=np.int32)
+    return joined([syntax, NumberTable(table, label)], fails=False)

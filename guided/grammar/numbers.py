@@ -10,6 +10,7 @@ zeros at the end of a fraction are free: a model that writes ``19.90`` must not 
   ``0.01`` and other powers of ten: all numbers), within the limits of ``grammar.exponents``;
 - of listed numbers the spellings that programs write: ``1e-07``, ``1.5e+16``.
 
+An integer of draft 4 is one by its spelling: digits alone, so that ``1.0`` and ``1e0`` are none.
 All others are left out: they neither hold nor fail, so that nothing is allowed that is not known.
 """
 
@@ -28,7 +29,7 @@ from guided.grammar.assertions import Bound, NumberChoices, Numbers
 from guided.grammar.decimals import exact_text, split
 from guided.grammar.exponents import MAX_PLACES, whole_with_exponent
 from guided.grammar.number_choices import chosen
-from guided.grammar.number_conditions import Grid, bounded, multiples
+from guided.grammar.number_conditions import Grid, bounded, digits_alone, multiples
 from guided.grammar.number_syntax import number_syntax
 from guided.grammar.number_tables import FAILS, HOLDS, NumberTable, joined, only_holding
 from guided.spec import Spelling
@@ -179,6 +180,8 @@ def _dfa(
         states = _states(assertion)
         if states > 1 and states * (most_whole or 1) > _MAX_STATES_BY_DIGITS:
             most_whole = None
+    if isinstance(assertion, Numbers) and assertion.literal and not canonical:
+        conditions.append(digits_alone())
     syntax = number_syntax(canonical, most_whole, most_fraction)
     return joined([syntax, *conditions], fails=fails)
 

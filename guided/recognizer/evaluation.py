@@ -24,13 +24,14 @@ from guided.grammar.formula import FALSE, TRUE, Any, Formula, Leaf, Place
 from guided.grammar.json_grammar import JsonGrammar
 from guided.grammar.numbers import number_text
 from guided.recognizer import arrays
-from guided.recognizer.arrays import Arrays, formula_of_value
+from guided.recognizer.arrays import Arrays
 from guided.recognizer.contexts import ArrayFrame, Contexts, Frame, ObjectFrame, Pending
 from guided.recognizer.json_value import read_value
 from guided.recognizer.objects import Objects, Plain
 from guided.recognizer.restriction import Restriction
 from guided.recognizer.scalars import Scalars, evaluate_with, json_key, sorted_leaves
 from guided.recognizer.search import Fuel, Literals, satisfy
+from guided.recognizer.taken import formula_of_value
 from guided.recognizer.values import Values
 from guided.spec import JsonOptions
 
@@ -59,13 +60,13 @@ class Evaluation:
         self.formulas = grammar.formulas
         self.restriction = Restriction(grammar)
         self.scalars = Scalars(grammar.formulas, options, missing)
-        self.values = Values(self.restriction, self.scalars)
+        self.fuel = Fuel()
+        self.values = Values(self.restriction, self.scalars, self.fuel)
         self.contexts = Contexts(Pending(None, (grammar.root,), must=True), max_contexts)
         self.objects = Objects(self.restriction, self.scalars, self.values, self.contexts)
         self.arrays = Arrays(grammar.formulas, self.restriction, self.values)
         self.values.object = self._shortest_object
         self.values.array = self._shortest_array
-        self.fuel = Fuel()
         self._can_end: dict[tuple[Frame, Formula], bool] = {}
         self._ends: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
         self._accepted: dict[int, tuple[int, ...]] = {}

@@ -33,6 +33,7 @@ from guided.grammar.assertions import (
     StringChoices,
 )
 from guided.grammar.formula import FALSE, TRUE, All, Constant, Formula, Formulas, Leaf, Not, Place
+from guided.grammar.number_syntax import shortest_spellings
 from guided.grammar.numbers import (
     HOLDS,
     digit_limit,
@@ -86,6 +87,8 @@ class Scalars:
     missing: frozenset[int]
     _signatures: dict[Formula, _Signature] = field(default_factory=dict)
     _dfas: dict[Leaf, Dfa] = field(default_factory=dict)
+    _endless_strings: dict[Formula, bool] = field(default_factory=dict)
+    _endless_numbers: dict[Formula, bool] = field(default_factory=dict)
 
     # --- strings --------------------------------------------------------------------------
 
@@ -288,18 +291,39 @@ class Scalars:
         return [t for t in listed if t not in banned and self.string_fits(rest, t)]
 
     def has_endless_strings(self, ask: Formula) -> bool:
-        """Whether strings of any length fit."""
+        """Whether strings without end fit and can be spelled."""
+        ask, _ = _without_banned(ask, self.formulas)
         if ask is TRUE:
             return True
-        if ask is FALSE or self.listed_strings(ask) is not None:
+        found = self._endless_strings.get(ask)
+        if found is None:
+            found = ask is not FALSE and self._are_endless_strings(ask)
+            self._endless_strings[ask] = found
+        return found
+
+    def _are_endless_strings(self, ask: Formula) -> bool:
+        if self.listed_strings(ask) is not None:
             return False
         dfa = self.formula_dfa(ask)
-        return len(dfa) > 0 and bool(endless_states(dfa.next)[0])
+        if self.missing:
+            return _is_endless(byte_dfa_from_dfa(dfa, json_string_sequences, self.missing).next)
+        return _is_endless(dfa.next)
 
     def has_endless_numbers(self, ask: Formula) -> bool:
-        """Whether numbers of any length fit."""
-        block = None if ask is FALSE else self.number_block((ask,), frozenset((MUST,)))
-        return block is not None and bool(endless_states(block.dfa.next)[0])
+        """Whether numbers without end fit: spellings of few numbers are many as well."""
+        ask, _ = _without_banned_numbers(ask, self.formulas)
+        found = self._endless_numbers.get(ask)
+        if found is None:
+            found = ask is not FALSE and self._are_endless_numbers(ask)
+            self._endless_numbers[ask] = found
+        return found
+
+    def _are_endless_numbers(self, ask: Formula) -> bool:
+        fitting, _ = self._numbers((ask,), _ALL_MUST)
+        different = combine(
+            [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS
+        )
+        return _is_endless(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
 
     def without_listed(
         self, asks: tuple[Formula, ...]
@@ -612,6 +636,10 @@ def _choices(formula: Formula) -> tuple[str, ...] | None:
     return None
 
 
+def _is_endless(table: NDArray[np.int32]) -> bool:
+    return len(table) > 0 and bool(endless_states(table)[0])
+
+
 def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:
     assert isinstance(leaf.assertion, Numbers | NumberChoices), leaf
     return leaf.assertion
@@ -675,7 +703,13 @@ def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
                 default=None,
             )
             multiple = about.multiple_of if merged.multiple_of is None else merged.multiple_of
-            merged = Numbers(merged.integer or about.integer, low, high, multiple)
+            merged = Numbers(
+                integer=merged.integer or about.integer,
+                literal=merged.literal or about.literal,
+                low=low,
+                high=high,
+                multiple_of=multiple,
+            )
         else:
             others.append(part)
     return formulas.all_of([formulas.leaf(merged), *others])

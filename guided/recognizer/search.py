@@ -30,6 +30,8 @@ class Fuel:
 
     def __init__(self) -> None:
         self.incomplete = 0
+        self.missed = 0
+        """Searches for members or items that gave up, so that other choices may have to do."""
         self.level = 0
         """Choices being made, each inside of the one before, those for inner values included."""
 
@@ -47,13 +49,15 @@ def satisfy(
     one another and choices that are refused half-way being cut off. What is at hand is often right,
     so the first whole choices are tried without asking half-way.
     """
+    missed = fuel.missed
     hasty = _Search(formulas, realise, fuel, tries=HASTY_TRIES, asks_early=False)
     found = hasty.branch([formula], [], {})
-    if found is not None or not hasty.gave_up:
-        return found
-    search = _Search(formulas, realise, fuel, tries=MAX_TRIES, asks_early=True)
-    found = search.branch([formula], [], {})
-    fuel.incomplete += search.gave_up and found is None
+    gave_up = False
+    if found is None and hasty.gave_up:
+        search = _Search(formulas, realise, fuel, tries=MAX_TRIES, asks_early=True)
+        found = search.branch([formula], [], {})
+        gave_up = search.gave_up
+    fuel.incomplete += found is None and (gave_up or fuel.missed > missed)
     return found
 
 

@@ -11,6 +11,7 @@ from guided.grammar.formula import FALSE, Formula
 from guided.recognizer.depth import MAX_LEVELS, too_deep
 from guided.recognizer.restriction import Restriction
 from guided.recognizer.scalars import Scalars
+from guided.recognizer.search import Fuel
 
 __all__ = ["Values"]
 
@@ -28,9 +29,10 @@ class Values:
     that search, and is not kept.
     """
 
-    def __init__(self, restriction: Restriction, scalars: Scalars) -> None:
+    def __init__(self, restriction: Restriction, scalars: Scalars, fuel: Fuel) -> None:
         self.restriction = restriction
         self.scalars = scalars
+        self.fuel = fuel
         self.array: Containers = lambda _: None
         self.object: Containers = lambda _: None
         """Shortest arrays and objects; set by who knows their rules."""

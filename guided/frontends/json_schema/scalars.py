@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Final
 
 from guided.errors import UnsupportedFeatureError
+from guided.frontends.json_schema.drafts import Draft
 from guided.frontends.json_schema.formats import format_regular
 from guided.frontends.json_schema.visit import Visit
 from guided.grammar.assertions import Bound, JsonType, Length, Matches, Numbers, Types
@@ -24,14 +25,17 @@ def _types(visit: Visit) -> Formula:
         found = frozenset(_JSON_TYPES[name] for name in names)
     allowed = TRUE if found == _EVERY_TYPE else visit.formulas.leaf(Types(found))
     if _only_integers(visit) and not any(word in visit.keywords for word in _NUMERIC):
-        return visit.formulas.all_of([allowed, visit.formulas.leaf(Numbers(integer=True))])
+        whole = Numbers(integer=True, literal=_by_spelling(visit))
+        return visit.formulas.all_of([allowed, visit.formulas.leaf(whole)])
     return allowed
 
 
 def _numbers(visit: Visit) -> Formula:
+    whole = _only_integers(visit)
     return visit.formulas.leaf(
         Numbers(
-            integer=_only_integers(visit),
+            integer=whole,
+            literal=whole and _by_spelling(visit),
             low=_bound(visit, "minimum", "exclusiveMinimum", max),
             high=_bound(visit, "maximum", "exclusiveMaximum", min),
             multiple_of=_decimal(visit.keywords.get("multipleOf")),
@@ -64,6 +68,11 @@ def _decimal(value: int | Decimal | None) -> Decimal | None:
 def _only_integers(visit: Visit) -> bool:
     names = visit.keywords.get("type", ())
     return names == "integer" or ("integer" in names and "number" not in names)
+
+
+def _by_spelling(visit: Visit) -> bool:
+    """Whether a number counts as an integer by how it is written: ``1.0`` is one since draft 6."""
+    return visit.location.resource.dialect.draft is Draft.DRAFT_4
 
 
 def _length(visit: Visit) -> Formula:
