@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_origin
 
-from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
+from pydantic import TypeAdapter
+from pydantic_core import SchemaError
 
 from guided.errors import RequestError
 from guided.response_types.answer_schema import AnswerSchema
@@ -40,7 +41,7 @@ def adapter_of(response_model: type[T] | TypeAdapter[T]) -> TypeAdapter[T]:
         )
     try:
         return TypeAdapter(response_model)
-    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
+    except Exception as error:  # pydantic raises its own, Rust's and those of a type's own hooks
         raise _refused(response_model, error) from error
 
 
@@ -51,15 +52,21 @@ def schema_of_adapter(adapter: TypeAdapter[Any]) -> str:
     """
     try:
         schema = adapter.json_schema(schema_generator=AnswerSchema)
-    except PydanticUserError as error:
+        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
+    except Exception as error:  # as above, and defaults or examples that JSON cannot hold
         raise _refused(adapter, error) from error
-    return json.dumps(schema, ensure_ascii=False, allow_nan=False)
 
 
 def _refused(response_model: object, error: Exception) -> RequestError:
+    # Pydantic's own explain themselves on further lines, those of its core go on there.
     reason = str(error).partition("\n")[0]
+    if isinstance(error, SchemaError):
+        reason = " ".join(str(error).split())
+    is_typed_dict = getattr(error, "code", "") == "typed-dict-version"
     return RequestError(
         f"{response_model!r} has no JSON Schema: {reason}",
         field="response_model",
-        hint="use a type that pydantic can describe, or pass schema=",
+        hint="import TypedDict from typing_extensions"
+        if is_typed_dict
+        else "use a type that pydantic can describe, or pass schema=",
     )

@@ -8,24 +8,35 @@ Members that a type does not name are left out unless it keeps them, since pydan
 
 from __future__ import annotations
 
+import json
 import re
 import zoneinfo
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final, cast
 
-from pydantic import ByteSize
+from pydantic import ByteSize, EncodedBytes
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
-from pydantic_core import core_schema
+from pydantic_core import PydanticSerializationError, core_schema
 from typing_extensions import override
 
+from guided.response_types.constraints import (
+    constraint_of,
+    encoder_of,
+    length_keyword,
+    without_keywords,
+)
+from guided.response_types.core_parts import place_of
 from guided.response_types.foreign_patterns import ForeignPatternError, ecma_pattern
+from guided.response_types.hashing import has_hash
 from guided.response_types.json_text import JsonText
 from guided.response_types.key_schema import key_schema
+from guided.response_types.listed_values import listed, readable_values
 from guided.response_types.numbers import countable, decimal_schema, finite, inclusive
 from guided.response_types.set_items import set_items
 from guided.response_types.texts import (
+    BASE64_NAMES,
     FORMATS,
     STANDARD_NAMES,
     base64_pattern,
@@ -42,19 +53,39 @@ from guided.response_types.times import (
 
 __all__ = ["AnswerSchema"]
 
-_TRIMMED: Final = ecma_pattern(r"^(?:\S|\S[\s\S]*\S)?$").replace(ecma_pattern(r"[\s\S]"), r"[\s\S]")
+_TRIMMED: Final = ecma_pattern(r"^(?:\S|\S[\s\S]*\S)?$")
 _ASCII: Final = r"^[\u0000-\u007f]*$"
 _COMPLEX: Final = r"^-?\d{1,9}(?:\.\d{1,6})?[+-]\d{1,9}(?:\.\d{1,6})?j$"
 _TUPLE_SPREAD = 8
 """Most items in the middle of a tuple whose end is fixed as well."""
 
 
+class _PlacedError(PydanticInvalidForJsonSchema):
+    """One whose message begins with the place of what no schema describes."""
+
+
 class AnswerSchema(GenerateJsonSchema):
     """Pydantic's generator, with everything narrowed that its validators would refuse."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._core_definitions: dict[str, Any] = {}
+        self._trail: list[Any] = []
+
     @override
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
-        described = super().generate_inner(schema)
+        if schema["type"] == "function-after" and constraint_of(schema["function"]["function"]):
+            schema = without_keywords(schema)
+        self._trail.append(schema)
+        try:
+            described = super().generate_inner(schema)
+        except _PlacedError:
+            raise
+        except PydanticInvalidForJsonSchema as error:
+            place = place_of(self._trail)
+            raise _PlacedError(f"{place}: {error.message}" if place else error.message) from error
+        finally:
+            self._trail.pop()
         name = str(described.get("format"))
         if name in STANDARD_NAMES:
             described["format"] = STANDARD_NAMES[name]
@@ -71,8 +102,17 @@ class AnswerSchema(GenerateJsonSchema):
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
         """A member of a union that no schema describes would be left out with a warning."""
         if kind == "skipped-choice":
-            raise PydanticInvalidForJsonSchema(detail)
-        super().emit_warning(kind, detail)
+            raise _PlacedError(detail)
+
+    @override
+    def encode_default(self, dft: Any) -> Any:
+        """Defaults are notes; one that JSON cannot hold is left out."""
+        encoded = super().encode_default(dft)
+        try:
+            json.dumps(encoded, allow_nan=False)
+        except ValueError as error:
+            raise PydanticSerializationError(str(error)) from error
+        return encoded
 
     # Objects
 
@@ -117,7 +157,7 @@ class AnswerSchema(GenerateJsonSchema):
             try:
                 names = key_schema(keys, self.definitions, self.ref_template)
             except ValueError as error:
-                return self.handle_invalid_for_json_schema(schema, str(error))
+                raise PydanticInvalidForJsonSchema(str(error)) from error
             if names is not True:
                 described["propertyNames"] = names
         values = schema.get("values_schema")
@@ -128,12 +168,25 @@ class AnswerSchema(GenerateJsonSchema):
     # Arrays
 
     @override
+    def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
+        self._core_definitions |= {part["ref"]: part for part in schema["definitions"]}
+        return super().definitions_schema(schema)
+
+    @override
     def set_schema(self, schema: core_schema.SetSchema) -> JsonSchemaValue:
-        return set_items(super().set_schema(schema))
+        return self._set(schema, super().set_schema(schema))
 
     @override
     def frozenset_schema(self, schema: core_schema.FrozenSetSchema) -> JsonSchemaValue:
-        return set_items(super().frozenset_schema(schema))
+        return self._set(schema, super().frozenset_schema(schema))
+
+    def _set(self, schema: Any, described: JsonSchemaValue) -> JsonSchemaValue:
+        items = schema.get("items_schema", {"type": "any"})
+        if items["type"] != "any" and not has_hash(items, self._core_definitions):
+            raise PydanticInvalidForJsonSchema(
+                "the items of the set have no hash (say list, or freeze them)"
+            )
+        return set_items(described)
 
     @override
     def tuple_schema(self, schema: core_schema.TupleSchema) -> JsonSchemaValue:
@@ -169,10 +222,48 @@ class AnswerSchema(GenerateJsonSchema):
     def function_after_schema(
         self, schema: core_schema.AfterValidatorFunctionSchema
     ) -> JsonSchemaValue:
-        if schema["function"]["function"] == ByteSize._validate:
+        function = schema["function"]["function"]
+        if function == ByteSize._validate:
             # The units that it reads as well are more than a pattern tells.
             return {"type": "integer", "minimum": 0}
-        return super().function_after_schema(schema)
+        if isinstance(getattr(function, "__self__", None), EncodedBytes) and (
+            self._config.config_dict.get("val_json_bytes", "utf8") != "utf8"
+        ):
+            raise PydanticInvalidForJsonSchema(
+                "bytes that are encoded by their type and by val_json_bytes"
+            )
+        described = super().function_after_schema(schema)
+        name, value = constraint_of(function) or ("", None)
+        keyword = length_keyword(name, schema["schema"])
+        if keyword is not None:
+            encoder = encoder_of(schema["schema"])
+            form = None if encoder is None else encoder.get_json_format()
+            _add(described, _counted(form, keyword, cast("int", value)))
+        return described
+
+    @override
+    def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
+        raise PydanticInvalidForJsonSchema(f"no class is read from JSON, nor {schema['cls']!r}")
+
+    # Listed values
+
+    @override
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        described = super().enum_schema({**schema, "members": []})
+        return {**described, **self._listed(schema, schema["members"], schema["cls"])}
+
+    @override
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
+        found = self._listed(schema, schema["expected"], schema["expected"])
+        if len(found["enum"]) == 1:
+            found["const"] = found.pop("enum")[0]
+        return found
+
+    def _listed(self, schema: Any, values: list[Any], named: object) -> dict[str, Any]:
+        found = readable_values(schema, values)
+        if not found:
+            raise PydanticInvalidForJsonSchema(f"pydantic reads no value of {named!r} from JSON")
+        return listed(found)
 
     @override
     def _get_alias_name(self, field: Any, name: str) -> str:
@@ -231,11 +322,13 @@ class AnswerSchema(GenerateJsonSchema):
     def _ecma(self, schema: core_schema.StringSchema) -> str:
         given = schema["pattern"]
         source = given if isinstance(given, str) else given.pattern
-        flags = 0 if isinstance(given, str) else given.flags
-        if flags & (re.IGNORECASE | re.VERBOSE):
-            raise PydanticInvalidForJsonSchema(f"the pattern {source!r} has flags")
+        engine = schema.get("regex_engine", self._config.config_dict.get("regex_engine"))
+        # A compiled pattern is matched by what has compiled it.
+        is_python = not isinstance(given, str) or engine == "python-re"
+        flags = re.compile(source).flags if is_python and isinstance(given, str) else 0
+        flags = flags if isinstance(given, str) else given.flags
         try:
-            return ecma_pattern(source)
+            return ecma_pattern(source, is_python=is_python, flags=flags)
         except ForeignPatternError as error:
             raise PydanticInvalidForJsonSchema(str(error)) from error
 
@@ -310,7 +403,7 @@ def _closed(described: JsonSchemaValue, schema: Any) -> JsonSchemaValue:
 
 def _other_names(schema: Any) -> Iterator[str]:
     """The names of all fields and the members that their aliases read."""
-    while "fields" not in schema:
+    while schema["type"] not in ("model-fields", "typed-dict", "dataclass-args"):
         schema = schema["schema"]
     fields = schema["fields"]
     named = fields.items() if isinstance(fields, dict) else ((f["name"], f) for f in fields)
@@ -331,6 +424,16 @@ def _add(schema: JsonSchemaValue, narrower: JsonSchemaValue) -> None:
     others = schema.setdefault("allOf", [])
     if narrower not in others:
         others.append(dict(narrower))
+
+
+def _counted(form: str | None, keyword: str, limit: int) -> JsonSchemaValue:
+    """A limit on the length; of encoded bytes it counts what they encode."""
+    if form not in BASE64_NAMES:
+        return {keyword: limit}
+    least, most = (limit, None) if keyword == "minLength" else (0, limit)
+    return {
+        "pattern": base64_pattern(least, most, url_safe=form == "base64url", seven_bit=True),
+    }
 
 
 def _tag_name(described: JsonSchemaValue, discriminator: object) -> str | None:

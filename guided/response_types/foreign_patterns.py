@@ -1,134 +1,201 @@
 """Patterns in the dialects of Rust and Python as patterns of JSON Schema (ECMA-262).
 
-What the dialects read differently is written such that nothing matches in ECMA-262 which would not
-match in both others. ``\\d`` and ``\\w`` are ASCII in ECMA-262 and Unicode in the others, and
-they disagree about white space.
+They mean what pydantic's engine means by them: ``\\w``, ``\\s`` and ``\\b`` are those of Unicode,
+the dot stops at ``\\n`` alone, flags are written out. Nothing matches in ECMA-262 that might not
+match there, where engines may know different versions of Unicode; and of the digits, which are
+those of all scripts, ``\\d`` allows 0 to 9.
 """
 
 from __future__ import annotations
 
+import re
+import sys
+from typing import Final
+
+from guided.response_types.literal import literal
+from guided.response_types.pattern_reader import ForeignPatternError, PatternReader
+from guided.response_types.pattern_sets import CharacterSet, escaped
+
 __all__ = ["ForeignPatternError", "ecma_pattern"]
 
-# Where all three agree on white space, and what one of them takes for it.
-_SPACE = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_ANY_SPACE = r"\s\u001c-\u001f\u0085\ufeff"
-_ANY_DIGIT = r"\p{Nd}"
-# Alphabetic, marks, numbers, connectors, joiners (UTS 18, annex C); the ranges are the circled and
-# squared letters, which are alphabetic symbols.
-_ANY_WORD = (
-    r"\p{L}\p{M}\p{N}\p{Pc}\u200c\u200d\u24b6-\u24e9"
-    r"\u{1f130}-\u{1f149}\u{1f150}-\u{1f169}\u{1f170}-\u{1f189}"
-)
-
-_OUTSIDE = {
-    "A": "^",
-    "z": "$",
-    "Z": "$",
-    "a": r"\u0007",
-    "s": f"[{_SPACE}]",
-    "S": f"[^{_ANY_SPACE}]",
-    "D": f"[^{_ANY_DIGIT}]",
-    "W": f"[^{_ANY_WORD}]",
+_FLAGS: Final = {
+    re.IGNORECASE: "i",
+    re.MULTILINE: "m",
+    re.DOTALL: "s",
+    re.VERBOSE: "x",
+    re.ASCII: "a",
 }
-_IN_CLASS = {"s": _SPACE, "D": r"\P{Nd}", "a": r"\u0007"}
-_IN_NEGATED_CLASS = {
-    "d": _ANY_DIGIT,
-    "w": _ANY_WORD,
-    "s": _ANY_SPACE,
-    "S": r"\S\ufeff",
-    "a": r"\u0007",
+_LOOKS: Final = {"(?=": False, "(?!": True, "(?<=": False, "(?<!": True}
+"""Whether it asks for what must not match."""
+_WORD_EDGES: Final = {
+    "start": "(?<!{no})(?={yes})",
+    "end": "(?<={yes})(?!{no})",
+    "start-half": "(?<!{no})",
+    "end-half": "(?!{no})",
 }
-_NEGATIONS = {"S": _ANY_SPACE, "W": _ANY_WORD}
+_BOUNDS: Final = re.compile(r"\{(\d*)(?:(,)(\d*))?\}")
+_GROUP_NAME: Final = re.compile(r"\(\?P?<([^>!=]+)>")
+_INLINE_FLAGS: Final = re.compile(r"\(\?([A-Za-z]*)(?:-([A-Za-z]+))?([:)])")
+_EMPTY_IS_NO_B: Final = sys.version_info < (3, 14)
+"""Whether ``\\B`` of Python's engine does not match in the empty text."""
 
 
-class ForeignPatternError(ValueError):
-    """A pattern that has no counterpart."""
-
-
-def ecma_pattern(pattern: str) -> str:
+def ecma_pattern(pattern: str, *, is_python: bool = False, flags: int = 0) -> str:
     """The counterpart of a pattern; ``ForeignPatternError`` where there is none.
 
-    ``\\A[\\W_]\\z`` -> ``^(?:[^\\p{L}…]|[_])$``
+    ``flags`` are those of Python's ``re``. ``\\A(?i)k\\z`` -> ``^[kK\\u212a]$``
     """
-    return _Translation(pattern).all()
+    found = frozenset(letter for flag, letter in _FLAGS.items() if flags & flag)
+    return _Translation(pattern, is_python=is_python).all(found)
 
 
-class _Translation:
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-        self.position = 0
+class _Translation(PatternReader):
+    """Recursive descent; a flag that is set inside of a group holds to its end."""
 
-    def all(self) -> str:
-        parts = []
-        while self.position < len(self.pattern):
-            character = self._take()
-            if character == "\\":
-                parts.append(self._escape(_OUTSIDE))
-            elif character == "[":
-                parts.append(self._bracket())
-            else:
-                parts.append(character)
+    def all(self, flags: frozenset[str]) -> str:
+        self.flags = flags
+        text = self._alternatives()
+        if self.position < len(self.pattern):
+            self.refuse("a ')' too many")
+        return text
+
+    def _alternatives(self) -> str:
+        parts: list[str] = []
+        is_unit = False  # whether a quantifier can follow the last part as it is
+        while self.position < len(self.pattern) and self.peek() != ")":
+            if "x" in self.flags and self.skip_space():
+                continue
+            if (quantifier := self._quantifier()) is not None:
+                if not parts or parts[-1] == "|":
+                    self.refuse("nothing to repeat")
+                parts[-1] = (parts[-1] if is_unit else f"(?:{parts[-1]})") + quantifier
+                is_unit = False
+                continue
+            part = self._term()
+            if part:
+                parts.append(part)
+                is_unit = part[0] in "[\\" or part.startswith("(?:") or len(part) == 1
+                is_unit = is_unit and part not in ("^", "$", "|")
         return "".join(parts)
 
-    def _bracket(self) -> str:
-        negated = self._take_if("^")
-        meanings = _IN_NEGATED_CLASS if negated else _IN_CLASS
-        parts: list[str] = []
-        apart: list[str] = []
-        is_first = True
-        while is_first or not self._take_if("]"):
-            is_first = False
-            for operator in ("&&", "--", "~~", "["):
-                if self.pattern.startswith(operator, self.position):
-                    raise self._refused(f"{operator!r} inside a class")
-            character = self._take()
-            if character != "\\":
-                parts.append(r"\]" if character == "]" else character)
-            elif not negated and self._peek() in _NEGATIONS:
-                apart.append(f"[^{_NEGATIONS[self._take()]}]")
-            else:
-                parts.append(self._escape(meanings))
-        inside = f"[{'^' if negated else ''}{''.join(parts)}]"
-        if not apart:
-            return inside
-        return f"(?:{'|'.join([*apart, *([inside] if parts else [])])})"
+    def _quantifier(self) -> str | None:
+        if self.peek() in ("*", "+", "?"):
+            quantifier = self.take()
+        else:
+            found = _BOUNDS.match(self.pattern, self.position)
+            if found is None or not (found[1] or found[2]):
+                return None
+            self.position = found.end()
+            quantifier = f"{{{found[1] or 0}{found[2] or ''}{found[3] or ''}}}"
+        if self.is_python and self.peek() == "+":
+            self.refuse("a possessive quantifier")
+        self.take_if("?")  # which match is found first changes nothing
+        return quantifier
 
-    def _escape(self, meanings: dict[str, str]) -> str:
-        character = self._take()
-        if character in meanings:
-            return meanings[character]
-        if character in "xuU" and self._take_if("{"):
-            return rf"\u{{{self._until('}')}}}"
-        if character == "U":
-            return rf"\u{{{''.join(self._take() for _ in range(8)).lstrip('0') or '0'}}}"
-        if character in "pP" and self._peek() != "{":
-            return rf"\{character}{{{self._take()}}}"
-        if character in "<>":
-            raise self._refused(f"'\\{character}'")
-        return "\\" + character
+    def _term(self) -> str:
+        if self.peek() == "(":
+            return self._group()
+        character = self.take()
+        match character:
+            case "|":
+                return "|"
+            case ".":
+                return r"[\s\S]" if "s" in self.flags else r"[^\n]"
+            case "^":
+                return r"(?<![^\n])" if "m" in self.flags else "^"
+            case "$":
+                return self._end()
+            case "[":
+                return self._unit(self.bracket())
+            case "\\":
+                return self._escape()
+        return self._character(ord(character))
 
-    def _until(self, end: str) -> str:
-        start = self.position
-        while self._take() != end:
-            pass
-        return self.pattern[start : self.position - 1]
+    def _end(self) -> str:
+        if "m" in self.flags:
+            return r"(?![^\n])"
+        # Python's lets a line end follow, which nobody means.
+        return r"(?=\n?$)" if self.is_python and not self.sure else "$"
 
-    def _peek(self) -> str:
-        return self.pattern[self.position : self.position + 1]
+    def _character(self, code_point: int) -> str:
+        same = self.dialect.same(code_point) if "i" in self.flags else ()
+        if same:
+            return f"[{''.join(map(escaped, (code_point, *same)))}]"
+        return f"[{escaped(code_point)}]" if code_point < 0x20 else literal(chr(code_point))
 
-    def _take(self) -> str:
-        character = self._peek()
-        if not character:
-            raise self._refused("an unfinished expression")
-        self.position += 1
-        return character
+    def _unit(self, characters: CharacterSet) -> str:
+        return characters.unit(sure=self.sure)
 
-    def _take_if(self, character: str) -> bool:
-        taken = self._peek() == character
-        self.position += taken
-        return taken
+    # Groups
 
-    def _refused(self, what: str) -> ForeignPatternError:
-        return ForeignPatternError(
-            f"the pattern {self.pattern!r} has {what}, which JSON Schema's patterns cannot say"
+    def _group(self) -> str:
+        for opening, is_negative in _LOOKS.items():
+            if self.take_if(opening):
+                return self._inside(opening, negative=is_negative)
+        if self.take_if("(?#"):
+            self.until(")")
+            return ""
+        if found := _GROUP_NAME.match(self.pattern, self.position):
+            self.position = found.end()
+        elif found := _INLINE_FLAGS.match(self.pattern, self.position):
+            self.position = found.end()
+            before = self.flags
+            self._set_flags(found[1], found[2] or "")
+            if found[3] == ")":
+                return ""
+            return self._inside("(?:", flags_after=before)
+        elif self.pattern.startswith("(?", self.position):
+            self.refuse(repr(self.pattern[self.position : self.position + 3]))
+        else:
+            self.position += 1
+        return self._inside("(?:")
+
+    def _inside(
+        self, opening: str, *, negative: bool = False, flags_after: frozenset[str] | None = None
+    ) -> str:
+        flags = self.flags if flags_after is None else flags_after
+        self.sure ^= negative
+        text = self._alternatives()
+        self.sure ^= negative
+        self.flags = flags
+        if not self.take_if(")"):
+            self.refuse("an unfinished group")
+        return f"{opening}{text})"
+
+    def _set_flags(self, on: str, off: str) -> None:
+        known = "imsxaLu" if self.is_python else "imsxUu"
+        for letter in on + off:
+            if letter not in known or letter == "L" or (letter == "u" and letter in off):
+                self.refuse(f"the flag {letter!r}")
+        self.flags = (self.flags | {*on}) - {*off}
+        if "u" in on:
+            self.flags -= {"a"}
+
+    # Escapes
+
+    def _escape(self) -> str:
+        character = self.peek()
+        if character in (*"bBAzZ", *("" if self.is_python else "<>")):
+            self.position += 1
+            return self._assertion(character)
+        if character.isdigit() and not (self.is_python and self.is_octal()):
+            self.refuse("a back reference")
+        found = self.escaped()
+        return self._character(found) if isinstance(found, int) else self._unit(found)
+
+    def _assertion(self, character: str) -> str:
+        if character in "AzZ":
+            return "^" if character == "A" else "$"
+        yes, no = (
+            CharacterSet(self.dialect.sure["w"], self.dialect.maybe["w"]).unit(sure=sure)
+            for sure in (self.sure, not self.sure)
         )
+        if character in "<>" or (not self.is_python and self.take_if("{")):
+            kind = {"<": "start", ">": "end"}.get(character) or self.until("}")
+            if kind not in _WORD_EDGES:
+                self.refuse(f"'\\{character}'")
+            return f"(?:{_WORD_EDGES[kind].format(yes=yes, no=no)})"
+        if character == "b":
+            return f"(?:(?<={yes})(?!{no})|(?<!{no})(?={yes}))"
+        some = r"(?:(?<=[\s\S])|(?=[\s\S]))" if self.is_python and _EMPTY_IS_NO_B else ""
+        return f"(?:(?<={yes})(?={yes})|(?<!{no})(?!{no}){some})"

@@ -71,24 +71,37 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
     places: int | None = bounds.get("decimal_places")
     digits: int | None = bounds.get("max_digits")
     step: Decimal | None = bounds.get("multiple_of")
+    if digits == 0:
+        return {"not": {}}
     if places is None and digits is None and step is None:
         plain = _bounded({"type": "number"}, bounds)
         return plain if allow_infinite else finite(plain)
     if places is None and step is not None:
         places = _places(step)
     if places is not None:
-        fractions = [min(places, _EXACT_DIGITS)]
+        # What is counted as digits includes the zeros behind the point: 0.042 has three.
+        fractions = [min(places, _EXACT_DIGITS if digits is None else min(digits, _EXACT_DIGITS))]
     else:
         # As many before the point as are left: 12.345, 1.2345, 0.12345.
         fractions = list(range(min(digits or 0, _EXACT_DIGITS) + 1))
     forms = [
-        _counted(fraction, None if digits is None else digits - fraction, step, bounds)
+        _counted(
+            fraction, _whole_digits(digits, fraction if places is None else places), step, bounds
+        )
         for fraction in fractions
     ]
     if fractions[0] > 0 and (digits is None or digits > _EXACT_DIGITS):
-        whole = None if digits is None else digits - (places or 0)
-        forms.append(_counted(0, whole, step, bounds))
-    return forms[0] if len(forms) == 1 else {"anyOf": forms}
+        forms.append(_counted(0, _whole_digits(digits, places or 0), step, bounds))
+    schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
+    if places is not None and digits is not None and digits <= places:
+        # The zero before the point counts where nothing stands behind it.
+        return {**schema, "not": {"const": 0}}
+    return schema
+
+
+def _whole_digits(digits: int | None, places: int) -> int | None:
+    """How many digits may stand before the point, where so many are kept for what is behind it."""
+    return None if digits is None else max(0, digits - places)
 
 
 def _counted(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from guided.response_types.core_parts import parts
 from guided.response_types.numbers import distinct
 
-__all__ = ["set_items"]
+__all__ = ["set_items", "stay_different"]
 
 # One spelling of each value, where a type has several.
 _ONE_SPELLING = {
@@ -22,13 +24,36 @@ def set_items(array: dict[str, Any]) -> dict[str, Any]:
     """The schema of a set, narrowed in place.
 
     Where a least number of items is asked for, those that pydantic would read as equal are left
-    out: it counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``.
+    out: it counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``. Where they
+    are more than can be told, ``stay_different`` says so.
     """
     if not array["items"]:
         array["items"] = {"type": ["string", "number", "null"]}
     if array.get("minItems", 0) > 1:
         array["items"] = _distinct(array["items"])
     return array
+
+
+_ONE_TEXT = frozenset(
+    {"none", "int", "bool", "float", "decimal", "date", "datetime", "time", "timedelta"}
+    | {"uuid", "bytes", "enum", "literal"}
+)
+_COMPOUND = frozenset({"nullable", "union", "default"})
+
+
+def stay_different(schema: Mapping[str, Any]) -> bool:
+    """Whether items of a set that differ in JSON are different values of this core schema."""
+    kind = schema["type"]
+    if kind == "str":
+        return not any(schema.get(f"to_{case}") for case in ("lower", "upper"))
+    if kind == "union":
+        # Numbers of several types, like those of Python itself, may be equal.
+        kinds = [part["type"] for part, _ in parts(schema)]
+        if len({"float", "decimal", "enum", "literal"} & {*kinds}) > 1:
+            return False
+    if kind == "any" or kind in _ONE_TEXT:
+        return True
+    return kind in _COMPOUND and all(stay_different(part) for part, _ in parts(schema))
 
 
 def _distinct(item: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from guided.response_types.literal import literal
 from guided.response_types.ranges import integers_between
 
 __all__ = [
+    "BASE64_NAMES",
     "FORMATS",
     "STANDARD_NAMES",
     "base64_pattern",
@@ -168,3 +169,6 @@ FORMATS: Mapping[str, dict[str, object]] = {
 
 STANDARD_NAMES = {f"uuid{version}": "uuid" for version in range(1, 9)}
 """Pydantic's names for parts of formats that JSON Schema knows by another name."""
+
+BASE64_NAMES = ("base64", "base64url")
+"""Pydantic's names for the encodings of RFC 4648."""

@@ -9,6 +9,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from guided.response_types.constraints import constraint_of, encoder_of, length_keyword
+from guided.response_types.core_parts import joined, parts
+from guided.response_types.set_items import stay_different
+
 __all__ = ["UnenforcedValidator", "unenforced_validators"]
 
 
@@ -19,10 +23,10 @@ class UnenforcedValidator:
     place: str
     """Dotted path of what it checks, ``[]`` for items and ``{}`` for values; empty for the root."""
     name: str
-    """The function's qualified name."""
+    """The function's qualified name, or the constraint that pydantic checks: ``gt='b'``."""
     kind: str
     """When it runs: ``before``, ``after``, ``wrap`` or ``plain``, as pydantic calls it, or the
-    part of a type that is code, e.g. ``discriminator``."""
+    part of a type that it is of, e.g. ``discriminator`` or ``set``."""
 
 
 def unenforced_validators(adapter: TypeAdapter[Any]) -> tuple[UnenforcedValidator, ...]:
@@ -50,14 +54,21 @@ class _Walk:
                 yield from self.visit(self.definitions[name], place)
         else:
             yield from _own(schema, place)
-            for part, step in _parts(schema):
-                yield from self.visit(part, _join(place, step))
+            for part, step in parts(schema):
+                yield from self.visit(part, joined(place, step))
 
 
 def _own(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]:
     kind = schema["type"]
     if kind.startswith("function-"):
-        name = _custom_name(schema["function"]["function"])
+        function = schema["function"]["function"]
+        name = _custom_name(function)
+        constraint = constraint_of(function)
+        if constraint is not None and length_keyword(constraint[0], schema["schema"]) is None:
+            name = "{}={!r}".format(*constraint)
+        encoder = encoder_of(schema)
+        if encoder is not None and _module(encoder) != "pydantic.types":
+            name = _name(encoder.decode)
         if name is not None:
             yield UnenforcedValidator(place, name, kind.removeprefix("function-"))
     elif kind == "tagged-union" and callable(schema["discriminator"]):
@@ -66,6 +77,18 @@ def _own(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]
         yield from _class_code(schema, place)
     elif kind == "chain":
         yield UnenforcedValidator(place, "steps after the first", "chain")
+    elif kind == "timedelta" and "multiple_of" in schema:
+        yield UnenforcedValidator(place, f"multiple_of={schema['multiple_of']!r}", kind)
+    elif schema.get("min_length", 0) > 1 and _may_fall_together(schema):
+        # What counts is how many are left once those that are equal have become one.
+        yield UnenforcedValidator(place, f"min_length={schema['min_length']}", kind)
+
+
+def _may_fall_together(schema: Mapping[str, Any]) -> bool:
+    """Whether items or keys that differ in JSON may be equal once they are read."""
+    if schema["type"] in ("set", "frozenset"):
+        return not stay_different(schema.get("items_schema", {"type": "any"}))
+    return "keys_schema" in schema and not stay_different(schema["keys_schema"])
 
 
 def _class_code(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]:
@@ -77,55 +100,6 @@ def _class_code(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedVal
         function = getattr(owner, hook)
         if _module(function) != "pydantic._internal._model_construction":
             yield UnenforcedValidator(place, _name(function), hook)
-
-
-def _parts(schema: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
-    """The core schemas inside another, each with its step in a dotted path."""
-    match schema["type"]:
-        case "model-fields" | "typed-dict":
-            for name, field in schema["fields"].items():
-                yield field["schema"], name
-            if "extras_schema" in schema:
-                yield schema["extras_schema"], "{}"
-        case "dataclass-args" | "named-tuple":
-            for field in schema["fields"]:
-                yield field["schema"], field["name"]
-        case "arguments" | "arguments-v3":
-            for argument in schema["arguments_schema"]:
-                yield argument["schema"], argument["name"]
-        case "call":
-            yield schema["arguments_schema"], ""
-        case "tuple":
-            for index, item in enumerate(schema["items_schema"]):
-                yield item, f"[{index}]"
-        case "union":
-            for choice in schema["choices"]:
-                yield (choice[0] if isinstance(choice, tuple) else choice), ""
-        case "tagged-union":
-            for choice in schema["choices"].values():
-                yield choice, ""
-        case "chain":
-            for part in schema["steps"]:
-                yield part, ""
-        case "json-or-python":
-            yield schema["json_schema"], ""
-        case "lax-or-strict":
-            yield schema["strict_schema" if schema.get("strict") else "lax_schema"], ""
-        case _:
-            for name, step in (
-                ("schema", ""),
-                ("items_schema", "[]"),
-                ("keys_schema", "{key}"),
-                ("values_schema", "{}"),
-            ):
-                if isinstance(schema.get(name), Mapping):
-                    yield schema[name], step
-
-
-def _join(place: str, step: str) -> str:
-    if not step or not place:
-        return place + step
-    return f"{place}{step}" if step[0] in "[{" else f"{place}.{step}"
 
 
 def _custom_name(function: Callable[..., object]) -> str | None:
@@ -141,7 +115,7 @@ def _custom_name(function: Callable[..., object]) -> str | None:
     return name if name.startswith(_OUTER_WORLD) else None
 
 
-_OUTER_WORLD = ("PathType.", "ImportString.", "PaymentCardNumber.")
+_OUTER_WORLD = ("PathType.", "import_string", "PaymentCardNumber.")
 """Functions of pydantic's that no pattern can stand for: files, modules, check digits."""
 
 

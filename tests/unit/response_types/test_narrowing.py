@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 import json
 import re
+import sys
+import typing
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
@@ -21,15 +23,18 @@ from pydantic import (
     AnyUrl,
     AwareDatetime,
     Base64Bytes,
+    Base64Encoder,
     BaseModel,
     ByteSize,
     ConfigDict,
     EmailStr,
+    EncodedBytes,
     Field,
     HttpUrl,
     Json,
     NaiveDatetime,
     PastDate,
+    Strict,
     StringConstraints,
     TypeAdapter,
 )
@@ -97,6 +102,30 @@ def allows(model: Any, document: str) -> bool:
     return bool(validator.is_valid(json.loads(document)))
 
 
+class Plain(enum.Enum):
+    A = "a"
+
+
+class Cases(enum.Enum):
+    A = b"a"
+    B = (1, 2)
+
+
+class Tagged(BaseModel):
+    kind: Literal[Plain.A]
+
+
+class Encoded(BaseModel):
+    model_config = ConfigDict(val_json_bytes="base64")
+    a: Base64Bytes
+
+
+class Old(typing.TypedDict):
+    """Of ``typing``, which pydantic takes from Python 3.12 on."""
+
+    a: int
+
+
 ACCEPTS: list[tuple[Any, str]] = [
     (float, "1.5e300"),
     (Annotated[float, Gt(0)], "0.001"),
@@ -149,6 +178,12 @@ ACCEPTS: list[tuple[Any, str]] = [
     (Annotated[str, StringConstraints(strip_whitespace=True, min_length=2)], '"a b"'),
     (Annotated[bytes, Len(0, 3)], '"abc"'),
     (Annotated[str, Field(pattern=r"^\w+$")], '"w_1"'),
+    (Annotated[Base64Bytes, Len(3, 3)], '"YWJj"'),
+    (Annotated[bytes, Len(8, 8), EncodedBytes(encoder=Base64Encoder)], '"YWJjZGVm"'),
+    (Annotated[Decimal, Field(max_digits=2, decimal_places=2)], "0.07"),
+    (Annotated[Decimal, Field(max_digits=2, decimal_places=3)], "0.07"),
+    (Literal[10**20], "1" + "0" * 20),
+    (Annotated[set[frozenset[int]], Len(1)], "[[1], []]"),
 ]
 
 REJECTS: list[tuple[Any, str]] = [
@@ -220,6 +255,11 @@ REJECTS: list[tuple[Any, str]] = [
     (Annotated[str, StringConstraints(strip_whitespace=True, min_length=2)], '"a\\u0085"'),
     (Annotated[bytes, Len(0, 3)], '"éé"'),
     (Annotated[str, Field(pattern=r"^\D$")], '"٣"'),
+    (Annotated[Base64Bytes, Len(3, 3)], '"YWI="'),
+    (Annotated[Decimal, Field(max_digits=2, decimal_places=2)], "0"),
+    (Annotated[Decimal, Field(max_digits=2, decimal_places=2)], "1"),
+    (Annotated[Decimal, Field(max_digits=2, decimal_places=3)], "0.042"),
+    (Literal[10**20, 3], "1" + "0" * 20),
 ]
 
 
@@ -250,7 +290,7 @@ class Node(BaseModel):
 
 
 class InUnion(BaseModel):
-    a: int | Annotated[str, Field(pattern=re.compile("a", re.IGNORECASE))]
+    a: int | Annotated[str, Field(pattern=re.compile(r"(a)\1"))]
 
 
 @pytest.mark.parametrize(
@@ -259,9 +299,20 @@ class InUnion(BaseModel):
         (Json[Node], "JSON inside a string, of a type that"),
         (Json[date], "JSON inside a string, with 'format', 'pattern'"),
         (Deep, "field 'a' is read from inside other members"),
-        (InUnion, "the pattern 'a' has flags"),
-        (Annotated[str, Field(pattern="[[:alpha:]]")], "'[' inside a class"),
+        (InUnion, r"a: the pattern '(a)\\1' has a back reference at character 4"),
+        (Annotated[str, Field(pattern="(?R)a$")], "the flag 'R'"),
         (dict[Annotated[int, Field(multiple_of=2)], int], "keys that are multiples of 2"),
+        (Literal[Plain.A], "pydantic reads no value of [<Plain.A: 'a'>] from JSON"),
+        (list[Tagged], "kind: pydantic reads no value of [<Plain.A: 'a'>]"),
+        (dict[str, Cases], "{}: pydantic reads no value of <enum 'Cases'>"),
+        (Literal[b"x"], "pydantic reads no value of [b'x']"),
+        (tuple[int, set[list[int]]], "[1]: the items of the set have no hash"),
+        (set[Cat], "the items of the set have no hash (say list, or freeze them)"),
+        (set[tuple[set[int], int]], "the items of the set have no hash"),
+        (type[int], "no class is read from JSON, nor <class 'int'>"),
+        (Encoded, "a: bytes that are encoded by their type and by val_json_bytes"),
+        (Annotated[str, Field(pattern="(a")], "unclosed group"),
+        (Annotated[Literal[1], Strict()], "Unable to apply constraint 'strict'"),
     ],
 )
 def test_what_no_schema_can_say_is_refused(model: Any, reason: str) -> None:
@@ -269,3 +320,9 @@ def test_what_no_schema_can_say_is_refused(model: Any, reason: str) -> None:
         schema_of_adapter(adapter_of(model))
     assert reason in str(caught.value)
     assert caught.value.field == "response_model"
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="pydantic takes it")
+def test_a_typed_dict_of_typing_is_refused_with_the_way_out() -> None:
+    with pytest.raises(RequestError, match="import TypedDict from typing_extensions"):
+        adapter_of(Old)

@@ -37,6 +37,7 @@ from pydantic import (
     AnyUrl,
     AwareDatetime,
     Base64Bytes,
+    Base64Encoder,
     Base64Str,
     Base64UrlBytes,
     BaseModel,
@@ -44,6 +45,7 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     EmailStr,
+    EncodedBytes,
     Field,
     FileUrl,
     FiniteFloat,
@@ -100,6 +102,50 @@ class Mixed(Enum):
     TEXT = "x"
     NOTHING = None
     SWITCH = True
+
+
+class Values(Enum):
+    """Of its values JSON holds three."""
+
+    EXACT = Decimal("1.5")
+    DAY = date(2020, 1, 1)
+    SPAN = timedelta(1)
+    PAIR = (1, 2)
+    SOME = frozenset({1})
+    TURN = 1j
+    BYTES = b"x"
+    ENDLESS = float("inf")
+    LARGE = 1e30
+    THING = object()
+    TEXT = "x"
+    NEGATIVE = -2.5
+
+
+class Letter(StrEnum):
+    A = "a"
+    B = "b"
+
+
+class First(BaseModel):
+    kind: Literal[Letter.A]
+
+
+class Second(BaseModel):
+    kind: Literal[Letter.B]
+    rank: Literal[Rank.HIGH] = Rank.HIGH
+
+
+class Unwritable(BaseModel):
+    """Its defaults are nothing that JSON holds."""
+
+    a: float = float("inf")
+    b: Any = object()
+    c: bytes = b"\xff"
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    a: tuple[int, str] = (1, "")
 
 
 class Cat(BaseModel):
@@ -185,6 +231,11 @@ class Trimmed(BaseModel):
     c: Annotated[str, StringConstraints(to_lower=True, pattern="^[a-z]+$")]
 
 
+class WithPython(BaseModel):
+    model_config = ConfigDict(regex_engine="python-re")
+    a: str = Field(pattern=r"^(?!\d|\s)\w+(?=!)..\b")
+
+
 class Choosy(BaseModel):
     a: int = Field(validation_alias=AliasChoices("A", AliasPath("deep", 0)))
 
@@ -223,6 +274,12 @@ class Checked:
     a: Annotated[int, Ge(3)]
     b: dataclasses.InitVar[int]
     c: int = pydantic.Field(default=3, init=False)
+
+
+@pydantic.dataclasses.dataclass(config=ConfigDict(extra="allow"))
+class OpenClass:
+    a: int
+    b: str = pydantic.Field(default="", alias="c")
 
 
 class Movie(TypedDict, total=False):
@@ -272,6 +329,9 @@ TYPES: dict[str, Any] = {
     "decimal many digits": Annotated[Decimal, Field(max_digits=30)],
     "decimal huge": Annotated[Decimal, Field(max_digits=38, decimal_places=10)],
     "decimal fine": Annotated[Decimal, Field(max_digits=20, decimal_places=18)],
+    "decimal no whole": Annotated[Decimal, Field(max_digits=2, decimal_places=2)],
+    "decimal fewer digits": Annotated[Decimal, Field(max_digits=2, decimal_places=3)],
+    "decimal no whole huge": Annotated[Decimal, Field(max_digits=20, decimal_places=20)],
     "decimal step": condecimal(multiple_of=Decimal("0.05"), ge=Decimal(0)),
     "decimal step and places": condecimal(multiple_of=Decimal("0.25"), decimal_places=1),
     "decimal between": condecimal(gt=Decimal("0.1"), lt=Decimal("0.2")),
@@ -288,6 +348,12 @@ TYPES: dict[str, Any] = {
     "str not digits": Annotated[str, Field(pattern=r"^[^\d]{3}[\D]$")],
     "str dot": Annotated[str, Field(pattern="^.$")],
     "str python": Annotated[str, Field(pattern=re.compile(r"^\W\S\D\Z"))],
+    "str words": Annotated[str, Field(pattern=r"\bfoo\b")],
+    "str no words": Annotated[str, Field(pattern=r"^\b.\B.\b")],
+    "str of any case": Annotated[str, Field(pattern="^(?i)straße[a-k]$")],
+    "str of any case in python": Annotated[str, Field(pattern=re.compile("^İ[a-k]$", re.I))],
+    "str of lines": Annotated[str, Field(pattern="(?m)^a.$")],
+    "str by python": WithPython,
     "str trimmed": constr(strip_whitespace=True, min_length=2, max_length=6),
     "str upper": constr(to_upper=True, pattern="^[a-z]{2}$"),
     "trimmed model": Trimmed,
@@ -349,6 +415,10 @@ TYPES: dict[str, Any] = {
     "base64 bytes": Base64Bytes,
     "base64 text": Base64Str,
     "base64 url": Base64UrlBytes,
+    "base64 three bytes": Annotated[Base64Bytes, Len(3, 3)],
+    "base64 text bounds": Annotated[Base64Str, Len(2, 5)],
+    "base64 url bounds": Annotated[Base64UrlBytes, Len(1)],
+    "base64 of a length": Annotated[bytes, Len(6, 9), EncodedBytes(encoder=Base64Encoder)],
     "json": Json,
     "json int": Json[conint(ge=-3, lt=50)],  # type: ignore[misc]
     "json list": Json[list[bool | None]],
@@ -365,6 +435,12 @@ TYPES: dict[str, Any] = {
     "enum": Colour,
     "int enum": Rank,
     "mixed enum": Mixed,
+    "values": Values,
+    "literal of large": Literal[10**20],
+    "literal of too large": Literal[10**20, 3],
+    "literal of bytes and text": Literal[b"x", "x"],
+    "literal of text enum": Literal[Letter.A],
+    "discriminated by enum": Annotated[First | Second, Field(discriminator="kind")],
     "list": list[int],
     "conlist": conlist(int, min_length=2, max_length=3),
     "sequence": Annotated[Sequence[int], Len(1, 2)],
@@ -379,6 +455,10 @@ TYPES: dict[str, Any] = {
     "set decimals": conset(Decimal, min_length=3),
     "set unions": Annotated[set[bool | int], Len(2)],
     "frozenset": confrozenset(date, max_length=3),
+    "set of sets": set[frozenset[int]],
+    "set of tuples": set[tuple[int, str]],
+    "set of frozen": set[Frozen],
+    "sequence twice": Annotated[Annotated[Sequence[int], Len(3)], Len(1)],
     "tuple": tuple[int, str, bool],
     "tuple variadic": tuple[int, ...],
     "tuple none": tuple[()],
@@ -403,6 +483,7 @@ TYPES: dict[str, Any] = {
     "dict union": dict[Annotated[int, Ge(0)] | Literal["x"], Any],
     "counter": collections.Counter[str],
     "defaultdict": collections.defaultdict[str, list[int]],
+    "defaultdict bounds": Annotated[collections.defaultdict[str, int], Len(1, 2)],
     "ordered dict": collections.OrderedDict[str, int],
     "model": Owner,
     "union of models": Cat | Dog | Tree,
@@ -419,6 +500,8 @@ TYPES: dict[str, Any] = {
     "alias choices": Choosy,
     "dataclass": Plain,
     "pydantic dataclass": Checked,
+    "open dataclass": OpenClass,
+    "unwritable defaults": Unwritable,
     "typed dict": Movie,
     "partial typed dict": Partly,
     "root": Root,

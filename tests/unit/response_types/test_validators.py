@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
-from datetime import date
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import date, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from annotated_types import Predicate
+from annotated_types import Gt, Le, Lt, MinLen, MultipleOf, Predicate
 from pydantic import (
     AfterValidator,
+    Base64Bytes,
     BaseModel,
     BeforeValidator,
     Discriminator,
     EmailStr,
+    EncodedBytes,
+    EncoderProtocol,
     Field,
     FilePath,
     HttpUrl,
+    ImportString,
+    Json,
     PlainValidator,
     SecretStr,
     Tag,
@@ -102,6 +110,25 @@ class Quiet(BaseModel):
     _cache: int = 0
 
 
+class Rotated(EncoderProtocol):
+    """An encoder that pydantic knows nothing about."""
+
+    @classmethod
+    def decode(cls, data: bytes) -> bytes:
+        return data[1:] + data[:1]
+
+    @classmethod
+    def encode(cls, value: bytes) -> bytes:
+        return value[-1:] + value[:-1]
+
+    @classmethod
+    def get_json_format(cls) -> str:
+        return "rotated"
+
+
+LOCALHOST = IPv4Address("127.0.0.1")
+DAY = timedelta(days=1)
+
 CASES: list[tuple[Any, list[tuple[str, str, str]]]] = [
     (
         Invoice,
@@ -128,6 +155,25 @@ CASES: list[tuple[Any, list[tuple[str, str, str]]]] = [
     ),
     (Quiet, []),
     (Path | int, []),
+    (Annotated[str, Gt("b")], [("", "gt='b'", "after")]),
+    (Annotated[bool, Le(False)], [("", "le=False", "after")]),
+    (list[Annotated[tuple[int, int], Gt((1, 2))]], [("[]", "gt=(1, 2)", "after")]),
+    (Annotated[IPv4Address, Lt(LOCALHOST)], [("", f"lt={LOCALHOST!r}", "after")]),
+    (Annotated[bytes, Gt(b"a")], [("", "gt=b'a'", "after")]),
+    (Annotated[int | str, MultipleOf(3)], [("", "multiple_of=3", "after")]),
+    (Annotated[timedelta, MultipleOf(DAY)], [("", f"multiple_of={DAY!r}", "timedelta")]),
+    (Annotated[float | str, Field(allow_inf_nan=False)], [("", "allow_inf_nan=False", "after")]),
+    (Annotated[Json[list[int]], MinLen(2)], [("", "min_length=2", "after")]),
+    (Annotated[Movie, MinLen(1)], [("", "min_length=1", "after"), ("year", "either", "wrap")]),
+    (Annotated[set[HttpUrl], MinLen(2)], [("", "min_length=2", "set")]),
+    (Annotated[set[frozenset[int]], MinLen(2)], [("", "min_length=2", "set")]),
+    (Annotated[dict[HttpUrl, int], MinLen(2)], [("", "min_length=2", "dict")]),
+    (Annotated[set[int | str | None], MinLen(2)], []),
+    (Annotated[Base64Bytes, MinLen(2)], []),
+    (Annotated[defaultdict[str, int], MinLen(2)], []),
+    (Annotated[Sequence[int], MinLen(2)], []),
+    (ImportString, [("", "import_string", "plain")]),
+    (Annotated[bytes, EncodedBytes(encoder=Rotated)], [("", "Rotated.decode", "after")]),
 ]
 
 

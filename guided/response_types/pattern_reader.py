@@ -1,0 +1,223 @@
+"""The text of a foreign pattern, and the characters and sets of them that it names."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NoReturn
+
+from guided.response_types.pattern_dialects import (
+    ASCII,
+    PYTHON,
+    RUST,
+    Dialect,
+    posix_class,
+    property_name,
+)
+from guided.response_types.pattern_sets import CharacterSet, escaped
+
+__all__ = ["ForeignPatternError", "PatternReader"]
+
+_CONTROLS = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
+_OPERATORS = ("&&", "--", "~~")
+
+
+class ForeignPatternError(ValueError):
+    """A pattern that has no counterpart."""
+
+
+class PatternReader:
+    """Reads from a position on; flags say what letters and white space mean there."""
+
+    def __init__(self, pattern: str, *, is_python: bool) -> None:
+        self.pattern = pattern
+        self.position = 0
+        self.is_python = is_python
+        self.flags: frozenset[str] = frozenset()
+        self.sure = True
+        """Whether what matches has to be sure, since it is not inside of a negative look-around."""
+
+    @property
+    def dialect(self) -> Dialect:
+        if not self.is_python:
+            return RUST
+        return ASCII if "a" in self.flags else PYTHON
+
+    def is_octal(self) -> bool:
+        digits = self.pattern[self.position : self.position + 3]
+        return digits[0] == "0" or re.fullmatch(r"[0-3][0-7][0-7]", digits) is not None
+
+    def escaped(self) -> int | CharacterSet:
+        """What stands behind a backslash: a code point or a set of them."""
+        character = self.take()
+        if character in "dwsDWS":
+            kind = character.lower()
+            found = CharacterSet(self.dialect.sure[kind], self.dialect.maybe[kind])
+            return found if character == kind else ~found
+        if character in _CONTROLS:
+            return _CONTROLS[character]
+        if character in "pP" and not self.is_python:
+            return self._property(negated=character == "P")
+        if character in "xuU":
+            return self._number(character)
+        if character == "N" and self.is_python and self.take_if("{"):
+            return ord(unicodedata.lookup(self.until("}")))
+        if character.isdigit() and self.is_python:
+            self.position -= 1
+            digits = re.compile("[0-7]{1,3}").match(self.pattern, self.position)
+            if digits is None:
+                self.refuse("a back reference")
+            self.position = digits.end()
+            return int(digits[0], 8)
+        if character.isalnum():
+            self.refuse(f"'\\{character}'")
+        return ord(character)
+
+    def _number(self, character: str) -> int:
+        if not self.is_python and self.take_if("{"):
+            return int(self.until("}"), 16)
+        count = {"x": 2, "u": 4, "U": 8}[character]
+        return int("".join(self.take() for _ in range(count)), 16)
+
+    def _property(self, *, negated: bool) -> CharacterSet:
+        name = self.until("}") if self.take_if("{") else self.take()
+        if name.startswith("^"):
+            name, negated = name[1:], not negated
+        if name.lower() in ("c", "other"):
+            content = r"\p{Cc}\p{Cf}\p{Co}"
+        elif name.lower() in ("cn", "unassigned"):
+            self.refuse("characters that are not assigned")
+        else:
+            content = f"\\p{{{property_name(name)}}}"
+        # Ignoring case it has the other cases of its letters too.
+        others = r"\p{L}\p{M}\p{N}\p{S}" if "i" in self.flags else ""
+        found = CharacterSet(content, content + others + self.dialect.unknown)
+        return ~found if negated else found
+
+    # Sets of characters
+
+    def bracket(self) -> CharacterSet:
+        """The set behind an opening bracket, to its end."""
+        negated = self.take_if("^")
+        found = CharacterSet()
+        is_first = True
+        while is_first or not self.take_if("]"):
+            if not self.is_python:
+                if "x" in self.flags and self.skip_space():
+                    continue
+                operator = self.pattern[self.position : self.position + 2]
+                if operator in _OPERATORS:
+                    self.position += 2
+                    found = self._combined(found, operator)
+                    break
+            found |= self._item(is_first=is_first)
+            is_first = False
+        if "i" in self.flags:
+            found = CharacterSet(
+                found.sure,
+                found.maybe + self.dialect.unknown,
+                found.sure_units,
+                found.maybe_units,
+            )
+        return ~found if negated else found
+
+    def _combined(self, left: CharacterSet, operator: str) -> CharacterSet:
+        """The set of an operator, whose right side ends with the bracket or the next operator."""
+        right = CharacterSet()
+        following = ""
+        while not self.take_if("]"):
+            following = self.pattern[self.position : self.position + 2]
+            if following in _OPERATORS:
+                break
+            right |= self._item(is_first=False)
+            following = ""
+        if operator == "&&":
+            left = left & right
+        else:
+            left = left - right if operator == "--" else (left - right) | (right - left)
+        if following:
+            self.position += 2
+            return self._combined(left, following)
+        return left
+
+    def _item(self, *, is_first: bool) -> CharacterSet:
+        if not self.is_python and self.take_if("[:"):
+            return self._posix()
+        if not self.is_python and self.take_if("["):
+            return self.bracket()
+        low = self._member(is_first=is_first)
+        is_range = self.peek() == "-" and self.pattern[self.position + 1 : self.position + 2] != "]"
+        if not self.is_python and self.pattern.startswith("--", self.position):
+            is_range = False
+        if isinstance(low, CharacterSet) or not is_range:
+            return low if isinstance(low, CharacterSet) else self._range(low, low)
+        self.position += 1
+        high = self._member(is_first=False)
+        if isinstance(high, CharacterSet) or high < low:
+            self.refuse("a range without order")
+        return self._range(low, high)
+
+    def _member(self, *, is_first: bool) -> int | CharacterSet:
+        character = self.take()
+        if character == "\\":
+            if self.is_python and self.take_if("b"):
+                return 8
+            return self.escaped()
+        if character == "]" and not is_first:
+            self.refuse("a range without an end")
+        return ord(character)
+
+    def _range(self, low: int, high: int) -> CharacterSet:
+        same = self.dialect.same_as_any(low, high) if "i" in self.flags else []
+        content = escaped(low) if low == high else f"{escaped(low)}-{escaped(high)}"
+        return CharacterSet.of(content + "".join(map(escaped, same)))
+
+    def _posix(self) -> CharacterSet:
+        negated = self.take_if("^")
+        name = self.until(":")
+        content = posix_class(name)
+        if content is None or not self.take_if("]"):
+            self.refuse(f"the class {name!r}")
+        found = CharacterSet.of(content)
+        if "i" in self.flags and name in ("lower", "upper"):
+            found = CharacterSet.of("A-Za-z\\u017f\\u212a")
+        return ~found if negated else found
+
+    # Reading
+
+    def skip_space(self) -> bool:
+        if self.peek().isspace():
+            self.position += 1
+            return True
+        if self.take_if("#"):
+            end = self.pattern.find("\n", self.position)
+            self.position = len(self.pattern) if end < 0 else end
+            return True
+        return False
+
+    def until(self, end: str) -> str:
+        start = self.position
+        while self.take() != end:
+            pass
+        return self.pattern[start : self.position - 1]
+
+    def peek(self) -> str:
+        return self.pattern[self.position : self.position + 1]
+
+    def take(self) -> str:
+        character = self.peek()
+        if not character:
+            self.refuse("an unfinished expression")
+        self.position += 1
+        return character
+
+    def take_if(self, text: str) -> bool:
+        taken = self.pattern.startswith(text, self.position)
+        self.position += len(text) if taken else 0
+        return taken
+
+    def refuse(self, what: str) -> NoReturn:
+        raise ForeignPatternError(
+            f"the pattern {self.pattern!r} has {what} at character {self.position}, "
+            "which JSON Schema's patterns cannot say"
+        )
