@@ -1,4 +1,4 @@
-"""Compiles the Python that runs for every token and every schema, ahead of time, with mypyc.
+"""Compiles what runs for every token and every schema, ahead of time: with mypyc, and kernels.
 
 Everything else about the project stands in pyproject.toml, and how this is meant in docs/native.md.
 ``GUIDED_NATIVE`` is ``yes``, ``no``, or ``auto`` (the default): if there is a C compiler.
@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import subprocess
 import sys
 import sysconfig
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 NATIVE = (
@@ -120,6 +123,11 @@ _UNSEEN = ["-fvisibility=hidden", "-fno-plt"]
 _LIBRARY = "guided.native"
 """What all modules share is guided.native__mypyc."""
 _HEADERS = "build/guided"
+_COMPILERS = ("mypy>=2.4,<3", "types-cachetools")
+"""What mypyc comes with, and what it knows types from."""
+_PREPARE = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
+_KERNELS = "guided/kernels"
+"""Where an installation holds kernels; see guided/automata/kernel_cache.py."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel)\b", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
@@ -147,6 +155,13 @@ def is_wanted() -> bool:
         sys.exit(f"{found}; install it, or say GUIDED_NATIVE=no for guided as it is interpreted")
     sys.stderr.write(f"warning: {found}: guided stays interpreted, a quarter slower\n")
     return False
+
+
+def compilers() -> list[str]:
+    """What has to be installed to compile with: mypyc, and all that kernels are used by."""
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    used = [*project["dependencies"], *project["optional-dependencies"]["compiler"]]
+    return [*_COMPILERS, *used]
 
 
 def extensions() -> list[Extension]:
@@ -186,8 +201,31 @@ class BuildOnAllCores(build_ext):
         super().build_extensions()
 
 
+class BuildWithKernels(build):
+    """Compiles the kernels as well, for the processor of this machine."""
+
+    def run(self) -> None:
+        super().run()
+        if is_wanted():
+            root = Path(self.build_lib).absolute()
+            self.announce("compiling kernels (a minute or two)", level=2)
+            # What was installed to build with is found by the path, too.
+            path = os.pathsep.join((str(root), os.environ.get("PYTHONPATH", "")))
+            said = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}
+            command = [sys.executable, "-c", _PREPARE]
+            subprocess.run(command, check=True, env={**os.environ, **said}, cwd=root)
+            # Numba leaves them beside the sources.
+            for file in root.glob("guided/**/__pycache__/*.nb[ci]"):
+                package = file.parent.parent.relative_to(root / "guided")
+                folder = root / _KERNELS / package
+                folder.mkdir(parents=True, exist_ok=True)
+                file.replace(folder / file.name)
+
+
 if __name__ == "__main__":
     setup(
-        cmdclass={"build_ext": BuildOnAllCores},
+        cmdclass={"build": BuildWithKernels, "build_ext": BuildOnAllCores},
         ext_modules=extensions() if _BUILDING & {*sys.argv} and is_wanted() else [],
+        # Whoever builds a wheel asks by this command what is needed for it.
+        setup_requires=compilers() if "egg_info" in sys.argv and is_wanted() else [],
     )

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from guided.cli.refused_at import refused_at
+from guided.cli.waiting import telling_of_compilation
 from guided.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
 from guided.spec import Lark
 
@@ -51,7 +52,8 @@ def check(
     console = Console(soft_wrap=True)
     failed = False
     for grammar in map(_named, names or grammar_names()):
-        faults = list(_faults(grammar))
+        with telling_of_compilation():
+            faults = list(_faults(grammar))
         failed |= bool(faults)
         count = len(grammar.accepted) + len(grammar.rejected)
         verdict = ("failed", "bold red") if faults else ("ok", "green")
