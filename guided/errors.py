@@ -180,7 +180,7 @@ class MissingExtraError(GuidedError, ImportError):
     def __init__(self, message: str, *, extra: str, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.extra = extra
-        """The extra of the distribution that brings it, e.g. ``client``."""
+        """The extra of the distribution that brings it, e.g. ``client``; several by commas."""
 
 
 class ServiceError(GuidedError):

@@ -40,25 +40,31 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @contextmanager
-def needing(what: str) -> Iterator[None]:
-    """Raise MissingExtraError where ``what``, which is done inside, lacks a module of an extra."""
+def needing(what: str, extra: str | None = None) -> Iterator[None]:
+    """Raise MissingExtraError where ``what``, which is done inside, lacks a module of an extra.
+
+    It names the ``extra`` that has all of what is needed, else the one that brings the module.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
-        missing = missing_extra(what, error)
+        missing = missing_extra(what, error, extra)
         if missing is None:
             raise
         raise missing from error
 
 
-def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtraError | None:
+def missing_extra(
+    what: str, error: ModuleNotFoundError, extra: str | None = None
+) -> MissingExtraError | None:
     """The error to raise instead, ``None`` where the module is of none of the extras."""
     module = (error.name or "").partition(".")[0]
-    for extra, modules in MODULES.items():
-        if module in modules:
-            return MissingExtraError(
-                f"{what} needs {module}, which is not installed",
-                extra=extra,
-                hint=f"pip install '{DISTRIBUTION}[{extra}]'",
-            )
-    return None
+    brings = next((name for name, modules in MODULES.items() if module in modules), None)
+    if brings is None:
+        return None
+    named = extra or brings
+    return MissingExtraError(
+        f"{what} needs {module}, which is not installed",
+        extra=named,
+        hint=f"pip install '{DISTRIBUTION}[{named}]'",
+    )

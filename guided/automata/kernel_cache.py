@@ -63,21 +63,22 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     """The compiled forms of a kernel: those of the installation, and those made since."""
 
     def __init__(self, function: Callable[..., object]) -> None:
-        super().__init__(function)
+        super().__init__(function)  # type: ignore[no-untyped-call]
         package = Path(function.__code__.co_filename).parent
-        self._installed: IndexDataCacheFile | None = None
+        self._installed: Any = None
         if (_ROOT / INSTALLED).is_dir() and _ROOT in package.parents:
             folder = _ROOT / INSTALLED / package.relative_to(_ROOT)
-            self._installed = IndexDataCacheFile(
+            self._installed = IndexDataCacheFile(  # type: ignore[no-untyped-call]
                 str(folder), self._impl.filename_base, digest_of_sources()
             )
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         if self._installed is not None:
-            data = self._installed.load(self._index_key(sig, target_context.codegen()))
+            key = self._index_key(sig, target_context.codegen())  # type: ignore[no-untyped-call]
+            data = self._installed.load(key)
             if data is not None:
                 return self._impl.rebuild(target_context, data)
-        return super()._load_overload(sig, target_context)
+        return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 @cache

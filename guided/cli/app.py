@@ -115,7 +115,7 @@ def _add(app: typer.Typer, command: EntryPoint) -> None:
     try:
         function = command.load()
     except ModuleNotFoundError as error:
-        missing = missing_extra(f"guided {command.name}", error)
+        missing = missing_extra(f"guided {command.name}", error, "server")
         if missing is None:
             raise
         if wanted == command.name:

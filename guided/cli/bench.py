@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,7 @@ from rich.console import Console
 
 from guided.environment import prepare_environment
 from guided.errors import RequestError
+from guided.extras import needing
 
 if TYPE_CHECKING:
     from guided.bench import Target
@@ -65,9 +66,9 @@ def bench(
         raise RequestError(
             "the server at --address has its model, dtype, device and threads already"
         )
-    _check_installed("grpc" if address else "torch", "client" if address else "server")
-    from guided.bench import Way, compare, figures_of, read_workload
-    from guided.bench.tables import figures_tables
+    with needing("guided bench", "client,compiler" if address else "server"):
+        from guided.bench import Way, compare, figures_of, read_workload
+        from guided.bench.tables import figures_tables
 
     requests = read_workload(workload)
     console = Console()
@@ -137,12 +138,5 @@ def _opened(
 def _check_plot(path: Path) -> None:
     if path.suffix not in _PICTURES:
         raise RequestError(f"--plot {str(path)!r} ends in none of {', '.join(_PICTURES)}")
-    _check_installed("matplotlib", "bench")
-
-
-def _check_installed(package: str, extra: str) -> None:
-    if find_spec(package) is None:
-        raise RequestError(
-            f"guided bench needs {package} for this, which is not installed",
-            hint=f"install guided with its extra {extra!r}",
-        )
+    with needing("guided bench --plot", "bench"):
+        import_module("matplotlib")

@@ -13,6 +13,7 @@ from guided.cli.refused_at import refused_at
 from guided.cli.schema_file import read_schema_file
 from guided.cli.waiting import telling_of_compilation
 from guided.errors import RequestError, TokenRejectedError
+from guided.extras import needing
 from guided.frontends.place import Place
 
 if TYPE_CHECKING:
@@ -28,11 +29,12 @@ def inspect_grammar(
 ) -> None:
     """Tell what a grammar costs with a model's vocabulary, along texts or random ones."""
     # Loaded here, so that the other commands need not wait for it.
-    from guided.constraint.compiler import ConstraintCompiler
-    from guided.constraint.inspection import inspect_grammar as inspected
-    from guided.model.load import load_tokenizer
-    from guided.spec import TokenId
-    from guided.tokens.huggingface import vocabulary_from_tokenizer
+    with needing("guided inspect --grammar", "server"):
+        from guided.constraint.compiler import ConstraintCompiler
+        from guided.constraint.inspection import inspect_grammar as inspected
+        from guided.model.load import load_tokenizer
+        from guided.spec import TokenId
+        from guided.tokens.huggingface import vocabulary_from_tokenizer
 
     constraint = read_grammar_flags(grammar, None, None, reading)
     assert constraint is not None, "a grammar is given"
