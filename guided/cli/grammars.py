@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from guided.cli.examples import examples_of, shown_with
 from guided.cli.refused_at import refused_at
 from guided.cli.waiting import telling_of_compilation
 from guided.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
@@ -18,7 +19,14 @@ from guided.spec import Lark
 
 __all__ = ["grammars"]
 
-grammars = typer.Typer(name="grammars", no_args_is_help=True, help="The library of grammars.")
+
+@shown_with("guided grammars list", "guided grammars show sql_select > mine.lark")
+def _describe() -> None:
+    """Show and check the grammars that come with guided."""
+
+
+grammars = typer.Typer(name="grammars", no_args_is_help=True)
+grammars.callback(epilog=examples_of(_describe))(_describe)
 
 _NAME = "NAME|FILE.lark"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import typer
 
+from guided.cli.examples import shown_with
 from guided.cli.waiting import telling_of_compilation
 
 __all__ = ["prepare"]
 
 
+@shown_with("guided prepare", "RUN guided prepare    # in a container's file")
 def prepare() -> None:
     """Compile what the first check, or the first start of a server, would wait for.
 
