@@ -1,4 +1,4 @@
-"""Compiles the Python that runs for every token and every schema, ahead of time, with mypyc.
+"""Compiles what runs for every token and every schema, ahead of time: with mypyc, and kernels.
 
 Everything else about the project stands in pyproject.toml, and how this is meant in docs/native.md.
 ``GUIDED_NATIVE`` is ``yes``, ``no``, or ``auto`` (the default): if there is a C compiler.
@@ -6,17 +6,22 @@ Everything else about the project stands in pyproject.toml, and how this is mean
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
+import subprocess
 import sys
 import sysconfig
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 NATIVE = (
@@ -117,11 +122,18 @@ ignore_missing_imports = True
 follow_imports = skip
 """
 """How the types are worked out: reading those of torch takes minutes and says nothing."""
+_AS_LIST = ": warning: Treating generator comprehension as list"
+"""What mypyc says of each generator expression; tests/unit/test_native.py finds those it harms."""
 _UNSEEN = ["-fvisibility=hidden", "-fno-plt"]
 """Functions are seen by no other library, so that calls among them are direct."""
 _LIBRARY = "guided.native"
 """What all modules share is guided.native__mypyc."""
 _HEADERS = "build/guided"
+_COMPILERS = ("mypy>=2.4,<3", "types-cachetools")
+"""What mypyc comes with, and what it knows types from."""
+_PREPARE = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
+_KERNELS = "guided/kernels"
+"""Where an installation holds kernels; see guided/automata/kernel_cache.py."""
 _HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel)\b", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
@@ -151,21 +163,33 @@ def is_wanted() -> bool:
     return False
 
 
+def compilers() -> list[str]:
+    """What has to be installed to compile with: mypyc, and all that kernels are used by."""
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    used = [*project["dependencies"], *project["optional-dependencies"]["compiler"]]
+    return [*_COMPILERS, *used]
+
+
 def extensions() -> list[Extension]:
     """What mypyc makes of the files."""
     from mypyc.build import mypycify  # only here, since it is not needed without
 
-    with TemporaryDirectory() as folder:
-        config = Path(folder, "mypy.ini")
-        config.write_text(_ANALYSIS, "utf-8")
-        # As one whole, so that it is known of every class what is derived from it; what the
-        # modules share lies inside the package: there an editable install finds it too.
-        return mypycify(
-            [f"--config-file={config}", *native_modules()],
-            opt_level="2",
-            multi_file=True,
-            group_name=_LIBRARY,
-        )
+    said = io.StringIO()
+    try:
+        with TemporaryDirectory() as folder, redirect_stdout(said):
+            config = Path(folder, "mypy.ini")
+            config.write_text(_ANALYSIS, "utf-8")
+            # As one whole, so that it is known of every class what is derived from it; what the
+            # modules share lies inside the package: there an editable install finds it too.
+            return mypycify(
+                [f"--config-file={config}", *native_modules()],
+                opt_level="2",
+                multi_file=True,
+                group_name=_LIBRARY,
+            )
+    finally:
+        told = (line for line in said.getvalue().splitlines() if not line.endswith(_AS_LIST))
+        sys.stdout.writelines(f"{line}\n" for line in told)
 
 
 class BuildOnAllCores(build_ext):
@@ -188,8 +212,31 @@ class BuildOnAllCores(build_ext):
         super().build_extensions()
 
 
+class BuildWithKernels(build):
+    """Compiles the kernels as well, for the processor of this machine."""
+
+    def run(self) -> None:
+        super().run()
+        if is_wanted():
+            root = Path(self.build_lib).absolute()
+            self.announce("compiling kernels (a minute or two)", level=2)
+            # What was installed to build with is found by the path, too.
+            path = os.pathsep.join((str(root), os.environ.get("PYTHONPATH", "")))
+            said = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": ""}
+            command = [sys.executable, "-c", _PREPARE]
+            subprocess.run(command, check=True, env={**os.environ, **said}, cwd=root)
+            # Numba leaves them beside the sources.
+            for file in root.glob("guided/**/__pycache__/*.nb[ci]"):
+                package = file.parent.parent.relative_to(root / "guided")
+                folder = root / _KERNELS / package
+                folder.mkdir(parents=True, exist_ok=True)
+                file.replace(folder / file.name)
+
+
 if __name__ == "__main__":
     setup(
-        cmdclass={"build_ext": BuildOnAllCores},
+        cmdclass={"build": BuildWithKernels, "build_ext": BuildOnAllCores},
         ext_modules=extensions() if _BUILDING & {*sys.argv} and is_wanted() else [],
+        # Whoever builds a wheel asks by this command what is needed for it.
+        setup_requires=compilers() if "egg_info" in sys.argv and is_wanted() else [],
     )

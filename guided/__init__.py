@@ -21,6 +21,7 @@ from guided.errors import (
     InternalServiceError,
     InvalidConstraintError,
     LimitExceededError,
+    MissingExtraError,
     ModelError,
     OutOfMemoryError,
     RequestCancelledError,
@@ -31,6 +32,7 @@ from guided.errors import (
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
+from guided.extras import needing
 from guided.library import grammar_names
 from guided.spec import (
     Alternative,
@@ -111,6 +113,7 @@ __all__ = [
     "Lark",
     "LimitExceededError",
     "Message",
+    "MissingExtraError",
     "ModelError",
     "ModelInfo",
     "OutOfMemoryError",
@@ -171,7 +174,8 @@ _LOADED_WHEN_NAMED = {
 def __getattr__(name: str) -> object:
     if name not in _LOADED_WHEN_NAMED:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_LOADED_WHEN_NAMED[name]), name)
+    with needing(f"guided.{name}"):
+        return getattr(importlib.import_module(_LOADED_WHEN_NAMED[name]), name)
 
 
 def __dir__() -> list[str]:

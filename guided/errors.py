@@ -11,6 +11,7 @@ GuidedError
 ├── OutOfMemoryError             no room left in the key/value cache
 ├── ModelError                   a model or tokenizer that cannot be fetched, read or used
 ├── AnswerValidationError        the answer fits its schema, but its Python type refuses it
+├── MissingExtraError            a part of guided that is not installed; also an ImportError
 └── ServiceError                 the service did not answer
     ├── ServiceUnavailableError        no connection, or a server that is starting or draining
     ├── DeadlineExceededError          the time allowed for the call ran out
@@ -35,6 +36,7 @@ __all__ = [
     "InternalServiceError",
     "InvalidConstraintError",
     "LimitExceededError",
+    "MissingExtraError",
     "ModelError",
     "OutOfMemoryError",
     "RequestCancelledError",
@@ -169,6 +171,17 @@ class AnswerValidationError(GuidedError):
         self.text = text
         self.finish_reason = finish_reason
         self.usage = usage
+
+
+class MissingExtraError(GuidedError, ImportError):
+    """Something needs a package that is not installed; the message has the command for it."""
+
+    code = "MISSING_EXTRA"
+
+    def __init__(self, message: str, *, extra: str, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.extra = extra
+        """The extra of the distribution that brings it, e.g. ``client``; several by commas."""
 
 
 class ServiceError(GuidedError):

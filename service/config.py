@@ -11,7 +11,10 @@ __all__ = ["ServerConfig"]
 
 
 class ServerConfig(BaseSettings):
-    """Settings of one server; each is also read from the environment as ``GUIDED_<NAME>``."""
+    """Settings of one server; each is also read from the environment as ``GUIDED_<NAME>``.
+
+    ``guided serve`` has an option for each, and ``read_config`` reads them from a file as well.
+    """
 
     model_config = SettingsConfigDict(
         env_prefix="GUIDED_", frozen=True, use_attribute_docstrings=True

@@ -22,6 +22,7 @@ from guided.errors import (
     InternalServiceError,
     InvalidConstraintError,
     LimitExceededError,
+    MissingExtraError,
     ModelError,
     OutOfMemoryError,
     RequestCancelledError,
@@ -47,6 +48,7 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     # Right as it stands, and another version may take it.
     UnsupportedFeatureError: grpc.StatusCode.FAILED_PRECONDITION,
     ModelError: grpc.StatusCode.FAILED_PRECONDITION,
+    MissingExtraError: grpc.StatusCode.FAILED_PRECONDITION,
     OutOfMemoryError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     OverloadedError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     ServiceUnavailableError: grpc.StatusCode.UNAVAILABLE,

@@ -7,11 +7,11 @@ fails to compile; counting, which is atomic, would take four fifths of the time 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from numba import njit
 
-from guided.automata.kernel_cache import compile_again_with_sources
+from guided.automata.kernel_cache import KernelCache, compile_again_with_sources
 
 __all__ = ["inlined", "kernel", "making_kernel"]
 
@@ -34,5 +34,6 @@ def inlined(function: Callable[..., object]) -> Callable[..., Any]:
 
 
 def _compiled(function: Callable[..., object], **options: bool) -> Callable[..., Any]:
-    compiled: Callable[..., Any] = njit(**{"cache": True, "_nrt": False} | options)(function)  # type: ignore[call-overload]
-    return compiled
+    compiled = njit(**{"_nrt": False} | options)(function)  # type: ignore[call-overload]
+    compiled._cache = KernelCache(function)
+    return cast("Callable[..., Any]", compiled)

@@ -1,8 +1,11 @@
-"""When compiled kernels that lie on the disk are too old.
+"""Where compiled kernels lie on the disk, and when they are too old.
 
 Numba compiles a kernel anew when the file changes that it stands in. Ours take parts of other files
 in, and read constants of those they import: what they depend on is all modules that hold kernels,
 and what these import. The time of a file says nothing, so that kernels may be copied with it.
+
+An installation holds kernels for the processor that it was made on (``guided/kernels``, see
+``setup.py``), which are read and never written. What they do not have lies where numba keeps it.
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import CacheImpl
+from numba.core.caching import CacheImpl, FunctionCache, IndexDataCacheFile
 
-__all__ = ["compile_again_with_sources"]
+__all__ = ["INSTALLED", "KernelCache", "compile_again_with_sources"]
+
+INSTALLED = "kernels"
+"""Folder of the package with the kernels that came with it, by package."""
 
 _ROOT = Path(__file__).parent.parent
 _PACKAGES = ("automata", "decoding", "grammar", "network", "recognizer", "tokens", "model/cpu")
@@ -51,6 +57,28 @@ def _sources() -> dict[Path, str]:
 
 def _files(package: str) -> Iterator[Path]:
     return (_ROOT / package).glob("*.py")
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """The compiled forms of a kernel: those of the installation, and those made since."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        package = Path(function.__code__.co_filename).parent
+        self._installed: Any = None
+        if (_ROOT / INSTALLED).is_dir() and _ROOT in package.parents:
+            folder = _ROOT / INSTALLED / package.relative_to(_ROOT)
+            self._installed = IndexDataCacheFile(  # type: ignore[no-untyped-call]
+                str(folder), self._impl.filename_base, digest_of_sources()
+            )
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if self._installed is not None:
+            key = self._index_key(sig, target_context.codegen())  # type: ignore[no-untyped-call]
+            data = self._installed.load(key)
+            if data is not None:
+                return self._impl.rebuild(target_context, data)
+        return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
 
 
 @cache

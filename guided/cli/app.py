@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,12 +14,15 @@ from rich.text import Text
 
 from guided.cli.bench import bench
 from guided.cli.check import check
+from guided.cli.examples import examples_of, shown_with
 from guided.cli.generate import generate
 from guided.cli.grammar_flags import GrammarFlag, ReadingFlag
 from guided.cli.grammars import grammars
 from guided.cli.inspect_grammar import inspect_grammar
 from guided.cli.inspect_model import inspect_model
+from guided.cli.prepare import prepare
 from guided.errors import GuidedError
+from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.native import is_native
 from guided.spec import Reading
 
@@ -27,35 +31,40 @@ __all__ = ["main"]
 
 def main() -> None:
     """Run the command line; a ``GuidedError`` ends it with its message and status 1."""
-    app = typer.Typer(
-        name="guided",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-    )
-    app.callback()(_options)
-    app.command()(bench)
-    app.command()(check)
-    app.command()(generate)
+    app = typer.Typer(name="guided", no_args_is_help=True, pretty_exceptions_enable=False)
+    app.callback(epilog=examples_of(_options))(_options)
+    for function in (check, generate, bench, prepare):
+        _command(app, function)
     app.add_typer(grammars)
     inspect = typer.Typer(no_args_is_help=True)
-    inspect.callback(invoke_without_command=True)(_inspect)
-    inspect.command("model")(inspect_model)
+    inspect.callback(invoke_without_command=True, epilog=examples_of(_inspect))(_inspect)
+    _command(inspect, inspect_model, "model")
     app.add_typer(inspect, name="inspect")
     for command in entry_points(group="guided.commands"):
         _add(app, command)
     try:
-        app()
+        with needing(" ".join(("guided", *sys.argv[1:2]))):
+            app()
     except GuidedError as error:
         _fail(str(error))
 
 
+def _command(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
+    app.command(name, epilog=examples_of(function))(function)
+
+
 def _show_version(asked: bool) -> None:
     if asked:
-        typer.echo(f"{version('guided')} ({'native' if is_native() else 'interpreted'})")
+        typer.echo(f"{version(DISTRIBUTION)} ({'native' if is_native() else 'interpreted'})")
         raise typer.Exit
 
 
+@shown_with(
+    "guided check ticket.json",
+    "guided serve --model HuggingFaceTB/SmolLM2-135M-Instruct",
+    'guided generate --schema ticket.json --prompt "Card payments fail."',
+    "guided COMMAND --help",
+)
 def _options(
     show_version: Annotated[
         bool,
@@ -64,9 +73,18 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Structured generation: answers that fit a JSON Schema exactly."""
+    """Make language models answer in exactly the structure you ask for.
+
+    Start a server with [bold]guided serve[/bold] and ask it with [bold]guided generate[/bold].
+    [bold]guided check[/bold] says beforehand what a JSON Schema or a Pydantic model will hold an
+    answer to; it needs neither a model nor a server.
+    """
 
 
+@shown_with(
+    "guided inspect model Qwen/Qwen3-0.6B --dtype int8",
+    "guided inspect --grammar query.lark --text query.txt",
+)
 def _inspect(
     context: typer.Context,
     grammar: GrammarFlag = None,
@@ -82,7 +100,7 @@ def _inspect(
         str, typer.Option(help="Model whose tokens are meant, as for 'inspect model'.")
     ] = "default",
 ) -> None:
-    """Tell about things before they are used: a model, or with --grammar a grammar."""
+    """Show what a model needs, or what a grammar costs, before you use it."""
     if context.invoked_subcommand is None and grammar is None:
         raise typer.BadParameter("there is neither a command nor --grammar")
     if grammar is not None:
@@ -97,13 +115,13 @@ def _add(app: typer.Typer, command: EntryPoint) -> None:
     try:
         function = command.load()
     except ModuleNotFoundError as error:
+        missing = missing_extra(f"guided {command.name}", error, "server")
+        if missing is None:
+            raise
         if wanted == command.name:
-            _fail(
-                f"guided {command.name} needs {error.name}, which is not installed;"
-                " install guided with its extra 'server'"
-            )
+            _fail(str(missing))
         return
-    app.command(name=command.name)(function)
+    _command(app, function, command.name)
 
 
 def _fail(message: str) -> None:

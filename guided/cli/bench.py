@@ -6,15 +6,18 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from importlib.util import find_spec
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from guided.cli.bench_progress import BenchProgress
+from guided.cli.examples import shown_with
 from guided.environment import prepare_environment
 from guided.errors import RequestError
+from guided.extras import needing
 
 if TYPE_CHECKING:
     from guided.bench import Target
@@ -24,6 +27,11 @@ __all__ = ["bench"]
 _PICTURES = (".png", ".svg", ".pdf")
 
 
+@shown_with(
+    "guided bench",
+    "guided bench --model Qwen/Qwen3-0.6B --dtype int8 --concurrency 8",
+    "guided bench --address localhost:50051 --workload mine.jsonl --json figures.json",
+)
 def bench(
     workload: Annotated[
         Path | None,
@@ -58,29 +66,34 @@ def bench(
         Path | None, typer.Option(help="Draw the figures into this file (.png, .svg, .pdf).")
     ] = None,
 ) -> None:
-    """Measure speed on a workload, beside plain decoding by the same engine and weights."""
+    """Measure how fast a model answers, with guided's short cuts and without them.
+
+    Runs a workload on an engine of its own, or on a server, and prints both beside each other. The
+    small workload that comes with guided takes a minute or two.
+    """
     if plot is not None:
         _check_plot(plot)
     if address is not None and (model, dtype, device, threads) != (None, None, "auto", None):
         raise RequestError(
             "the server at --address has its model, dtype, device and threads already"
         )
-    _check_installed("grpc" if address else "torch", "client" if address else "server")
-    from guided.bench import Way, compare, figures_of, read_workload
-    from guided.bench.tables import figures_tables
+    with needing("guided bench", "client,compiler" if address else "server"):
+        from guided.bench import compare, figures_of, read_workload
+        from guided.bench.tables import figures_tables
 
     requests = read_workload(workload)
     console = Console()
     with (
         _opened(address, model, dtype, device, threads, concurrency) as target,
-        Console(stderr=True).status("warming up ...") as status,
+        BenchProgress() as progress,
     ):
-
-        def tell(way: Way, done: int, total: int) -> None:
-            status.update(f"{way.value}: part {done + 1} of {total}")
-
         comparison = compare(
-            target, requests, concurrency=concurrency, rounds=rounds, with_plain=plain, tell=tell
+            target,
+            requests,
+            concurrency=concurrency,
+            rounds=rounds,
+            with_plain=plain,
+            tell=progress.tell,
         )
     figures = {way: figures_of(runs) for way, runs in comparison.runs.items()}
     console.print(
@@ -137,12 +150,5 @@ def _opened(
 def _check_plot(path: Path) -> None:
     if path.suffix not in _PICTURES:
         raise RequestError(f"--plot {str(path)!r} ends in none of {', '.join(_PICTURES)}")
-    _check_installed("matplotlib", "bench")
-
-
-def _check_installed(package: str, extra: str) -> None:
-    if find_spec(package) is None:
-        raise RequestError(
-            f"guided bench needs {package} for this, which is not installed",
-            hint=f"install guided with its extra {extra!r}",
-        )
+    with needing("guided bench --plot", "bench"):
+        import_module("matplotlib")

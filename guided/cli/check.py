@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
+from guided.cli.check_report import error_json, print_report, report_json
+from guided.cli.examples import shown_with
 from guided.cli.json_flags import (
     DocumentFlag,
     FormatFlag,
@@ -21,6 +20,8 @@ from guided.cli.json_flags import (
     read_json_options,
 )
 from guided.cli.subject import read_subject
+from guided.cli.waiting import telling_of_compilation
+from guided.errors import RequestError
 from guided.spec import FormatMode, JsonOptions, KeyOrder, Spelling
 
 __all__ = ["check"]
@@ -28,6 +29,11 @@ __all__ = ["check"]
 _DEFAULT = JsonOptions()
 
 
+@shown_with(
+    "guided check ticket.json",
+    "guided check shop.models:Ticket",
+    "guided check ticket.json --json | jq .keywords",
+)
 def check(
     subject: Annotated[
         str,
@@ -43,27 +49,30 @@ def check(
     max_string_length: StringLengthFlag = str(_DEFAULT.max_string_length),
     max_number_digits: NumberDigitsFlag = str(_DEFAULT.max_number_digits),
     document: DocumentFlag = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, also where it is refused.")
+    ] = False,
 ) -> None:
-    """Tell what an answer would be held to, keyword by keyword; status 1 if it cannot be."""
-    # Loaded here, so that the other commands need not wait for it.
-    from guided.constraint.check import check as check_constraint
+    """Say how a JSON Schema or a Python type would be enforced, keyword by keyword.
 
-    report = check_constraint(
-        read_subject(subject),
-        json_options=read_json_options(
+    Prints a verdict for each keyword and the shortest answer there is. Ends with status 1 if the
+    schema cannot be enforced. Needs no model and no server.
+    """
+    try:
+        options = read_json_options(
             whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
-        ),
-        documents=read_documents(document),
-    )
-    console = Console(soft_wrap=True)
-    table = Table("keyword", "verdict", "note")
-    for verdict in report.verdicts:
-        table.add_row(Text(verdict.pointer), verdict.enforcement.value, Text(verdict.note))
-    console.print(table)
-    if report.unenforced_validators:
-        code = Table("code that may still refuse an answer", "at", "kind")
-        for validator in report.unenforced_validators:
-            place = validator.place or "the whole answer"
-            code.add_row(Text(validator.name), Text(place), Text(validator.kind))
-        console.print(code)
-    console.print("shortest answer:", report.shortest_answer, markup=False, highlight=False)
+        )
+        schema, documents = read_subject(subject), read_documents(document)
+        with telling_of_compilation():
+            # Loaded here, so that the other commands need not wait for it.
+            from guided.constraint.check import check as check_constraint
+
+            report = check_constraint(schema, json_options=options, documents=documents)
+    except RequestError as error:
+        if as_json:
+            typer.echo(error_json(error))
+        raise
+    if as_json:
+        typer.echo(report_json(report))
+    else:
+        print_report(report)

@@ -18,6 +18,7 @@ from guided.cli.candidate_flags import (
     RankFlag,
     read_beams,
 )
+from guided.cli.examples import shown_with
 from guided.cli.grammar_flags import (
     ChoiceFlag,
     GrammarFlag,
@@ -37,6 +38,7 @@ from guided.cli.json_flags import (
     read_json_options,
 )
 from guided.cli.logprob_lines import logprob_lines
+from guided.cli.prompt_flags import MessagesFlag, PromptFlag, SystemFlag, read_prompt_flags
 from guided.cli.sampling_flags import (
     EpsilonCutoffFlag,
     EtaCutoffFlag,
@@ -80,14 +82,23 @@ from guided.tagged import Calls
 
 if TYPE_CHECKING:
     from guided.client import Answer, Client
+    from guided.client.prompt import Prompt
 
 __all__ = ["generate"]
 
 _DEFAULT = JsonOptions()
 
 
+@shown_with(
+    'guided generate --schema ticket.json --prompt "Card payments fail."',
+    "guided generate --schema ticket.json --prompt - < mail.txt",
+    "guided generate --regex '[A-Z]{3}-[0-9]+' --system rules.txt --prompt \"A ticket number?\"",
+    "guided generate --messages conversation.json --choice yes --choice no",
+)
 def generate(
-    prompt: Annotated[str, typer.Option(help="What to ask the model.")],
+    prompt: PromptFlag = None,
+    system: SystemFlag = None,
+    messages: MessagesFlag = None,
     schema: Annotated[
         Path | None,
         typer.Option(help="File with a JSON Schema for the answer.", exists=True, dir_okay=False),
@@ -152,9 +163,13 @@ def generate(
     ] = "",
     stream: Annotated[bool, typer.Option(help="Print the text as it grows.")] = False,
 ) -> None:
-    """Make answers: their texts go to standard output, what they cost to standard error."""
+    """Ask a server for an answer, which may be held to a schema, a grammar or a pattern.
+
+    The text of the answer goes to standard output, what it cost to standard error.
+    """
     from guided.client import Client
 
+    asked = read_prompt_flags(prompt, system, messages)
     options = read_json_options(
         whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
     )
@@ -167,7 +182,7 @@ def generate(
         ask = partial(
             _ask,
             client,
-            prompt,
+            asked,
             stream=stream,
             max_tokens=max_tokens,
             temperature=temperature,
@@ -227,7 +242,7 @@ def _only_one(*constraints: Structure | None) -> Structure | None:
     return given[0] if given else None
 
 
-def _ask(client: Client, prompt: str, *, stream: bool, **options: Any) -> Answer[Any]:
+def _ask(client: Client, prompt: Prompt, *, stream: bool, **options: Any) -> Answer[Any]:
     """The answer; its text is printed as it grows where it is streamed."""
     if not stream:
         return client.generate(prompt, **options)

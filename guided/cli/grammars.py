@@ -11,13 +11,22 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from guided.cli.examples import examples_of, shown_with
 from guided.cli.refused_at import refused_at
+from guided.cli.waiting import telling_of_compilation
 from guided.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
 from guided.spec import Lark
 
 __all__ = ["grammars"]
 
-grammars = typer.Typer(name="grammars", no_args_is_help=True, help="The library of grammars.")
+
+@shown_with("guided grammars list", "guided grammars show sql_select > mine.lark")
+def _describe() -> None:
+    """Show and check the grammars that come with guided."""
+
+
+grammars = typer.Typer(name="grammars", no_args_is_help=True)
+grammars.callback(epilog=examples_of(_describe))(_describe)
 
 _NAME = "NAME|FILE.lark"
 
@@ -51,7 +60,8 @@ def check(
     console = Console(soft_wrap=True)
     failed = False
     for grammar in map(_named, names or grammar_names()):
-        faults = list(_faults(grammar))
+        with telling_of_compilation():
+            faults = list(_faults(grammar))
         failed |= bool(faults)
         count = len(grammar.accepted) + len(grammar.rejected)
         verdict = ("failed", "bold red") if faults else ("ok", "green")

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from guided.cli.grammar_flags import read_grammar_flags
 from guided.cli.refused_at import refused_at
 from guided.cli.schema_file import read_schema_file
+from guided.cli.waiting import telling_of_compilation
 from guided.errors import RequestError, TokenRejectedError
+from guided.extras import needing
 from guided.frontends.place import Place
 
 if TYPE_CHECKING:
@@ -28,18 +29,20 @@ def inspect_grammar(
 ) -> None:
     """Tell what a grammar costs with a model's vocabulary, along texts or random ones."""
     # Loaded here, so that the other commands need not wait for it.
-    from guided.constraint.compiler import ConstraintCompiler
-    from guided.constraint.inspection import inspect_grammar as inspected
-    from guided.model.load import load_tokenizer
-    from guided.spec import TokenId
-    from guided.tokens.huggingface import vocabulary_from_tokenizer
+    with needing("guided inspect --grammar", "server"):
+        from guided.constraint.compiler import ConstraintCompiler
+        from guided.constraint.inspection import inspect_grammar as inspected
+        from guided.model.load import load_tokenizer
+        from guided.spec import TokenId
+        from guided.tokens.huggingface import vocabulary_from_tokenizer
 
     constraint = read_grammar_flags(grammar, None, None, reading)
     assert constraint is not None, "a grammar is given"
     written = [read_schema_file(file) for file in texts]
     tokenizer = load_tokenizer(model)
-    compiler = ConstraintCompiler(vocabulary_from_tokenizer(tokenizer))
-    compiler.rehearse()
+    with telling_of_compilation():
+        compiler = ConstraintCompiler(vocabulary_from_tokenizer(tokenizer))
+        compiler.rehearse()
     tokens = [
         [TokenId(token) for token in tokenizer.encode(text, add_special_tokens=False)]
         for text in written
@@ -75,6 +78,8 @@ def _print(found: GrammarInspection) -> None:
     console.print(table)
     if not found.traces:
         return
+    import numpy as np  # only here: clients do without
+
     allowed = np.concatenate([trace.allowed for trace in found.traces])
     micros = np.concatenate([trace.mask_seconds for trace in found.traces]) * 1e6
     readings = np.concatenate([trace.readings for trace in found.traces])

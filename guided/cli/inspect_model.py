@@ -9,9 +9,17 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
+from guided.cli.examples import shown_with
+from guided.extras import needing
+
 __all__ = ["inspect_model"]
 
 
+@shown_with(
+    "guided inspect model",
+    "guided inspect model Qwen/Qwen3-0.6B --dtype int8",
+    "guided inspect model model.gguf --kv-memory 2GiB",
+)
 def inspect_model(
     model: Annotated[
         str, typer.Argument(help="Hub id, folder or GGUF file; 'default' is the default model.")
@@ -30,12 +38,14 @@ def inspect_model(
     ] = None,
     kv_dtype: Annotated[str | None, typer.Option(help="Format of keys and values: int8.")] = None,
 ) -> None:
-    """Tell whether a model would run here, and the memory it would take; status 1 if it cannot.
+    """Say whether a model would run here, and how much memory it would take.
 
-    Reads no weights, but fetches and converts what has to be.
+    Ends with status 1 if it would not run. Reads no weights, but fetches a model that is not here
+    yet, and converts one that has to be.
     """
     # Loaded here, so that the other commands need not wait for it.
-    from guided.engine.inspection import inspect_memory
+    with needing("guided inspect model", "server"):
+        from guided.engine.inspection import inspect_memory
 
     found, plan = inspect_memory(
         model,

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from guided.errors import ModelError
+from guided.extras import needing
 from guided.model.cache import require_space
 from guided.model.free_memory import free_memory, size_text
 from guided.model.gguf_config import end_ids, read_gguf_config, refuse_gguf
@@ -42,6 +44,8 @@ def convert_gguf(file: Path, folder: Path, progress: Progress) -> None:
     """
     from transformers import AutoModelForCausalLM, GgufConfig
 
+    with needing(f"reading {file.name}", "server"):
+        import_module("gguf")  # which transformers would call incomplete files where it is missing
     from_pretrained: Callable[..., Any] = cast("Any", AutoModelForCausalLM.from_pretrained)
     with progress.step(f"reading the header of {file.name}"):
         header = read_gguf_header(file)

@@ -28,6 +28,12 @@ def test_a_server_is_measured_and_every_figure_written(
     )
     assert done.returncode == 0, done.stderr
     assert "speed-up against plain decoding" in done.stdout
+    told = done.stderr.splitlines()
+    assert told[0] == "warming up"
+    assert [line.partition(",")[0] for line in told[1:]] == [
+        "guided: part 1 of 2",
+        "plain: part 2 of 2",
+    ]
     found = json.loads(report.read_text())
     assert (found["model"], found["concurrency"]) == ("echo", 4)
     for way in ("guided", "plain"):

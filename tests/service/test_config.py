@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,8 +12,10 @@ import typer
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+from guided.errors import RequestError
 from guided_service.cli import serve
 from guided_service.config import ServerConfig
+from guided_service.config_file import read_config
 from guided_service.engine_supervisor import choice_of
 from guided_service.messages import EngineSettings, ModelChoice, read_settings
 
@@ -83,3 +87,48 @@ def test_a_wrong_option_is_named(arguments: list[str], complaint: str) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert complaint in re.sub(r"[│\s]+", " ", result.output)
+
+
+def test_every_setting_has_an_option() -> None:
+    assert set(inspect.signature(serve).parameters) == {"config", *ServerConfig.model_fields}
+
+
+def test_options_come_before_the_environment_and_that_before_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text('port = 1\nmetrics_port = 1\nthreads = 1\nkv_memory = "2GiB"\n')
+    monkeypatch.setenv("GUIDED_PORT", "2")
+    monkeypatch.setenv("GUIDED_THREADS", "2")
+    config = read_config({"threads": 3}, file)
+    assert (config.threads, config.port, config.metrics_port) == (3, 2, 1)
+    assert config.kv_memory == 2**31
+    assert config.max_batch_size == ServerConfig().max_batch_size
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("prot = 1", "sets 'prot', which is no setting of a server; there is port"),
+        ("kv-memory = 1", "sets 'kv-memory', which is no setting of a server; there is kv_memory"),
+        ("[server]", "sets 'server', which is no setting of a server; there is "),
+        ("port = ", "cannot be read: Invalid value (at end of document)"),
+    ],
+)
+def test_a_file_that_says_nothing_of_a_server_is_refused_by_name(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text(text)
+    with pytest.raises(RequestError, match=re.escape(f"{file} {complaint}")):
+        read_config({}, file)
+
+
+def test_a_wrong_value_of_a_file_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "server.toml"
+    file.write_text("port = 70000")
+    result = CliRunner().invoke(app, ["--config", str(file)])
+    assert result.exit_code == 2
+    assert "port: Input should be less than or equal to 65535" in re.sub(
+        r"[│\s]+", " ", result.output
+    )

@@ -16,6 +16,7 @@ from guided.errors import (
     InternalServiceError,
     InvalidConstraintError,
     LimitExceededError,
+    MissingExtraError,
     ModelError,
     OutOfMemoryError,
     RequestCancelledError,
@@ -47,6 +48,7 @@ errors = st.one_of(
         pointer=pointers,
         hint=hints,
     ),
+    st.builds(MissingExtraError, words, extra=words, hint=hints),
     st.builds(TokenRejectedError, words, token=st.integers(0, 300_000)),
     *(
         st.builds(kind, words, hint=hints)
@@ -92,7 +94,7 @@ def test_every_kind_of_error_that_can_leave_an_engine_is_known() -> None:
     # client can find.
     made_elsewhere = {GuidedError, ConstraintError, AnswerValidationError}
     rebuilt = {
-        type(rebuild_error(ErrorRecord(code, "", {"limit": "1", "token": "1"})))
+        type(rebuild_error(ErrorRecord(code, "", {"limit": "1", "token": "1", "extra": "client"})))
         for code in known_codes()
     }
     assert rebuilt == kinds - made_elsewhere

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import guided
+from guided.automata import kernel_cache
 
 _PART = """
 from guided.automata.kernel import inlined
@@ -46,6 +47,46 @@ def test_a_kernel_is_compiled_anew_when_what_it_takes_in_has_changed(tmp_path: P
     assert [_run(tmp_path), _run(tmp_path)] == ["1 0", "1 1"]
     (folder / "part.py").write_text(_PART.format(number=22))
     assert _run(tmp_path) == "22 0"
+
+
+def test_kernels_of_the_installation_are_read_and_never_written(tmp_path: Path) -> None:
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    (folder / "whole.py").write_text(_WHOLE)
+    (folder / "part.py").write_text(_PART.format(number=1))
+    assert _run(tmp_path) == "1 0"
+    installed = tmp_path / kernel_cache.INSTALLED / "tokens"
+    installed.mkdir(parents=True)
+    for file in (folder / "__pycache__").glob("*.nb[ic]"):
+        file.rename(installed / file.name)
+    there = {file.name: file.read_bytes() for file in installed.iterdir()}
+    assert _run(tmp_path) == "1 1"
+    # Those of other sources are left alone, and made as if there were none.
+    (folder / "part.py").write_text(_PART.format(number=22))
+    assert [_run(tmp_path), _run(tmp_path)] == ["22 0", "22 1"]
+    assert {file.name: file.read_bytes() for file in installed.iterdir()} == there
+
+
+def test_whoever_waits_is_told_of_each_kernel_that_is_compiled(tmp_path: Path) -> None:
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    (folder / "whole.py").write_text(_WHOLE)
+    (folder / "part.py").write_text(_PART.format(number=1))
+    run = _RUN.replace(
+        "print(whole()",
+        """
+from guided.automata.kernel_events import telling_of_kernels
+told = []
+with telling_of_kernels(told.append):
+    whole()
+print(told, whole()""",
+    )
+    command = [sys.executable, "-c", run, str(tmp_path)]
+    outputs = [
+        subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        for _ in range(2)
+    ]
+    assert outputs == ["[1, 2] 1 0", "[] 1 1"]
 
 
 def test_kernels_are_made_where_that_is_seen_to() -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from guided import check
+from guided.cli.check_report import print_report
 from guided.native import is_native
 
 
-def _guided(*arguments: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+def _guided(
+    *arguments: str, folder: Path | None = None, columns: int = 200
+) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", "from guided.cli import main; main()", *arguments]
     return subprocess.run(
         command,
@@ -21,7 +28,7 @@ def _guided(*arguments: str, folder: Path | None = None) -> subprocess.Completed
         text=True,
         check=False,
         cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
+        env={**os.environ, "COLUMNS": str(columns)},
     )
 
 
@@ -61,6 +68,62 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     done = _guided("check", str(file))
     assert done.returncode == 1
     assert f"error: {file} is not UTF-8: byte 11 is wrong" in done.stderr
+
+
+_DEEP = "/properties/" + "/properties/".join(f"a_long_name_of_a_member_{n}" for n in range(4))
+
+
+def _deep_schema() -> dict[str, object]:
+    schema: dict[str, object] = {"type": "boolean"}
+    for number in reversed(range(4)):
+        schema = {"properties": {f"a_long_name_of_a_member_{number}": schema}}
+    return schema
+
+
+def test_pointers_are_whole_however_narrow_the_output_is(tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(_deep_schema()))
+    done = _guided("check", str(file), columns=80)
+    assert done.returncode == 0, done.stderr
+    assert f" {_DEEP}/type " in done.stdout
+
+
+def test_pointers_are_folded_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    with io.StringIO() as output, redirect_stdout(output):
+        print_report(check(_deep_schema()))
+        lines = re.sub("\x1b\\[[^m]*m", "", output.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 60
+    cells = [line.split("│")[1].strip() for line in lines if line.count("│") == 4]
+    assert f"{_DEEP}/type" in "".join(cells)
+
+
+def test_a_report_is_printed_as_json(tmp_path: Path) -> None:
+    (tmp_path / "people.py").write_text(MODULE)
+    done = _guided("check", "people:Outer.Person", "--json", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["enforceable"] is True
+    assert {"pointer": "/properties/age/type", "verdict": "narrowed"}.items() <= next(
+        word for word in report["keywords"] if word["pointer"] == "/properties/age/type"
+    ).items()
+    assert json.loads(report["shortest_answer"]).keys() == {"name", "age"}
+    assert report["unenforced_validators"] == [
+        {"name": "Outer.Person.is_odd", "place": "age", "kind": "after"}
+    ]
+
+
+def test_what_is_refused_is_printed_as_json_as_well(tmp_path: Path) -> None:
+    (tmp_path / "schema.json").write_text('{"items": {"type": "strin"}}')
+    done = _guided("check", "schema.json", "--json", folder=tmp_path)
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert report["enforceable"] is False
+    assert report["error"]["code"] == "INVALID_CONSTRAINT"
+    assert report["error"]["pointer"] == "/items/type"
+    assert f"error: {report['error']['message']}" in done.stderr
 
 
 MODULE = """

@@ -1,0 +1,70 @@
+"""Which extra of the package brings what is imported here, and the error where it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from guided.errors import MissingExtraError
+
+__all__ = ["DISTRIBUTION", "MODULES", "missing_extra", "needing"]
+
+DISTRIBUTION: Final = "guided-decoding"
+"""The name that the package is installed by; it is imported as ``guided``."""
+
+MODULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "client": ("google", "grpc", "grpc_health"),
+    "compiler": ("cachetools", "jsonschema_specifications", "lark", "llvmlite", "numba", "numpy"),
+    "server": (
+        "accelerate",
+        "filelock",
+        "gguf",
+        "grpc_reflection",
+        "huggingface_hub",
+        "jinja2",
+        "msgspec",
+        "platformdirs",
+        "prometheus_client",
+        "pydantic_settings",
+        "safetensors",
+        "structlog",
+        "tokenizers",
+        "torch",
+        "transformers",
+        "zmq",
+    ),
+    "bench": ("matplotlib",),
+}
+"""What each extra brings of its own, by the names that are imported."""
+
+
+@contextmanager
+def needing(what: str, extra: str | None = None) -> Iterator[None]:
+    """Raise MissingExtraError where ``what``, which is done inside, lacks a module of an extra.
+
+    It names the ``extra`` that has all of what is needed, else the one that brings the module.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = missing_extra(what, error, extra)
+        if missing is None:
+            raise
+        raise missing from error
+
+
+def missing_extra(
+    what: str, error: ModuleNotFoundError, extra: str | None = None
+) -> MissingExtraError | None:
+    """The error to raise instead, ``None`` where the module is of none of the extras."""
+    module = (error.name or "").partition(".")[0]
+    brings = next((name for name, modules in MODULES.items() if module in modules), None)
+    if brings is None:
+        return None
+    named = extra or brings
+    return MissingExtraError(
+        f"{what} needs {module}, which is not installed",
+        extra=named,
+        hint=f"pip install '{DISTRIBUTION}[{named}]'",
+    )
