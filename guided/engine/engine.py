@@ -439,8 +439,8 @@ class Engine:
 
     def _emit(self, group: Group) -> None:
         group.clock.end()
-        self._stream(group)
         result = group.result(self._vocabulary)
+        self._stream(group)
         self._groups.pop(group.request_id, None)
         self._meter.answered(group.clock, result)
         self._ended.append(Finished(group.request_id, result))
