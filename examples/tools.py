@@ -53,7 +53,13 @@ def main(address: str) -> None:
         f"{json.dumps(TOOLS)}. Call each by {BEGIN}{{...}}{END}"
     )
     with guided.Client(address) as client:
-        answer = client.generate(prompt, grammar=tagged(TOOLS), max_tokens=200)
+        try:
+            # A call that the budget had to close, {"city":""} say, is valid and none to make.
+            answer = client.generate(
+                prompt, grammar=tagged(TOOLS), max_tokens=200, on_incomplete="error"
+            )
+        except guided.IncompleteAnswerError as error:
+            sys.exit(f"{error}: {error.text}")
     print(answer.text)
     for call in re.findall(f"{BEGIN}(.*?){END}", answer.text):
         print("call:", json.loads(call))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 
 from guided.errors import (
     DeadlineExceededError,
     GuidedError,
+    IncompleteAnswerError,
     InternalServiceError,
     InvalidConstraintError,
     LimitExceededError,
@@ -22,6 +23,7 @@ from guided.errors import (
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
+from guided.spec.result import FinishReason, Usage
 
 __all__ = ["ErrorRecord", "bare_message", "known_codes", "rebuild_error", "record_error"]
 
@@ -45,6 +47,19 @@ class _Kind:
     numbers: tuple[str, ...] = ()
 
 
+def _incomplete(
+    message: str, *, text: str, finish_reason: str, hint: str | None = None, **counts: int
+) -> IncompleteAnswerError:
+    return IncompleteAnswerError(
+        message,
+        text=text,
+        finish_reason=FinishReason(finish_reason),
+        usage=Usage(**counts),
+        hint=hint,
+    )
+
+
+_COUNTS = tuple(count.name for count in fields(Usage))
 _PLACE = _Kind(InvalidConstraintError, ("pointer", "hint"), ("position",))
 
 _KINDS: Mapping[str, _Kind] = {
@@ -54,6 +69,7 @@ _KINDS: Mapping[str, _Kind] = {
     UnsatisfiableError.code: _Kind(UnsatisfiableError, _PLACE.texts, _PLACE.numbers),
     LimitExceededError.code: _Kind(LimitExceededError, ("field", "pointer", "hint"), ("limit",)),
     TokenRejectedError.code: _Kind(TokenRejectedError, (), ("token",)),
+    IncompleteAnswerError.code: _Kind(_incomplete, ("text", "finish_reason", "hint"), _COUNTS),
     OutOfMemoryError.code: _Kind(OutOfMemoryError, ("hint",)),
     ModelError.code: _Kind(ModelError, ("hint",)),
     MissingExtraError.code: _Kind(MissingExtraError, ("extra", "hint")),
@@ -74,6 +90,8 @@ def record_error(error: GuidedError) -> ErrorRecord:
     """Take an error apart; its code must be one of ``known_codes()``."""
     kind = _KINDS[error.code]
     values = {name: getattr(error, name, None) for name in (*kind.texts, *kind.numbers)}
+    if isinstance(error, IncompleteAnswerError):
+        values |= {name: count or None for name, count in asdict(error.usage).items()}
     fields = {name: str(value) for name, value in values.items() if value is not None}
     return ErrorRecord(error.code, bare_message(str(error), fields), fields)
 

@@ -10,6 +10,7 @@ GuidedError
 ├── TokenRejectedError           a token that the constraint does not allow here
 ├── OutOfMemoryError             no room left in the key/value cache
 ├── ModelError                   a model or tokenizer that cannot be fetched, read or used
+├── IncompleteAnswerError        the answer was cut short, and the request wants none such
 ├── AnswerValidationError        the answer fits its schema, but its Python type refuses it
 ├── MissingExtraError            a part of guided that is not installed; also an ImportError
 └── ServiceError                 the service did not answer
@@ -33,6 +34,7 @@ __all__ = [
     "ConstraintError",
     "DeadlineExceededError",
     "GuidedError",
+    "IncompleteAnswerError",
     "InternalServiceError",
     "InvalidConstraintError",
     "LimitExceededError",
@@ -157,6 +159,27 @@ class ModelError(GuidedError):
     """A model or tokenizer cannot be fetched, read or used."""
 
     code = "MODEL"
+
+
+class IncompleteAnswerError(GuidedError):
+    """The answer was cut short, and its request asked for an error then (``on_incomplete``)."""
+
+    code = "INCOMPLETE_ANSWER"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        text: str,
+        finish_reason: FinishReason,
+        usage: Usage,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.text = text
+        """The answer as it was closed; over the wire only the beginning of a long one."""
+        self.finish_reason = finish_reason
+        self.usage = usage
 
 
 class AnswerValidationError(GuidedError):

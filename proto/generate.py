@@ -1,7 +1,8 @@
 """Generate the Python stubs of the public API: ``python proto/generate.py [DESTINATION]``.
 
 The destination is the folder that holds the package ``guided``; by default the repository itself.
-The folders under ``proto/`` mirror the package, so the generated imports are right as they are.
+The folders under ``proto/guided`` mirror the package, so the generated imports are right as they
+are. Stubs of what lies under ``proto/google`` are those of ``googleapis-common-protos``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ import sys
 from pathlib import Path
 
 import grpc_tools
-from google.rpc import status_pb2
 from grpc_tools import protoc
 
 __all__ = ["generate"]
@@ -21,16 +21,16 @@ PROTO = Path(__file__).resolve().parent
 def generate(destination: Path) -> None:
     """Write the message and service stubs, with their types, under ``destination``."""
     well_known_types = Path(grpc_tools.__file__).parent / "_proto"
-    rpc_types = Path(status_pb2.__file__).parents[2]
     # The plugins live beside the interpreter, which need not be on the search path.
     scripts = Path(sys.executable).parent
-    sources = sorted(path.relative_to(PROTO).as_posix() for path in PROTO.rglob("*.proto"))
+    sources = sorted(
+        path.relative_to(PROTO).as_posix() for path in (PROTO / "guided").rglob("*.proto")
+    )
     status = protoc.main(
         [
             "protoc",
             f"--proto_path={PROTO}",
             f"--proto_path={well_known_types}",
-            f"--proto_path={rpc_types}",
             f"--plugin=protoc-gen-mypy={scripts / 'protoc-gen-mypy'}",
             f"--plugin=protoc-gen-mypy_grpc={scripts / 'protoc-gen-mypy_grpc'}",
             f"--python_out={destination}",

@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 
 from guided.errors import GuidedError, InternalServiceError
-from guided_service.incident import incident_of
+from guided.incident import incident_of
 from guided_service.status import status_code_of, status_of, trailers_of
 
 __all__ = ["Context", "abort", "shown"]

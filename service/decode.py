@@ -22,6 +22,7 @@ from guided.spec import (
     JsonSchema,
     Lark,
     Message,
+    OnIncomplete,
     Rank,
     Regex,
     Sampling,
@@ -32,7 +33,7 @@ from guided.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode_options import decode_json_options, decode_reading, decode_regex_dialect
 
-__all__ = ["DEFAULT_MAX_TOKENS", "FORCING", "decode_request"]
+__all__ = ["DEFAULT_MAX_TOKENS", "FORCING", "decode_request", "refuse_unknown_fields"]
 
 DEFAULT_MAX_TOKENS = 256
 
@@ -51,6 +52,13 @@ _RANKS: Mapping[pb.Rank.ValueType, Rank] = {
 }
 
 
+_ON_INCOMPLETE: Mapping[pb.OnIncomplete.ValueType, OnIncomplete] = {
+    pb.ON_INCOMPLETE_UNSPECIFIED: OnIncomplete.CLOSE,
+    pb.ON_INCOMPLETE_CLOSE: OnIncomplete.CLOSE,
+    pb.ON_INCOMPLETE_ERROR: OnIncomplete.ERROR,
+}
+
+
 _CALLS: Mapping[pb.Calls.ValueType, Calls] = {
     pb.CALLS_UNSPECIFIED: Calls.AUTO,
     pb.CALLS_AUTO: Calls.AUTO,
@@ -61,7 +69,7 @@ _CALLS: Mapping[pb.Calls.ValueType, Calls] = {
 
 def decode_request(message: pb.GenerateRequest) -> GenerationRequest:
     """The request that a message stands for; whatever is wrong with it raises ``RequestError``."""
-    _refuse_unknown_fields(message)
+    refuse_unknown_fields(message)
     has_budget = message.HasField("max_tokens")
     return GenerationRequest(
         prompt=_decode_prompt(message),
@@ -81,6 +89,7 @@ def decode_request(message: pb.GenerateRequest) -> GenerationRequest:
         rank=_decode_rank(message.rank),
         beams=_decode_beams(message.beams) if message.HasField("beams") else None,
         cache_salt=message.cache_salt,
+        on_incomplete=_decode_on_incomplete(message.on_incomplete),
     )
 
 
@@ -215,6 +224,14 @@ def _decode_forcing(value: pb.Forcing.ValueType) -> Forcing:
     return forcing
 
 
+def _decode_on_incomplete(value: pb.OnIncomplete.ValueType) -> OnIncomplete:
+    asked = _ON_INCOMPLETE.get(value)
+    if asked is None:
+        known = ", ".join(pb.OnIncomplete.Name(number) for number in _ON_INCOMPLETE)
+        raise RequestError(f"on_incomplete {value} is none of {known}", field="on_incomplete")
+    return asked
+
+
 def _decode_rank(value: pb.Rank.ValueType) -> Rank:
     rank = _RANKS.get(value)
     if rank is None:
@@ -223,7 +240,7 @@ def _decode_rank(value: pb.Rank.ValueType) -> Rank:
     return rank
 
 
-def _refuse_unknown_fields(message: ProtobufMessage) -> None:
+def refuse_unknown_fields(message: ProtobufMessage) -> None:
     """Refuse what a newer client asks for; left unread, it would be silently not granted."""
     unknown = UnknownFieldSet(message)
     if len(unknown):
@@ -235,4 +252,4 @@ def _refuse_unknown_fields(message: ProtobufMessage) -> None:
     for descriptor, value in message.ListFields():
         if descriptor.message_type is not None:
             for part in value if descriptor.is_repeated else (value,):
-                _refuse_unknown_fields(part)
+                refuse_unknown_fields(part)

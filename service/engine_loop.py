@@ -10,9 +10,9 @@ import zmq
 
 from guided.error_record import record_error
 from guided.errors import GuidedError
+from guided.incident import incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
-from guided_service.incident import incident_of
 from guided_service.lifeline import is_orphan
 from guided_service.messages import (
     Answered,

@@ -34,17 +34,17 @@ class ModelServicer(ModelServiceServicer):
         self._config = config
 
     @override
-    async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.Model:
+    async def GetModel(self, request: pb.GetModelRequest, context: Context) -> pb.GetModelResponse:
         """Name the model."""
         try:
-            return encode_model(self._witness.model())
+            return pb.GetModelResponse(model=encode_model(self._witness.model()))
         except Exception as error:
             await abort(context, error, self._config.retry_after_seconds)
 
     @override
-    async def GetStats(self, request: pb.GetStatsRequest, context: Context) -> pb.EngineStats:
+    async def GetStats(self, request: pb.GetStatsRequest, context: Context) -> pb.GetStatsResponse:
         """Count what the engine has done."""
         try:
-            return encode_stats(self._witness.stats())
+            return pb.GetStatsResponse(stats=encode_stats(self._witness.stats()))
         except Exception as error:
             await abort(context, error, self._config.retry_after_seconds)

@@ -23,7 +23,7 @@ from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided_service.abort import Context, abort, shown
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
-from guided_service.decode import decode_request
+from guided_service.decode import decode_request, refuse_unknown_fields
 from guided_service.encode import encode_event, encode_result
 from guided_service.status import status_of
 
@@ -65,7 +65,7 @@ class GenerationServicer(GenerationServiceServicer):
     # frame when the client goes away, so nothing that it started is left behind.
     @override
     async def GenerateStream(  # type: ignore[override]
-        self, request: pb.GenerateRequest, context: Context
+        self, request: pb.GenerateStreamRequest, context: Context
     ) -> None:
         """Make one answer and send its text as it grows."""
         await self._or_abort(context, self._admit_stream(request, context))
@@ -84,10 +84,12 @@ class GenerationServicer(GenerationServiceServicer):
         with self.admission.admitted(1):
             return await self._answer(request, context)
 
-    async def _admit_stream(self, request: pb.GenerateRequest, context: Context) -> None:
-        self._check_size(request.ByteSize())
+    async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
+        self._check_size(message.ByteSize())
         with self.admission.admitted(1):
-            async with aclosing(self._maker.stream(_asked(request, context))) as events:
+            refuse_unknown_fields(message)
+            request = _asked(message.request, context)
+            async with aclosing(self._maker.stream(request)) as events:
                 async for event in events:
                     await self._write(encode_event(event), context)
 

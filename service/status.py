@@ -19,6 +19,7 @@ from guided.errors import (
     ConstraintError,
     DeadlineExceededError,
     GuidedError,
+    IncompleteAnswerError,
     InternalServiceError,
     InvalidConstraintError,
     LimitExceededError,
@@ -45,6 +46,8 @@ STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     UnsatisfiableError: grpc.StatusCode.INVALID_ARGUMENT,
     # Sending the same again cannot help, so it is not RESOURCE_EXHAUSTED, which invites to.
     LimitExceededError: grpc.StatusCode.INVALID_ARGUMENT,
+    # As much as the request allowed was made; only another request can bring more.
+    IncompleteAnswerError: grpc.StatusCode.OUT_OF_RANGE,
     # Right as it stands, and another version may take it.
     UnsupportedFeatureError: grpc.StatusCode.FAILED_PRECONDITION,
     ModelError: grpc.StatusCode.FAILED_PRECONDITION,
@@ -72,6 +75,7 @@ one forbids them (gRPC A6)."""
 
 _LONGEST_MESSAGE = 600
 _LONGEST_FIELD = 300
+_LONGEST_ANSWER = 2000
 """Bytes; the transport may drop a call whose trailers exceed 8 KiB, and these stay below it even
 with each text sent twice, once spelled with three characters a byte."""
 
@@ -124,7 +128,10 @@ def _pushback_millis(status: status_pb2.Status) -> int:
 
 
 def _shortened(record: ErrorRecord) -> ErrorRecord:
-    fields = {name: _short(value, _LONGEST_FIELD) for name, value in record.fields.items()}
+    fields = {
+        name: _short(value, _LONGEST_ANSWER if name == "text" else _LONGEST_FIELD)
+        for name, value in record.fields.items()
+    }
     return replace(record, message=_short(record.message, _LONGEST_MESSAGE), fields=fields)
 
 

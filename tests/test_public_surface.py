@@ -53,6 +53,7 @@ def test_the_public_names_are_these() -> None:
         "Lark",
         "Message",
         "ModelInfo",
+        "OnIncomplete",
         "Rank",
         "RawPrompt",
         "Reading",

@@ -45,7 +45,9 @@ def inspect_model(
     """
     # Loaded here, so that the other commands need not wait for it.
     with needing("guided inspect model", "server"):
+        from guided.engine.formats import format_notes
         from guided.engine.inspection import inspect_memory
+        from guided.model.device import choose_device
 
     found, plan = inspect_memory(
         model,
@@ -66,6 +68,8 @@ def inspect_model(
     for line in plan.lines():
         table.add_row(*line)
     console.print(table)
+    for name, told in format_notes(choose_device(device)):
+        console.print(f"dtype {name} is {told}", highlight=False, markup=False)
 
 
 def _nbytes(given: str | None) -> int | None:

@@ -15,7 +15,7 @@ from guided.client.batch import Batch, checked_requests, in_order
 from guided.client.channel import CHANNEL_OPTIONS, checked_address, checked_seconds
 from guided.client.decode import decode_answer
 from guided.client.decode_stats import decode_model, decode_stats
-from guided.client.encode import encode_batch, encode_request
+from guided.client.encode import encode_batch, encode_request, encode_stream
 from guided.client.prompt import Prompt
 from guided.client.request import Options, Request
 from guided.client.status import raising_guided_errors
@@ -129,7 +129,7 @@ class AsyncClient:
         """
         self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = encode_request(request.specification)
+        message = encode_stream(request.specification)
         return AsyncStream(
             request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
         )
@@ -167,16 +167,16 @@ class AsyncClient:
         self._check_open()
         request = model_pb2.GetModelRequest()
         with raising_guided_errors():
-            model = await self._model_service.GetModel(request, timeout=self._seconds(timeout))
-        return decode_model(model)
+            response = await self._model_service.GetModel(request, timeout=self._seconds(timeout))
+        return decode_model(response.model)
 
     async def stats(self, *, timeout: float | None = None) -> EngineStats:
         """What the engine has done since it was started; at most two seconds old."""
         self._check_open()
         request = model_pb2.GetStatsRequest()
         with raising_guided_errors():
-            stats = await self._model_service.GetStats(request, timeout=self._seconds(timeout))
-        return decode_stats(stats)
+            response = await self._model_service.GetStats(request, timeout=self._seconds(timeout))
+        return decode_stats(response.stats)
 
     async def close(self) -> None:
         """Give the connection back; calls that still run are cancelled."""

@@ -21,6 +21,7 @@ from guided.spec import (
     KeyOrder,
     Lark,
     Message,
+    OnIncomplete,
     Rank,
     Reading,
     Regex,
@@ -36,11 +37,13 @@ __all__ = [
     "FORCING",
     "FORMAT_MODES",
     "KEY_ORDERS",
+    "ON_INCOMPLETE",
     "READINGS",
     "REGEX_DIALECTS",
     "SPELLINGS",
     "encode_batch",
     "encode_request",
+    "encode_stream",
 ]
 
 FORCING: Mapping[Forcing, pb.Forcing.ValueType] = {
@@ -57,6 +60,11 @@ KEY_ORDERS: Mapping[KeyOrder, pb.KeyOrder.ValueType] = {
 FORMAT_MODES: Mapping[FormatMode, pb.FormatMode.ValueType] = {
     FormatMode.ASSERT: pb.FORMAT_MODE_ASSERT,
     FormatMode.ANNOTATE: pb.FORMAT_MODE_ANNOTATE,
+}
+
+ON_INCOMPLETE: Mapping[OnIncomplete, pb.OnIncomplete.ValueType] = {
+    OnIncomplete.CLOSE: pb.ON_INCOMPLETE_CLOSE,
+    OnIncomplete.ERROR: pb.ON_INCOMPLETE_ERROR,
 }
 
 READINGS: Mapping[Reading, pb.Reading.ValueType] = {
@@ -102,6 +110,11 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
         rank=pb.RANK_REWARD if request.rank is Rank.REWARD else pb.RANK_UNSPECIFIED,
         beams=None if request.beams is None else _encode_beams(request.beams),
         cache_salt=_utf8(request.cache_salt, "cache_salt"),
+        on_incomplete=(
+            pb.ON_INCOMPLETE_UNSPECIFIED
+            if request.on_incomplete is OnIncomplete.CLOSE
+            else ON_INCOMPLETE[request.on_incomplete]
+        ),
     )
     if isinstance(request.prompt, str):
         message.text = _utf8(request.prompt, "prompt")
@@ -110,6 +123,11 @@ def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
     if request.constraint is not None:
         message.constraint.CopyFrom(_encode_constraint(request.constraint))
     return message
+
+
+def encode_stream(request: GenerationRequest) -> pb.GenerateStreamRequest:
+    """The message of one request whose answer is to be sent as it grows."""
+    return pb.GenerateStreamRequest(request=encode_request(request))
 
 
 def encode_batch(requests: Iterable[GenerationRequest]) -> pb.GenerateBatchRequest:

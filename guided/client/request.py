@@ -26,6 +26,7 @@ from guided.spec import (
     GenerationRequest,
     JsonOptions,
     JsonSchema,
+    OnIncomplete,
     Rank,
     Sampling,
     Structure,
@@ -97,6 +98,9 @@ class Options(TypedDict, total=False):
     """Search for the likeliest answers instead of drawing them."""
     cache_salt: str
     """Beginnings of prompts are shared in the cache by requests of the same salt alone; empty."""
+    on_incomplete: OnIncomplete | Literal["close", "error"]
+    """What becomes of an answer that its budget or its deadline cuts short: it is closed, which is
+    valid and may say little, or an ``IncompleteAnswerError``; closed."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
     grammar: Structure | None
@@ -151,6 +155,9 @@ class Request(Generic[T]):
     rank: Rank | Literal["likelihood", "reward"] = field(default=Rank.LIKELIHOOD, kw_only=True)
     beams: Beams | None = field(default=None, kw_only=True)
     cache_salt: str = field(default="", kw_only=True)
+    on_incomplete: OnIncomplete | Literal["close", "error"] = field(
+        default=OnIncomplete.CLOSE, kw_only=True
+    )
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
     grammar: Structure | None = field(default=None, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
@@ -198,6 +205,7 @@ class Request(Generic[T]):
             rank=_word(Rank, self.rank, "rank"),
             beams=self.beams,
             cache_salt=self.cache_salt,
+            on_incomplete=_word(OnIncomplete, self.on_incomplete, "on_incomplete"),
         )
         # The only way to set what is derived in a frozen value.
         object.__setattr__(self, "_adapter", adapter)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from guided.decoding.beam_search import BeamSearch
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter
+from guided.engine.completeness import checked
 from guided.engine.preparation import Preparation
 from guided.engine.room import demand
 from guided.engine.work import Settled
@@ -66,6 +67,7 @@ class BeamGroup:
         self.model_calls = 0
         self.shared_tokens = 0
         self.copied_tokens = 0
+        self._request = request
         self._n = request.n
         self._is_constrained = request.constraint is not None
         self._reused: int | None = None
@@ -116,7 +118,7 @@ class BeamGroup:
         return RunningBeams(self, blocks)
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
-        """The best answers, best first."""
+        """The best answers, best first; raises as for drawn ones."""
         errors = "strict" if self._is_constrained else "replace"
         best = self.search.found[: self._n]
         candidates = tuple(
@@ -129,7 +131,7 @@ class BeamGroup:
             )
             for index, found in enumerate(best)
         )
-        return GenerationResult(
+        result = GenerationResult(
             text=candidates[0].text,
             tokens=candidates[0].tokens,
             finish_reason=candidates[0].finish_reason,
@@ -138,6 +140,7 @@ class BeamGroup:
             timing=self.clock.timing(len(candidates[0].tokens)),
             candidates=candidates,
         )
+        return checked(result, self._request)
 
     def usage(self) -> Usage:
         """What the search cost so far, and the tokens of its answers once it is over.

@@ -125,7 +125,11 @@ class RunningContrast:
         return ContrastStep(self, (_Branch(trunk.tokens, bool(trunk.deciding)),))
 
     def settle(self, step: ContrastStep, output: SegmentOutput) -> Settled:
-        """Take one of the contenders if there are any, and look for the next ones."""
+        """Take one of the contenders if there are any, and look for the next ones.
+
+        What can go wrong comes before the commit: behind it others find the blocks, whose rows
+        have still to be moved.
+        """
         sequence, contenders = self.sequence, self._contenders
         taken, self._contenders = 0, ()
         if contenders:
@@ -134,10 +138,11 @@ class RunningContrast:
         branch, start = step.branches[taken], step.starts[taken]
         certain = zip(branch.tokens, sequence.tokens[self.blocks.committed :], strict=False)
         kept = [told for told, _ in takewhile(lambda pair: pair[0] == pair[1], certain)]
+        is_read = len(kept) == self._unread
+        if branch.is_deciding and not self.is_finished and is_read:
+            self._consider(output.logits[sum(one.is_deciding for one in step.branches[:taken])])
         copies = self.blocks.commit(range(start, start + len(kept)), kept)
         self._seen.append(output.states[start : start + len(kept)])
-        if branch.is_deciding and not self.is_finished and not self._unread:
-            self._consider(output.logits[sum(one.is_deciding for one in step.branches[:taken])])
         return Settled(copies)
 
     def stop(self) -> WaitingContrast:

@@ -12,7 +12,7 @@ from guided.decoding.cost_curve import CostCurve
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.drafting import OpenDrafter, no_drafter
 from guided.engine.admission import admit
-from guided.engine.isolation import Isolation
+from guided.engine.isolation import Isolation, is_of_request, told
 from guided.engine.meter import Meter
 from guided.engine.preparation import Preparation
 from guided.engine.preparing_line import PreparingLine
@@ -24,10 +24,11 @@ from guided.engine.scoring import Judge
 from guided.engine.step_times import ClosingTimes, StepTimes
 from guided.engine.urgency import Urgency
 from guided.engine.waiting_line import WaitingLine
-from guided.engine.work import Group, Running, StepWork
+from guided.engine.work import Group, Running, StepWork, Waiting
 from guided.errors import GuidedError, RequestError
 from guided.kv.block_cache import BlockCache
 from guided.kv.reservation import SlotCopies
+from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, SegmentOutput, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId, Usage
@@ -152,9 +153,11 @@ class Engine:
         with self._meter.phase(Phase.TAKE):
             try:
                 self._submit(request_id, request, received, stream=stream)
-            except Exception:
+            except BaseException as fault:
                 self._meter.refused()
-                raise
+                if isinstance(fault, GuidedError) or not is_of_request(fault):
+                    raise
+                raise told(request_id, fault) from fault
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
@@ -176,7 +179,7 @@ class Engine:
             plan = plan_step([running.pending for running in self._running], self._step_tokens)
             drafts = self._with_room(self._draft(plan.counts))
         with phase(Phase.RESERVE):
-            segments = [self._reserve(draft) for draft in drafts]
+            drafts, segments = self._reserve(drafts)
         if segments:
             with phase(Phase.FORWARD):
                 outputs = self._forward(segments)
@@ -293,7 +296,15 @@ class Engine:
                 return
             self._waiting.leave_first()
             self._groups[waiting.request_id].clock.start()
-            self._running.append(waiting.run(blocks, self._open_drafter))
+            with self._isolated(waiting.request_id):
+                self._running.append(self._run(waiting, blocks))
+
+    def _run(self, waiting: Waiting, blocks: SequenceBlocks) -> Running:
+        try:
+            return waiting.run(blocks, self._open_drafter)
+        except BaseException:
+            blocks.release()
+            raise
 
     # --- one step -------------------------------------------------------------------------
 
@@ -335,7 +346,17 @@ class Engine:
     def _turn(self, running: Running) -> float:
         return self._groups[running.request_id].urgency.turn
 
-    def _reserve(self, draft: StepWork) -> list[Segment]:
+    def _reserve(self, drafts: list[StepWork]) -> tuple[list[StepWork], list[list[Segment]]]:
+        """What is computed, and for whom; a request that fails here gives its rows back."""
+        reserved = []
+        for draft in drafts:
+            if draft.running in self._running:  # unless another answer to its request failed
+                with self._isolated(draft.running.request_id):
+                    reserved.append((draft, self._segments(draft)))
+        kept = [pair for pair in reserved if pair[0].running in self._running]
+        return [draft for draft, _ in kept], [segments for _, segments in kept]
+
+    def _segments(self, draft: StepWork) -> list[Segment]:
         segments = []
         for segment in draft.reserve():
             self._copy([rows.copies for rows in segment.rows])
@@ -418,8 +439,8 @@ class Engine:
 
     def _emit(self, group: Group) -> None:
         group.clock.end()
-        self._stream(group)
         result = group.result(self._vocabulary)
+        self._stream(group)
         self._groups.pop(group.request_id, None)
         self._meter.answered(group.clock, result)
         self._ended.append(Finished(group.request_id, result))

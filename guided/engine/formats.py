@@ -7,9 +7,11 @@ from typing import Final
 
 import torch
 
-from guided.errors import RequestError
+from guided.errors import ModelError, RequestError
+from guided.model.cpu import WeightFormat, multiplies, require_format, why_not_by_config
+from guided.model.model_files import ModelFiles
 
-__all__ = ["WEIGHT_DTYPES", "check_formats"]
+__all__ = ["WEIGHT_DTYPES", "check_formats", "check_model", "format_notes"]
 
 WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
     "bfloat16": torch.bfloat16,
@@ -22,7 +24,10 @@ WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
 
 
 def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device) -> None:
-    """Raise ``RequestError`` for names that nobody knows, and for what does not go together."""
+    """Raise ``RequestError`` for names that nobody knows, and for what does not go together.
+
+    ``ModelError`` for weights that this processor cannot multiply: nothing is fetched before.
+    """
     if dtype is not None and dtype not in WEIGHT_DTYPES:
         raise RequestError(
             f"dtype {dtype!r} is none of {', '.join(map(repr, WEIGHT_DTYPES))}", field="dtype"
@@ -46,3 +51,26 @@ def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device)
             field="kv_dtype",
             hint="choose one of the two",
         )
+    if dtype == "int8":
+        require_format(WeightFormat.INT8)
+
+
+def check_model(files: ModelFiles, dtype: str | None) -> None:
+    """Raise ``ModelError`` where a model cannot have weights of a format, before they are read."""
+    if dtype == "int8" and (reason := why_not_by_config(files.config)):
+        raise ModelError(
+            "weights in int8 are computed by our own forward pass, which does not know this model: "
+            f"{reason}",
+            hint="leave dtype out, or choose float32 or bfloat16",
+        )
+
+
+def format_notes(device: torch.device) -> tuple[tuple[str, str], ...]:
+    """The formats that this machine does not multiply, each with what comes of it."""
+    if device.type != "cpu":
+        return (("int8", "refused: it is computed on the CPU alone"),)
+    told = {
+        WeightFormat.INT8: "refused: this processor does not multiply it",
+        WeightFormat.BF16: "slow: this processor does not multiply it",
+    }
+    return tuple((kind.value, note) for kind, note in told.items() if not multiplies(kind))

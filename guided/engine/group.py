@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence as Items
 from dataclasses import fields
 
+from guided.engine.completeness import checked
 from guided.engine.contrast import WaitingContrast
 from guided.engine.preparation import Preparation
 from guided.engine.running import WaitingSequence
@@ -68,12 +69,15 @@ class DrawnGroup:
                 member.close_for_deadline()
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
-        """The first answer, or the best one, and the others behind it where they were asked for."""
+        """The first answer, or the best one, and the others behind it where they were asked for.
+
+        Raises IncompleteAnswerError where the request wants none that was cut short.
+        """
         candidates = self._candidates(vocabulary)
         if self._request.best_of is not None:
             candidates.sort(key=lambda candidate: -candidate.score)
         given = candidates[: self._request.n]
-        return GenerationResult(
+        result = GenerationResult(
             text=given[0].text,
             tokens=given[0].tokens,
             finish_reason=given[0].finish_reason,
@@ -83,6 +87,7 @@ class DrawnGroup:
             logprobs=given[0].logprobs,
             candidates=tuple(given) if self._request.has_candidates else (),
         )
+        return checked(result, self._request)
 
     def _candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
         scores = self._scorer(self._members) if self._request.has_candidates else [0.0]

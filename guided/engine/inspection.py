@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from guided.engine.cache_size import CacheRequest
-from guided.engine.formats import check_formats
+from guided.engine.formats import check_formats, check_model
 from guided.engine.load import WIDEST_DRAFT
 from guided.engine.memory_plan import MemoryPlan, plan_model
 from guided.model.device import AUTO, choose_device
@@ -28,5 +28,6 @@ def inspect_memory(
         cache_tokens, kv_memory, is_quantised=kv_dtype == "int8", widest_draft=WIDEST_DRAFT
     )
     files = find_model(model)
+    check_model(files, dtype)
     _, plan = plan_model(files, dtype, asked, where)
     return files, plan

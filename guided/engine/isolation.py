@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
 from guided.errors import GuidedError
+from guided.incident import incident_of
 
-__all__ = ["Isolation"]
+__all__ = ["Isolation", "is_of_request", "told"]
 
-_log: Final = logging.getLogger(__name__)
+_OF_THE_PROCESS: Final = (KeyboardInterrupt, SystemExit)
+"""Who raises these wants the process to end, not a request."""
 
 
 class Isolation:
     """Work for one request: an error in it goes to ``fail``, with the request's id, and no further.
 
-    A fault of our own is caught as well, and logged: the neighbours in the batch have no part in
-    it, and the request hears that its engine failed.
+    A fault of our own is caught as well, whatever its type: the neighbours in the batch have no
+    part in it, and the request hears under which incident it is logged. ``MemoryError`` is no
+    exception to that: what was asked for was not given, so everything else still has its memory,
+    and what asked for too much goes with its request. Panics of compiled libraries, which derive
+    from ``BaseException`` alone, are faults like others. Only what tells the process to end,
+    ``KeyboardInterrupt`` and ``SystemExit``, goes on; an engine that it left is not to be used.
     """
 
     __slots__ = ("_fail", "_request_id")
@@ -36,19 +41,19 @@ class Isolation:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if not isinstance(fault, Exception):
+        if fault is None or not is_of_request(fault):
             return False
-        self._fail(self._request_id, self._told(fault))
+        self._fail(self._request_id, told(self._request_id, fault))
         return True
 
-    def _told(self, fault: Exception) -> GuidedError:
-        """What the request hears."""
-        if isinstance(fault, GuidedError):
-            return fault
-        _log.error("request %r failed inside the engine", self._request_id, exc_info=fault)
-        failure = GuidedError(
-            f"the engine failed on request {self._request_id!r}: {type(fault).__name__}: {fault}",
-            hint="this is a fault of the engine; its log holds the details",
-        )
-        failure.__cause__ = fault
-        return failure
+
+def is_of_request(fault: BaseException) -> bool:
+    """Whether an error ends a request, and not the process."""
+    return not isinstance(fault, _OF_THE_PROCESS)
+
+
+def told(request_id: str, fault: BaseException) -> GuidedError:
+    """What a request hears of an error; a fault of our own is logged."""
+    if isinstance(fault, GuidedError):
+        return fault
+    return incident_of(fault, f"the engine failed on request {request_id!r}")

@@ -15,7 +15,7 @@ from guided.decoding import lookup_drafters, no_drafter
 from guided.engine.cache_size import CacheRequest
 from guided.engine.calibration import measure_costs
 from guided.engine.engine import Engine
-from guided.engine.formats import WEIGHT_DTYPES, check_formats
+from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
 from guided.engine.memory_plan import plan_memory, plan_model
 from guided.errors import GuidedError, RequestError
 from guided.model.cpu import WeightFormat, multiplies, why_not
@@ -92,6 +92,7 @@ def load_engine(
     progress = progress or RichProgress()
     torch.set_num_threads(threads or physical_cores())
     files = find_model(model, progress)
+    check_model(files, dtype)
     # It is there first, so that the plan counts with what it leaves of the memory.
     judge = None if reward_model is None else load_reward_model(reward_model, device=where)
     footprint, plan = plan_model(files, dtype, asked, where)

@@ -14,6 +14,7 @@ import torch
 from guided.engine.cache_size import CacheRequest, CacheSize
 from guided.engine.footprint import Footprint, measure_footprint
 from guided.errors import ModelError, RequestError
+from guided.model.cpu import WeightFormat, multiplies
 from guided.model.device import CPU
 from guided.model.free_memory import size_text
 from guided.model.model_files import ModelFiles
@@ -129,4 +130,5 @@ def _way_out(plan: MemoryPlan) -> str:
         return f"set kv_memory below {size_text(plan.free - plan.weights - plan.working)}"
     if plan.device != CPU:
         return "choose a smaller dtype, a smaller model, a device with more memory, or device 'cpu'"
-    return "choose a smaller dtype, such as int8, a smaller model, or a machine with more memory"
+    such = ", such as int8" if multiplies(WeightFormat.INT8) else ""
+    return f"choose a smaller dtype{such}, a smaller model, or a machine with more memory"

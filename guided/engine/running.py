@@ -189,6 +189,7 @@ class Draft:
         running.sequence.extend(tree, acceptance)
         for twin, choice in zip(twins, choices, strict=True):
             twin.extend(tree, choice)
+            _drafter_of(twin, running.open_drafter)
         running.drafter.learn(tree, acceptance)
         tokens = [tree.tokens[node] for node in acceptance.path]
         copies = running.blocks.commit(acceptance.path, tokens)

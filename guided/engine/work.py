@@ -57,7 +57,10 @@ class Group(Protocol):
         ...
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
-        """What the request is answered with, once it is finished."""
+        """What the request is answered with, once it is finished.
+
+        Raises IncompleteAnswerError where it was cut short and is not to be given then.
+        """
         ...
 
 

@@ -14,6 +14,7 @@ from guided.spec.request import (
     Forcing,
     GenerationRequest,
     Message,
+    OnIncomplete,
     Rank,
 )
 from guided.spec.result import (
@@ -60,6 +61,7 @@ __all__ = [
     "KeyOrder",
     "Lark",
     "Message",
+    "OnIncomplete",
     "Rank",
     "Reading",
     "Regex",

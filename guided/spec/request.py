@@ -21,6 +21,7 @@ __all__ = [
     "Forcing",
     "GenerationRequest",
     "Message",
+    "OnIncomplete",
     "Rank",
 ]
 
@@ -57,6 +58,15 @@ class Rank(StrEnum):
     """How likely the model thinks them."""
     REWARD = "reward"
     """The score of a reward model that the server has loaded beside it."""
+
+
+class OnIncomplete(StrEnum):
+    """What becomes of an answer that its budget or its deadline cuts short."""
+
+    CLOSE = "close"
+    """It is closed along its shortest way to a valid end, and its finish reason says so."""
+    ERROR = "error"
+    """It is an ``IncompleteAnswerError``, which has its text; of several, the first such one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +124,8 @@ class GenerationRequest:
     """Search for the likeliest answers instead of drawing them."""
     cache_salt: str = ""
     """Beginnings of prompts are shared in the cache by requests of the same salt alone."""
+    on_incomplete: OnIncomplete = OnIncomplete.CLOSE
+    """What becomes of an answer that its budget or its deadline cuts short."""
 
     @property
     def drawn(self) -> int:

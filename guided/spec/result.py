@@ -37,6 +37,21 @@ class FinishReason(StrEnum):
     DEADLINE = "deadline"
     """The deadline came near in an answer without a constraint."""
 
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether a budget, a deadline or a limit ended the answer before it was complete."""
+        return self in _CUT_SHORT
+
+
+_CUT_SHORT = frozenset(
+    {
+        FinishReason.LENGTH_CLOSED,
+        FinishReason.LENGTH,
+        FinishReason.DEADLINE_CLOSED,
+        FinishReason.DEADLINE,
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

@@ -21,6 +21,36 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _OnIncomplete:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OnIncompleteEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OnIncomplete.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ON_INCOMPLETE_UNSPECIFIED: _OnIncomplete.ValueType  # 0
+    """The server's choice, which is to close it."""
+    ON_INCOMPLETE_CLOSE: _OnIncomplete.ValueType  # 1
+    """It is closed along its shortest way to a valid end, and its finish reason says so."""
+    ON_INCOMPLETE_ERROR: _OnIncomplete.ValueType  # 2
+    """The request fails with OUT_OF_RANGE. The ErrorInfo has the reason "INCOMPLETE_ANSWER", and
+    among its metadata are text, the answer as it was closed (of a long one the beginning),
+    finish_reason, and the counts of Usage by their names.
+    """
+
+class OnIncomplete(_OnIncomplete, metaclass=_OnIncompleteEnumTypeWrapper):
+    """What becomes of an answer that its budget or its deadline cuts short."""
+
+ON_INCOMPLETE_UNSPECIFIED: OnIncomplete.ValueType  # 0
+"""The server's choice, which is to close it."""
+ON_INCOMPLETE_CLOSE: OnIncomplete.ValueType  # 1
+"""It is closed along its shortest way to a valid end, and its finish reason says so."""
+ON_INCOMPLETE_ERROR: OnIncomplete.ValueType  # 2
+"""The request fails with OUT_OF_RANGE. The ErrorInfo has the reason "INCOMPLETE_ANSWER", and
+among its metadata are text, the answer as it was closed (of a long one the beginning),
+finish_reason, and the counts of Usage by their names.
+"""
+Global___OnIncomplete: _TypeAlias = OnIncomplete  # noqa: Y015
+
 class _Rank:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -289,6 +319,7 @@ class GenerateRequest(_message.Message):
     BEAMS_FIELD_NUMBER: _builtins.int
     RANK_FIELD_NUMBER: _builtins.int
     CACHE_SALT_FIELD_NUMBER: _builtins.int
+    ON_INCOMPLETE_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -321,6 +352,10 @@ class GenerateRequest(_message.Message):
     """What was computed of a prompt is reused for the same beginnings of requests of the same salt
     alone, so a salt that others cannot guess keeps them from learning from response times what
     was asked; at most 256 bytes. Absent: shared with all that have none.
+    """
+    on_incomplete: Global___OnIncomplete.ValueType
+    """What becomes of an answer that is not complete when its budget or its deadline runs out; of
+    several, each that would be given counts. Unspecified: it is closed.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -381,10 +416,11 @@ class GenerateRequest(_message.Message):
         beams: Global___Beams | None = ...,
         rank: Global___Rank.ValueType = ...,
         cache_salt: _builtins.str = ...,
+        on_incomplete: Global___OnIncomplete.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015
@@ -408,6 +444,30 @@ class GenerateRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType_prompt) -> _WhichOneofReturnType_prompt | None: ...
 
 Global___GenerateRequest: _TypeAlias = GenerateRequest  # noqa: Y015
+
+@_typing.final
+class GenerateStreamRequest(_message.Message):
+    """One answer to be made, and sent as it grows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def request(self) -> Global___GenerateRequest:
+        """The request. Required."""
+
+    def __init__(
+        self,
+        *,
+        request: Global___GenerateRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GenerateStreamRequest: _TypeAlias = GenerateStreamRequest  # noqa: Y015
 
 @_typing.final
 class Beams(_message.Message):

@@ -47,7 +47,7 @@ class GenerationServiceStub:
                 _registered_method=True)
         self.GenerateStream = channel.unary_stream(
                 '/guided.v1.GenerationService/GenerateStream',
-                request_serializer=guided_dot_v1_dot_generation__pb2.GenerateRequest.SerializeToString,
+                request_serializer=guided_dot_v1_dot_generation__pb2.GenerateStreamRequest.SerializeToString,
                 response_deserializer=guided_dot_v1_dot_generation__pb2.GenerateStreamResponse.FromString,
                 _registered_method=True)
         self.GenerateBatch = channel.unary_stream(
@@ -101,7 +101,7 @@ def add_GenerationServiceServicer_to_server(servicer, server):
             ),
             'GenerateStream': grpc.unary_stream_rpc_method_handler(
                     servicer.GenerateStream,
-                    request_deserializer=guided_dot_v1_dot_generation__pb2.GenerateRequest.FromString,
+                    request_deserializer=guided_dot_v1_dot_generation__pb2.GenerateStreamRequest.FromString,
                     response_serializer=guided_dot_v1_dot_generation__pb2.GenerateStreamResponse.SerializeToString,
             ),
             'GenerateBatch': grpc.unary_stream_rpc_method_handler(
@@ -168,7 +168,7 @@ class GenerationService:
             request,
             target,
             '/guided.v1.GenerationService/GenerateStream',
-            guided_dot_v1_dot_generation__pb2.GenerateRequest.SerializeToString,
+            guided_dot_v1_dot_generation__pb2.GenerateStreamRequest.SerializeToString,
             guided_dot_v1_dot_generation__pb2.GenerateStreamResponse.FromString,
             options,
             channel_credentials,

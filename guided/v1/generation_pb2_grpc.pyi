@@ -41,7 +41,7 @@ class GenerationServiceStub:
     def __new__(cls, channel: _aio.Channel) -> GenerationServiceAsyncStub: ...
     Generate: _grpc.UnaryUnaryMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateResponse]
     """Makes one answer."""
-    GenerateStream: _grpc.UnaryStreamMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateStreamResponse]
+    GenerateStream: _grpc.UnaryStreamMultiCallable[_generation_pb2.GenerateStreamRequest, _generation_pb2.GenerateStreamResponse]
     """Makes one answer and sends its text as it grows. The last message is the whole answer, as
     Generate would have given it; whatever goes wrong, before the first text or behind it, is the
     status of the call. A caller who goes away cancels the request.
@@ -65,7 +65,7 @@ class GenerationServiceAsyncStub(GenerationServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     Generate: _aio.UnaryUnaryMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateResponse]  # type: ignore[assignment]
     """Makes one answer."""
-    GenerateStream: _aio.UnaryStreamMultiCallable[_generation_pb2.GenerateRequest, _generation_pb2.GenerateStreamResponse]  # type: ignore[assignment]
+    GenerateStream: _aio.UnaryStreamMultiCallable[_generation_pb2.GenerateStreamRequest, _generation_pb2.GenerateStreamResponse]  # type: ignore[assignment]
     """Makes one answer and sends its text as it grows. The last message is the whole answer, as
     Generate would have given it; whatever goes wrong, before the first text or behind it, is the
     status of the call. A caller who goes away cancels the request.
@@ -96,7 +96,7 @@ class GenerationServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
     def GenerateStream(
         self,
-        request: _generation_pb2.GenerateRequest,
+        request: _generation_pb2.GenerateStreamRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_generation_pb2.GenerateStreamResponse], _abc.AsyncIterator[_generation_pb2.GenerateStreamResponse]]:
         """Makes one answer and sends its text as it grows. The last message is the whole answer, as

@@ -39,12 +39,12 @@ class ModelServiceStub:
         self.GetModel = channel.unary_unary(
                 '/guided.v1.ModelService/GetModel',
                 request_serializer=guided_dot_v1_dot_model__pb2.GetModelRequest.SerializeToString,
-                response_deserializer=guided_dot_v1_dot_model__pb2.Model.FromString,
+                response_deserializer=guided_dot_v1_dot_model__pb2.GetModelResponse.FromString,
                 _registered_method=True)
         self.GetStats = channel.unary_unary(
                 '/guided.v1.ModelService/GetStats',
                 request_serializer=guided_dot_v1_dot_model__pb2.GetStatsRequest.SerializeToString,
-                response_deserializer=guided_dot_v1_dot_model__pb2.EngineStats.FromString,
+                response_deserializer=guided_dot_v1_dot_model__pb2.GetStatsResponse.FromString,
                 _registered_method=True)
 
 
@@ -73,12 +73,12 @@ def add_ModelServiceServicer_to_server(servicer, server):
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
                     request_deserializer=guided_dot_v1_dot_model__pb2.GetModelRequest.FromString,
-                    response_serializer=guided_dot_v1_dot_model__pb2.Model.SerializeToString,
+                    response_serializer=guided_dot_v1_dot_model__pb2.GetModelResponse.SerializeToString,
             ),
             'GetStats': grpc.unary_unary_rpc_method_handler(
                     servicer.GetStats,
                     request_deserializer=guided_dot_v1_dot_model__pb2.GetStatsRequest.FromString,
-                    response_serializer=guided_dot_v1_dot_model__pb2.EngineStats.SerializeToString,
+                    response_serializer=guided_dot_v1_dot_model__pb2.GetStatsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -109,7 +109,7 @@ class ModelService:
             target,
             '/guided.v1.ModelService/GetModel',
             guided_dot_v1_dot_model__pb2.GetModelRequest.SerializeToString,
-            guided_dot_v1_dot_model__pb2.Model.FromString,
+            guided_dot_v1_dot_model__pb2.GetModelResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -136,7 +136,7 @@ class ModelService:
             target,
             '/guided.v1.ModelService/GetStats',
             guided_dot_v1_dot_model__pb2.GetStatsRequest.SerializeToString,
-            guided_dot_v1_dot_model__pb2.EngineStats.FromString,
+            guided_dot_v1_dot_model__pb2.GetStatsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -35,9 +35,9 @@ class ModelServiceStub:
     def __new__(cls, channel: _grpc.Channel) -> _Self: ...
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> ModelServiceAsyncStub: ...
-    GetModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.GetModelRequest, _model_pb2.Model]
+    GetModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.GetModelRequest, _model_pb2.GetModelResponse]
     """Names the model."""
-    GetStats: _grpc.UnaryUnaryMultiCallable[_model_pb2.GetStatsRequest, _model_pb2.EngineStats]
+    GetStats: _grpc.UnaryUnaryMultiCallable[_model_pb2.GetStatsRequest, _model_pb2.GetStatsResponse]
     """Counts what the engine has done since it was started; at most two seconds old."""
 
 @_typing.type_check_only
@@ -47,9 +47,9 @@ class ModelServiceAsyncStub(ModelServiceStub):
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
-    GetModel: _aio.UnaryUnaryMultiCallable[_model_pb2.GetModelRequest, _model_pb2.Model]  # type: ignore[assignment]
+    GetModel: _aio.UnaryUnaryMultiCallable[_model_pb2.GetModelRequest, _model_pb2.GetModelResponse]  # type: ignore[assignment]
     """Names the model."""
-    GetStats: _aio.UnaryUnaryMultiCallable[_model_pb2.GetStatsRequest, _model_pb2.EngineStats]  # type: ignore[assignment]
+    GetStats: _aio.UnaryUnaryMultiCallable[_model_pb2.GetStatsRequest, _model_pb2.GetStatsResponse]  # type: ignore[assignment]
     """Counts what the engine has done since it was started; at most two seconds old."""
 
 class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -62,7 +62,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _model_pb2.GetModelRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_model_pb2.Model, _abc.Awaitable[_model_pb2.Model]]:
+    ) -> _typing.Union[_model_pb2.GetModelResponse, _abc.Awaitable[_model_pb2.GetModelResponse]]:
         """Names the model."""
 
     @_abc_1.abstractmethod
@@ -70,7 +70,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _model_pb2.GetStatsRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_model_pb2.EngineStats, _abc.Awaitable[_model_pb2.EngineStats]]:
+    ) -> _typing.Union[_model_pb2.GetStatsResponse, _abc.Awaitable[_model_pb2.GetStatsResponse]]:
         """Counts what the engine has done since it was started; at most two seconds old."""
 
 def add_ModelServiceServicer_to_server(servicer: ModelServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from guided.decoding import NoDrafter, TreeGrowth
-from guided.errors import GuidedError, TokenRejectedError
+from guided.errors import GuidedError, InternalServiceError, TokenRejectedError
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
 from tests.engine.drafters import Prophet
 from tests.engine.finite_language import AnythingMatcher, spell_bytes
@@ -57,16 +58,15 @@ def test_a_fault_of_our_own_is_named_logged_and_kept_from_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bad, good = run_beside(IndexError("row 7 of 5"))
-    assert type(bad) is GuidedError
+    assert type(bad) is InternalServiceError
     assert bad.code == "INTERNAL"
-    assert str(bad) == (
-        "the engine failed on request 'bad': IndexError: row 7 of 5; "
-        "this is a fault of the engine; its log holds the details"
-    )
+    (record,) = caplog.records
+    told = record.getMessage()
+    assert re.fullmatch("the engine failed on request 'bad'; incident [0-9a-f]{12}", told)
+    assert str(bad) == f"{told}; look for the incident in the server's log"
     assert isinstance(bad.__cause__, IndexError)
-    assert [record.getMessage() for record in caplog.records] == [
-        "request 'bad' failed inside the engine"
-    ]
+    assert record.exc_info is not None
+    assert record.exc_info[1] is bad.__cause__
     assert good.tokens == ALONE.tokens
 
 

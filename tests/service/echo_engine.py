@@ -13,8 +13,21 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from guided.errors import GuidedError, InvalidConstraintError, ModelError, RequestError
-from guided.spec import FinishReason, GenerationRequest, GenerationResult, TokenId, Usage
+from guided.errors import (
+    GuidedError,
+    IncompleteAnswerError,
+    InvalidConstraintError,
+    ModelError,
+    RequestError,
+)
+from guided.spec import (
+    FinishReason,
+    GenerationRequest,
+    GenerationResult,
+    OnIncomplete,
+    TokenId,
+    Usage,
+)
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
@@ -88,6 +101,10 @@ class EchoEngine:
                 del self.running[request_id]
                 finished.append(EchoFinished(request_id, failure))
                 continue
+            if request.on_incomplete is OnIncomplete.ERROR and tokens == 3:
+                del self.running[request_id]
+                finished.append(EchoFinished(request_id, _cut_short(request)))
+                continue
             text = _echo(request)
             if request_id in self.streamed:
                 is_last = tokens + 1 == request.max_tokens
@@ -139,6 +156,16 @@ def _echo(request: GenerationRequest) -> str:
     if isinstance(request.prompt, str):
         return request.prompt
     return request.prompt[-1].content
+
+
+def _cut_short(request: GenerationRequest) -> IncompleteAnswerError:
+    return IncompleteAnswerError(
+        "the answer was cut short",
+        text=_echo(request),
+        finish_reason=FinishReason.LENGTH_CLOSED,
+        usage=Usage(prompt_tokens=5, sampled_tokens=3),
+        hint="allow more tokens",
+    )
 
 
 def load(choice: ModelChoice) -> EchoEngine:

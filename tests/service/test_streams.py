@@ -10,16 +10,18 @@ from pathlib import Path
 import grpc
 import pytest
 
-from guided.client import AsyncClient, Client, RawPrompt
+from guided.client import AsyncClient, Client, RawPrompt, Request
 from guided.client.channel import CHANNEL_OPTIONS
+from guided.client.request import Options
 from guided.errors import (
     DeadlineExceededError,
+    IncompleteAnswerError,
     InvalidConstraintError,
     RequestCancelledError,
     RequestError,
     ServiceUnavailableError,
 )
-from guided.spec import FinishReason
+from guided.spec import FinishReason, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided_service.outbox import Outbox
@@ -49,6 +51,29 @@ def test_an_error_before_the_first_text_is_that_of_a_plain_call(echo: Client) ->
     with pytest.raises(InvalidConstraintError) as caught, echo.stream(RawPrompt("refuse")) as s:
         next(s)
     assert str(caught.value) == "at /type: the type is odd; even it out"
+
+
+def test_an_answer_cut_short_keeps_its_text_however_it_was_asked_for(echo: Client) -> None:
+    """Of a long one the beginning, as far as the trailers of a call can carry it."""
+    for text, told in (('{"city":""}', '{"city":""}'), ("語" * 5000, "語" * 666 + "…")):
+        options: Options = {"max_tokens": 9, "on_incomplete": "error"}
+        request = Request(RawPrompt(text), **options)
+        (batched,) = echo.batch([request])
+        with pytest.raises(IncompleteAnswerError) as alone:
+            echo.generate(RawPrompt(text), **options)
+        heard: list[str] = []
+        with (
+            pytest.raises(IncompleteAnswerError) as streamed,
+            echo.stream(RawPrompt(text), **options) as stream,
+        ):
+            heard.extend(stream)
+        assert "".join(heard) == text[:3]
+        for error in (batched, alone.value, streamed.value):
+            assert isinstance(error, IncompleteAnswerError)
+            assert str(error) == "the answer was cut short; allow more tokens"
+            assert error.text == told
+            assert error.finish_reason is FinishReason.LENGTH_CLOSED
+            assert error.usage == Usage(prompt_tokens=5, sampled_tokens=3)
 
 
 def test_an_error_behind_some_text_keeps_its_kind_and_its_place(echo: Client) -> None:
@@ -124,7 +149,9 @@ def test_a_reader_who_stalls_is_cut_off_and_holds_nobody_up(tmp_path: Path, seco
         Client(server.address) as other,
     ):
         long = pb.GenerateRequest(text="x" * 2**24, max_tokens=3)
-        stream = GenerationServiceStub(channel).GenerateStream(long)
+        stream = GenerationServiceStub(channel).GenerateStream(
+            pb.GenerateStreamRequest(request=long)
+        )
         time.sleep(2 * seconds)
         eventually(partial(_is_served, other))
         with pytest.raises(grpc.RpcError) as caught:

@@ -31,6 +31,7 @@ from guided.spec import (
     KeyOrder,
     Lark,
     Message,
+    OnIncomplete,
     Rank,
     Regex,
     Sampling,
@@ -114,6 +115,7 @@ requests = st.builds(
     priority=st.integers(-100, 100),
     deadline=st.none() | st.integers(1, 86_400_000_000).map(lambda micros: micros / 1e6),
     cache_salt=text,
+    on_incomplete=st.sampled_from(OnIncomplete),
 ) | st.builds(
     GenerationRequest, prompt=conversations, constraint=constraints, show_schema=st.just(True)
 )
@@ -464,6 +466,12 @@ def newer_request() -> pb.GenerateRequest:
             pb.GenerateRequest(text="x", deadline=Duration()),
             RequestError,
             "deadline 0.0 is not above 0 and at most 86400",
+        ),
+        (
+            pb.GenerateRequest(text="x", on_incomplete=9),  # type: ignore[arg-type]
+            RequestError,
+            "on_incomplete 9 is none of ON_INCOMPLETE_UNSPECIFIED, ON_INCOMPLETE_CLOSE, "
+            "ON_INCOMPLETE_ERROR",
         ),
         (
             pb.GenerateRequest(text="x", cache_salt="é" * 129),

@@ -13,6 +13,7 @@ from guided.errors import (
     ConstraintError,
     DeadlineExceededError,
     GuidedError,
+    IncompleteAnswerError,
     InternalServiceError,
     InvalidConstraintError,
     LimitExceededError,
@@ -28,6 +29,7 @@ from guided.errors import (
     UnsupportedFeatureError,
 )
 from guided.naming import naming
+from guided.spec import FinishReason, Usage
 
 words = st.text(max_size=20)
 hints = st.none() | words
@@ -49,6 +51,14 @@ errors = st.one_of(
         hint=hints,
     ),
     st.builds(MissingExtraError, words, extra=words, hint=hints),
+    st.builds(
+        IncompleteAnswerError,
+        words,
+        text=words,
+        finish_reason=st.sampled_from(FinishReason),
+        usage=st.builds(Usage, st.integers(0, 2**40), sampled_tokens=st.integers(0, 9)),
+        hint=hints,
+    ),
     st.builds(TokenRejectedError, words, token=st.integers(0, 300_000)),
     *(
         st.builds(kind, words, hint=hints)
@@ -63,6 +73,10 @@ errors = st.one_of(
         )
     ),
 )
+
+
+_NEEDED = {"limit": "1", "token": "1", "extra": "a", "text": "", "finish_reason": "length"}
+"""What some kinds of errors cannot do without."""
 
 
 @given(errors)
@@ -93,10 +107,7 @@ def test_every_kind_of_error_that_can_leave_an_engine_is_known() -> None:
     # Two bases whose code is that of the class which stands for them, and the error that only a
     # client can find.
     made_elsewhere = {GuidedError, ConstraintError, AnswerValidationError}
-    rebuilt = {
-        type(rebuild_error(ErrorRecord(code, "", {"limit": "1", "token": "1", "extra": "client"})))
-        for code in known_codes()
-    }
+    rebuilt = {type(rebuild_error(ErrorRecord(code, "", _NEEDED))) for code in known_codes()}
     assert rebuilt == kinds - made_elsewhere
 
 

@@ -7,9 +7,9 @@ as long between the matrices as in them. See docs/decisions/0007-own-forward-on-
 from guided.model.cpu.decoder import CpuDecoder
 from guided.model.cpu.int8_linear import is_kept_twice
 from guided.model.cpu.layer_cache import LayerCache
-from guided.model.cpu.refusal import why_not
+from guided.model.cpu.refusal import why_not, why_not_by_config
 from guided.model.cpu.take import take_decoder
-from guided.model.cpu.weight_format import WeightFormat, multiplies
+from guided.model.cpu.weight_format import WeightFormat, multiplies, require_format
 
 __all__ = [
     "CpuDecoder",
@@ -17,6 +17,8 @@ __all__ = [
     "WeightFormat",
     "is_kept_twice",
     "multiplies",
+    "require_format",
     "take_decoder",
     "why_not",
+    "why_not_by_config",
 ]

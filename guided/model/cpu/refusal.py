@@ -16,7 +16,7 @@ from transformers import (
 from guided.model.cpu.attention_task import WIDEST_HEAD
 from guided.model.cpu.gating import GATES
 
-__all__ = ["activation", "why_not"]
+__all__ = ["activation", "why_not", "why_not_by_config"]
 
 _KNOWN = (
     LlamaForCausalLM,
@@ -38,10 +38,30 @@ def why_not(module: PreTrainedModel) -> str | None:
     kind = type(module).__name__
     # A class of the same name that overrides a method computes something else.
     if type(module) not in _KNOWN:
-        return f"{kind} is not one of {', '.join(known.__name__ for known in _KNOWN)}"
+        return _not_known(kind)
     if module.device.type != "cpu":
         return f"the weights of {kind} are on {module.device}"
-    config = module.config
+    if reason := _why_not_its_settings(module.config):
+        return reason
+    size = module.model.layers[0].self_attn.head_dim
+    if size > WIDEST_HEAD:
+        return f"heads are of {size} numbers, more than {WIDEST_HEAD}"
+    return _why_not_its_parts(module)
+
+
+def why_not_by_config(config: PretrainedConfig) -> str | None:
+    """As ``why_not``, as far as it can be told before the weights are loaded."""
+    kinds = config.architectures or [config.model_type]
+    if not any(known.__name__ in kinds for known in _KNOWN):
+        return _not_known(kinds[0])
+    return _why_not_its_settings(config)
+
+
+def _not_known(kind: str) -> str:
+    return f"{kind} is not one of {', '.join(known.__name__ for known in _KNOWN)}"
+
+
+def _why_not_its_settings(config: PretrainedConfig) -> str | None:
     if activation(config) not in GATES:
         return f"the activation {activation(config)!r} is not one of {', '.join(GATES)}"
     for name in _UNKNOWN_SETTINGS:
@@ -54,10 +74,7 @@ def why_not(module: PreTrainedModel) -> str | None:
             return f"{kind_of_rope!r} rotary positions depend on the longest sequence of a call"
     if any(one.get("partial_rotary_factor", 1.0) != 1.0 for one in sets):
         return "only a part of each head is rotated"
-    size = module.model.layers[0].self_attn.head_dim
-    if size > WIDEST_HEAD:
-        return f"heads are of {size} numbers, more than {WIDEST_HEAD}"
-    return _why_not_its_parts(module)
+    return None
 
 
 def activation(config: PretrainedConfig) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from functools import cache
+from typing import Final
 
 import torch
 
@@ -13,13 +14,18 @@ from guided.model.cpu.int8_linear import multiply_int8, pack_int8
 __all__ = ["WeightFormat", "multiplies", "require_format"]
 
 _MOST = 127
+_INSTRUCTIONS: Final = {
+    "bfloat16": ("avx512_bf16", "amx_bf16", "bf16"),
+    "int8": ("avx512_vnni", "avx_vnni", "amx_int8"),
+}
+"""Any of them lets a processor multiply a format, by their names in torch."""
 
 
 class WeightFormat(StrEnum):
-    """The numbers that matrices are made of; all else is float32."""
+    """The numbers that matrices are made of, as ``dtype`` names them; all else is float32."""
 
-    FP32 = "fp32"
-    BF16 = "bf16"
+    FP32 = "float32"
+    BF16 = "bfloat16"
     INT8 = "int8"
     """A scale for each output; activations as sums of two int8, so they lose next to nothing."""
 
@@ -36,7 +42,9 @@ def require_format(weight_format: WeightFormat) -> None:
     if not multiplies(weight_format):
         ways = " or ".join(known for known in WeightFormat if multiplies(known))
         raise ModelError(
-            f"this processor does not multiply {weight_format} matrices", hint=f"choose {ways}"
+            f"this processor does not multiply {weight_format} matrices: it has none of the "
+            f"instructions {', '.join(_INSTRUCTIONS[weight_format])}, or they do not add up",
+            hint=f"choose {ways}",
         )
 
 
@@ -44,13 +52,13 @@ def require_format(weight_format: WeightFormat) -> None:
 def _multiplies_bf16() -> bool:
     """Natively: oneDNN says yes to processors on which bf16 is slower than fp32 as well."""
     is_known = bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-    return is_known and _has_any("avx512_bf16", "amx_bf16", "bf16")
+    return is_known and _has_any(*_INSTRUCTIONS["bfloat16"])
 
 
 @cache
 def _multiplies_int8() -> bool:
     """Whether the largest products add up exactly; without VNNI they saturate at 16 bits."""
-    if not _has_any("avx512_vnni", "avx_vnni", "amx_int8"):
+    if not _has_any(*_INSTRUCTIONS["int8"]):
         return False
     packed = pack_int8(torch.full((64, 256), _MOST, dtype=torch.int8))
     rows = torch.full((16, 256), -_MOST, dtype=torch.int8)

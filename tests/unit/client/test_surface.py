@@ -19,12 +19,22 @@ from guided.client.encode import (
     FORCING,
     FORMAT_MODES,
     KEY_ORDERS,
+    ON_INCOMPLETE,
     READINGS,
     REGEX_DIALECTS,
     SPELLINGS,
 )
 from guided.client.request import Options, Request
-from guided.spec import FinishReason, Forcing, FormatMode, KeyOrder, Reading, RegexDialect, Spelling
+from guided.spec import (
+    FinishReason,
+    Forcing,
+    FormatMode,
+    KeyOrder,
+    OnIncomplete,
+    Reading,
+    RegexDialect,
+    Spelling,
+)
 from guided.stats import Phase
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
@@ -105,15 +115,14 @@ def test_every_forcing_and_finish_reason_has_its_number() -> None:
     ("numbers", "words", "enumeration"),
     [
         (KEY_ORDERS, KeyOrder, pb.KeyOrder),
+        (ON_INCOMPLETE, OnIncomplete, pb.OnIncomplete),
         (READINGS, Reading, pb.Reading),
         (REGEX_DIALECTS, RegexDialect, pb.RegexDialect),
         (FORMAT_MODES, FormatMode, pb.FormatMode),
         (SPELLINGS, Spelling, pb.Spelling),
     ],
 )
-def test_every_word_of_the_json_options_has_its_number(
-    numbers: Any, words: Any, enumeration: Any
-) -> None:
+def test_every_word_of_an_option_has_its_number(numbers: Any, words: Any, enumeration: Any) -> None:
     assert set(numbers) == set(words)
     assert sorted(numbers.values()) == sorted(enumeration.values())[1:]
 

@@ -1,0 +1,13 @@
+"""The public API as protobuf files, for clients in any language; installed as ``guided_proto``.
+
+``python -c "import guided_proto; print(guided_proto.FOLDER)"`` tells where they lie.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["FOLDER"]
+
+FOLDER = Path(__file__).parent
+"""The folder to include: all imports are found from there."""
