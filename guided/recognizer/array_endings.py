@@ -20,7 +20,7 @@ __all__ = ["ArrayEnding"]
 
 MAX_OWED_ITEMS: Final = 10_000
 """Items written at most to end one array."""
-MAX_DEAD_ENDS: Final = 300
+MAX_DEAD_ENDS: Final = 100
 """Items taken back at most."""
 
 _Met = tuple[int, ...]

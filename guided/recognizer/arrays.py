@@ -121,7 +121,7 @@ class Arrays:
             return None
         abouts = [part.assertion for part in parts if isinstance(part, Leaf)]
         items = [about for about in abouts if isinstance(about, Items)]
-        last = max((len(about.prefix) for about in items), default=0)
+        last = max([1, *(len(about.prefix) for about in items)])
         for about in abouts:
             if isinstance(about, ItemCount) and about.high is not None:
                 last = min(last, about.high)

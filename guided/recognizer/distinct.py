@@ -32,6 +32,8 @@ class DistinctTexts:
         self._formulas = formulas
         self._text = text
         self._taken = Unique()
+        self._before: list[Unique | None] = []
+        """What was taken before each place was added, unless that has changed since."""
         self._places: list[_Candidates] = []
         self._known: dict[Formula, _Candidates] = {}
         self._key_at: list[Key] = []
@@ -52,25 +54,31 @@ class DistinctTexts:
             candidates = self._known[formula] = _Candidates(formula, self._formulas, self._text)
         self._places.append(candidates)
         self._key_at.append(None)
-        other = self._text(self._formulas.all_of([formula, differs(self._taken, self._formulas)]))
+        before = self._taken
+        other = self._text(self._formulas.all_of([formula, differs(before, self._formulas)]))
         if other is not None:
             self._give(place, value_key(read_value(other)), other)
-        elif not self._augment(place):
+            self._before.append(before)
+        elif self._augment(place):
+            self._before = [None] * (place + 1)
+        else:
             self._places.pop()
             self._key_at.pop()
             return False
-        self._taken = with_value(
-            self._taken, read_value(self._texts[self._last_given]), self._formulas
-        )
+        last = self._texts[self._last_given]
+        self._taken = with_value(before, read_value(last), self._formulas)
         return True
 
     def drop(self) -> None:
         """Forget the place that was added last."""
         self._places.pop()
         del self._owner[self._key_at.pop()]
-        self._taken = Unique()
-        for text in self.texts:
-            self._taken = with_value(self._taken, read_value(text), self._formulas)
+        before = self._before.pop()
+        if before is None:
+            before = Unique()
+            for text in self.texts:
+                before = with_value(before, read_value(text), self._formulas)
+        self._taken = before
 
     def _give(self, place: int, key: Key, text: bytes) -> None:
         """Give a place a value that nothing else has."""

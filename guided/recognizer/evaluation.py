@@ -68,6 +68,7 @@ class Evaluation:
         self._as_judged: dict[tuple[tuple[Formula, ...], tuple[int, ...]], Formula] = {}
         self._ways: dict[int, bool] = {}
         self._hints: dict[int, int] = {}
+        self._unlikely: set[int] = set()
         self._begun: dict[int, int | None] = {}
         self._closed: dict[int, int] = {}
         self._behind_names: dict[int, int] = {}
@@ -292,11 +293,22 @@ class Evaluation:
         return found
 
     def _finds_way(self, context: int, pending: Pending) -> bool:
-        return any(
-            self._leaves_a_way(context, verdict)
-            and self.values.text(self._one_of(pending.asks, (verdict,))) is not None
-            for verdict in self._possible(context, pending)
-        )
+        for verdict in self._possible(context, pending):
+            if (
+                self._leaves_a_way(context, verdict)
+                and self.values.text(self._one_of(pending.asks, (verdict,))) is not None
+            ):
+                return True
+        self._note_unlikely(context)
+        return False
+
+    def _note_unlikely(self, context: int) -> None:
+        """Count a context in which something may be missed, since likely verdicts alone are."""
+        pending = self._pending(context)
+        many = len(pending.asks) > MAX_ENUMERATED_ASKS and not self._keeps_its_way(pending)
+        if many and context not in self._unlikely:
+            self._unlikely.add(context)
+            self.fuel.incomplete += 1
 
     def _without_traps(self, context: int, pending: Pending) -> Pending | None:
         """Forbid the values after which items that are owed could not differ, or not repeat one."""
@@ -531,6 +543,8 @@ class Evaluation:
         found = self._can_end.get(key)
         if found is None:
             found = self._can_end[key] = self._end(*key) is not None
+        if not found and not frame.must:
+            self._note_unlikely(parent)
         return found
 
     def end_of(self, frame: Frame, parent: int) -> bytes | None:

@@ -24,6 +24,7 @@ from tests.kit.campaign import Finding, Report, Subject, run_campaign, try_case
 from tests.kit.fuzz_front_ends import FRONT_ENDS, FrontEndSubject
 from tests.kit.fuzz_grammars import Grammars
 from tests.kit.fuzz_patterns import EcmaPatterns, PythonPatterns
+from tests.kit.fuzz_schemas import SCHEMA_SUBJECTS
 
 __all__ = ["SUBJECTS"]
 
@@ -32,6 +33,7 @@ SUBJECTS: Mapping[str, Callable[[], Subject[Any]]] = {
     PythonPatterns.name: PythonPatterns,
     EcmaPatterns.name: EcmaPatterns,
     Grammars.name: Grammars,
+    **SCHEMA_SUBJECTS,
 }
 """By name what makes a subject."""
 

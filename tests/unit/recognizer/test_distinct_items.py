@@ -127,6 +127,11 @@ DOCUMENTS: list[tuple[dict[str, Any], set[str]]] = [
         {"[2,2,3]", "[2,2,4]", "[1,3,3]", "[2,3,3]"},
     ),
     (
+        {"type": "array", "items": {"enum": [1, 2]}, "contains": {}, "maxItems": 2,
+         "not": {"uniqueItems": True}},
+        {"[1,1]", "[2,2]"},
+    ),
+    (
         _unique(items={"enum": [1, 2, 3]}, contains={"enum": [1, 2]}, minContains=2, maxItems=2),
         {"[1,2]", "[2,1]"},
     ),
