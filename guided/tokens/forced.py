@@ -181,7 +181,7 @@ class _Tail:
     def ending(self) -> Tokens:
         """What all spellings have in common of which a token ends where the text does."""
         spellings = []
-        if self._walker.machine.is_accepting(self._end):
+        if self._may_be_closed():
             spellings.append(self._speller.closed(self.text, self.begun))
         for piece in self.pieces:
             spellings.append(self.before(piece, len(self.text)))
@@ -192,6 +192,13 @@ class _Tail:
         for spelled in spellings[1:]:
             certain = _common(certain, spelled)
         return certain
+
+    def _may_be_closed(self) -> bool:
+        """Whether all may be at an end here, or a text that is found may begin."""
+        machine, end = self._walker.machine, self._end
+        if machine.is_accepting(end):
+            return True
+        return any(machine.step(end, byte) is not None for byte in self._speller.first_found)
 
     def before(self, piece: _OpenPiece, end: int) -> Tokens:
         """The tokens up to a place in an open piece, if one of them ends there."""

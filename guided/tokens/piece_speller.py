@@ -24,6 +24,8 @@ class PieceSpeller:
     def __init__(self, vocabulary: Vocabulary, rules: SpellingRules) -> None:
         self._vocabulary = vocabulary
         self._rules = rules
+        self.first_found = sorted({text[0] for each in rules.found for text in each.tokens})
+        """With which bytes texts begin that are found in others."""
         self._parts: dict[bytes, Tokens | None] = {}
         self._pairs: dict[tuple[Tokens, TokenId], bool] = {}
 

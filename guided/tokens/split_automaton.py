@@ -10,7 +10,7 @@ come to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from guided.tokens.split_pattern import (
     FOLLOWED,
@@ -22,7 +22,7 @@ from guided.tokens.split_pattern import (
     Program,
 )
 
-__all__ = ["DEAD", "Ending", "SplitAutomaton"]
+__all__ = ["DEAD", "SplitAutomaton"]
 
 DEAD: Final = 0
 _START: Final = 1
@@ -30,15 +30,6 @@ _REMEMBERED: Final = 65_536
 """Characters whose classes are remembered."""
 
 _Threads: TypeAlias = tuple[int, ...]
-
-
-class Ending(NamedTuple):
-    """How far a match got in a text that may go on."""
-
-    state: int
-    """DEAD where it ends inside of the text, whatever follows."""
-    last: int | None
-    """Where it ends if no longer one is found; ``None`` where there is none as yet."""
 
 
 class SplitAutomaton:
@@ -55,9 +46,14 @@ class SplitAutomaton:
         self._by_classes: dict[tuple[int, int], tuple[int, bool]] = {}
         self._finals: dict[int, bool] = {}
 
-    def match(self, text: str, begin: int) -> Ending:
-        """How far the match that begins at a place gets."""
-        state, last = _START, None
+    def match(self, text: str, begin: int) -> tuple[int, int | None]:
+        """How far the match that begins at a place gets in a text that may go on.
+
+        The state is DEAD where it ends inside of the text, whatever follows. And where it ends if
+        no longer one is found; ``None`` where there is none as yet.
+        """
+        state = _START
+        last: int | None = None
         for at in range(begin, len(text)):
             reached = self._behind[state].get(text[at])
             if reached is None:
@@ -67,7 +63,7 @@ class SplitAutomaton:
                 last = at
             if state == DEAD:
                 break
-        return Ending(state, last)
+        return state, last
 
     def lives_on(self, state: int, text: str) -> bool:
         """Whether a match in a state may take a whole text."""

@@ -59,7 +59,7 @@ class Splitting:
 
     def may_reach(self, text: str, begin: int) -> int:
         """What ``reaches`` goes on from, of the open piece of a text that begins at a place."""
-        return self._stages[-1].match(text, begin).state if self._stages else DEAD
+        return self._stages[-1].match(text, begin)[0] if self._stages else DEAD
 
     def reaches(self, state: int, rest: str) -> bool:
         """Whether the open piece may go on over a whole rest, maybe longer."""

@@ -21,12 +21,14 @@ from typing import Any
 import typer
 
 from tests.kit.campaign import Finding, Report, Subject, run_campaign, try_case
+from tests.kit.fuzz_forced import FORCED, ForcedSubject
 from tests.kit.fuzz_front_ends import FRONT_ENDS, FrontEndSubject
 
 __all__ = ["SUBJECTS"]
 
 SUBJECTS: Mapping[str, Callable[[], Subject[Any]]] = {
     **{name: partial(FrontEndSubject, name) for name in FRONT_ENDS},
+    **{name: partial(ForcedSubject, name) for name in FORCED},
 }
 """By name what makes a subject."""
 
