@@ -21,7 +21,7 @@ from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from guided.tokens.huggingface import vocabulary_from_tokenizer
 from guided.tokens.vocabulary import Vocabulary
 
-__all__ = ["BUILT", "built_vocabulary"]
+__all__ = ["BUILT", "built_vocabulary", "loaded"]
 
 _TRAINING = [
     *("the names don't end; it's in the thing", '{"name": "städte", "a b": [1, 2024], "x": ""}'),
@@ -109,5 +109,10 @@ BUILT: Mapping[str, Callable[[], Tokenizer]] = {
 @cache
 def built_vocabulary(name: str) -> Vocabulary:
     """The vocabulary of a tokenizer that is made here."""
+    return vocabulary_from_tokenizer(loaded(BUILT[name]()))
+
+
+def loaded(tokenizer: Tokenizer) -> PreTrainedTokenizerBase:
+    """A tokenizer as transformers wraps it."""
     make: Callable[..., PreTrainedTokenizerBase] = PreTrainedTokenizerFast
-    return vocabulary_from_tokenizer(make(tokenizer_object=BUILT[name]()))
+    return make(tokenizer_object=tokenizer)
