@@ -107,9 +107,13 @@ NATIVE = (
     "guided/tokens/forced.py",
     "guided/tokens/inner.py",
     "guided/tokens/mask_delta.py",
+    "guided/tokens/openings.py",
     "guided/tokens/outline.py",
     "guided/tokens/packed.py",
+    "guided/tokens/piece_speller.py",
     "guided/tokens/row_traits.py",
+    "guided/tokens/split_automaton.py",
+    "guided/tokens/splitting.py",
     "guided/tokens/walk.py",
 )
 _BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel", "develop"}

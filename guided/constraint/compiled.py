@@ -19,7 +19,7 @@ from guided.recognizer.table import DEAD
 from guided.spec import Forcing, TokenId
 from guided.tokens.binding import TokenBinding
 from guided.tokens.cover import fewest_tokens
-from guided.tokens.forced import CONTEXT_TOKENS, only_byte
+from guided.tokens.forced import only_byte
 from guided.tokens.mask import Mask, mask_of, tokens_of
 from guided.tokens.mask_delta import MaskDelta
 from guided.tokens.walk import KeptWalk, Place, Walk, Walker
@@ -38,6 +38,8 @@ _MAX_SUMS: Final = 1_000
 """Masks remembered by the two that they were made of."""
 _MAX_RUNS: Final = 8
 """Runs remembered in one position."""
+_MAX_BEHIND: Final = 16
+"""Tokens that a matcher keeps before it looks what they mean for the spelling of a run."""
 
 
 class CompiledConstraint:
@@ -378,57 +380,65 @@ class CompiledConstraint:
 
     # --- forced runs ----------------------------------------------------------------------
 
-    def canonical_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+    def canonical_run(self, position: Position, opening: bytes) -> tuple[TokenId, ...]:
         """The forced tokens from a position on as the tokenizer spells them."""
-        if not self._forces(position):
-            return ()
-        run = position.runs.get(recent)
+        run = position.runs.get(opening)
         if run is None:
             with self._working:
-                run = self.binding.speller.run(self.walker, position.state, recent)
+                run = self.binding.speller.run(self.walker, position.state, opening)
             if len(position.runs) >= _MAX_RUNS:
                 position.runs.clear()
-            position.runs[recent] = run
+            position.runs[opening] = run
         return run
 
-    def _forces(self, position: Position) -> bool:
+    def forces(self, position: Position) -> bool:
         """Whether one byte alone may follow."""
         if position.forces is None:
             with self._working:
                 position.forces = only_byte(self.machine, position.state) is not None
         return position.forces
 
-    def likely_run(self, position: Position, recent: tuple[TokenId, ...]) -> tuple[TokenId, ...]:
+    def likely_run(self, position: Position, opening: bytes) -> tuple[TokenId, ...]:
         """The tokenizer's spelling of the bytes that must follow, to their end."""
-        if not self._forces(position):
-            return ()
         with self._working:
-            return self.binding.speller.spelling(self.walker, position.state, recent)
+            return self.binding.speller.spelling(self.walker, position.state, opening)
 
 
 class ConstraintMatcher:
     """A position in a document; two are equal when the same may follow them."""
 
-    __slots__ = ("constraint", "position", "recent")
+    __slots__ = ("_answer", "constraint", "position")
 
     def __init__(
-        self, constraint: CompiledConstraint, position: Position, recent: tuple[TokenId, ...] = ()
+        self,
+        constraint: CompiledConstraint,
+        position: Position,
+        answer: tuple[bytes, tuple[TokenId, ...]] = (b"", ()),
     ) -> None:
         self.constraint: Final = constraint
         self.position: Final = position
-        self.recent: Final = recent
-        """The latest tokens of the answer, as far as the spelling of a forced run looks back."""
+        self._answer = answer
+        """What a part of the answer means for the spelling of a run, and the tokens behind it."""
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, ConstraintMatcher)
             and self.constraint is other.constraint
             and self.position == other.position
-            and self.recent == other.recent
+            and self.opening == other.opening
         )
 
     def __hash__(self) -> int:
-        return hash((self.position, self.recent))
+        return hash((self.position, self.opening))
+
+    @property
+    def opening(self) -> bytes:
+        """What the answer so far means for the spelling of a run."""
+        known, behind = self._answer
+        if behind:
+            known = self.constraint.binding.speller.opening(known, behind)
+            self._answer = known, ()
+        return known
 
     @property
     def state(self) -> State:
@@ -454,22 +464,29 @@ class ConstraintMatcher:
     def advance(self, token: TokenId) -> ConstraintMatcher:
         constraint, position = self.constraint, self.position
         reached = position.behind.get(token) or constraint.behind(position, token)
-        recent = self.recent[1 - CONTEXT_TOKENS :] + (token,)  # noqa: RUF005 - half the time
-        return ConstraintMatcher(constraint, reached, recent)
+        known, behind = self._answer
+        if len(behind) == _MAX_BEHIND:
+            known, behind = self.opening, ()
+        answer = known, behind + (token,)  # noqa: RUF005 - half the time
+        return ConstraintMatcher(constraint, reached, answer)
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
         if forcing is Forcing.OFF or self.position.is_complete:
             return ()
         if forcing is Forcing.CANONICAL:
-            run = self.constraint.canonical_run(self.position, self.recent)
             # Where there is a choice of bytes there is one of tokens: every byte is a token. The
             # last of a few names may be alone, but looking for it would take a mask everywhere.
-            if run or not self.position.forces:
+            if not self.constraint.forces(self.position):
+                return ()
+            run = self.constraint.canonical_run(self.position, self.opening)
+            if run:
                 return run
         return self._lone_tokens()
 
     def likely_run(self) -> tuple[TokenId, ...]:
-        return self.constraint.likely_run(self.position, self.recent)
+        if not self.constraint.forces(self.position):
+            return ()
+        return self.constraint.likely_run(self.position, self.opening)
 
     def _lone_tokens(self) -> tuple[TokenId, ...]:
         """The chain of tokens each of which is the only one that its mask holds."""

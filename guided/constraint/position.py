@@ -25,8 +25,8 @@ class Position:
         """Whether a byte has to follow that there is no choice about; ``None`` for not known."""
         self.held: HeldMask | None = None
         self.behind: dict[TokenId, Position] = {}
-        self.runs: dict[tuple[TokenId, ...], tuple[TokenId, ...]] = {}
-        """Canonical runs, by the tokens before them."""
+        self.runs: dict[bytes, tuple[TokenId, ...]] = {}
+        """Canonical runs, by what the text before them means for their spelling."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Position) and self.state == other.state

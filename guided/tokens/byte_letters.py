@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import chain, count
 from typing import Final
 
-__all__ = ["bytes_of_letters"]
+__all__ = ["bytes_of_letters", "letters_of_bytes"]
 
 
 def _letters() -> dict[str, int]:
@@ -19,6 +19,12 @@ def _letters() -> dict[str, int]:
 
 
 _BYTE_OF_LETTER: Final = _letters()
+_LETTER_OF_BYTE: Final = {byte: letter for letter, byte in _BYTE_OF_LETTER.items()}
+
+
+def letters_of_bytes(text: bytes) -> str:
+    """How bytes are written."""
+    return text.decode("latin-1").translate(_LETTER_OF_BYTE)
 
 
 def bytes_of_letters(token: str) -> bytes:

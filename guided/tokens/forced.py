@@ -1,151 +1,248 @@
 """Forced runs: tokens that a constraint leaves no choice about, spelled as the tokenizer would.
 
 Where only one byte may follow, and one after that, the bytes are certain; how they fall into tokens
-is the model's business. Splitting them otherwise than in training bends what the model says next,
-so a run is what the tokenizer makes of the bytes together with the tokens before them. The end of a
-run is given back as far as what comes behind it could make the tokenizer split it otherwise. See
+is the model's business. Splitting them otherwise than in training bends what the model says next.
+So a run is what the tokenizer's spellings of all texts that may still come have in common. See
 docs/forced-runs.md.
 """
 
 from __future__ import annotations
 
-import functools
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
-from typing import Final, TypeAlias
+import threading
+from collections.abc import Sequence
+from typing import Final
 
 from guided.recognizer.recognizer import Recognizer, State
 from guided.recognizer.table import DEAD, UNCOUNTED
 from guided.spec import TokenId
+from guided.tokens.openings import NO_OPENING, Openings
+from guided.tokens.piece_speller import PieceSpeller, byte_places
+from guided.tokens.spelling_rules import UNCERTAIN, SpellingRules, Tokens, plain_rules, whole_size
+from guided.tokens.splitting import Cuts, Splitting, SplitUncertainError
 from guided.tokens.trie import TokenTrie
 from guided.tokens.vocabulary import Vocabulary
 from guided.tokens.walk import Walker
 
-__all__ = ["CONTEXT_TOKENS", "RunSpeller", "only_byte"]
+__all__ = ["RunSpeller", "only_byte"]
 
-CONTEXT_TOKENS: Final = 4
-"""Tokens looked back on when spelling a run, and tokens at its end that may be given back."""
 _MAX_RUN_BYTES: Final = 512
-_SAMPLES: Final = 4
-"""Continuations tried of each kind: tokenizers treat the letters of a script alike."""
-_REMEMBERED: Final = 65_536
-"""Beginnings of continuations whose kind is remembered."""
-_SPELLINGS: Final = 8_192
-"""Texts whose spelling is remembered: mostly quotes and commas with what is beside them."""
-
-_Tokens: TypeAlias = tuple[TokenId, ...]
+_FIRST_BYTES: Final = range(0xC2, 0xF5)
+"""With which characters begin that are not ASCII."""
 
 
 class RunSpeller:
-    """Spells forced runs for one vocabulary."""
+    """Spells forced runs for one vocabulary, for all threads."""
 
     def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:
-        self.vocabulary = vocabulary
-        self.trie = trie
-        self._spellings: dict[bytes, _Tokens] = {}
+        self._rules: Final[SpellingRules] = vocabulary.rules or plain_rules(vocabulary)
+        self._vocabulary = vocabulary
+        self._trie = trie
+        self._speller = PieceSpeller(vocabulary, self._rules)
+        self._openings = Openings(vocabulary.token_bytes, self._rules)
+        self._found_tokens = frozenset(self._rules.found_tokens)
+        self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
+        self._lock = threading.RLock()
 
-    def run(self, walker: Walker, state: State, recent: Sequence[TokenId]) -> tuple[TokenId, ...]:
-        """The tokens forced from ``state`` on, behind the answer's ``recent`` tokens; often none.
+    def opening(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
+        """What the answer means for a run, see ``Openings``, where tokens follow an opening."""
+        with self._lock:
+            return self._openings.behind(before, tokens)
+
+    def run(self, walker: Walker, state: State, opening: bytes) -> Tokens:
+        """The tokens forced from ``state`` on, behind an opening; often none.
 
         May raise LimitExceededError when the machine is full.
         """
-        forced, states = _forced_bytes(walker, state)
-        if not forced:
+        text, end = self._followed(walker, state, opening)
+        splitting = self._rules.splitting
+        if end is None or splitting is None:
             return ()
-        before, run = self._spelled(forced, tuple(recent))
-        end = states[len(self.vocabulary.decode(run))]
-        if not run or walker.machine.is_complete(end):
-            return run
-        certain, tail = run[:-CONTEXT_TOKENS], run[-CONTEXT_TOKENS:]
-        kept = self._kept_of(walker, end, (*before, *certain)[-CONTEXT_TOKENS:], tail)
-        return (*certain, *tail[:kept])
+        with self._lock:
+            try:
+                if walker.machine.is_complete(end):
+                    return _sure(self._speller.closed(text, len(opening)))
+                tail = _Tail(self._speller, splitting, walker, end, text, len(opening))
+                return self._certain(tail)
+            except SplitUncertainError:
+                return ()
 
-    def spelling(
-        self, walker: Walker, state: State, recent: Sequence[TokenId]
-    ) -> tuple[TokenId, ...]:
+    def spelling(self, walker: Walker, state: State, opening: bytes) -> Tokens:
         """``run`` with the end that it gives back: likely, but not certain."""
-        forced, _ = _forced_bytes(walker, state)
-        return self._spelled(forced, tuple(recent))[1] if forced else ()
+        text, end = self._followed(walker, state, opening)
+        if end is None:
+            return ()
+        with self._lock:
+            try:
+                return _sure(self._speller.closed(text, len(opening)))
+            except SplitUncertainError:
+                return ()
 
-    def _spelled(self, forced: bytes, recent: _Tokens) -> tuple[_Tokens, _Tokens]:
-        """The forced bytes as the tokenizer spells them behind as many recent tokens as will do.
+    def _followed(self, walker: Walker, state: State, opening: bytes) -> tuple[bytes, State | None]:
+        """The opening with the whole characters that must follow, and the state behind them."""
+        if opening == NO_OPENING or self._rules.splitting is None:
+            return b"", None
+        forced, states = _forced_bytes(walker, state)
+        text = opening + forced
+        size = whole_size(text)
+        return text[:size], states[size - len(opening)] if size > len(opening) else None
 
-        Recent tokens that it would spell otherwise itself were the model's choice: they stay, and
-        the run is spelled with less of what stands before it. Returns those that were taken, too.
+    def _certain(self, tail: _Tail) -> Tokens:
+        """What the spellings of all texts have in common that begin with a tail.
+
+        One of their tokens ends where the tail does, or reaches beyond it: then what stands before
+        that token is spelled as it is by itself.
         """
-        taken = len(recent)
-        while taken >= 0:
-            context = recent[len(recent) - taken :]
-            text = self.vocabulary.decode(context) + forced
-            tokens = self._tokens(text)
-            if tokens is not None and tokens[:taken] == context:
-                return context, tokens[taken:]
-            # What runs on across the end of the context does so behind less of it: no need to ask.
-            is_parted = tokens is None or self._parts(tokens, len(text) - len(forced))
-            taken = taken - 1 if is_parted else 0
-        return (), ()
-
-    def _parts(self, tokens: _Tokens, place: int) -> bool:
-        """Whether one of the tokens of a text begins at a place."""
-        at = 0
-        for token in tokens:
-            if at >= place:
+        certain = _sure(tail.ending())
+        first = max(tail.begun, len(tail.text) - self._trie.longest)
+        for place, node in self._trie.begun_in(tail.text[first:]):
+            if not certain:
                 break
-            at += len(self.vocabulary.token_bytes[token] or b"")
-        return at == place
+            begin = first + place
+            if node in self._found_nodes and tail.reaching(node, begin) & self._found_tokens:
+                certain = _common(certain, self._speller.closed(tail.text[:begin], tail.begun))
+            for piece in tail.pieces:
+                if begin < piece.part:
+                    continue
+                spelled = tail.before(piece, begin)
+                if spelled[: len(certain)] != certain and tail.is_followed(piece, begin, node):
+                    certain = _common(certain, spelled)
+        return certain
 
-    def _kept_of(self, walker: Walker, end: State, before: _Tokens, tail: _Tokens) -> int:
-        """How many tokens of the tail stay whatever comes behind ``end``.
 
-        ``before`` are tokens in front of the tail, without which it might be split otherwise. What
-        splits the tail is a token that begins inside of it and reaches beyond. Then the tokens
-        stay that spell what stands before it, so a place that leaves as many as are kept anyway
-        need not be asked.
-        """
-        sizes = [len(self.vocabulary.token_bytes[token] or b"") for token in tail]
-        text, ends = self.vocabulary.decode(tail), list(accumulate(sizes, initial=0))
-        kept = len(tail)
-        for begin, node in self.trie.begun_in(text):
-            least = ends.index(begin) if begin in ends else 0
-            if least >= kept:
+class _OpenPiece:
+    """The piece in which the certain bytes end, in one of the ways to split them."""
+
+    __slots__ = ("begin", "head", "part", "state")
+
+    def __init__(self, head: Tokens, begin: int, part: int, state: int) -> None:
+        self.head: Final = head
+        """The tokens before it."""
+        self.begin: Final = begin
+        self.part: Final = part
+        """Where the part of it begins that is spelled anew: a token before may end inside of it."""
+        self.state: Final = state
+        """How far its match got, for ``Splitting.reaches``."""
+
+
+class _Tail:
+    """The certain bytes behind an opening, and all pieces in which they may end."""
+
+    def __init__(
+        self,
+        speller: PieceSpeller,
+        splitting: Splitting,
+        walker: Walker,
+        end: State,
+        text: bytes,
+        begun: int,
+    ) -> None:
+        """``text`` has the opening in front of it and goes on from ``end``; the run has ``begun``
+        at a place in it."""
+        self.text: Final = text
+        self.begun: Final = begun
+        self._speller = speller
+        self._splitting = splitting
+        self._walker = walker
+        self._end = end
+        self.pieces: Final = self._open_pieces()
+        self._tokens: dict[int, frozenset[TokenId]] = {}
+
+    def _open_pieces(self) -> list[_OpenPiece]:
+        first, start = self._speller.found_in(self.text, self.begun)
+        data = self.text[start:]
+        text, begun = data.decode(), max(self.begun - start, 0)
+        found = []
+        for cuts in self._ways(text):
+            begin = cuts[-1] if cuts else 0
+            state = self._splitting.may_reach(text, begin)
+            places = byte_places(text, cuts)
+            head = first + self._speller.pieces(data, places, begun)
+            at = places[-1] if places else 0
+            found.append(_OpenPiece(head, start + at, start + max(at, begun), state))
+        return found
+
+    def _ways(self, text: str) -> list[Cuts]:
+        """The ways to split the text that any of the characters leaves that may follow."""
+        splitting, machine, end = self._splitting, self._walker.machine, self._end
+        ways = splitting.ways(text)
+        if len(ways) < 2:
+            return ways
+        left: dict[Cuts, None] = {}
+        for byte in range(0x80):
+            if machine.step(end, byte) is not None:
+                for cuts in splitting.ways(text + chr(byte)):
+                    left.setdefault(tuple([cut for cut in cuts if cut <= len(text)]))
+        for byte in _FIRST_BYTES:
+            if machine.step(end, byte) is not None:  # of a character of any kind
+                left.update(dict.fromkeys(ways))
+                break
+        return list(left)
+
+    def ending(self) -> Tokens:
+        """What all spellings have in common of which a token ends where the text does."""
+        spellings = []
+        if self._may_be_closed():
+            spellings.append(self._speller.closed(self.text, self.begun))
+        for piece in self.pieces:
+            spellings.append(self.before(piece, len(self.text)))
+            whole = self._speller.whole(self.text[piece.begin :])
+            if whole is not None and piece.begin == piece.part:
+                spellings.append(piece.head + whole)
+        certain = spellings[0]
+        for spelled in spellings[1:]:
+            certain = _common(certain, spelled)
+        return certain
+
+    def _may_be_closed(self) -> bool:
+        """Whether all may be at an end here, or a text that is found may begin."""
+        machine, end = self._walker.machine, self._end
+        if machine.is_accepting(end):
+            return True
+        return any(machine.step(end, byte) is not None for byte in self._speller.first_found)
+
+    def before(self, piece: _OpenPiece, end: int) -> Tokens:
+        """The tokens up to a place in an open piece, if one of them ends there."""
+        return piece.head + self._speller.beginning(self.text[piece.part : end])
+
+    def is_followed(self, piece: _OpenPiece, begin: int, node: int) -> bool:
+        """Whether a token may begin at a place in an open piece that reaches beyond the text."""
+        before = self.before(piece, begin)[-1:] if begin > piece.part else ()
+        if before == (UNCERTAIN,):
+            before = ()
+        beyond = len(self.text) - begin
+        for token in self.reaching(node, begin):
+            text = self._speller.text(token)
+            rest = text[beyond:]
+            if not self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode()):
                 continue
-            rests = self._continuations(walker, end, node, len(text) - begin)
-            if rests and begin not in ends:
-                least = self._spelled_as(before, tail, text[:begin])
-            for rest in rests:
-                if kept <= least:
-                    break
-                kept = min(kept, self._spelled_as(before, tail, text + rest))
-        return kept
+            if self._speller.may_follow(before, token):
+                return True
+            if begin == piece.begin and self._speller.whole(text) == (token,):
+                return True
+        return False
 
-    def _continuations(self, walker: Walker, end: State, node: int, begun: int) -> list[bytes]:
-        """How tokens go on behind the bytes begun; of many alike, a few stand for all."""
-        tokens = walker.tokens_below(node, end).tolist()
-        texts = [self.vocabulary.token_bytes[token] for token in tokens]
-        return list(_few_of_each_kind([token[begun:] for token in texts if token]))
+    def reaching(self, node: int, begin: int) -> frozenset[TokenId]:
+        """The tokens that may begin at a place and reach beyond the text; a node spells its end."""
+        found = self._tokens.get(begin)
+        if found is None:
+            beyond = len(self.text) - begin
+            tokens = map(TokenId, self._walker.tokens_below(node, self._end).tolist())
+            found = frozenset([each for each in tokens if len(self._speller.text(each)) > beyond])
+            self._tokens[begin] = found
+        return found
 
-    def _spelled_as(self, before: _Tokens, tail: _Tokens, text: bytes) -> int:
-        """How many tokens of the tail begin the spelling of a text that follows ``before``."""
-        tokens = self._tokens(self.vocabulary.decode(before) + text) or ()
-        spelled = (*before, *tail)
-        pairs = enumerate(zip(spelled, tokens, strict=False))
-        same = next((at for at, (old, new) in pairs if old != new), min(len(spelled), len(tokens)))
-        return max(0, same - len(before))
 
-    def _tokens(self, text: bytes) -> _Tokens | None:
-        """The tokens of a text, ``None`` if it begins inside of a character."""
-        known = self._spellings.get(text)
-        if known is not None:
-            return known
-        whole = _whole_characters(text)
-        if whole is None:
-            return None
-        if len(self._spellings) >= _SPELLINGS:
-            self._spellings.clear()
-        spelled = self._spellings[text] = tuple(map(TokenId, self.vocabulary.spell(whole)))
-        return spelled
+def _sure(tokens: Tokens) -> Tokens:
+    """The tokens up to what is uncertain."""
+    return tokens[: tokens.index(UNCERTAIN)] if UNCERTAIN in tokens else tokens
+
+
+def _common(left: Tokens, right: Tokens) -> Tokens:
+    """What two spellings have in common from their beginning on."""
+    for at in range(min(len(left), len(right))):
+        if left[at] != right[at]:
+            return left[:at]
+    return left if len(left) <= len(right) else right
 
 
 def only_byte(machine: Recognizer, state: State) -> int | None:
@@ -178,31 +275,7 @@ def _forced_bytes(walker: Walker, state: State) -> tuple[bytes, list[State]]:
     return forced[:_MAX_RUN_BYTES], states
 
 
-def _whole_characters(text: bytes) -> str | None:
-    """The text without a character cut off at its end, ``None`` if it begins inside of one."""
-    try:
-        return text.decode()
-    except UnicodeDecodeError as error:
-        cut_off = error.reason == "unexpected end of data"
-        return text[: error.start].decode() if cut_off and error.start else None
-
-
-def _few_of_each_kind(continuations: list[bytes]) -> Iterator[bytes]:
-    """All continuations that begin with punctuation, and a few of every other kind."""
-    by_kind: defaultdict[str, list[bytes]] = defaultdict(list)
-    for continuation in continuations:
-        by_kind[_kind(continuation[:4])].append(continuation)
-    for kind, alike in by_kind.items():
-        yield from alike if kind.startswith("P") else sorted(alike, key=len)[:_SAMPLES]
-
-
-@functools.lru_cache(maxsize=_REMEMBERED)
-def _kind(begin: bytes) -> str:
-    """What begins with these bytes, which are as long as a character may be."""
-    character = begin.decode(errors="ignore")[:1]
-    if not character:
-        return "part of a character"
-    category = unicodedata.category(character)
-    if character.isascii() and category[0] in "PS":
-        return f"P{character}"
-    return f"{category[0]} {character.isascii()}"
+def _found_nodes(trie: TokenTrie, texts: Sequence[bytes]) -> frozenset[int]:
+    """The nodes above those of texts that are found in others."""
+    nodes = [trie.find(text[:size]) for text in texts for size in range(1, len(text))]
+    return frozenset([node for node in nodes if node is not None])

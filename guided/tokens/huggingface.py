@@ -69,10 +69,12 @@ def vocabulary_from_tokenizer(
             token_bytes[token] = text.encode() or None
         else:
             token_bytes[token] = bytes_of_letters(text) or None
+    spell, rules = make_speller(description, token_bytes, space, is_byte_level=is_byte_level)
     return Vocabulary(
         token_bytes=tuple(token_bytes),
         end_ids=frozenset(map(TokenId, ends)),
-        spell=make_speller(description, tuple(token_bytes), space),
+        spell=spell,
+        rules=rules,
     )
 
 

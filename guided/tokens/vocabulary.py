@@ -6,12 +6,15 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from guided.errors import ModelError
 from guided.spec import TokenId
+
+if TYPE_CHECKING:
+    from guided.tokens.spelling_rules import SpellingRules
 
 __all__ = ["Speller", "Vocabulary"]
 
@@ -38,6 +41,8 @@ class Vocabulary:
     end_ids: frozenset[TokenId]
     """The end-of-sequence tokens; there may be several, or none."""
     spell: Speller
+    rules: SpellingRules | None = None
+    """How ``spell`` comes to its spelling; without, a text is one piece to it."""
     digest: str = field(init=False)
     """SHA-256 of the bytes and the end ids; the key of what is compiled for this vocabulary."""
     byte_ids: Mapping[int, TokenId] = field(init=False)

@@ -21,6 +21,7 @@ from typing import Any
 import typer
 
 from tests.kit.campaign import Finding, Report, Subject, run_campaign, try_case
+from tests.kit.fuzz_forced import FORCED, ForcedSubject
 from tests.kit.fuzz_front_ends import FRONT_ENDS, FrontEndSubject
 from tests.kit.fuzz_grammars import Grammars
 from tests.kit.fuzz_patterns import EcmaPatterns, PythonPatterns
@@ -34,6 +35,7 @@ SUBJECTS: Mapping[str, Callable[[], Subject[Any]]] = {
     EcmaPatterns.name: EcmaPatterns,
     Grammars.name: Grammars,
     **SCHEMA_SUBJECTS,
+    **{name: partial(ForcedSubject, name) for name in FORCED},
 }
 """By name what makes a subject."""
 

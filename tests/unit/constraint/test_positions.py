@@ -12,6 +12,7 @@ from guided.constraint.compiled import ConstraintMatcher
 from guided.errors import TokenRejectedError
 from guided.spec import JsonSchema, TokenId
 from tests.kit.tiny_vocabulary import tiny_vocabulary
+from tests.kit.tokenizers import real_vocabulary
 
 _VOCABULARY = tiny_vocabulary()
 _STRINGS = JsonSchema('{"type": "array", "items": {"type": "string", "maxLength": 40}}')
@@ -36,12 +37,18 @@ def test_the_same_text_leads_to_the_same_positions_and_masks() -> None:
         assert one == other
 
 
-def test_matchers_are_equal_only_with_equal_states_and_recent_tokens() -> None:
-    compiled = ConstraintCompiler(_VOCABULARY).compile(_STRINGS)
-    after = {text: _follow(compiled.start(), text)[-1] for text in (b'["a', b'["b', b'["ab')}
-    assert after[b'["a'].state == after[b'["b'].state
-    assert after[b'["a'] != after[b'["b']  # the spelling of a run may look back on the token
-    assert after[b'["a'].state != after[b'["ab'].state
+def test_matchers_are_equal_only_where_runs_are_spelled_alike() -> None:
+    vocabulary = real_vocabulary("smollm2")
+    start = ConstraintCompiler(vocabulary).start(_STRINGS)
+    after = {}
+    for text in ('["a', '["bc', '["&'):
+        matcher = start
+        for token in vocabulary.spell(text):
+            matcher = matcher.advance(TokenId(token))
+        after[text] = matcher
+    assert after['["a'] != after['["bc']  # the string is longer
+    assert after['["a'].state == after['["&'].state
+    assert after['["a'] != after['["&']  # a quote behind a letter is a piece of its own
 
 
 def test_a_rejected_token_leaves_no_trace() -> None:
@@ -83,13 +90,13 @@ def _fresh_start() -> ConstraintMatcher:
     return ConstraintCompiler(_VOCABULARY).compile(_STRINGS).start()
 
 
-def test_a_forced_run_is_remembered_by_the_tokens_before_it() -> None:
+def test_a_forced_run_is_remembered_by_what_stands_before_it() -> None:
     from guided.spec import Forcing
 
     start = ConstraintCompiler(_VOCABULARY).compile(JsonSchema('{"const": "abc"}')).start()
     run = start.forced_run(Forcing.CANONICAL)
     assert _VOCABULARY.decode(run) == b'"abc"'
-    assert start.position.runs == {(): run}
+    assert start.position.runs == {b"": run}
     assert start.forced_run(Forcing.CANONICAL) is run
     assert all(isinstance(token, int) for token in run)
     assert TokenId(run[0]) == run[0]

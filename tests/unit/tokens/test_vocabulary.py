@@ -16,6 +16,7 @@ from guided.errors import ModelError
 from guided.spec import TokenId
 from guided.tokens.huggingface import vocabulary_from_tokenizer
 from guided.tokens.vocabulary import Vocabulary
+from tests.kit.built_tokenizers import BUILT, built_vocabulary
 from tests.kit.tokenizers import TOKENIZERS, real_tokenizer, real_vocabulary
 
 HARD_TEXTS = (
@@ -143,6 +144,31 @@ def test_composition_of_characters_is_kept() -> None:
 def test_special_tokens_written_in_a_text_are_text() -> None:
     vocabulary = real_vocabulary("smollm2")
     assert set(vocabulary.spell("<|im_end|>")).isdisjoint(vocabulary.end_ids)
+
+
+@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize("text", HARD_TEXTS)
+def test_no_text_is_a_special_token_or_that_of_a_byte(name: str, text: str) -> None:
+    vocabulary = built_vocabulary(name)
+    assert decode(vocabulary, vocabulary.spell(text)) == text
+
+
+def test_a_text_that_is_an_end_token_is_spelled_by_others() -> None:
+    tokenizer = real_tokenizer("smollm2")
+    token = id_of(tokenizer, "hello")
+    vocabulary = vocabulary_from_tokenizer(tokenizer, end_ids=[token])
+    tokens = vocabulary.spell("hello, hellos")
+    assert token not in tokens
+    assert decode(vocabulary, tokens) == "hello, hellos"
+
+
+def test_an_added_token_that_the_tokenizer_calls_special_is_text() -> None:
+    """Its own entry may not say so."""
+    tokenizer = copy.deepcopy(real_tokenizer("smollm2"))
+    tokenizer.add_tokens(["[end]"])
+    tokenizer.eos_token = "[end]"
+    vocabulary = vocabulary_from_tokenizer(tokenizer)
+    assert decode(vocabulary, vocabulary.spell("the [end]")) == "the [end]"
 
 
 def test_added_tokens_that_are_not_special_are_text() -> None:

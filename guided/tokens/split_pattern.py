@@ -1,0 +1,233 @@
+"""Patterns by which tokenizers split texts into pieces, read as programs of small steps.
+
+The patterns are Oniguruma's. Of its syntax there is what tokenizers use and an automaton can do:
+characters, classes, groups, alternatives, greedy repetition, and looking at the one character that
+follows. What a class holds is Oniguruma's own business (see ``CharacterTest``): only where it ends
+has to be known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeAlias
+
+__all__ = [
+    "FOLLOWED",
+    "FORK",
+    "MATCH",
+    "NOT_FOLLOWED",
+    "READ",
+    "CharacterTest",
+    "Program",
+    "Step",
+    "UnknownPatternError",
+    "program_of",
+]
+
+CharacterTest: TypeAlias = Callable[[str], bool]
+"""Whether a character is of a class."""
+
+READ: Final = 0
+"""Read a character of the class ``first``."""
+FORK: Final = 1
+"""Go on at ``first``, and where that fails, at ``second``."""
+FOLLOWED: Final = 2
+"""Go on where the next character is of the class ``first``."""
+NOT_FOLLOWED: Final = 3
+"""Go on where the next character is not of the class ``first``, or there is none."""
+MATCH: Final = 4
+
+_MOST_STEPS: Final = 2_000
+_ESCAPED_CLASSES: Final = "sSdDwWpPhH"
+_ESCAPED_CHARACTERS: Final = "rntfvae"
+_FOLDED_PAIRS: Final = ("ss", "st", "ff", "fi", "fl")
+"""What ignoring case takes one character for, such as ``ß`` for ``ss``."""
+
+
+class Step(NamedTuple):
+    """One step of a program."""
+
+    kind: int
+    first: int = 0
+    second: int = 0
+
+
+class Program(NamedTuple):
+    """Steps from the first on, and the classes that they speak of."""
+
+    steps: tuple[Step, ...]
+    classes: tuple[str, ...]
+    """Each as a pattern of its own that matches one character."""
+
+
+class UnknownPatternError(Exception):
+    """A pattern with something that is not known here."""
+
+
+def program_of(pattern: str) -> Program:
+    """The program of a pattern; raises UnknownPatternError."""
+    reader = _Reader(pattern)
+    reader.alternatives(ignores_case=False)
+    if reader.at < len(pattern):
+        raise UnknownPatternError(pattern)
+    reader.steps.append(Step(MATCH))
+    return Program(tuple(reader.steps), tuple(reader.classes))
+
+
+class _Reader:
+    """Reads a pattern from left to right and writes its steps."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self.at = 0
+        self.steps: list[Step] = []
+        self.classes: dict[str, int] = {}
+
+    def alternatives(self, *, ignores_case: bool) -> None:
+        """``a|b``: fork to what stands before the bar and what stands behind it."""
+        begin = len(self.steps)
+        ends = []
+        self._sequence(ignores_case=ignores_case)
+        while self._next("|"):
+            self._shift(begin, 1)
+            ends.append(len(self.steps))
+            self.steps.append(Step(FORK))  # to the end, set below
+            self.steps[begin] = Step(FORK, begin + 1, len(self.steps))
+            begin = len(self.steps)
+            self._sequence(ignores_case=ignores_case)
+        for end in ends:
+            self.steps[end] = Step(FORK, len(self.steps), len(self.steps))
+
+    def _sequence(self, *, ignores_case: bool) -> None:
+        before = ""
+        while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
+            begin, at = len(self.steps), self.at
+            self._atom(ignores_case=ignores_case)
+            character = self.pattern[at : self.at].lower()
+            if ignores_case and before + character in _FOLDED_PAIRS:
+                raise UnknownPatternError(self.pattern)
+            before = character
+            self._repeated(begin)
+
+    def _atom(self, *, ignores_case: bool) -> None:
+        for opening, kind in (("(?!", NOT_FOLLOWED), ("(?=", FOLLOWED)):
+            if self._next(opening):
+                self.steps.append(Step(kind, self._class(ignores_case=False)))
+                self._expect(")")
+                return
+        for opening in ("(?i:", "(?:", "("):
+            if self._next(opening):
+                if opening == "(" and self._next("?"):
+                    raise UnknownPatternError(self.pattern)
+                self.alternatives(ignores_case=ignores_case or opening == "(?i:")
+                self._expect(")")
+                return
+        self.steps.append(Step(READ, self._class(ignores_case=ignores_case)))
+
+    def _class(self, *, ignores_case: bool) -> int:
+        """What matches one character: the number of its class."""
+        begin = self.at
+        character = self._taken()
+        if character == "[":
+            self._skip_brackets()
+        elif character == "\\":
+            self._skip_escape()
+        elif character in "(){}*+?|^$.":
+            raise UnknownPatternError(self.pattern)
+        text = self.pattern[begin : self.at]
+        if ignores_case:
+            if not all(sign.isascii() for sign in text):
+                raise UnknownPatternError(self.pattern)
+            text = f"(?i:{text})"
+        return self.classes.setdefault(text, len(self.classes))
+
+    def _skip_brackets(self) -> None:
+        self._next("^")
+        if self._next("]") or self.pattern.startswith("[:", self.at):
+            raise UnknownPatternError(self.pattern)
+        while (character := self._taken()) != "]":
+            if character == "[":
+                self._skip_brackets()
+            elif character == "\\":
+                self._taken()
+
+    def _skip_escape(self) -> None:
+        character = self._taken()
+        if character in "pP" and self._next("{"):
+            while self._taken() != "}":
+                pass
+        elif character.isalnum() and character not in _ESCAPED_CLASSES + _ESCAPED_CHARACTERS:
+            raise UnknownPatternError(self.pattern)
+
+    def _repeated(self, begin: int) -> None:
+        """Write the steps from ``begin`` on as often as what stands behind them says."""
+        if self._next("?"):
+            low, high = 0, 1
+        elif self._next("*"):
+            low, high = 0, None
+        elif self._next("+"):
+            low, high = 1, None
+        elif self._next("{"):
+            low, high = self._bounds()
+        else:
+            return
+        if self.pattern[self.at : self.at + 1] in ("?", "+", "*", "{"):
+            raise UnknownPatternError(self.pattern)  # not greedy, or never going back
+        body = self.steps[begin:]
+        del self.steps[begin:]
+        for _ in range(low):
+            self._append(body, begin)
+        if high is None:
+            start = len(self.steps)
+            self.steps.append(Step(FORK, start + 1, start + len(body) + 2))
+            self._append(body, begin)
+            self.steps.append(Step(FORK, start, start))
+            return
+        end = len(self.steps) + (high - low) * (len(body) + 1)
+        for _ in range(high - low):
+            self.steps.append(Step(FORK, len(self.steps) + 1, end))
+            self._append(body, begin)
+
+    def _bounds(self) -> tuple[int, int | None]:
+        begin = self.at
+        while self._taken() != "}":
+            pass
+        low, comma, high = self.pattern[begin : self.at - 1].partition(",")
+        if not low.isdecimal() or not (high or "0").isdecimal():
+            raise UnknownPatternError(self.pattern)
+        return int(low), int(high) if high else None if comma else int(low)
+
+    def _append(self, body: list[Step], begin: int) -> None:
+        """Append steps that were written at ``begin``."""
+        offset = len(self.steps) - begin
+        if len(self.steps) + len(body) > _MOST_STEPS:
+            raise UnknownPatternError(self.pattern)
+        self.steps += [_moved(step, offset) for step in body]
+
+    def _shift(self, begin: int, by: int) -> None:
+        """Make room before the steps from ``begin`` on."""
+        moved = [_moved(step, by) for step in self.steps[begin:]]
+        self.steps[begin:] = [Step(FORK)] * by + moved
+
+    def _taken(self) -> str:
+        if self.at >= len(self.pattern):
+            raise UnknownPatternError(self.pattern)
+        self.at += 1
+        return self.pattern[self.at - 1]
+
+    def _next(self, text: str) -> bool:
+        """Whether a text stands here; goes behind it."""
+        if not self.pattern.startswith(text, self.at):
+            return False
+        self.at += len(text)
+        return True
+
+    def _expect(self, text: str) -> None:
+        if not self._next(text):
+            raise UnknownPatternError(self.pattern)
+
+
+def _moved(step: Step, by: int) -> Step:
+    if step.kind != FORK:
+        return step
+    return Step(FORK, step.first + by, step.second + by)

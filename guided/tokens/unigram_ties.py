@@ -1,0 +1,56 @@
+"""Where Unigram tokenizers have several best spellings.
+
+They take the spelling with the greatest sum of scores. ``.`` and ``..`` have the same sum as ``..``
+and ``.``: then how the sums were rounded decides, which depends on all that stands before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+__all__ = ["UnigramTies"]
+
+_ROUNDING: Final = 1e-6
+"""Sums that differ by less are taken for equal: far more than what is lost in thousands of sums."""
+_UNKNOWN_PENALTY: Final = 10.0
+"""By how much a character that is unknown is worse than the worst piece."""
+
+
+class UnigramTies:
+    """Finds them by the scores of all pieces."""
+
+    def __init__(self, scores: Iterable[tuple[str, float]]) -> None:
+        self._scores = dict(scores)
+        self._longest = max(map(len, self._scores))
+        self._unknown = min(self._scores.values()) - _UNKNOWN_PENALTY
+
+    def agreed(self, text: str) -> int:
+        """Up to where all best spellings of a text are one."""
+        ways = self._best_ways(text)
+        at = 0
+        while len(ends := ways.get(at, [])) == 1:
+            at = ends[0]
+        return at
+
+    def _best_ways(self, text: str) -> dict[int, list[int]]:
+        """Where the pieces of best spellings end that begin at a place."""
+        size = len(text)
+        best = [0.0] + [-float("inf")] * size
+        before: list[list[tuple[int, float]]] = [[] for _ in range(size + 1)]
+        for begin in range(size):
+            for end in range(begin + 1, min(begin + self._longest, size) + 1):
+                score = self._scores.get(text[begin:end])
+                if score is None and end == begin + 1:
+                    score = self._unknown
+                if score is not None:
+                    before[end].append((begin, best[begin] + score))
+                    best[end] = max(best[end], best[begin] + score)
+        ways: dict[int, list[int]] = {size: []}
+        for end in range(size, 0, -1):
+            if end not in ways:
+                continue
+            for begin, total in before[end]:
+                if total >= best[end] - _ROUNDING:
+                    ways.setdefault(begin, []).append(end)
+        return ways
