@@ -22,11 +22,13 @@ import typer
 
 from tests.kit.campaign import Finding, Report, Subject, run_campaign, try_case
 from tests.kit.fuzz_front_ends import FRONT_ENDS, FrontEndSubject
+from tests.kit.fuzz_types import TypesSubject
 
 __all__ = ["SUBJECTS"]
 
 SUBJECTS: Mapping[str, Callable[[], Subject[Any]]] = {
     **{name: partial(FrontEndSubject, name) for name in FRONT_ENDS},
+    "types": TypesSubject,
 }
 """By name what makes a subject."""
 
