@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 import grpc.aio
 from pydantic import TypeAdapter
+from typing_extensions import TypeForm
 
 from guided.client.answer import Answer, Completed
 from guided.client.async_stream import AsyncStream
@@ -51,7 +52,17 @@ class AsyncClient:
     async def generate(
         self,
         prompt: Prompt,
-        response_model: type[T] | TypeAdapter[T],
+        response_model: TypeForm[T],
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Answer[T]: ...
+
+    @overload
+    async def generate(
+        self,
+        prompt: Prompt,
+        response_model: TypeAdapter[T],
         *,
         timeout: float | None = ...,
         **options: Unpack[Options],
@@ -91,7 +102,17 @@ class AsyncClient:
     def stream(
         self,
         prompt: Prompt,
-        response_model: type[T] | TypeAdapter[T],
+        response_model: TypeForm[T],
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> AsyncStream[T]: ...
+
+    @overload
+    def stream(
+        self,
+        prompt: Prompt,
+        response_model: TypeAdapter[T],
         *,
         timeout: float | None = ...,
         **options: Unpack[Options],

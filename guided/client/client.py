@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 import grpc
 from pydantic import TypeAdapter
+from typing_extensions import TypeForm
 
 from guided.client.answer import Answer, Completed
 from guided.client.batch import Batch, checked_requests, in_order
@@ -53,7 +54,17 @@ class Client:
     def generate(
         self,
         prompt: Prompt,
-        response_model: type[T] | TypeAdapter[T],
+        response_model: TypeForm[T],
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Answer[T]: ...
+
+    @overload
+    def generate(
+        self,
+        prompt: Prompt,
+        response_model: TypeAdapter[T],
         *,
         timeout: float | None = ...,
         **options: Unpack[Options],
@@ -93,7 +104,17 @@ class Client:
     def stream(
         self,
         prompt: Prompt,
-        response_model: type[T] | TypeAdapter[T],
+        response_model: TypeForm[T],
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Stream[T]: ...
+
+    @overload
+    def stream(
+        self,
+        prompt: Prompt,
+        response_model: TypeAdapter[T],
         *,
         timeout: float | None = ...,
         **options: Unpack[Options],

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, Generic, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast, overload
 
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypeVar
+from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Candidate
 from guided.client.prompt import Prompt, spoken_prompt
@@ -28,6 +29,7 @@ from guided.spec import (
     JsonSchema,
     OnIncomplete,
     Rank,
+    Regex,
     Sampling,
     Structure,
     Usage,
@@ -103,8 +105,9 @@ class Options(TypedDict, total=False):
     valid and may say little, or an ``IncompleteAnswerError``; closed."""
     forcing: Forcing
     """Which tokens are taken without asking the model; canonical."""
-    grammar: Structure | None
-    """What the answer must look like, instead of a schema; the value is then its text."""
+    grammar: Structure | re.Pattern[str] | None
+    """What the answer must look like, instead of a schema; the value is then its text. A compiled
+    pattern is one that the whole answer matches."""
     show_schema: bool
     """Tell the model the schema in a system message; only with a conversation."""
     json_options: JsonOptions
@@ -124,9 +127,8 @@ class Request(Generic[T]):
     """
 
     prompt: Prompt
-    response_model: type[T] | TypeAdapter[T] | None = None
-    """Type of the value: whatever pydantic's ``TypeAdapter`` takes, or such an adapter, which
-    tells a type checker what a union alone cannot."""
+    response_model: TypeForm[T] | TypeAdapter[T] | None = None
+    """Type of the value: whatever pydantic's ``TypeAdapter`` takes, or such an adapter."""
     schema: str | Mapping[str, object] | None = None
     """A JSON Schema instead of a response model; the value is then the parsed JSON."""
     max_tokens: int = field(default=256, kw_only=True)
@@ -159,13 +161,44 @@ class Request(Generic[T]):
         default=OnIncomplete.CLOSE, kw_only=True
     )
     forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
-    grammar: Structure | None = field(default=None, kw_only=True)
+    grammar: Structure | re.Pattern[str] | None = field(default=None, kw_only=True)
     show_schema: bool = field(default=False, kw_only=True)
     json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
     documents: Mapping[str, str | Mapping[str, object]] = field(default_factory=dict, kw_only=True)
     specification: GenerationRequest = field(init=False, repr=False, compare=False)
     """The request as the engine knows it."""
     _adapter: TypeAdapter[T] | None = field(init=False, repr=False, compare=False)
+
+    if TYPE_CHECKING:
+        # Checkers learn the type of the value from a parameter that is a form of a type alone.
+        @overload
+        def __init__(
+            self,
+            prompt: Prompt,
+            response_model: TypeForm[T],
+            schema: None = ...,
+            **options: Unpack[Options],
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self,
+            prompt: Prompt,
+            response_model: TypeAdapter[T],
+            schema: None = ...,
+            **options: Unpack[Options],
+        ) -> None: ...
+
+        @overload
+        def __init__(
+            self: Request[Any],
+            prompt: Prompt,
+            response_model: None = ...,
+            schema: str | Mapping[str, object] | None = ...,
+            **options: Unpack[Options],
+        ) -> None: ...
+
+        def __init__(self, *arguments: Any, **options: Any) -> None: ...
 
     def __post_init__(self) -> None:
         if self.response_model is not None and self.schema is not None:
@@ -186,7 +219,7 @@ class Request(Generic[T]):
         adapter = None if self.response_model is None else adapter_of(self.response_model)
         text = None if self.schema is None else schema_text(self.schema)
         if adapter is not None:
-            text = schema_of_adapter(adapter)
+            text = schema_of_adapter(adapter, self.json_options.spelling)
         specification = GenerationRequest(
             prompt=spoken_prompt(self.prompt),
             constraint=self._constraint(text),
@@ -221,7 +254,7 @@ class Request(Generic[T]):
         ):
             if not is_default:
                 raise RequestError(f"{name} needs a response_model or a schema", field=name)
-        return self.grammar
+        return _pattern(self.grammar) if isinstance(self.grammar, re.Pattern) else self.grammar
 
     def _sampling(self) -> Sampling:
         return Sampling(
@@ -281,7 +314,9 @@ class Request(Generic[T]):
     def _read(self, plain: Candidate[str], usage: Usage) -> Candidate[T]:
         try:
             return replace(cast("Candidate[Any]", plain), value=self._value(plain.text))
-        except ValueError as error:
+        except (
+            Exception
+        ) as error:  # a validator may raise anything, and others may have taken theirs
             refusal = AnswerValidationError(
                 f"the answer {plain.text!r} is refused by its type: {_reasons(error)}",
                 text=plain.text,
@@ -326,7 +361,7 @@ _KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
     "show_schema": (bool, "True or False", False),
     "json_options": (JsonOptions, "a guided.JsonOptions", False),
     "grammar": (
-        Structure,
+        Structure | re.Pattern,
         "a constraint such as guided.Lark or guided.Template",
         True,
     ),
@@ -335,6 +370,19 @@ _KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
 """Of each option the type, its name in messages, and whether ``None`` is a value."""
 
 _SAMPLING = frozenset(option.name for option in fields(Sampling))
+
+
+def _pattern(compiled: re.Pattern[str]) -> Regex:
+    """The constraint of a compiled pattern, its flags written into it."""
+    if not isinstance(compiled.pattern, str):
+        raise RequestError(
+            f"grammar {compiled!r} is a pattern of bytes", field="grammar", hint="compile a string"
+        )
+    letters = "".join(letter for letter, flag in _FLAGS.items() if compiled.flags & flag)
+    return Regex(f"(?{letters}){compiled.pattern}" if letters else compiled.pattern)
+
+
+_FLAGS = {"a": re.ASCII, "i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
 
 
 def _only_candidate(plain: Answer[str]) -> Candidate[str]:
@@ -350,9 +398,9 @@ def _only_candidate(plain: Answer[str]) -> Candidate[str]:
     )
 
 
-def _reasons(error: ValueError) -> str:
+def _reasons(error: Exception) -> str:
     if not isinstance(error, ValidationError):
-        return str(error)
+        return str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
     return "; ".join(
         f"{'.'.join(map(str, fault['loc'])) or 'the answer'}: {fault['msg']}"
         for fault in error.errors(include_url=False)

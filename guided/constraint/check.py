@@ -23,6 +23,7 @@ from guided.spec import JsonOptions, JsonSchema
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+    from typing_extensions import TypeForm
 
 __all__ = ["SchemaReport", "check"]
 
@@ -40,7 +41,7 @@ class SchemaReport:
 
 
 def check(
-    schema: str | Mapping[str, object] | type | TypeAdapter[Any],
+    schema: str | Mapping[str, object] | TypeForm[Any] | TypeAdapter[Any],
     *,
     json_options: JsonOptions | None = None,
     documents: Mapping[str, str | Mapping[str, object]] | None = None,
@@ -51,13 +52,15 @@ def check(
     LimitExceededError, each naming the place by its JSON pointer, and RequestError for a type that
     has no schema.
     """
+    options = json_options or JsonOptions()
     validators: tuple[UnenforcedValidator, ...] = ()
     if is_response_type(schema):
         adapter = adapter_of(schema)  # type: ignore[arg-type]
-        text, validators = schema_of_adapter(adapter), unenforced_validators(adapter)
+        text = schema_of_adapter(adapter, options.spelling)
+        validators = unenforced_validators(adapter)
     else:
         text = schema_text(schema)  # type: ignore[arg-type]
-    constraint = JsonSchema(text, json_options or JsonOptions(), document_texts(documents or {}))
+    constraint = JsonSchema(text, options, document_texts(documents or {}))
     limits = ConstraintLimits()
     with limited_work(limits.compile_work):
         lowered = lower_json_schema(constraint)

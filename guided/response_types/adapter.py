@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any, TypeVar, get_origin
+from typing import Any, get_origin
 
-from pydantic import TypeAdapter
-from pydantic_core import SchemaError
+from pydantic import PydanticUserError, TypeAdapter
+from pydantic_core import PydanticSerializationError, SchemaError
+from typing_extensions import TypeForm
 
 from guided.errors import RequestError
 from guided.response_types.answer_schema import AnswerSchema
+from guided.response_types.integers import with_plain_integers
+from guided.spec import Spelling
 
 __all__ = ["adapter_of", "is_response_type", "schema_of_adapter"]
-
-T = TypeVar("T")
 
 
 def is_response_type(subject: object) -> bool:
@@ -26,34 +28,37 @@ def is_response_type(subject: object) -> bool:
     )
 
 
-def adapter_of(response_model: type[T] | TypeAdapter[T]) -> TypeAdapter[T]:
+def adapter_of(response_model: TypeForm[Any] | TypeAdapter[Any]) -> TypeAdapter[Any]:
     """Pydantic's adapter of a type, or the adapter that was given."""
     if isinstance(response_model, TypeAdapter):
         return response_model
     if not is_response_type(response_model):
-        is_schema = isinstance(response_model, Mapping)
+        hint = "pass a type, e.g. a pydantic model, or schema="
+        if isinstance(response_model, Mapping):
+            hint = "pass it as schema="
+        elif isinstance(response_model, re.Pattern):
+            hint = "pass it as grammar=, or Annotated[str, pydantic.Field(pattern=...)]"
         raise RequestError(
-            f"response_model {response_model!r} is not a type",
-            field="response_model",
-            hint="pass it as schema="
-            if is_schema
-            else "pass a type, e.g. a pydantic model, or schema=",
+            f"response_model {response_model!r} is not a type", field="response_model", hint=hint
         )
     try:
         return TypeAdapter(response_model)
-    except Exception as error:  # pydantic raises its own, Rust's and those of a type's own hooks
+    except Exception as error:  # those of pydantic, of its core, and of what a type itself runs
         raise _refused(response_model, error) from error
 
 
-def schema_of_adapter(adapter: TypeAdapter[Any]) -> str:
+def schema_of_adapter(adapter: TypeAdapter[Any], spelling: Spelling = Spelling.CANONICAL) -> str:
     """The JSON Schema of an adapter's type as text, properties in the order of the fields.
 
-    Raises ``RequestError`` for a type that no JSON Schema describes.
+    ``spelling`` is how answers will be written. Raises ``RequestError`` for a type that no JSON
+    Schema describes.
     """
     try:
         schema = adapter.json_schema(schema_generator=AnswerSchema)
+        if spelling is Spelling.ANY:
+            schema = with_plain_integers(schema)
         return json.dumps(schema, ensure_ascii=False, allow_nan=False)
-    except Exception as error:  # as above, and defaults or examples that JSON cannot hold
+    except (PydanticUserError, PydanticSerializationError, ValueError) as error:
         raise _refused(adapter, error) from error
 
 

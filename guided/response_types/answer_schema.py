@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from pydantic import ByteSize, EncodedBytes
 from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
-from pydantic_core import PydanticSerializationError, core_schema
+from pydantic_core import PydanticSerializationError, SchemaValidator, core_schema
 from typing_extensions import override
 
 from guided.response_types.constraints import (
@@ -131,6 +131,22 @@ class AnswerSchema(GenerateJsonSchema):
     @override
     def field_is_present(self, field: Any) -> bool:
         return field.get("init") is not False and super().field_is_present(field)
+
+    @override
+    def field_is_required(self, field: Any, total: bool) -> bool:
+        """A member is needed as well where its default would be refused."""
+        return super().field_is_required(field, total) or self._refuses_default(field["schema"])
+
+    def _refuses_default(self, schema: Any) -> bool:
+        if schema["type"] != "default" or not schema.get(
+            "validate_default", self._config.config_dict.get("validate_default")
+        ):
+            return False
+        try:
+            SchemaValidator(schema["schema"]).validate_python(schema["default"])
+        except Exception:  # of a factory, or of what refers to types around it, nothing is known
+            return True
+        return False
 
     @override
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:

@@ -21,6 +21,7 @@ _LARGEST = sys.float_info.max
 _FEW = 1e9
 _EXACT_BITS = 50
 _LARGEST_MULTIPLE = 4e6
+_EXACT = ("ge", "gt", "le", "lt", "multiple_of")
 
 
 def inclusive(schema: dict[str, Any]) -> dict[str, Any]:
@@ -68,6 +69,7 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
     Where digits are counted, numbers with a fraction have at most 15 of them, so that a float tells
     them apart; integers may have more.
     """
+    bounds = {**bounds, **{name: _exact(bounds[name]) for name in _EXACT if name in bounds}}
     places: int | None = bounds.get("decimal_places")
     digits: int | None = bounds.get("max_digits")
     step: Decimal | None = bounds.get("multiple_of")
@@ -102,6 +104,11 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
 def _whole_digits(digits: int | None, places: int) -> int | None:
     """How many digits may stand before the point, where so many are kept for what is behind it."""
     return None if digits is None else max(0, digits - places)
+
+
+def _exact(bound: Decimal | float) -> Decimal:
+    """A bound as pydantic takes it: of a float, the decimal that it is written as."""
+    return bound if isinstance(bound, Decimal) else Decimal(str(bound))
 
 
 def _counted(

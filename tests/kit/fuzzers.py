@@ -26,6 +26,7 @@ from tests.kit.fuzz_front_ends import FRONT_ENDS, FrontEndSubject
 from tests.kit.fuzz_grammars import Grammars
 from tests.kit.fuzz_patterns import EcmaPatterns, PythonPatterns
 from tests.kit.fuzz_schemas import SCHEMA_SUBJECTS
+from tests.kit.fuzz_types import TypesSubject
 
 __all__ = ["SUBJECTS"]
 
@@ -36,6 +37,7 @@ SUBJECTS: Mapping[str, Callable[[], Subject[Any]]] = {
     Grammars.name: Grammars,
     **SCHEMA_SUBJECTS,
     **{name: partial(ForcedSubject, name) for name in FORCED},
+    "types": TypesSubject,
 }
 """By name what makes a subject."""
 

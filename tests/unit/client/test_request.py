@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from typing import Annotated, Any, Literal, NewType, cast
 
 import pytest
+from annotated_types import Gt
 from pydantic import BaseModel, TypeAdapter, field_validator
 
 from guided.client import Answer, Candidate, RawPrompt, Request
 from guided.client.encode import encode_request
+from guided.constraint import ConstraintCompiler
 from guided.errors import (
     AnswerValidationError,
     GuidedError,
@@ -32,6 +35,7 @@ from guided.spec import (
     Sampling,
     Usage,
 )
+from tests.kit.walks import BYTES, accepts
 
 
 class Person(BaseModel):
@@ -193,6 +197,17 @@ NO_TYPE = "pass a type, e.g. a pydantic model, or schema="
             f"response_model 'int' is not a type; {NO_TYPE}",
         ),
         (
+            {"response_model": re.compile("a")},
+            "response_model",
+            "response_model re.compile('a') is not a type; pass it as grammar=, or "
+            "Annotated[str, pydantic.Field(pattern=...)]",
+        ),
+        (
+            {"grammar": re.compile(b"a")},
+            "grammar",
+            "grammar re.compile(b'a') is a pattern of bytes; compile a string",
+        ),
+        (
             {"response_model": len},
             "response_model",
             f"response_model <built-in function len> is not a type; {NO_TYPE}",
@@ -241,6 +256,23 @@ def test_a_value_of_the_wrong_type_is_refused_by_the_name_of_its_field(
     with pytest.raises(RequestError) as caught:
         Request(**{"prompt": "x", **arguments})
     assert (str(caught.value), caught.value.field) == (text, field)
+
+
+def test_a_compiled_pattern_is_a_grammar_with_its_flags() -> None:
+    assert Request("x", grammar=re.compile("[a-z]+")).specification.constraint == Regex("[a-z]+")
+    flags = re.IGNORECASE | re.DOTALL
+    request = Request("x", grammar=re.compile("a.", flags))
+    assert request.specification.constraint == Regex("(?is)a.")
+    start = ConstraintCompiler(BYTES).start(Regex("(?is)a."))
+    assert accepts(start, b"A\n")
+
+
+def test_whatever_a_validator_raises_is_the_error_of_its_answer() -> None:
+    request = Request("x", Annotated[str, Gt(3)])
+    with pytest.raises(AnswerValidationError, match="TypeError: Unable to apply") as caught:
+        request.read(plain('"a"'))
+    assert isinstance(caught.value.__cause__, TypeError)
+    assert caught.value.text == '"a"'
 
 
 def test_a_function_is_not_a_type() -> None:

@@ -35,6 +35,7 @@ from pydantic import (
     NaiveDatetime,
     PastDate,
     Strict,
+    StrictInt,
     StringConstraints,
     TypeAdapter,
 )
@@ -43,6 +44,8 @@ from typing_extensions import TypedDict
 
 from guided.errors import RequestError
 from guided.response_types import adapter_of, schema_of_adapter
+from guided.spec import Spelling
+from tests.unit.response_types.test_round_trip import Validated
 
 
 class Colour(enum.Enum):
@@ -120,6 +123,13 @@ class Encoded(BaseModel):
     a: Base64Bytes
 
 
+class Count(BaseModel):
+    """A member whose name and default look like keywords."""
+
+    type: int = 3
+    properties: dict[str, str] = {"type": "integer"}
+
+
 class Old(typing.TypedDict):
     """Of ``typing``, which pydantic takes from Python 3.12 on."""
 
@@ -178,6 +188,7 @@ ACCEPTS: list[tuple[Any, str]] = [
     (Annotated[str, StringConstraints(strip_whitespace=True, min_length=2)], '"a b"'),
     (Annotated[bytes, Len(0, 3)], '"abc"'),
     (Annotated[str, Field(pattern=r"^\w+$")], '"w_1"'),
+    (Annotated[Decimal, Field(ge=0.1, multiple_of=0.1)], "0.3"),
     (Annotated[Base64Bytes, Len(3, 3)], '"YWJj"'),
     (Annotated[bytes, Len(8, 8), EncodedBytes(encoder=Base64Encoder)], '"YWJjZGVm"'),
     (Annotated[Decimal, Field(max_digits=2, decimal_places=2)], "0.07"),
@@ -272,6 +283,26 @@ def test_ordinary_values_are_allowed(model: Any, document: str) -> None:
 @pytest.mark.parametrize(("model", "document"), REJECTS)
 def test_what_pydantic_refuses_or_drops_is_not_allowed(model: Any, document: str) -> None:
     assert not allows(model, document)
+
+
+@pytest.mark.parametrize("model", [StrictInt, int, Literal[2**53 + 1], Count])
+def test_integers_are_written_as_digits_where_spelling_is_free(model: Any) -> None:
+    """Pydantic reads ``5.0`` as a float, which a strict type refuses and a large one rounds."""
+    schema = json.loads(schema_of_adapter(adapter_of(model), Spelling.ANY))
+    assert schema["$defs"]["integer-by-spelling"]["$schema"].endswith("draft-04/schema#")
+    assert '"$ref": "#/$defs/integer-by-spelling"' in json.dumps(schema)
+    assert "integer-by-spelling" not in schema_of_adapter(adapter_of(model))
+
+
+@pytest.mark.parametrize("model", [float, set[str | None], Literal["a", 3], Decimal])
+def test_what_has_no_integers_is_the_same_however_it_is_spelled(model: Any) -> None:
+    adapter = adapter_of(model)
+    assert schema_of_adapter(adapter, Spelling.ANY) == schema_of_adapter(adapter)
+
+
+def test_members_whose_defaults_would_be_refused_are_needed() -> None:
+    schema = json.loads(schema_of_adapter(adapter_of(Validated)))
+    assert schema["required"] == ["a", "d"]
 
 
 def test_standard_keywords_stay_beside_the_patterns() -> None:

@@ -66,6 +66,7 @@ from pydantic import (
     RootModel,
     SecretBytes,
     SecretStr,
+    StrictInt,
     StringConstraints,
     Tag,
     WebsocketUrl,
@@ -141,6 +142,16 @@ class Unwritable(BaseModel):
     a: float = float("inf")
     b: Any = object()
     c: bytes = b"\xff"
+
+
+class Validated(BaseModel):
+    """A member without a right default is needed."""
+
+    model_config = ConfigDict(validate_default=True)
+    a: int = Field(default=None)  # type: ignore[assignment]
+    b: int = 3
+    c: list[int] = Field(default_factory=list, validate_default=False)
+    d: list[int] = Field(default_factory=list)
 
 
 class Frozen(BaseModel):
@@ -312,6 +323,10 @@ EAST = timezone(timedelta(hours=5, minutes=30))
 TYPES: dict[str, Any] = {
     "int": int,
     "int bounds": Annotated[int, Gt(-5), Le(10**20), MultipleOf(3)],
+    "strict int": StrictInt,
+    "int up to 64 bits": Annotated[int, Lt(2**64)],
+    "large values": Literal[2**53 + 1, "a", 3.0, 2**70],
+    "large value": Literal[2**53 + 1],
     "float": float,
     "float gt 0": Annotated[float, Gt(0)],
     "float gt 0.1 lt 0.3": Annotated[float, Gt(0.1), Lt(0.3)],
@@ -502,6 +517,7 @@ TYPES: dict[str, Any] = {
     "pydantic dataclass": Checked,
     "open dataclass": OpenClass,
     "unwritable defaults": Unwritable,
+    "validated defaults": Validated,
     "typed dict": Movie,
     "partial typed dict": Partly,
     "root": Root,

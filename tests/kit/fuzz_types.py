@@ -1,0 +1,131 @@
+"""Random Python types against pydantic: what the masks let through, the type takes."""
+
+from __future__ import annotations
+
+import random
+import re
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from guided.constraint.compiler import ConstraintCompiler
+from guided.errors import GuidedError
+from guided.response_types import (
+    UnenforcedValidator,
+    adapter_of,
+    schema_of_adapter,
+    unenforced_validators,
+)
+from guided.spec import JsonOptions, JsonSchema, Spelling
+from tests.kit.campaign import FAULT_TEST, Fault, Subject
+from tests.kit.python_types import PRELUDE, draw_source
+from tests.kit.walks import BYTES, random_walk
+
+__all__ = ["TEXTS", "TypeCase", "TypesSubject"]
+
+TEXTS = 25
+"""Of each type and spelling."""
+
+_OWN_NAME = re.compile(r"\b[faF](\d+)\b")
+
+
+@dataclass(frozen=True)
+class TypeCase:
+    """A type by its source, and what its texts are drawn with."""
+
+    source: str
+    seed: int
+
+
+class TypesSubject(Subject[TypeCase]):
+    """No answer is refused but by what ``check`` lists, and nothing fails in a way of its own."""
+
+    name = "types"
+
+    def __init__(self) -> None:
+        self.compiler = ConstraintCompiler(BYTES)
+        self.taken = 0
+        """Types that could be response models."""
+
+    def draw(self, rng: random.Random) -> TypeCase:
+        return TypeCase(draw_source(rng), rng.randrange(10**6))
+
+    def judge(self, case: TypeCase) -> Fault | None:
+        adapter = _adapter(case.source)
+        if adapter is None:
+            return None
+        for spelling in Spelling:
+            try:
+                schema = schema_of_adapter(adapter, spelling)
+                listed = unenforced_validators(adapter)
+                start = self.compiler.start(JsonSchema(schema, JsonOptions(spelling=spelling)))
+            except GuidedError:
+                return None
+            for number in range(TEXTS):
+                rng = random.Random(case.seed + number)
+                walk = random_walk(start, rng, steps=5 + 4 * number)
+                text = bytes(token - 1 for token in walk.tokens)
+                fault = _refusal(adapter, text, listed)
+                if fault is not None:
+                    return fault
+        self.taken += 1
+        return None
+
+    def smaller(self, case: TypeCase) -> Iterator[TypeCase]:
+        """Without a line, and with the type of one of the fields alone."""
+        lines = case.source.splitlines(keepends=True)
+        for at, line in enumerate(lines):
+            yield TypeCase("".join(lines[:at] + lines[at + 1 :]), case.seed)
+            _, colon, kind = line.partition(": ")
+            if colon and line.startswith("    "):
+                kind = kind.split(" = ")[0].strip()
+                yield TypeCase("".join([*lines[:-1], f"Answer = {kind}\n"]), case.seed)
+
+    def as_test(self, case: TypeCase, fault: Fault) -> str:
+        return FAULT_TEST.format(
+            doc=fault.kind,
+            imports="from tests.kit.fuzz_types import TypeCase, TypesSubject",
+            subject="TypesSubject()",
+            case=repr(case),
+        )
+
+
+def _adapter(source: str) -> TypeAdapter[Any] | None:
+    """The adapter of a type; ``None`` for a source that Python or ``adapter_of`` refuses."""
+    names: dict[str, Any] = {"__name__": __name__}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Pydantic's, of fields that shadow others and the like
+        try:
+            exec(compile(PRELUDE + source, "<type>", "exec", dont_inherit=True), names)
+        except Exception:
+            return None
+        try:
+            return adapter_of(names["Answer"])
+        except GuidedError:
+            return None
+
+
+def _refusal(
+    adapter: TypeAdapter[Any], text: bytes, listed: tuple[UnenforcedValidator, ...]
+) -> Fault | None:
+    try:
+        adapter.validate_json(text)
+    except ValidationError as error:
+        # Where no member of a union takes a value, the others complain as well.
+        faults = error.errors(include_url=False, include_context=False)
+        places = [_numbers(fault["loc"]) for fault in faults]
+        if not any(_OWN_NAME.findall(validator.place) in places for validator in listed):
+            return Fault(f"refused {faults[0]['type']}", f"{text!r}: {error}")
+    except Exception as error:  # of a function that is applied to what it does not know
+        if not listed:
+            return Fault(f"raised {type(error).__name__}", f"{text!r}: {error}")
+    return None
+
+
+def _numbers(place: tuple[int | str, ...]) -> list[str]:
+    """The numbers of the fields on the way to a place, which their aliases have as well."""
+    found = (_OWN_NAME.fullmatch(str(step)) for step in place)
+    return [step[1] for step in found if step]
