@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import signal
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ __all__ = ["EcmaPatterns", "PatternCase", "PythonPatterns"]
 
 _WORK = 20_000_000
 _WITNESSES = 3
-_SECONDS_OF_REGEX = 1.0
+_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,9 @@ class PythonPatterns(_Patterns):
             machine = _machine(Regex(case.pattern))
         texts = [*case.texts, *_witnesses(machine, case.pattern)]
         for text in texts:
-            expected = bool(compiled.fullmatch(text))
+            expected = _by_re(compiled, text)
+            if expected is None:
+                return None
             accepted = machine is not None and accepted_by(machine, text)
             if accepted != expected and _by_regex(case.pattern, text) in (expected, None):
                 return _wrong(accepted, text)
@@ -141,11 +144,13 @@ class EcmaPatterns(_Patterns):
             return None
         found = self._node.found(case.pattern, flags, case.texts)
         if found is None:
-            return None  # what is understood beyond the standard is none of this
+            return None  # what is understood beyond the standard is not judged
         machine = _machine(constraint)
         texts = [*case.texts, *_witnesses(machine, case.pattern)]
         # Neither end depends on flags.
-        whole = self._node.found_in(rf"(?<![^])(?:{case.pattern})(?![^])", flags, texts)
+        whole = self._node.found(rf"(?<![^])(?:{case.pattern})(?![^])", flags, texts)
+        if whole is None:
+            return None
         for text, expected in zip(texts, whole, strict=True):
             accepted = machine is not None and accepted_by(machine, text)
             if accepted != expected:
@@ -182,12 +187,30 @@ def _witnesses(machine: GrammarMachine | None, pattern: str) -> list[str]:
     ]
 
 
+def _by_re(compiled: re.Pattern[str], text: str) -> bool | None:
+    """What ``re`` says, ``None`` where it tries out too many ways."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    # The clock of the process: pytest's own limits go by the other one.
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
+    try:
+        return bool(compiled.fullmatch(text))
+    except TimeoutError:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
 def _by_regex(pattern: str, text: str) -> bool | None:
     """What the module ``regex`` says; ``None`` where it means something else or takes long."""
     if "i" in "".join(re.findall(r"\(\?([a-z]+)", pattern)) or r"\B" in pattern:
         return None
     try:
-        return bool(regex.fullmatch(pattern, text, regex.V0, timeout=_SECONDS_OF_REGEX))
+        return bool(regex.fullmatch(pattern, text, regex.V0, timeout=_SECONDS))
     except (regex.error, TimeoutError):
         return None
 

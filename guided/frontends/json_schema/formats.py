@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from guided.automata.regular import Regular
 from guided.frontends.json_schema.formats_host import email, hostname
-from guided.frontends.json_schema.formats_idn import idn_email, idn_hostname
+from guided.frontends.json_schema.formats_idn import MOST_OF_ALPHABET, idn_email, idn_hostname
 from guided.frontends.json_schema.formats_regex import MAX_REGEX_DEPTH, regex
 from guided.frontends.json_schema.formats_time import DATE, DATE_TIME, DURATION, TIME
 from guided.frontends.json_schema.formats_uri import (
@@ -63,7 +63,10 @@ _BUILDERS: dict[str, Callable[[], Regular]] = {
 
 _LEAP_SECONDS = "leap seconds only where the offset is in whole quarters of an hour"
 _NAME_LENGTHS = "few long labels or more short ones (three of 63 characters, twelve of 14)"
-_SCRIPTS = "labels of at most seven characters outside of ASCII, of the scripts most in use"
+_SCRIPTS = (
+    "labels with letters outside of ASCII of at most seven characters, of the scripts most in use, "
+    f"or of {MOST_OF_ALPHABET} in which these letters are all Latin, all Greek or all Cyrillic"
+)
 _FEW = (
     "one letter of Latin 1 or Persian digit beside at most 30 characters of ASCII, one dot in "
     "the first of two l, one or two kana, a kana and an ideograph, one ideograph, or up to three "
@@ -75,8 +78,8 @@ NARROWED_FORMATS = {
     "hostname": f"{_NAME_LENGTHS}, at most one label of Punycode, between "
     f"at most two of 50 characters on either side (Hebrew: none before it), with {_FEW}",
     "email": f"a domain of at most 189 characters with {_NAME_LENGTHS}",
-    "idn-hostname": f"{_SCRIPTS}, four labels, no Punycode",
-    "idn-email": f"domains with {_SCRIPTS}, no Punycode",
+    "idn-hostname": f"{_SCRIPTS}; four labels; no Punycode",
+    "idn-email": f"domains with {_SCRIPTS}; no Punycode",
     "regex": f"groups in groups to a depth of {MAX_REGEX_DEPTH}, one name, "
     "back references only to a group in front of all else that is named by a small letter, "
     "of the ranges those from one half of the letters or digits to the other, or from the first",

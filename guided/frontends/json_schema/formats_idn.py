@@ -1,8 +1,9 @@
 """Internationalised host names (RFC 5890 to 5893) and mail addresses (RFC 6531).
 
 A name is made of labels of characters that are valid in one (RFC 5892), and none of the rules
-about neighbours is broken. Punycode is not regular: a label has at most seven characters outside
-of ASCII, few enough for its encoded form to fit into 63 octets whatever they are.
+about neighbours is broken. How long the A-label of a label is depends on all its letters and their
+order. So a label has at most seven characters, or 25 where all but ASCII come from one alphabet:
+as many as fit into 63 octets whatever they are.
 """
 
 from __future__ import annotations
@@ -16,11 +17,15 @@ from typing import Final, TypeAlias
 from guided.automata.codepoints import CodePoints
 from guided.automata.regular import Alternate, Both, Chars, Concat, End, Regular, Repeat, Start
 from guided.frontends.json_schema.formats_host import IP_LITERAL, ascii_label, domain, local_part
+from guided.frontends.json_schema.punycode import END, GraphWriter
 from guided.frontends.regex import parse_regex
 
-__all__ = ["idn_email", "idn_hostname"]
+__all__ = ["ALPHABETS", "MOST_OF_ALPHABET", "idn_email", "idn_hostname"]
 
 _MOST: Final = 7
+MOST_OF_ALPHABET: Final = 25
+# Latin, Greek and Cyrillic: letters so near to one another that Punycode takes two digits for each.
+ALPHABETS: Final = ((0xDF, 0x17F), (0x3AC, 0x3CE), (0x430, 0x45F))
 _ASCII = CodePoints.of([(0, 0x7F)])
 _DOTS = CodePoints.of((ord(c), ord(c)) for c in ".\u3002\uff0e\uff61")
 
@@ -78,7 +83,7 @@ _RIGHT = CodePoints.of(
 def idn_hostname() -> Regular:
     """Names in which every label is right and, if one is written from the right, all fit that."""
     letters = _valid() & ~_composing() | CodePoints.of((ord(c), ord(c)) for c in _CONTEXTUAL)
-    label = Alternate((_label(letters, letters), parse_regex(ascii_label(63))))
+    label = Alternate((_label(letters, letters), *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(_DOTS, label), 0, 2)
     last = Repeat(_sequence(_DOTS, parse_regex(ascii_label(61))), 0, 1)
     name = Both(_sequence(Start(), label, more, last, End()), _fault(), negative=True)
@@ -88,7 +93,8 @@ def idn_hostname() -> Regular:
 def idn_email() -> Regular:
     """Addresses with characters outside of ASCII, in names that no rule about neighbours binds."""
     letters = _valid() & ~_bidi("R", "AL", "AN")
-    label = Alternate((_label(letters & ~_marks(), letters), parse_regex(ascii_label(63))))
+    any_letters = _label(letters & ~_marks(), letters)
+    label = Alternate((any_letters, *_long_labels(), parse_regex(ascii_label(63))))
     more = Repeat(_sequence(CodePoints.single("."), label), 0, 2)
     host = Alternate((_sequence(label, more), parse_regex(domain(189)), parse_regex(IP_LITERAL)))
     local = parse_regex(local_part(r"\u{80}-\u{10FFFF}"))
@@ -101,6 +107,24 @@ def idn_email() -> Regular:
 def _label(first: CodePoints, letters: CodePoints) -> Regular:
     hyphen = Repeat(Chars(CodePoints.single("-")), 0, 1)
     return _sequence(first, Repeat(_sequence(hyphen, letters), 0, _MOST - 1))
+
+
+def _long_labels() -> Iterator[Regular]:
+    """Labels of one alphabet beside ASCII, with single hyphens between."""
+    for bounds in ALPHABETS:
+        letters = CodePoints.of([bounds]) & _valid() & ~_composing()
+        letters |= CodePoints.of([(0x30, 0x39), (0x61, 0x7A)])
+        writer = GraphWriter()
+        start = letter = hyphen = writer.state()
+        for count in range(1, MOST_OF_ALPHABET + 1):
+            sources, letter_before = {letter, hyphen}, letter
+            letter, hyphen = writer.state(), writer.state()
+            for source in sources:
+                writer.move(source, letters, letter)
+                writer.move(source, letters, END)
+            if count > 1:
+                writer.move(letter_before, CodePoints.single("-"), hyphen)
+        yield writer.graph(start)
 
 
 def _fault() -> Regular:
