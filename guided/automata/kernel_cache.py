@@ -5,19 +5,28 @@ in, and read constants of those they import: what they depend on is all modules 
 and what these import. The time of a file says nothing, so that kernels may be copied with it.
 
 An installation holds kernels for the processor that it was made on (``guided/kernels``, see
-``setup.py``), which are read and never written. What they do not have lies where numba keeps it.
+``setup.py``), which are read and never written. What they do not have lies where numba keeps it, or
+where nothing may be written in a folder of this process, which goes with it.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import re
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from numba.core.caching import CacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.caching import (
+    CacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+)
 
 __all__ = ["INSTALLED", "KernelCache", "compile_again_with_sources"]
 
@@ -59,7 +68,7 @@ def _files(package: str) -> Iterator[Path]:
     return (_ROOT / package).glob("*.py")
 
 
-class KernelCache(FunctionCache):  # type: ignore[misc]
+class KernelCache(FunctionCache):
     """The compiled forms of a kernel: those of the installation, and those made since."""
 
     def __init__(self, function: Callable[..., object]) -> None:
@@ -88,7 +97,21 @@ def compile_again_with_sources() -> None:
     Those of other packages are cached as before.
     """
     locators = CacheImpl._locator_classes
-    CacheImpl._locator_classes = [*map(_of_ours, locators), *locators]
+    CacheImpl._locator_classes = [*map(_of_ours, [*locators, _OfThisProcess]), *locators]
+
+
+class _OfThisProcess(InTreeCacheLocator):
+    """Numba's last resort is the user's cache; who has none could not even import a kernel."""
+
+    def get_cache_path(self) -> str:
+        return _own_folder()
+
+
+@cache
+def _own_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="guided-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _of_ours(locator: Any) -> type[Any]:

@@ -13,7 +13,7 @@ __all__ = ["telling_of_kernels"]
 _COMPILING = "numba:compile"
 
 
-class _Listener(event.Listener):  # type: ignore[misc]
+class _Listener(event.Listener):
     def __init__(self, tell: Callable[[int], None]) -> None:
         self._tell = tell
         self._begun = 0
@@ -33,8 +33,8 @@ def telling_of_kernels(tell: Callable[[int], None]) -> Iterator[None]:
     Kernels that are read from the disk are not told of, as nobody waits for them.
     """
     listener = _Listener(tell)
-    event.register(_COMPILING, listener)
+    event.register(_COMPILING, listener)  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
-        event.unregister(_COMPILING, listener)
+        event.unregister(_COMPILING, listener)  # type: ignore[no-untyped-call]

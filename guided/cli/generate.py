@@ -245,7 +245,9 @@ def _only_one(*constraints: Structure | None) -> Structure | None:
 def _ask(client: Client, prompt: Prompt, *, stream: bool, **options: Any) -> Answer[Any]:
     """The answer; its text is printed as it grows where it is streamed."""
     if not stream:
-        return client.generate(prompt, **options)
+        # Shown in a terminal only, and gone when the answer is there.
+        with Console(stderr=True).status("waiting for the answer"):
+            return client.generate(prompt, **options)
     with client.stream(prompt, **options) as pieces:
         for text in pieces:
             typer.echo(text, nl=False)

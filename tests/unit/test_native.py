@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,14 @@ def native_modules(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     monkeypatch.chdir(_ROOT)
     named = runpy.run_path("setup.py", run_name="setup")["native_modules"]()
     return [_ROOT / name for name in named]
+
+
+def test_what_compiles_is_asked_for_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(_ROOT)
+    asked = runpy.run_path("setup.py", run_name="setup")["compilers"]()
+    needed = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {*needed["dependencies"], *needed["optional-dependencies"]["compiler"]} < {*asked}
+    assert any(name.startswith("mypy") for name in asked)
 
 
 def test_what_was_built_is_used() -> None:

@@ -67,6 +67,40 @@ def test_kernels_of_the_installation_are_read_and_never_written(tmp_path: Path) 
     assert {file.name: file.read_bytes() for file in installed.iterdir()} == there
 
 
+def test_where_nothing_may_be_written_kernels_are_of_one_process(tmp_path: Path) -> None:
+    folder = tmp_path / "tokens"
+    folder.mkdir()
+    (folder / "whole.py").write_text(_WHOLE)
+    (folder / "part.py").write_text(_PART.format(number=1))
+    # As for a user without a home who may not write where guided is installed.
+    code = f"""
+from numba.core import caching
+
+def refuse(self):
+    raise OSError
+
+for name in ("UserProvided", "InTree", "UserWide"):
+    locator = getattr(caching, name + "CacheLocator")
+    locator.ensure_cache_path = refuse
+{_RUN}
+from guided.automata.kernel_cache import _OfThisProcess
+print(whole._cache.cache_path)
+"""
+    code = code.replace(
+        "from guided.automata import kernel_cache",
+        """
+from guided.automata import kernel_cache
+kernel_cache._OfThisProcess.ensure_cache_path = caching._CacheLocator.ensure_cache_path
+""",
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    for _ in range(2):
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        result, path = done.stdout.splitlines()
+        assert result == "1 0"
+        assert not Path(path).exists()
+
+
 def test_whoever_waits_is_told_of_each_kernel_that_is_compiled(tmp_path: Path) -> None:
     folder = tmp_path / "tokens"
     folder.mkdir()
