@@ -16,7 +16,7 @@ from typing import Any
 
 from numba.core.caching import CacheImpl
 
-__all__ = ["compile_again_with_sources"]
+__all__ = ["compile_again_with_sources", "digest_of_sources"]
 
 _ROOT = Path(__file__).parent.parent
 _PACKAGES = ("automata", "decoding", "grammar", "network", "recognizer", "tokens", "model/cpu")
