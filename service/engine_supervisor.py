@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
 import structlog
@@ -111,11 +112,17 @@ class EngineSupervisor:
             await connection.stop(_STOP_SECONDS if was_ready else 0.0)
 
     async def _start(self) -> None:
+        begun = time.monotonic()
         self._connection = await EngineConnection.start(self._command, choice_of(self._config))
         self._model = (await self._connection.ready()).model
         self._is_ready = True
-        _log.info("engine ready", model=self._model.name, process=self._connection.process_id)
         await self._set_serving(True)
+        _log.info(
+            "engine ready",
+            model=self._model.name,
+            process=self._connection.process_id,
+            seconds=round(time.monotonic() - begun, 1),
+        )
 
     def _ready_connection(self) -> EngineConnection:
         if self._connection is None or not self._is_ready:

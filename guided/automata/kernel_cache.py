@@ -28,7 +28,7 @@ from numba.core.caching import (
     InTreeCacheLocator,
 )
 
-__all__ = ["INSTALLED", "KernelCache", "compile_again_with_sources"]
+__all__ = ["INSTALLED", "KernelCache", "compile_again_with_sources", "digest_of_sources"]
 
 INSTALLED = "kernels"
 """Folder of the package with the kernels that came with it, by package."""

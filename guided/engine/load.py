@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -13,9 +14,9 @@ import torch
 from guided.constraint import ConstraintCompiler
 from guided.decoding import lookup_drafters, no_drafter
 from guided.engine.cache_size import CacheRequest
-from guided.engine.calibration import measure_costs
 from guided.engine.engine import Engine
 from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
+from guided.engine.kept_costs import costs_here
 from guided.engine.memory_plan import plan_memory, plan_model
 from guided.errors import GuidedError, RequestError
 from guided.model.cpu import WeightFormat, multiplies, why_not
@@ -26,7 +27,7 @@ from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
 from guided.model.reward import load_reward_model
 from guided.model.runner import ModelRunner
-from guided.spec import Forcing, GenerationRequest, JsonSchema
+from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
 
 __all__ = ["WIDEST_DRAFT", "load_engine", "physical_cores"]
 
@@ -36,12 +37,11 @@ _WARM_UP = """{
     "type": "object",
     "properties": {
         "name": {"type": "string", "maxLength": 8},
-        "kind": {"enum": ["one", "two"]},
-        "items": {"type": "array", "items": {"type": "integer"}, "maxItems": 3}
+        "kind": {"enum": ["one", "two"]}
     },
-    "required": ["name", "kind", "items"]
+    "required": ["name", "kind"]
 }"""
-_WARM_UP_TOKENS = 48
+_WARM_UP_TOKENS = 24
 _FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 _log = logging.getLogger(__name__)
 
@@ -73,8 +73,8 @@ def load_engine(
     ``int8``), ``step_tokens`` the most that one model call computes, guesses aside.
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine guess tokens, as many as pay by what model calls cost here, which is measured
-    first. ``reward_model`` is the folder of a model that ranks answers (``guided.model.reward``),
-    on the same device.
+    at the first start and kept in the cache folder. ``reward_model`` is the folder of a model that
+    ranks answers (``guided.model.reward``), on the same device.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """
     where = choose_device(device)
@@ -94,20 +94,16 @@ def load_engine(
     files = find_model(model, progress)
     check_model(files, dtype)
     # It is there first, so that the plan counts with what it leaves of the memory.
-    judge = None if reward_model is None else load_reward_model(reward_model, device=where)
+    judge = None
+    if reward_model is not None:
+        with progress.step(f"loading {reward_model}"):
+            judge = load_reward_model(reward_model, device=where)
     footprint, plan = plan_model(files, dtype, asked, where)
     progress.note(f"device: {device_text(where)}")
     progress.note(str(plan))
     loaded = load_model(files, dtype=WEIGHT_DTYPES.get(str(dtype)), device=where, progress=progress)
-    compiler = ConstraintCompiler(loaded.vocabulary)
-    compiler.rehearse()
-    runner = ModelRunner(
-        loaded.module,
-        vocabulary_size=len(loaded.vocabulary),
-        weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
-        streams=footprint.streams,
-        quantise_cache=asked.is_quantised,
-    )
+    with progress.step("preparing kernels and packing weights"):
+        compiler, runner = _prepared(loaded, dtype, asked, streams=footprint.streams)
     context_window = runner.context_window(loaded.context_window)
     if context_window < loaded.context_window:
         _log.warning(
@@ -118,6 +114,10 @@ def load_engine(
     # What the layers do keep, which a config may not have told.
     shape = runner.shape
     plan = plan_memory(footprint, asked.size(shape.layers, shape.windows, shape.dtype), asked)
+    costs = None
+    if drafts:
+        with progress.step("timing model calls"):
+            costs = costs_here(runner, context_window, files, footprint)
     engine = Engine(
         model_name=loaded.name,
         runner=runner,
@@ -132,10 +132,11 @@ def load_engine(
         reuse_prefixes=reuse_prefixes,
         open_drafter=lookup_drafters(loaded.vocabulary) if drafts else no_drafter,
         widest_draft=asked.widest_draft,
-        costs=measure_costs(runner, context_window) if drafts else None,
+        costs=costs,
         judge=judge,
     )
-    _warm_up(engine)
+    with progress.step("warming up"):
+        _warm_up(engine)
     # What is there now stays; looking through all of it for garbage would hold a step up for some
     # tenths of a second. What an engine before this one left there may go.
     gc.unfreeze()
@@ -144,12 +145,42 @@ def load_engine(
     return engine
 
 
+def _prepared(
+    loaded: LoadedModel, dtype: str | None, asked: CacheRequest, *, streams: bool
+) -> tuple[ConstraintCompiler, ModelRunner]:
+    """What compiles and what computes, side by side: one is Python, the other matrices."""
+
+    def compiling() -> ConstraintCompiler:
+        compiler = ConstraintCompiler(loaded.vocabulary)
+        compiler.rehearse()
+        return compiler
+
+    with ThreadPoolExecutor(1) as beside:
+        compiler = beside.submit(compiling)
+        runner = ModelRunner(
+            loaded.module,
+            vocabulary_size=len(loaded.vocabulary),
+            weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
+            streams=streams,
+            quantise_cache=asked.is_quantised,
+        )
+        return compiler.result(), runner
+
+
 def _warm_up(engine: Engine) -> None:
     """Make two answers, so that no request waits for machine code to be loaded or made."""
     constraint = JsonSchema(_WARM_UP)
-    for name, forcing in (("warm-up", Forcing.CANONICAL), ("warm-up, strict", Forcing.STRICT)):
+    sampled = Sampling(1.0, top_k=40, top_p=0.9, seed=0)
+    for name, forcing, sampling in (
+        ("warm-up", Forcing.CANONICAL, Sampling()),
+        ("warm-up, strict and sampled", Forcing.STRICT, sampled),
+    ):
         request = GenerationRequest(
-            prompt="{", constraint=constraint, max_tokens=_WARM_UP_TOKENS, forcing=forcing
+            prompt="{",
+            constraint=constraint,
+            max_tokens=_WARM_UP_TOKENS,
+            forcing=forcing,
+            sampling=sampling,
         )
         try:
             engine.submit(name, request)

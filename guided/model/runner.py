@@ -77,6 +77,13 @@ class ModelRunner:
         """Memory that keys and values take."""
         return sum(storage.nbytes for storage in self._storages.values())
 
+    @property
+    def description(self) -> str:
+        """What computes the calls, so far as their time depends on it."""
+        own = "transformers" if self._decoder is None else "own"
+        cache = "int8" if self._is_cache_quantised else "as computed"
+        return f"forward {own}, attention {self._kernel.name}, cache {cache}"
+
     def context_window(self, wanted: int) -> int:
         """So many of the wanted tokens may a text have; see ``guided.model.rope``."""
         return wanted if self._longest_text is None else min(wanted, self._longest_text)

@@ -22,11 +22,14 @@ from guided.client import Answer, Client, RawPrompt, Request, wait_until_serving
 from guided.errors import (
     AnswerValidationError,
     GuidedError,
+    IncompleteAnswerError,
     InvalidConstraintError,
+    LimitExceededError,
     ServiceUnavailableError,
     UnsupportedFeatureError,
 )
-from guided.spec import Beams, FinishReason, Forcing
+from guided.spec import Beams, FinishReason, Forcing, JsonSchema
+from guided.tagged import Tag, Tagged
 from tests.service.conftest import LOADING_SECONDS
 from tests.service.server_process import REAL_SERVER, ServerProcess, listening, serving
 
@@ -126,6 +129,48 @@ def test_several_answers_come_through_with_their_scores(client: Client) -> None:
         assert second is not None
         assert first >= second
     assert len(best.candidates[1].logprobs) == best.candidates[1].num_tokens
+
+
+def test_a_start_tells_its_phases_before_it_is_ready(server: ServerProcess) -> None:
+    before, _, _ = server.log.read_text().partition("engine ready")
+    lines = before.splitlines()
+    phases = [
+        "loading torch and transformers",
+        "memory: weights",
+        "loading SmolLM2-135M-Instruct",
+        "preparing kernels and packing weights",
+        "timing model calls",
+        "warming up",
+    ]
+    told = [next(at for at, line in enumerate(lines) if phase in line) for phase in phases]
+    assert told == sorted(told)
+    assert all("seconds=" in lines[at] or "memory:" in lines[at] for at in told)
+
+
+def test_a_call_that_the_budget_would_close_is_an_error_where_it_is_asked_for(
+    client: Client,
+) -> None:
+    weather = {"type": "object", "properties": {"city": {"type": "string", "maxLength": 40}}}
+    schema = JsonSchema(json.dumps(weather | {"required": ["city"], "additionalProperties": False}))
+    tools = Tagged([Tag("<call>", schema, "</call>")], "<call>", calls="required")
+    budget = next(
+        tokens
+        for tokens in range(6, 30)
+        if _closed_at(client, tools, tokens).endswith('<call>{"city":""}</call>')
+    )
+    with pytest.raises(IncompleteAnswerError) as caught:
+        client.generate("Weather?", grammar=tools, max_tokens=budget, on_incomplete="error")
+    assert caught.value.text.endswith('<call>{"city":""}</call>')
+    assert caught.value.finish_reason is FinishReason.LENGTH_CLOSED
+    assert caught.value.usage.output_tokens <= budget
+
+
+def _closed_at(client: Client, grammar: Tagged, budget: int) -> str:
+    """The text that a budget leaves; empty where none can."""
+    try:
+        return client.generate("Weather?", grammar=grammar, max_tokens=budget).text
+    except LimitExceededError:
+        return ""
 
 
 def test_strict_forcing_gives_the_answer_of_none(tmp_path: Path) -> None:
