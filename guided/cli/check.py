@@ -66,4 +66,9 @@ def check(
             place = validator.place or "the whole answer"
             code.add_row(Text(validator.name), Text(place), Text(validator.kind))
         console.print(code)
+    if report.likely_limits:
+        limits = Table("limit that answers are likely to hit, and end", "at")
+        for likely in report.likely_limits:
+            limits.add_row(Text(likely.message), Text(likely.place or "the whole answer"))
+        console.print(limits)
     console.print("shortest answer:", report.shortest_answer, markup=False, highlight=False)
