@@ -16,7 +16,7 @@ from typing import Final
 
 from guided.errors import LimitExceededError
 
-__all__ = ["LimitedSteps", "limited_work", "resting", "spend"]
+__all__ = ["LimitedSteps", "limited_work", "resting", "spend", "units_left"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +131,12 @@ class LimitedSteps(_LimitedWork):
         if self._outer:
             self._outer[-1] = _tank.set(_Tank(self._limit, self._purpose))
         return True
+
+
+def units_left() -> int | None:
+    """What may still be spent, ``None`` outside of ``limited_work``."""
+    tank = _tank.get()
+    return None if tank is None else tank.left
 
 
 def spend(units: int) -> None:

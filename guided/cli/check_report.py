@@ -40,6 +40,13 @@ def print_report(report: SchemaReport) -> None:
             place = validator.place or "the whole answer"
             code.add_row(Text(validator.name), Text(place), Text(validator.kind))
         _print_whole(console, code)
+    if report.likely_limits:
+        limits = Table()
+        for name in ("limit that answers are likely to hit, and end", "at"):
+            limits.add_column(name, overflow="fold")
+        for likely in report.likely_limits:
+            limits.add_row(Text(likely.message), Text(likely.place or "the whole answer"))
+        _print_whole(console, limits)
     console.print("shortest answer:", report.shortest_answer, markup=False, highlight=False)
 
 
@@ -63,6 +70,10 @@ def report_json(report: SchemaReport) -> str:
                 for verdict in report.verdicts
             ],
             "shortest_answer": report.shortest_answer,
+            "likely_limits": [
+                {"place": likely.place, "message": likely.message}
+                for likely in report.likely_limits
+            ],
             "unenforced_validators": [
                 {"name": validator.name, "place": validator.place, "kind": validator.kind}
                 for validator in report.unenforced_validators

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from guided.automata.fuel import limited_work
+from guided.constraint.foresight import LikelyLimit, likely_limits
 from guided.constraint.limits import ConstraintLimits
 from guided.frontends.json_schema import Verdict, lower_json_schema
 from guided.recognizer.json_machine import JsonMachine
@@ -38,6 +39,9 @@ class SchemaReport:
     """A document that satisfies the schema, among the shortest there are."""
     unenforced_validators: tuple[UnenforcedValidator, ...] = ()
     """Code of a Python type that may still refuse an answer; none for a schema."""
+    likely_limits: tuple[LikelyLimit, ...] = ()
+    """Places at which answers are likely to be closed on their shortest way, because what may be
+    written there takes more work, or more room, than an answer has."""
 
 
 def check(
@@ -67,4 +71,5 @@ def check(
         machine = JsonMachine(lowered.grammar, limits=limits.recognizer)
         machine.check_room()
         shortest = machine.shortest_end(machine.start).decode()
-    return SchemaReport(lowered.verdicts, shortest, validators)
+    ahead = likely_limits(machine, limits)
+    return SchemaReport(lowered.verdicts, shortest, validators, ahead)

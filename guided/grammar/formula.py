@@ -193,20 +193,27 @@ class Formulas:
             spend(3)
             return leaf(formula)
         known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
-        for node in inside_first(formula, known):
-            known[node] = self._with_parts(node, known, leaf)
+        stack = [formula]
+        while stack:
+            node = stack[-1]
+            waiting: list[Formula] = []
+            for part in parts_of(node):
+                if part not in known:
+                    if isinstance(part, Leaf | Place):
+                        known[part] = leaf(part)
+                    else:
+                        waiting.append(part)
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            if node not in known:
+                known[node] = self._with_parts(node, known)
         spend(2 * len(known) - 3)
         return known[formula]
 
-    def _with_parts(
-        self,
-        node: Formula,
-        known: dict[Formula, Formula],
-        leaf: Callable[[Leaf | Place], Formula],
-    ) -> Formula:
+    def _with_parts(self, node: Formula, known: dict[Formula, Formula]) -> Formula:
         """A formula with each of its parts replaced by what is known of it."""
-        if isinstance(node, Leaf | Place):
-            return leaf(node)
         if isinstance(node, Not):
             inner = known[node.item]
             return node if inner is node.item else self.negate(inner)

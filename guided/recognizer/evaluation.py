@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any as Json
@@ -36,6 +37,8 @@ MAX_KEPT_BYTES: Final = 4 * 2**20
 """Of the texts that complete containers."""
 _DECODER: Final = json.JSONDecoder()
 _FITTING: Final = (1,)
+MAX_TOLD_VERDICTS: Final = 64
+"""Of more verdicts than these, any that a value has will do for a short one."""
 MAX_ENUMERATED_ASKS: Final = 6
 """Of so many formulas asked of one value, every combination of verdicts is considered."""
 
@@ -64,7 +67,7 @@ class Evaluation:
         self._ends: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
         self._accepted: dict[int, tuple[int, ...]] = {}
         self._acceptable: dict[tuple[int, int], bool] = {}
-        self._wishes: dict[int, Formula] = {}
+        self._short_values: dict[int, bytes] = {}
         self._as_judged: dict[tuple[tuple[Formula, ...], tuple[int, ...]], Formula] = {}
         self._ways: dict[int, bool] = {}
         self._hints: dict[int, int] = {}
@@ -275,7 +278,7 @@ class Evaluation:
         inner = self.contexts.enter(pending, self.contexts.parents[context])
         verdict = self._judged(pending.asks, value)
         self._hints[inner] = verdict
-        for known in (self._ways, self._accepted, self._wishes):
+        for known in (self._ways, self._accepted, self._short_values):
             known.pop(inner, None)
         return inner if self._has_way(inner) else None
 
@@ -489,13 +492,18 @@ class Evaluation:
             return None
         return self.values.text(self._one_of(pending.asks, (verdict,)))
 
-    def wish(self, context: int) -> Formula:
-        """What the value awaited has to fit to leave a way to the end."""
-        found = self._wishes.get(context)
+    def short_value(self, context: int) -> bytes:
+        """A short value that leaves a way to the end."""
+        found = self._short_values.get(context)
         if found is None:
-            pending = self._pending(context)
-            found = self._one_of(pending.asks, self.accepted(context))
-            self._wishes[context] = found
+            asks, verdicts = self._pending(context).asks, self.accepted(context)
+            wishes = [verdicts]
+            if len(verdicts) > MAX_TOLD_VERDICTS:
+                # One formula of them all has as many parts as all have together.
+                wishes = [(verdict,) for verdict in verdicts]
+            texts = map(self.values.text, map(functools.partial(self._one_of, asks), wishes))
+            found = next(filter(None, texts))
+            self._short_values[context] = found
         return found
 
     def _one_of(self, goals: tuple[Formula, ...], verdicts: tuple[int, ...]) -> Formula:

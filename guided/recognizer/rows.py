@@ -107,9 +107,7 @@ class Rows:
         found = self._edges.get(key)
         if found is None:
             edges = self._new_value_edges(context, pending.asks, frozenset(key[1]))
-            shortest = self.evaluation.values.text(self.evaluation.wish(context))
-            assert shortest is not None, pending
-            found = self._edges[key] = (edges, shortest[0])
+            found = self._edges[key] = (edges, self.evaluation.short_value(context)[0])
         return found
 
     def _new_value_edges(

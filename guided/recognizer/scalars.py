@@ -6,7 +6,7 @@ import functools
 import itertools
 import json
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
@@ -240,11 +240,20 @@ class Scalars:
                 dfa, found = self._judged((ask,), verdicts)
                 return without(dfa, banned), found
         leaves = sorted_leaves(asks)
-        dfas = [self.leaf_dfa(leaf) for leaf in leaves]
         if len(leaves) == 1 and asks == (leaves[0],) and verdicts == _ALL_MUST:
-            return dfas[0], [MUST]
-        judge = _Judge(leaves, asks, verdicts)
-        return combine(dfas, lambda labels: judge([label != DEAD for label in labels])), judge.found
+            return self.leaf_dfa(leaves[0]), [MUST]
+        # Lists are one automaton however many they are: side by side they would take very long.
+        lists = [leaf for leaf in leaves if isinstance(leaf.assertion, StringChoices)]
+        others = [leaf for leaf in leaves if not isinstance(leaf.assertion, StringChoices)]
+        dfas = [self.leaf_dfa(leaf) for leaf in others]
+        listed, holding = _listed_dfa(lists)
+        judge = _Judge([*others, *lists], asks, verdicts)
+
+        def decide(labels: tuple[int, ...]) -> int:
+            fits = [label != DEAD for label in labels[: len(others)]]
+            return judge(fits + holding[labels[-1] if lists else DEAD])
+
+        return combine([*dfas, listed] if lists else dfas, decide), judge.found
 
     def leaf_dfa(self, leaf: Leaf) -> Dfa:
         """The content of the strings that fit one assertion."""
@@ -259,7 +268,7 @@ class Scalars:
         if isinstance(about, Length):
             return length_dfa(about.low, about.high)
         assert isinstance(about, StringChoices), about
-        return choices_dfa(about.values)
+        return choices_dfa(dict.fromkeys(about.values, 0))
 
     def formula_dfa(self, ask: Formula) -> Dfa:
         """The content of the strings that fit a formula."""
@@ -271,21 +280,26 @@ class Scalars:
 
     def listed_strings(self, ask: Formula) -> list[str] | None:
         """All strings that fit a formula, where an assertion lists those that may."""
-        listed: list[str] | None = None
+        lists: list[tuple[str, ...]] = []
         others: list[Formula] = []
         banned: set[str] = set()
         for part in ask.parts if isinstance(ask, All) else (ask,):
-            values = _choices(part)
-            if values is not None and listed is None:
-                listed = list(values)
+            if (values := _choices(part)) is not None:
+                lists.append(values)
             elif isinstance(part, Not) and (values := _choices(part.item)) is not None:
                 banned.update(values)
             else:
                 others.append(part)
-        if listed is None:
+        if not lists:
             return None
+        listed = min(lists, key=len)
+        common = set(listed).intersection(*lists)
         rest = self.formulas.all_of(others)
-        return [t for t in listed if t not in banned and self.string_fits(rest, t)]
+        return [
+            text
+            for text in listed
+            if text in common and text not in banned and self.string_fits(rest, text)
+        ]
 
     def has_endless_strings(self, ask: Formula) -> bool:
         """Whether strings without end fit and can be spelled."""
@@ -422,6 +436,11 @@ class Scalars:
         """The shortest JSON string that fits, ``None`` where there is none."""
         if ask is FALSE:
             return None
+        listed = self.listed_strings(ask)
+        if listed is not None:
+            texts = [json_key(text) for text in listed]
+            texts = [text for text in texts if self.missing.isdisjoint(text)]
+            return min(texts, key=lambda text: (len(text), text), default=None)
         guess = self._guessed_string(ask)
         if guess is not None:
             return guess
@@ -443,11 +462,6 @@ class Scalars:
             return None
         if ask is TRUE:
             return b'""'
-        listed = self.listed_strings(ask)
-        if listed is not None:
-            texts = [json_key(text) for text in listed]
-            texts = [text for text in texts if self.missing.isdisjoint(text)]
-            return min(texts, key=lambda text: (len(text), text), default=None)
         if isinstance(ask, Leaf) and isinstance(ask.assertion, Length):
             low, high = ask.assertion.low, ask.assertion.high
             return b'"' + self.filler * low + b'"' if high is None or low <= high else None
@@ -549,17 +563,34 @@ def pattern_dfa(pattern: Regular) -> Dfa:
     return dfa
 
 
-def choices_dfa(values: Iterable[str]) -> Dfa:
-    """The automaton of a list of strings: their trie."""
+def _listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
+    """The automaton of all strings that some assertions list.
+
+    By its labels which of the assertions hold; last, by DEAD, of strings that none of them lists.
+    """
+    lists: dict[str, list[int]] = {}
+    for number, leaf in enumerate(leaves):
+        for text in _choices(leaf) or ():
+            lists.setdefault(text, []).append(number)
+    labels: dict[tuple[int, ...], int] = {}
+    dfa = choices_dfa(
+        {text: labels.setdefault(tuple(held), len(labels)) for text, held in lists.items()}
+    )
+    holding = [[number in held for number in range(len(leaves))] for held in (*labels, ())]
+    return dfa, holding
+
+
+def choices_dfa(values: Mapping[str, int]) -> Dfa:
+    """The automaton of a list of strings, each with its label: their trie."""
     children: list[dict[str, int]] = [{}]
-    ends: set[int] = set()
-    for text in values:
+    ends: dict[int, int] = {}
+    for text, named in values.items():
         node = 0
         for character in text:
             node = children[node].setdefault(character, len(children))
             if node == len(children):
                 children.append({})
-        ends.add(node)
+        ends[node] = named
     letters = sorted({letter for edges in children for letter in edges})
     number = {letter: i for i, letter in enumerate(letters)}
     table = np.full((len(children), len(letters)), DEAD, dtype=np.int32)
@@ -567,9 +598,8 @@ def choices_dfa(values: Iterable[str]) -> Dfa:
     for node, edges in enumerate(children):
         for letter, child in edges.items():
             table[node, number[letter]] = child
-    accepting = np.zeros(len(children), dtype=np.bool_)
-    accepting[list(ends)] = True
-    label = np.where(accepting, 0, DEAD).astype(np.int32)
+    label = np.full(len(children), DEAD, dtype=np.int32)
+    label[list(ends)] = list(ends.values())
     return Dfa(tuple(map(CodePoints.single, letters)), table, label)
 
 

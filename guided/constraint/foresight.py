@@ -1,0 +1,114 @@
+"""What of a schema is likely to run into a limit while an answer is written, told before it is.
+
+What takes long is worked out when a text first gets there, and a limit that is hit then closes the
+answer on its shortest way. So what a schema leads to is gone into beforehand: objects with all
+their members, arrays with one item, each step within the limit that one position of an answer has.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from guided.automata.fuel import limited_work, units_left
+from guided.constraint.limits import ConstraintLimits
+from guided.errors import LimitExceededError
+from guided.frontends.json_schema.pointers import child
+from guided.grammar.assertions import JsonType
+from guided.recognizer.contexts import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
+from guided.recognizer.json_machine import JsonMachine
+from guided.recognizer.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT, Judged, KeyClass
+
+__all__ = ["LikelyLimit", "likely_limits"]
+
+MAX_STEPS: Final = 3_000
+"""Steps gone at most: of a schema that leads to more, those that lead to new kinds of values."""
+MAX_WORK: Final = 1_000_000
+"""Work for all steps together, beyond which none is begun; see ``limited_work``."""
+MAX_LIMITS: Final = 10
+"""Limits told at most."""
+_VERDICTS: Final = 3
+"""Of a value that settles which of several schemas an object has to fit, as many ways to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class LikelyLimit:
+    """A place of answers at which a limit is likely to be hit."""
+
+    place: str
+    """JSON pointer of the value with which, or behind which, an answer could not go on; ``*`` is an
+    item, or a name that the schema does not spell out."""
+    message: str
+    """Which limit it is, and what helps."""
+
+
+def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[LikelyLimit, ...]:
+    """The limits that are likely to be hit in answers that a machine recognises; it grows by that.
+
+    What MAX_STEPS and MAX_WORK do not get to is not told.
+    """
+    return tuple(_Foresight(machine, limits).found())
+
+
+class _Foresight:
+    """Goes through the contexts of a machine, nearest first, one for each kind of frame."""
+
+    def __init__(self, machine: JsonMachine, limits: ConstraintLimits) -> None:
+        self.machine = machine
+        self.limits = limits
+        self.work = MAX_WORK
+        self.waiting: deque[tuple[int, str]] = deque([(ROOT, "")])
+        self.seen: set[Frame] = set()
+
+    def found(self) -> Iterator[LikelyLimit]:
+        steps, told = 0, 0
+        while self.waiting and steps < MAX_STEPS and told < MAX_LIMITS and self.work > 0:
+            context, place = self.waiting.popleft()
+            frame = self.machine.contexts.frames[context]
+            if frame in self.seen:
+                continue
+            self.seen.add(frame)
+            steps += 1
+            with limited_work(self.limits.step_work, "going on from one position"):
+                try:
+                    self.machine.check_room()
+                    self.waiting += self._ahead(context, frame, place)
+                except LimitExceededError as error:
+                    told += 1
+                    yield LikelyLimit(place, str(error))
+                self.work -= self.limits.step_work - (units_left() or 0)
+
+    def _ahead(self, context: int, frame: Frame, place: str) -> list[tuple[int, str]]:
+        """What may come next in a context, each with its place in an answer."""
+        machine, labels = self.machine, self.machine.labels
+        if isinstance(frame, ArrayFrame):
+            return self._behind(context, ITEM, child(place, "*"))
+        if isinstance(frame, ObjectFrame):
+            names, classes = machine.evaluation.candidates(context)
+            ahead = [(labels.of_key(name), child(place, name)) for name in names]
+            ahead += [(labels.number(KeyClass(number)), child(place, "*")) for number in classes]
+            return [each for label, inner in ahead for each in self._behind(context, label, inner)]
+        return self._inside(context, frame, place) + self._past(context, frame, place)
+
+    def _inside(self, context: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+        """The containers that a value may be, and its scalars laid down."""
+        self.machine.rows.value(context)
+        types = frozenset().union(*map(self.machine.evaluation.restriction.types, frame.asks))
+        opening = {JsonType.OBJECT: OPEN_OBJECT, JsonType.ARRAY: OPEN_ARRAY}
+        labels = [label for kind, label in opening.items() if kind in types]
+        return [each for label in labels for each in self._behind(context, label, place)]
+
+    def _past(self, context: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+        """What is behind a value: in an array, all items are taken to be like the first."""
+        if context == ROOT or not isinstance(frame.frame, ObjectFrame):
+            return []
+        around = place[: place.rindex("/")]
+        verdicts = self.machine.evaluation.accepted(context)[:_VERDICTS]
+        numbers = [DONE if v == 1 else self.machine.labels.number(Judged(v)) for v in verdicts]
+        return [each for label in numbers for each in self._behind(context, label, around)]
+
+    def _behind(self, context: int, label: int, place: str) -> list[tuple[int, str]]:
+        resolved = self.machine.resolve(context, label)
+        return [] if resolved is None else [(resolved[0], place)]

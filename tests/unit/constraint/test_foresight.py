@@ -1,0 +1,66 @@
+"""Limits that answers are likely to hit, told before the first token."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import guided
+from guided.cli.check import check
+from guided.constraint.foresight import likely_limits
+from guided.constraint.limits import ConstraintLimits
+from guided.frontends.json_schema import lower_json_schema
+from guided.recognizer.json_machine import JsonMachine
+from guided.recognizer.limits import RecognizerLimits
+from guided.spec import JsonSchema
+
+_DOMAIN = r"^(?!.*://)(?=.{1,255}$)((.{1,63}\.){1,127}(?![0-9]*$)[a-z0-9-]+\.?)$"
+"""As found in published schemas; which dots part what has too many cases."""
+
+
+def _schema(value: dict[str, Any]) -> dict[str, Any]:
+    networks = {"type": "object", "additionalProperties": {"type": "array", "items": value}}
+    return {"type": "object", "properties": {"title": {}, "networks": networks}}
+
+
+def test_a_pattern_that_takes_too_long_is_told_with_its_place() -> None:
+    schema = _schema({"type": "object", "properties": {"fqdn": {"pattern": _DOMAIN}}})
+    (likely,) = guided.check(schema).likely_limits
+    assert likely.place == "/networks/*"
+    assert "more than 2000000 units of work; simplify the patterns" in likely.message
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "integer"},
+        {"$ref": "#/$defs/tree", "$defs": {"tree": {"items": {"$ref": "#/$defs/tree"}}}},
+        _schema({"enum": [f"name {i}" for i in range(500)]}),
+        _schema({"oneOf": [{"required": [f"name{i}"]} for i in range(20)]}),
+        {"type": "array", "uniqueItems": True, "items": {"pattern": "^a+$"}},
+    ],
+)
+def test_schemas_within_the_limits_are_told_nothing(schema: dict[str, Any]) -> None:
+    assert guided.check(schema).likely_limits == ()
+
+
+def test_a_lack_of_room_is_told() -> None:
+    members = {f"name{i}": {"pattern": f"^[a-z]{{{i}}}x"} for i in range(20)}
+    constraint = JsonSchema(json.dumps({"type": "object", "properties": members}))
+    room = RecognizerLimits(max_cells=2_000)
+    machine = JsonMachine(lower_json_schema(constraint).grammar, limits=room)
+    found = likely_limits(machine, ConstraintLimits(recognizer=room))
+    assert found
+    assert all("cells" in likely.message for likely in found)
+
+
+def test_the_command_prints_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(_schema({"pattern": _DOMAIN, "type": "string"})))
+    check(str(file))
+    shown = capsys.readouterr().out
+    assert "likely to hit" in shown
+    assert "/networks/*" in shown
