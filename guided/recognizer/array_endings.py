@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from guided.automata.fuel import spend
 from guided.grammar.assertions import Contains, ItemCount, Items, Unique
-from guided.grammar.formula import TRUE, Formula
+from guided.grammar.formula import TRUE, Formula, Formulas
 from guided.recognizer.contexts import ArrayFrame
 from guided.recognizer.distinct import DistinctTexts
 from guided.recognizer.search import Literals
+from guided.recognizer.sharing import Sharing
 from guided.recognizer.taken import differs, one_of_taken
-
-if TYPE_CHECKING:
-    from guided.recognizer.arrays import Arrays
+from guided.recognizer.values import Values
 
 __all__ = ["ArrayEnding"]
 
@@ -62,11 +61,18 @@ class ArrayEnding:
     The whole of the search is gone through unless MAX_DEAD_ENDS are met, which counts as missed.
     """
 
-    def __init__(self, arrays: Arrays, frame: ArrayFrame, literals: Literals) -> None:
-        self.sharing = arrays.sharing
-        self.formulas = arrays.formulas
-        self.values = arrays.values
-        self.frame = frame
+    def __init__(
+        self,
+        formulas: Formulas,
+        sharing: Sharing,
+        values: Values,
+        frame: ArrayFrame,
+        literals: Literals,
+    ) -> None:
+        self.formulas = formulas
+        self.sharing = sharing
+        self.values = values
+        self.begun = frame.begun
         abouts = [(leaf.assertion, kept) for leaf, kept in literals.items()]
         self.items = [a for a, kept in abouts if kept and isinstance(a, Items)]
         self.contains = [a for a, kept in abouts if kept and isinstance(a, Contains)]
@@ -97,7 +103,7 @@ class ArrayEnding:
             texts = self._least()
         if texts is None:
             return None
-        comma = b"," if self.frame.begun and texts else b""
+        comma = b"," if self.begun and texts else b""
         return comma + b",".join(texts) + b"]"
 
     def _least(self) -> list[bytes] | None:

@@ -182,7 +182,7 @@ class Arrays:
 
     def end(self, frame: ArrayFrame, literals: Literals) -> bytes | None:
         """What completes the array so that these assertions hold, closing bracket included."""
-        return ArrayEnding(self, frame, literals).text()
+        return ArrayEnding(self.formulas, self.sharing, self.values, frame, literals).text()
 
 
 def _says_one_thing(about: Assertion) -> bool:
