@@ -98,7 +98,7 @@ class RunSpeller:
             if not certain:
                 break
             begin = first + place
-            if node in self._found_nodes and tail.reaching(node, begin) & self._found_tokens:
+            if node in self._found_nodes and tail.may_find(node, begin, self._found_tokens):
                 certain = _common(certain, self._speller.closed(tail.text[:begin], tail.begun))
             for piece in tail.pieces:
                 if begin < piece.part:
@@ -145,7 +145,7 @@ class _Tail:
         self._walker = walker
         self._end = end
         self.pieces: Final = self._open_pieces()
-        self._tokens: dict[int, frozenset[TokenId]] = {}
+        self._tokens: dict[int, list[TokenId]] = {}
 
     def _open_pieces(self) -> list[_OpenPiece]:
         first, start = self._speller.found_in(self.text, self.begun)
@@ -210,10 +210,10 @@ class _Tail:
         if before == (UNCERTAIN,):
             before = ()
         beyond = len(self.text) - begin
-        for token in self.reaching(node, begin):
+        for token in self._allowed(node, begin):
             text = self._speller.text(token)
             rest = text[beyond:]
-            if not self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode()):
+            if not rest or not self._may_take(piece, rest):
                 continue
             if self._speller.may_follow(before, token):
                 return True
@@ -221,15 +221,23 @@ class _Tail:
                 return True
         return False
 
-    def reaching(self, node: int, begin: int) -> frozenset[TokenId]:
-        """The tokens that may begin at a place and reach beyond the text; a node spells its end."""
-        found = self._tokens.get(begin)
-        if found is None:
-            beyond = len(self.text) - begin
-            tokens = map(TokenId, self._walker.tokens_below(node, self._end).tolist())
-            found = frozenset([each for each in tokens if len(self._speller.text(each)) > beyond])
-            self._tokens[begin] = found
-        return found
+    def _may_take(self, piece: _OpenPiece, rest: bytes) -> bool:
+        """Whether an open piece may go on over all characters of a rest."""
+        return self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode())
+
+    def may_find(self, node: int, begin: int, found: frozenset[TokenId]) -> bool:
+        """Whether a text that is found may begin at a place and reach beyond the text."""
+        beyond = len(self.text) - begin
+        tokens = found.intersection(self._allowed(node, begin))
+        return any(len(self._speller.text(token)) > beyond for token in tokens)
+
+    def _allowed(self, node: int, begin: int) -> list[TokenId]:
+        """The tokens that may begin at a place; a node spells the text from there on."""
+        tokens = self._tokens.get(begin)
+        if tokens is None:
+            tokens = self._walker.tokens_below(node, self._end).tolist()
+            self._tokens[begin] = tokens
+        return tokens
 
 
 def _sure(tokens: Tokens) -> Tokens:

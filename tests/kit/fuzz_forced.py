@@ -156,7 +156,7 @@ def _drawn_text(rng: random.Random, most: int) -> str:
 
 def _drawn_pattern(rng: random.Random) -> tuple[str, str]:
     pattern, text = "", ""
-    for _ in range(rng.randint(1, 4)):
+    for _ in range(rng.choice([1, 2, 4, 12])):
         more_pattern, more = _drawn_part(rng, 1)
         pattern, text = pattern + more_pattern, text + more
     return pattern, text
