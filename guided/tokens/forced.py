@@ -8,7 +8,6 @@ docs/forced-runs.md.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -41,12 +40,10 @@ class RunSpeller:
         self._openings = Openings(vocabulary.token_bytes, self._rules)
         self._found_tokens = frozenset(self._rules.found_tokens)
         self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
-        self._lock = threading.RLock()
 
     def opening(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
         """What the answer means for a run, see ``Openings``, where tokens follow an opening."""
-        with self._lock:
-            return self._openings.behind(before, tokens)
+        return self._openings.behind(before, tokens)
 
     def run(self, walker: Walker, state: State, opening: bytes) -> Tokens:
         """The tokens forced from ``state`` on, behind an opening; often none.
@@ -57,25 +54,22 @@ class RunSpeller:
         splitting = self._rules.splitting
         if end is None or splitting is None:
             return ()
-        with self._lock:
-            try:
-                if walker.machine.is_complete(end):
-                    return _sure(self._speller.closed(text, len(opening)))
-                tail = _Tail(self._speller, splitting, walker, end, text, len(opening))
-                return self._certain(tail)
-            except SplitUncertainError:
-                return ()
+        try:
+            if walker.machine.is_complete(end):
+                return _sure(self._speller.closed(text, len(opening)))
+            return self._certain(_Tail(self._speller, splitting, walker, end, text, len(opening)))
+        except SplitUncertainError:
+            return ()
 
     def spelling(self, walker: Walker, state: State, opening: bytes) -> Tokens:
         """``run`` with the end that it gives back: likely, but not certain."""
         text, end = self._followed(walker, state, opening)
         if end is None:
             return ()
-        with self._lock:
-            try:
-                return _sure(self._speller.closed(text, len(opening)))
-            except SplitUncertainError:
-                return ()
+        try:
+            return _sure(self._speller.closed(text, len(opening)))
+        except SplitUncertainError:
+            return ()
 
     def _followed(self, walker: Walker, state: State, opening: bytes) -> tuple[bytes, State | None]:
         """The opening with the whole characters that must follow, and the state behind them."""

@@ -166,7 +166,7 @@ def _drawn_part(rng: random.Random, depth: int) -> tuple[str, str]:
     """A part of a pattern, and a text that it matches."""
     kind = rng.randrange(6 if depth else 4)
     if kind < 2:
-        text = _drawn_text(rng, 6)
+        text = _drawn_text(rng, rng.choice([2, 6, 20]))
         return re.escape(text), text
     if kind < 4:
         pattern, characters = rng.choice(_SETS)
