@@ -8,7 +8,6 @@ docs/forced-runs.md.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -41,12 +40,10 @@ class RunSpeller:
         self._openings = Openings(vocabulary.token_bytes, self._rules)
         self._found_tokens = frozenset(self._rules.found_tokens)
         self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
-        self._lock = threading.RLock()
 
     def opening(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
         """What the answer means for a run, see ``Openings``, where tokens follow an opening."""
-        with self._lock:
-            return self._openings.behind(before, tokens)
+        return self._openings.behind(before, tokens)
 
     def run(self, walker: Walker, state: State, opening: bytes) -> Tokens:
         """The tokens forced from ``state`` on, behind an opening; often none.
@@ -57,25 +54,22 @@ class RunSpeller:
         splitting = self._rules.splitting
         if end is None or splitting is None:
             return ()
-        with self._lock:
-            try:
-                if walker.machine.is_complete(end):
-                    return _sure(self._speller.closed(text, len(opening)))
-                tail = _Tail(self._speller, splitting, walker, end, text, len(opening))
-                return self._certain(tail)
-            except SplitUncertainError:
-                return ()
+        try:
+            if walker.machine.is_complete(end):
+                return _sure(self._speller.closed(text, len(opening)))
+            return self._certain(_Tail(self._speller, splitting, walker, end, text, len(opening)))
+        except SplitUncertainError:
+            return ()
 
     def spelling(self, walker: Walker, state: State, opening: bytes) -> Tokens:
         """``run`` with the end that it gives back: likely, but not certain."""
         text, end = self._followed(walker, state, opening)
         if end is None:
             return ()
-        with self._lock:
-            try:
-                return _sure(self._speller.closed(text, len(opening)))
-            except SplitUncertainError:
-                return ()
+        try:
+            return _sure(self._speller.closed(text, len(opening)))
+        except SplitUncertainError:
+            return ()
 
     def _followed(self, walker: Walker, state: State, opening: bytes) -> tuple[bytes, State | None]:
         """The opening with the whole characters that must follow, and the state behind them."""
@@ -98,7 +92,7 @@ class RunSpeller:
             if not certain:
                 break
             begin = first + place
-            if node in self._found_nodes and tail.reaching(node, begin) & self._found_tokens:
+            if node in self._found_nodes and tail.may_find(node, begin, self._found_tokens):
                 certain = _common(certain, self._speller.closed(tail.text[:begin], tail.begun))
             for piece in tail.pieces:
                 if begin < piece.part:
@@ -145,7 +139,7 @@ class _Tail:
         self._walker = walker
         self._end = end
         self.pieces: Final = self._open_pieces()
-        self._tokens: dict[int, frozenset[TokenId]] = {}
+        self._tokens: dict[int, list[TokenId]] = {}
 
     def _open_pieces(self) -> list[_OpenPiece]:
         first, start = self._speller.found_in(self.text, self.begun)
@@ -210,10 +204,10 @@ class _Tail:
         if before == (UNCERTAIN,):
             before = ()
         beyond = len(self.text) - begin
-        for token in self.reaching(node, begin):
+        for token in self._allowed(node, begin):
             text = self._speller.text(token)
             rest = text[beyond:]
-            if not self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode()):
+            if not rest or not self._may_take(piece, rest):
                 continue
             if self._speller.may_follow(before, token):
                 return True
@@ -221,15 +215,23 @@ class _Tail:
                 return True
         return False
 
-    def reaching(self, node: int, begin: int) -> frozenset[TokenId]:
-        """The tokens that may begin at a place and reach beyond the text; a node spells its end."""
-        found = self._tokens.get(begin)
-        if found is None:
-            beyond = len(self.text) - begin
-            tokens = map(TokenId, self._walker.tokens_below(node, self._end).tolist())
-            found = frozenset([each for each in tokens if len(self._speller.text(each)) > beyond])
-            self._tokens[begin] = found
-        return found
+    def _may_take(self, piece: _OpenPiece, rest: bytes) -> bool:
+        """Whether an open piece may go on over all characters of a rest."""
+        return self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode())
+
+    def may_find(self, node: int, begin: int, found: frozenset[TokenId]) -> bool:
+        """Whether a text that is found may begin at a place and reach beyond the text."""
+        beyond = len(self.text) - begin
+        tokens = found.intersection(self._allowed(node, begin))
+        return any(len(self._speller.text(token)) > beyond for token in tokens)
+
+    def _allowed(self, node: int, begin: int) -> list[TokenId]:
+        """The tokens that may begin at a place; a node spells the text from there on."""
+        tokens = self._tokens.get(begin)
+        if tokens is None:
+            tokens = self._walker.tokens_below(node, self._end).tolist()
+            self._tokens[begin] = tokens
+        return tokens
 
 
 def _sure(tokens: Tokens) -> Tokens:

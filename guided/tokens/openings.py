@@ -23,7 +23,7 @@ _MOST_UNCERTAIN: Final = 256
 
 
 class Openings:
-    """The openings of one vocabulary. Not thread-safe: it learns."""
+    """The openings of one vocabulary."""
 
     def __init__(self, token_bytes: Sequence[bytes | None], rules: SpellingRules) -> None:
         self._token_bytes = token_bytes

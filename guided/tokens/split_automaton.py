@@ -9,6 +9,7 @@ come to.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -33,7 +34,7 @@ _Threads: TypeAlias = tuple[int, ...]
 
 
 class SplitAutomaton:
-    """Matches one pattern. Not thread-safe: it grows."""
+    """Matches one pattern, for all threads."""
 
     def __init__(self, program: Program, tests: Sequence[CharacterTest]) -> None:
         """``tests`` tell for each class of the program which characters it holds."""
@@ -45,6 +46,8 @@ class SplitAutomaton:
         self._behind: list[dict[str, tuple[int, bool]]] = [{}, {}]
         self._by_classes: dict[tuple[int, int], tuple[int, bool]] = {}
         self._finals: dict[int, bool] = {}
+        self._lock = threading.Lock()
+        """Held while states are made."""
 
     def match(self, text: str, begin: int) -> tuple[int, int | None]:
         """How far the match that begins at a place gets in a text that may go on.
@@ -99,24 +102,34 @@ class SplitAutomaton:
         return False
 
     def _read(self, state: int, character: str) -> tuple[int, bool]:
+        """The state behind a character, and whether there is a match in front of it."""
+        classes = self._classes_of(character)
+        with self._lock:
+            reached = self._by_classes.get((state, classes))
+            if reached is None:
+                threads, is_match = self._settled(state, classes)
+                number = self._states.get(threads)
+                if number is None:
+                    number = self._states[threads] = len(self._threads)
+                    self._threads.append(threads)
+                    self._behind.append({})
+                reached = self._by_classes[state, classes] = number, is_match
+            self._behind[state][character] = reached
+        return reached
+
+    def _classes_of(self, character: str) -> int:
+        """The classes that hold a character, one bit for each."""
         classes = self._classes.get(character)
         if classes is None:
-            if len(self._classes) >= _REMEMBERED:
-                self._classes.clear()
-                self._behind = [{} for _ in self._behind]
-            classes = sum(1 << number for number, test in enumerate(self._tests) if test(character))
-            self._classes[character] = classes
-        reached = self._by_classes.get((state, classes))
-        if reached is None:
-            threads, is_match = self._settled(state, classes)
-            number = self._states.get(threads)
-            if number is None:
-                number = self._states[threads] = len(self._threads)
-                self._threads.append(threads)
-                self._behind.append({})
-            reached = self._by_classes[state, classes] = number, is_match
-        self._behind[state][character] = reached
-        return reached
+            classes = 0
+            for number, test in enumerate(self._tests):
+                classes |= int(test(character)) << number
+            with self._lock:
+                if len(self._classes) >= _REMEMBERED:
+                    self._classes.clear()
+                    self._behind = [{} for _ in self._behind]
+                self._classes[character] = classes
+        return classes
 
     def _settled(self, state: int, classes: int | None) -> tuple[_Threads, bool]:
         """The steps behind the next character, ``None`` for the end of the text.

@@ -38,7 +38,7 @@ class _Way:
 
 
 class Splitting:
-    """The stages of one tokenizer; none, where a text is one piece. Not thread-safe."""
+    """The stages of one tokenizer; none, where a text is one piece."""
 
     def __init__(self, stages: Sequence[SplitAutomaton]) -> None:
         self._stages = stages

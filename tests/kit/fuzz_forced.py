@@ -156,7 +156,7 @@ def _drawn_text(rng: random.Random, most: int) -> str:
 
 def _drawn_pattern(rng: random.Random) -> tuple[str, str]:
     pattern, text = "", ""
-    for _ in range(rng.randint(1, 4)):
+    for _ in range(rng.choice([1, 2, 4, 12])):
         more_pattern, more = _drawn_part(rng, 1)
         pattern, text = pattern + more_pattern, text + more
     return pattern, text
@@ -166,7 +166,7 @@ def _drawn_part(rng: random.Random, depth: int) -> tuple[str, str]:
     """A part of a pattern, and a text that it matches."""
     kind = rng.randrange(6 if depth else 4)
     if kind < 2:
-        text = _drawn_text(rng, 6)
+        text = _drawn_text(rng, rng.choice([2, 6, 20]))
         return re.escape(text), text
     if kind < 4:
         pattern, characters = rng.choice(_SETS)
