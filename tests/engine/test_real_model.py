@@ -8,7 +8,7 @@ import pytest
 
 from examples.demo_requests import REQUESTS
 from guided.engine import Engine, load_engine
-from guided.response_types.adapter import adapter_of
+from guided.response_types import adapter_of
 from guided.spec import (
     FinishReason,
     Forcing,

@@ -117,12 +117,23 @@ def _refusal(
         # Where no member of a union takes a value, the others complain as well.
         faults = error.errors(include_url=False, include_context=False)
         places = [_numbers(fault["loc"]) for fault in faults]
-        if not any(_OWN_NAME.findall(validator.place) in places for validator in listed):
+        owned = [_OWN_NAME.findall(validator.place) for validator in listed]
+        if not any(_go_together(one, other) for one in owned for other in places):
             return Fault(f"refused {faults[0]['type']}", f"{text!r}: {error}")
     except Exception as error:  # of a function that is applied to what it does not know
         if not listed:
             return Fault(f"raised {type(error).__name__}", f"{text!r}: {error}")
     return None
+
+
+def _go_together(place: list[str], other: list[str]) -> bool:
+    """Whether one place is the other but for steps that are told in one of them alone.
+
+    Pydantic gives the fields of a named tuple by position, and keys of dictionaries by name.
+    """
+    few, many = sorted((place, other), key=len)
+    rest = iter(many)
+    return all(step in rest for step in few)
 
 
 def _numbers(place: tuple[int | str, ...]) -> list[str]:

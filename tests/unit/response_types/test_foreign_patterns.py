@@ -129,6 +129,22 @@ def test_longer_texts_match_alike(pattern: str, engine: Any) -> None:
         assert found == expected, f"{text!r} and {translated!r}"
 
 
+@pytest.mark.parametrize(
+    ("rust", "ecma"),
+    [
+        (r"\p{greek}", r"[\p{Script=Greek}]"),
+        (r"\p{sc=old italic}", r"[\p{Script=Old_Italic}]"),
+        (r"\p{scx:Grek}", r"[\p{Script_Extensions=Grek}]"),
+        (r"\p{l}\pN", r"[\p{L}][\p{N}]"),
+        (r"\p{gc=uppercaseletter}", r"[\p{Uppercase_Letter}]"),
+        (r"\p{alphabetic}", r"[\p{Alphabetic}]"),
+        (r"\P{Lu}", r"[^\p{Lu}\p{Cn}]"),
+    ],
+)
+def test_properties_have_the_names_of_ecma(rust: str, ecma: str) -> None:
+    assert ecma_pattern(rust) == ecma
+
+
 def test_the_end_of_python_is_the_end_but_where_it_is_excluded() -> None:
     assert ecma_pattern("^a$", is_python=True) == "^a$"
     assert ecma_pattern("^a(?!$)", is_python=True) == r"^a(?!(?=\n?$))"
