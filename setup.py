@@ -126,8 +126,8 @@ never silent, and those of the wire are at odds with a grpc that is not installe
 _AS_LIST = ": warning: Treating generator comprehension as list"
 """What mypyc says of each generator expression; tests/unit/test_native.py finds those it harms."""
 _FLAGS = ["-fvisibility=hidden", "-fno-plt", "-w"]
-"""Functions are seen by no other library, so that calls among them are direct. Nobody reads the C that
-mypyc writes, so warnings about it are of no use; mypyc would make errors of those it does not know."""
+"""Functions are seen by no other library, so that calls among them are direct. Nobody reads the C
+that mypyc writes, so warnings are of no use; mypyc makes errors of those it does not know."""
 _LIBRARY = "guided.native"
 """What all modules share is guided.native__mypyc."""
 _HEADERS = "build/guided"
