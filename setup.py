@@ -131,8 +131,9 @@ ignore_errors = True
 never silent, and those of the wire are at odds with a grpc that is not installed."""
 _AS_LIST = ": warning: Treating generator comprehension as list"
 """What mypyc says of each generator expression; tests/unit/test_native.py finds those it harms."""
-_UNSEEN = ["-fvisibility=hidden", "-fno-plt"]
-"""Functions are seen by no other library, so that calls among them are direct."""
+_FLAGS = ["-fvisibility=hidden", "-fno-plt", "-w"]
+"""Functions are seen by no other library, so that calls among them are direct. Nobody reads the C
+that mypyc writes, so warnings are of no use; mypyc makes errors of those it does not know."""
 _LIBRARY = "guided.native"
 """What all modules share is guided.native__mypyc."""
 _HEADERS = "build/guided"
@@ -215,7 +216,7 @@ class BuildOnAllCores(build_ext):
             # Of a library within a package mypyc puts the headers there, and the sources beside.
             extension.include_dirs = [*extension.include_dirs, _HEADERS]
             if self.compiler.compiler_type == "unix":
-                extension.extra_compile_args = [*extension.extra_compile_args, *_UNSEEN]
+                extension.extra_compile_args = [*extension.extra_compile_args, *_FLAGS]
         super().build_extensions()
 
 
