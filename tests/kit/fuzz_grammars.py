@@ -38,8 +38,10 @@ _LONGEST = 9
 _LETTERS = "abé_"
 _PATTERNS: Final = (
     *("a+", "b*a", "[ab]b?", "(?:ab|b)+", "é|ab", "(?:aé?){2,3}", "[^ab_]", "a(?:ba)*", "é.a"),
-    *(r"\w", "[aé]+b", "(?:a|ab)(?:c|bcd)?", "_?a", "(?:[ab]{2})+", ".é"),
+    *(r"\w", "[aé]+b", "_?a", "(?:[ab]{2})+", ".é"),
 )
+_NOT_FOR_LARK: Final = "(?:a|ab)(?:c|bcd)?"
+"""Of a terminal Lark knows only what ``re`` finds first, and beginnings of that."""
 _TEST = '''"""{doc}."""
 
 from __future__ import annotations
@@ -100,7 +102,7 @@ class Grammars(Subject[GrammarCase]):
         elif rng.random() < 0.7:
             spelt = sorted({spelled(each.regular) for b in rules.values() for each in _words(b)})
             chosen = [text for text in spelt if rng.random() < 0.7]
-            patterns = {text: rng.choice(_PATTERNS) for text in chosen}
+            patterns = {text: rng.choice((*_PATTERNS, _NOT_FOR_LARK)) for text in chosen}
             case = replace(case, patterns=patterns, ignored=rng.choice(["", "_", "_+", "é_|_"]))
         texts = ["".join(rng.choices(_LETTERS, k=rng.randint(1, 6))) for _ in range(3)]
         return replace(case, texts=tuple(texts))
@@ -130,7 +132,7 @@ class Grammars(Subject[GrammarCase]):
         return None
 
     def _against_lark(self, case: GrammarCase, texts: list[str]) -> Fault | None:
-        if case.ignored or has_cycle(case.rules):
+        if case.ignored or _NOT_FOR_LARK in case.patterns.values() or has_cycle(case.rules):
             return None
         try:
             lark = Lark(case.lark, parser="earley", lexer="dynamic_complete")

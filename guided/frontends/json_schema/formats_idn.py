@@ -3,7 +3,7 @@
 A name is made of labels of characters that are valid in one (RFC 5892), and none of the rules
 about neighbours is broken. How long the A-label of a label is depends on all its letters and their
 order. So a label has at most seven characters, or 25 where all but ASCII come from one alphabet:
-as many as fit into 63 octets whatever they are.
+so many fit into 63 octets whatever they are.
 """
 
 from __future__ import annotations

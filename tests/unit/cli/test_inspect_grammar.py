@@ -17,8 +17,8 @@ from guided.spec import Reading
         ("[1,\n x]", "in {file}, line 2, column 2: the grammar has no 'x' here\n\n x]\n ^"),
         (
             "[1]\n",
-            "in {file}, line 1, column 4: the grammar has no '\\n' here\n\n[1]\n   ^"
-            "; end the file without a line break",
+            "in {file}, line 1, column 4: the grammar has no '\\n' here; "
+            "end the file without a line break\n\n[1]\n   ^",
         ),
         (None, "{file} cannot be read: No such file or directory"),
     ],

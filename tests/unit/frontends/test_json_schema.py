@@ -75,6 +75,8 @@ _ROWS: list[tuple[Any, list[Any], list[Any]]] = [
     ({"minLength": 0}, ["", 1], []),
     ({"pattern": "b"}, ["b", "abc", 1], ["ac"]),
     ({"pattern": "^a+$", "maxLength": 2}, ["a", "aa"], ["aaa", "b"]),
+    ({"pattern": r"^(?i:ok|\p{Script=Greek})$"}, ["oK", "Ω", "σ"], ["okk", "Ж"]),
+    ({"patternProperties": {"(?i)^x-": {"type": "null"}}}, [{"X-a": None, "y": 1}], [{"X-a": 1}]),
     ({"format": "date"}, ["2024-02-29", 1], ["2023-02-29"]),
     ({"format": "no-such-format"}, ["x"], []),
     # --- arrays ---------------------------------------------------------------------------

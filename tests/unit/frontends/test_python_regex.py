@@ -12,10 +12,17 @@ from hypothesis import strategies as st
 
 from guided.automata.dfa import DEAD, combine, dfa_from_regular
 from guided.automata.regular import Regular
-from guided.errors import GuidedError, InvalidConstraintError, UnsupportedFeatureError
+from guided.errors import (
+    ConstraintError,
+    GuidedError,
+    InvalidConstraintError,
+    UnsupportedFeatureError,
+)
+from guided.frontends.regex import lower_regex
 from guided.frontends.regex.lazy import settled
 from guided.frontends.regex.plain import plain_regular
 from guided.frontends.regex.python import parse_python_regex
+from guided.spec import Regex
 
 _PATTERNS = [
     ("a|ab*", 0),
@@ -199,3 +206,21 @@ def test_what_is_refused_is_refused_with_its_position(
     with pytest.raises(kind) as caught:
         parse_python_regex(pattern)
     assert getattr(caught.value, "position") == position  # noqa: B009 - both kinds have it
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("a[b", "unterminated character set at character 1 of the pattern\n\na[b\n ^"),
+        (
+            r"(a)\1",
+            "a back reference at character 3 of the pattern is not supported; "
+            "write the pattern without it\n\n(a)\\1\n   ^",
+        ),
+    ],
+)
+def test_an_error_of_a_constraint_shows_its_place_with_a_caret(pattern: str, message: str) -> None:
+    with pytest.raises(ConstraintError) as caught:
+        lower_regex(Regex(pattern))
+    assert str(caught.value) == message
+    assert caught.value.position == message.rpartition("\n")[2].index("^")
