@@ -139,6 +139,25 @@ def test_a_command_tells_its_extra_in_one_line(
     assert done.stderr.count("\n") == 1
 
 
+def test_a_reader_of_gguf_that_is_missing_is_not_called_a_broken_file() -> None:
+    code = """
+from pathlib import Path
+from guided import MissingExtraError
+from guided.model.convert import convert_gguf
+from guided.model.progress import SilentProgress
+
+try:
+    convert_gguf(Path("model.gguf"), Path("folder"), SilentProgress())
+except MissingExtraError as error:
+    print(error)
+"""
+    done = _run(_BLOCKER.format(blocked={"gguf"}) + code)
+    assert done.stdout == (
+        "reading model.gguf needs gguf, which is not installed;"
+        " pip install 'guided-decoding[server]'\n"
+    ), done.stderr
+
+
 def test_help_and_the_library_of_grammars_need_no_extra() -> None:
     blocker = _without(*MODULES)
     for arguments in (("--help",), ("check", "--help"), ("grammars", "list")):
