@@ -179,7 +179,7 @@ def test_a_matcher_that_fails_at_a_deadline_harms_nobody_else() -> None:
     engine.step()
     engine.step()
     fuse.left, now = 0, 100.0
-    ended = {}
+    ended: dict[str, Any] = {}
     while engine.has_work:
         ended |= {finished.request_id: finished.outcome for finished in engine.step()}
         engine.check()
