@@ -37,8 +37,7 @@ def main(load: Loader) -> int:
 def load_real_engine(choice: ModelChoice) -> Engine:
     """The engine that a server was told to load."""
     prepare_environment()
-    # Nothing of what is loaded is garbage; looking for it takes a tenth of the time. The engine
-    # collects once when it is ready, and lets the collector run from then on.
+    # Next to nothing of what is loaded is garbage, and looking for it takes a tenth of the time.
     gc.disable()
     progress = LoggedProgress()
     # Loading torch takes seconds, in which the server may go: the lifeline comes first.

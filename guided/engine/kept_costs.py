@@ -2,6 +2,7 @@
 
 A file in the cache folder holds the seconds of one model on one machine: its name is a digest of
 all that they depend on. The first start of a day makes some calls more and keeps the least times.
+What was measured while others kept the processor busy serves one start and is not kept.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def costs_here(
     seconds = _read(file, call_sizes(context_window))
     if seconds is None or _is_old(file):
         seconds = measure_seconds(runner, context_window, seconds)
-        _write(file, seconds)
+        if not _is_busy():
+            _write(file, seconds)
     return CostCurve.through(seconds)
 
 
@@ -86,6 +88,11 @@ def _read(file: Path, sizes: Sequence[int]) -> dict[int, float] | None:
         return None
     is_whole = list(seconds) == list(sizes) and all(0 < each < inf for each in seconds.values())
     return seconds if is_whole else None
+
+
+def _is_busy() -> bool:
+    """Whether more wanted to run in the last minute than there are cores."""
+    return os.getloadavg()[0] > len(os.sched_getaffinity(0))
 
 
 def _is_old(file: Path) -> bool:

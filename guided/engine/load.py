@@ -139,8 +139,10 @@ def load_engine(
         _warm_up(engine)
     # What is there now stays; looking through all of it for garbage would hold a step up for some
     # tenths of a second. What an engine before this one left there may go.
-    gc.unfreeze()
-    gc.collect()
+    # Where the collector is off, nobody was there before.
+    if gc.isenabled():
+        gc.unfreeze()
+        gc.collect()
     gc.freeze()
     return engine
 

@@ -20,6 +20,7 @@ from guided.model.runner import ModelRunner
 from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.tiny_models import make_model
 
+_IS_BUSY = kept_costs._is_busy
 SIZES = [1, 2, 4, 8, 9, 12, 16, 24, 32]
 WINDOW = 100
 
@@ -28,6 +29,7 @@ WINDOW = 100
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelFiles:
     """A model, and a cache folder of its own."""
     monkeypatch.setenv("GUIDED_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(kept_costs, "_is_busy", lambda: False)
     make_model(dtype=torch.float32).save_pretrained(tmp_path / "model")
     return find_model(str(tmp_path / "model"), SilentProgress())
 
@@ -97,6 +99,15 @@ def test_what_cannot_be_read_is_measured_again(
     file.write_text(text)
     assert start(files)[1] > len(SIZES)
     assert start(files)[1] == 0
+
+
+def test_what_a_busy_machine_shows_is_not_kept(
+    files: ModelFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (1e9, 0.0, 0.0))
+    monkeypatch.setattr(kept_costs, "_is_busy", _IS_BUSY)
+    start(files)
+    assert start(files)[1] > len(SIZES)
 
 
 def test_a_cache_that_cannot_be_written_to_is_no_error(
