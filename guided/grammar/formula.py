@@ -193,7 +193,7 @@ class Formulas:
             spend(3)
             return leaf(formula)
         known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
-        stack = [formula]
+        stack: list[Formula] = [formula]
         while stack:
             node = stack[-1]
             waiting: list[Formula] = []

@@ -106,7 +106,7 @@ def _plugins() -> tuple[Schema, list[Any]]:
 def _resources() -> tuple[Schema, list[Any]]:
     """Resources by name, each of one of many types with properties of its own."""
     kinds = 150
-    resources = {
+    resources: dict[str, Schema] = {
         f"resource{i}": {
             "type": "object",
             "properties": {
