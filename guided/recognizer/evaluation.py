@@ -69,6 +69,7 @@ class Evaluation:
         self._acceptable: dict[tuple[int, int], bool] = {}
         self._short_values: dict[int, bytes] = {}
         self._as_judged: dict[tuple[tuple[Formula, ...], tuple[int, ...]], Formula] = {}
+        self._likely: dict[tuple[Formula, ...], list[int]] = {}
         self._ways: dict[int, bool] = {}
         self._hints: dict[int, int] = {}
         self._unlikely: set[int] = set()
@@ -434,6 +435,13 @@ class Evaluation:
         asks, count = pending.asks, len(pending.asks)
         if count <= MAX_ENUMERATED_ASKS:
             return list(range((1 << count) - 1, -1, -1))
+        likely = self._likely.get(asks)
+        if likely is None:
+            likely = self._likely[asks] = self._likely_verdicts(asks)
+        hint = self._hints.get(context)
+        return likely if hint is None or hint in likely else [*likely, hint]
+
+    def _likely_verdicts(self, asks: tuple[Formula, ...]) -> list[int]:
         to = self.restriction
         likely: dict[int, None] = {}
         strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
@@ -445,8 +453,6 @@ class Evaluation:
             likely[sum(to.boolean(ask, value) << i for i, ask in enumerate(asks))] = None
         for kind in (JsonType.OBJECT, JsonType.ARRAY):
             likely.update(dict.fromkeys(_combinations([to.to(kind, ask) for ask in asks])))
-        if context in self._hints:
-            likely[self._hints[context]] = None
         return list(likely)
 
     def _leaves_a_way(self, context: int, verdict: int) -> bool:
