@@ -93,21 +93,32 @@ class NameSpace:
 
     def fresh(self, number: int, taken: Collection[bytes]) -> Iterator[bytes]:
         """Contents of names of a class that are not ``taken``, shortest first."""
-        names = self._shortest.get(number)
-        if names is None:
-            names = self._shortest[number] = ShortestTexts(self.block(frozenset((number,))))
-        for text in names:
+        for text in self._shortest_names(number):
             if text not in taken:
                 yield text
+
+    def gave_up(self, number: int) -> bool:
+        """Whether the search for names of a class ended before they did."""
+        return self._shortest_names(number).gave_up
+
+    def _shortest_names(self, number: int) -> ShortestTexts:
+        names = self._shortest.get(number)
+        if names is None:
+            block = self.block(frozenset((number,)))
+            names = ShortestTexts(block, every=not self.is_endless(number))
+            self._shortest[number] = names
+        return names
 
 
 class ShortestTexts:
     """The texts of a block, shortest first: A* along the ways out, bounded in work.
 
-    They are searched for once, as far as somebody asked for them.
+    They are searched for once, as far as somebody asked for them; unless ``every`` one is wanted,
+    those of a few letters where nothing tells many apart.
     """
 
-    def __init__(self, block: Block | None) -> None:
+    def __init__(self, block: Block | None, *, every: bool = False) -> None:
+        self._every = every
         self._known: list[bytes] = []
         self._expansions = 0
         self._ties = itertools.count()
@@ -125,6 +136,11 @@ class ShortestTexts:
             if place == len(self._known) and not self._find():
                 return
             yield self._known[place]
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether there are more texts than the bounded work came to."""
+        return bool(self._heap) and self._expansions >= MAX_EXPANSIONS
 
     def _push(self, text: bytes, state: int, *, ended: bool) -> None:
         total = len(text) + (0 if ended else int(self._left[state]))
@@ -146,7 +162,8 @@ class ShortestTexts:
                 self._push(text, at, ended=True)
             for number, target in enumerate(self._dfa.next[at].tolist()):
                 if target != DEAD:
-                    for byte in _few(self._bytes_of[number]):
+                    alike = self._bytes_of[number]
+                    for byte in alike if self._every else _few(alike):
                         self._push(text + bytes((byte,)), target, ended=False)
         return False
 

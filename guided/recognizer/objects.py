@@ -150,7 +150,10 @@ class Objects:
         if space.is_endless(number):
             return True
         taken = {*self.contexts.keys(frame.keys), *self.orders[frame.order].spelled}
-        return next(space.fresh(number, taken), None) is not None
+        found = next(space.fresh(number, taken), None) is not None
+        if not found and space.gave_up(number):
+            self.values.fuel.incomplete += 1
+        return found
 
     def class_written(self, frame: ObjectFrame, number: int, key: bytes | None) -> Pending | None:
         """The value of another name, of this class, is awaited; ``None`` for the text of the name
@@ -519,7 +522,9 @@ class _Completion:
         """Names of a class that the object does not have."""
         keys = self.objects.contexts.keys(self.frame.keys)
         taken = {*keys, *self.order.spelled, *self.free}
-        return self.objects.space(self.frame.goals).fresh(number, taken)
+        space = self.objects.space(self.frame.goals)
+        yield from space.fresh(number, taken)
+        self.objects.values.fuel.missed += space.gave_up(number)
 
     def _unhelpful(self, numbered: tuple[int, NameClass]) -> int:
         """How many of the names that must not fit a class would leave to others."""

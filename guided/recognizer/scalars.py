@@ -26,6 +26,7 @@ from guided.automata.shortest import fewer_code_points
 from guided.automata.utf8 import any_json_string_sequences, json_string_sequences, utf8_sequences
 from guided.grammar.assertions import (
     Assertion,
+    Bound,
     Length,
     Matches,
     NumberChoices,
@@ -50,6 +51,7 @@ from guided.grammar.numbers import (
     HOLDS,
     digit_limit,
     holds,
+    narrowing,
     number_dfa,
     number_text,
     number_verdicts,
@@ -422,6 +424,11 @@ class Scalars:
         """All verdicts that numbers can have."""
         return self._numbers(asks, None)[1]
 
+    def is_narrowed(self, ask: Formula) -> bool:
+        """Whether numbers are left out that fit, beyond what digits and spellings leave out."""
+        merged = _merged_numbers(ask, self.formulas)
+        return any(narrowing(_about_numbers(leaf)) for leaf in sorted_leaves((merged,)))
+
     def number_fits(self, ask: Formula, value: Decimal) -> bool:
         """Whether one number fits a formula over assertions about numbers."""
         return evaluate_with(ask, lambda leaf: holds(_about_numbers(leaf), value))
@@ -694,8 +701,8 @@ def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
     merged = Numbers()
     others: list[Formula] = []
     for part in ask.parts:
-        about = part.assertion if isinstance(part, Leaf) else None
-        if isinstance(about, Numbers) and (merged.multiple_of is None or about.multiple_of is None):
+        about = _range(part)
+        if about is not None and (merged.multiple_of is None or about.multiple_of is None):
             low = max(
                 (b for b in (merged.low, about.low) if b is not None),
                 key=lambda b: (b.value, b.strict),
@@ -717,6 +724,20 @@ def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
         else:
             others.append(part)
     return formulas.all_of([formulas.leaf(merged), *others])
+
+
+def _range(part: Formula) -> Numbers | None:
+    """A range that a part of a formula says; not above 5 is above 5 turned round."""
+    item = part.item if isinstance(part, Not) else part
+    about = item.assertion if isinstance(item, Leaf) else None
+    if not isinstance(about, Numbers) or item is part:
+        return about if isinstance(about, Numbers) else None
+    low, high = about.low, about.high
+    if about == Numbers(low=low):
+        return None if low is None else Numbers(high=Bound(low.value, not low.strict))
+    if about == Numbers(high=high):
+        return None if high is None else Numbers(low=Bound(high.value, not high.strict))
+    return None
 
 
 def _landmarks(ask: Formula) -> Iterator[Decimal]:

@@ -94,9 +94,12 @@ class Values:
             if to.boolean(formula, value)
         ]
         texts = [text for text in texts if missing.isdisjoint(text)]
-        number = self.scalars.shortest_number(to.to(JsonType.NUMBER, formula))
+        numbers = to.to(JsonType.NUMBER, formula)
+        number = self.scalars.shortest_number(numbers)
         if number is not None:
             texts.append(number)
+        elif numbers is not FALSE and self.scalars.is_narrowed(numbers):
+            self.fuel.incomplete += 1
         if number is None or len(number) > 1:
             strings = to.to(JsonType.STRING, formula)
             if self.scalars.least_length(strings) > MAX_SHORTEST_BYTES:

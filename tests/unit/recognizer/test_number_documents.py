@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import pytest
 
+from guided.errors import LimitExceededError
 from guided.spec import JsonOptions
-from tests.unit.recognizer.documents import Row, assert_row
+from tests.unit.recognizer.documents import Row, assert_row, machine_of
 
 ROWS: list[Row] = [
     ({"type": "null"}, "null", "true 0 [] nul nulll"),
@@ -114,3 +115,15 @@ def test_numbers_have_as_many_digits_as_the_options_say(row: Row) -> None:
 def test_numbers_without_a_bound_on_their_digits_go_on() -> None:
     options = JsonOptions(max_number_digits=None)
     assert_row(({"type": "number"}, "9" * 60 + " 0." + "1" * 60, "1e5 01"), options)
+
+
+def test_a_bound_that_must_fail_says_where_listed_multiples_begin() -> None:
+    schema = {"type": "integer", "multipleOf": 99991, "not": {"maximum": 10**9}}
+    assert_row((schema, "1000009991", "99991 1000009992"))
+
+
+def test_listed_multiples_that_do_not_meet_are_no_proof_that_none_do() -> None:
+    schema = {"allOf": [{"multipleOf": 99991}, {"multipleOf": 99989}], "minimum": 1}
+    assert machine_of(schema).incomplete
+    with pytest.raises(LimitExceededError):
+        machine_of({"type": "integer", **schema})

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from guided.errors import UnsatisfiableError
 from guided.spec import JsonOptions
-from tests.unit.recognizer.documents import Row, assert_row
+from tests.unit.recognizer.documents import Row, accepts, assert_row, machine_of
 
 _ANY_ORDER = JsonOptions(key_order="any")
 
@@ -107,3 +109,15 @@ ROWS: list[Row] = [
 @pytest.mark.parametrize("row", ROWS, ids=repr)
 def test_objects(row: Row) -> None:
     assert_row(row, _ANY_ORDER)
+
+
+_PRINTABLE = "".join(chr(code) for code in range(0x21, 0x7F))
+
+
+def test_every_name_of_a_class_with_few_names_may_be_needed() -> None:
+    """Also where nothing tells their letters apart."""
+    schema = {"propertyNames": {"pattern": "^[!-~]$"}, "type": "object"}
+    document = json.dumps(dict.fromkeys(_PRINTABLE, 1), separators=(",", ":"))
+    assert accepts(machine_of({**schema, "minProperties": len(_PRINTABLE)}), document)
+    with pytest.raises(UnsatisfiableError):
+        machine_of({**schema, "minProperties": len(_PRINTABLE) + 1})
