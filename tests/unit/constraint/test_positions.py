@@ -39,7 +39,7 @@ def test_the_same_text_leads_to_the_same_positions_and_masks() -> None:
 
 def test_matchers_are_equal_only_where_runs_are_spelled_alike() -> None:
     vocabulary = real_vocabulary("smollm2")
-    start = ConstraintCompiler(vocabulary).start(_STRINGS)
+    start = ConstraintCompiler(vocabulary).compile(_STRINGS).start()
     after = {}
     for text in ('["a', '["bc', '["&'):
         matcher = start
