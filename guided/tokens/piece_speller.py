@@ -15,7 +15,7 @@ __all__ = ["PieceSpeller", "byte_places"]
 
 _PARTS: Final = 16_384
 """Parts of pieces whose tokens are remembered: mostly quotes and names."""
-_PAIRS: Final = 262_144
+_PAIRS: Final = 65_536
 
 
 class PieceSpeller:
