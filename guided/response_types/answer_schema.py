@@ -23,6 +23,7 @@ from guided.response_types.constraints import (
     length_keyword,
     without_keywords,
 )
+from guided.response_types.core_parts import parts
 from guided.response_types.hashing import has_hash
 from guided.response_types.key_schema import key_schema
 from guided.response_types.narrow import narrow
@@ -184,6 +185,20 @@ class AnswerSchema(ScalarSchema):
         return described
 
     @override
+    def function_wrap_schema(
+        self, schema: core_schema.WrapValidatorFunctionSchema
+    ) -> JsonSchemaValue:
+        function = schema["function"]["function"]
+        if getattr(
+            getattr(function, "func", function), "__name__", ""
+        ) == "defaultdict_validator" and (
+            self._config.config_dict.get("strict") or _has_strict(schema, set())
+        ):
+            # Its items are read as Python's values, of which strict types want instances.
+            raise PydanticInvalidForJsonSchema("a defaultdict with strict types (say dict)")
+        return super().function_wrap_schema(schema)
+
+    @override
     def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
         raise PydanticInvalidForJsonSchema(f"no class is read from JSON, nor {schema['cls']!r}")
 
@@ -195,6 +210,17 @@ class AnswerSchema(ScalarSchema):
         ):
             raise PydanticInvalidForJsonSchema(f"field {name!r} is read from inside other members")
         return super()._get_alias_name(field, name)
+
+
+def _has_strict(schema: Any, seen: set[int]) -> bool:
+    if id(schema) in seen:
+        return False
+    seen.add(id(schema))
+    return bool(
+        schema.get("strict")
+        or schema.get("config", {}).get("strict")
+        or any(_has_strict(part, seen) for part, _ in parts(schema))
+    )
 
 
 def _closed(described: JsonSchemaValue, schema: Any) -> JsonSchemaValue:

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import typing
+from collections import defaultdict
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
@@ -340,6 +341,7 @@ class InUnion(BaseModel):
         (tuple[int, set[list[int]]], "[1]: the items of the set have no hash"),
         (set[Cat], "the items of the set have no hash (say list, or freeze them)"),
         (set[tuple[set[int], int]], "the items of the set have no hash"),
+        (defaultdict[str, list[Annotated[Decimal, Strict()]]], "a defaultdict with strict types"),
         (type[int], "no class is read from JSON, nor <class 'int'>"),
         (Encoded, "a: bytes that are encoded by their type and by val_json_bytes"),
         (Annotated[str, Field(pattern="(a")], "unclosed group"),
