@@ -189,14 +189,25 @@ class AnswerSchema(ScalarSchema):
         self, schema: core_schema.WrapValidatorFunctionSchema
     ) -> JsonSchemaValue:
         function = schema["function"]["function"]
-        if getattr(
-            getattr(function, "func", function), "__name__", ""
-        ) == "defaultdict_validator" and (
-            self._config.config_dict.get("strict") or _has_strict(schema, set())
+        name = getattr(getattr(function, "func", function), "__name__", "")
+        if name == "defaultdict_validator" and (
+            self._config.config_dict.get("strict") or self._has_strict(schema, set())
         ):
             # Its items are read as Python's values, of which strict types want instances.
             raise PydanticInvalidForJsonSchema("a defaultdict with strict types (say dict)")
         return super().function_wrap_schema(schema)
+
+    def _has_strict(self, schema: Any, seen: set[int]) -> bool:
+        if schema["type"] == "definition-ref":
+            schema = self.core_definitions[schema["schema_ref"]]
+        if id(schema) in seen:
+            return False
+        seen.add(id(schema))
+        return bool(
+            schema.get("strict")
+            or schema.get("config", {}).get("strict")
+            or any(self._has_strict(part, seen) for part, _ in parts(schema))
+        )
 
     @override
     def is_subclass_schema(self, schema: core_schema.IsSubclassSchema) -> JsonSchemaValue:
@@ -210,17 +221,6 @@ class AnswerSchema(ScalarSchema):
         ):
             raise PydanticInvalidForJsonSchema(f"field {name!r} is read from inside other members")
         return super()._get_alias_name(field, name)
-
-
-def _has_strict(schema: Any, seen: set[int]) -> bool:
-    if id(schema) in seen:
-        return False
-    seen.add(id(schema))
-    return bool(
-        schema.get("strict")
-        or schema.get("config", {}).get("strict")
-        or any(_has_strict(part, seen) for part, _ in parts(schema))
-    )
 
 
 def _closed(described: JsonSchemaValue, schema: Any) -> JsonSchemaValue:
