@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Self, Unpack, overload
 
 import grpc.aio
 from pydantic import TypeAdapter
-from typing_extensions import TypeForm
+from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
 from guided.client.async_stream import AsyncStream
@@ -29,6 +29,8 @@ from guided.v1.model_pb2_grpc import ModelServiceStub
 __all__ = ["AsyncClient"]
 
 T = TypeVar("T")
+Value = TypeVar("Value", default=str)
+"""Of an answer without a response model it is the text."""
 
 
 class AsyncClient:
@@ -62,16 +64,6 @@ class AsyncClient:
     async def generate(
         self,
         prompt: Prompt,
-        response_model: TypeAdapter[T],
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
-    ) -> Answer[T]: ...
-
-    @overload
-    async def generate(
-        self,
-        prompt: Prompt,
         *,
         schema: str | Mapping[str, object],
         timeout: float | None = ...,
@@ -80,8 +72,13 @@ class AsyncClient:
 
     @overload
     async def generate(
-        self, prompt: Prompt, *, timeout: float | None = ..., **options: Unpack[Options]
-    ) -> Answer[str]: ...
+        self,
+        prompt: Prompt,
+        response_model: TypeAdapter[Value] | None = ...,
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Answer[Value]: ...
 
     async def generate(
         self,
@@ -112,16 +109,6 @@ class AsyncClient:
     def stream(
         self,
         prompt: Prompt,
-        response_model: TypeAdapter[T],
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
-    ) -> AsyncStream[T]: ...
-
-    @overload
-    def stream(
-        self,
-        prompt: Prompt,
         *,
         schema: str | Mapping[str, object],
         timeout: float | None = ...,
@@ -130,8 +117,13 @@ class AsyncClient:
 
     @overload
     def stream(
-        self, prompt: Prompt, *, timeout: float | None = ..., **options: Unpack[Options]
-    ) -> AsyncStream[str]: ...
+        self,
+        prompt: Prompt,
+        response_model: TypeAdapter[Value] | None = ...,
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> AsyncStream[Value]: ...
 
     def stream(
         self,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import Any, Self, Unpack, overload
 
 import grpc
 from pydantic import TypeAdapter
-from typing_extensions import TypeForm
+from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
 from guided.client.batch import Batch, checked_requests, in_order
@@ -29,6 +29,8 @@ from guided.v1.model_pb2_grpc import ModelServiceStub
 __all__ = ["Client"]
 
 T = TypeVar("T")
+Value = TypeVar("Value", default=str)
+"""Of an answer without a response model it is the text."""
 
 
 class Client:
@@ -64,16 +66,6 @@ class Client:
     def generate(
         self,
         prompt: Prompt,
-        response_model: TypeAdapter[T],
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
-    ) -> Answer[T]: ...
-
-    @overload
-    def generate(
-        self,
-        prompt: Prompt,
         *,
         schema: str | Mapping[str, object],
         timeout: float | None = ...,
@@ -82,8 +74,13 @@ class Client:
 
     @overload
     def generate(
-        self, prompt: Prompt, *, timeout: float | None = ..., **options: Unpack[Options]
-    ) -> Answer[str]: ...
+        self,
+        prompt: Prompt,
+        response_model: TypeAdapter[Value] | None = ...,
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Answer[Value]: ...
 
     def generate(
         self,
@@ -114,16 +111,6 @@ class Client:
     def stream(
         self,
         prompt: Prompt,
-        response_model: TypeAdapter[T],
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
-    ) -> Stream[T]: ...
-
-    @overload
-    def stream(
-        self,
-        prompt: Prompt,
         *,
         schema: str | Mapping[str, object],
         timeout: float | None = ...,
@@ -132,8 +119,13 @@ class Client:
 
     @overload
     def stream(
-        self, prompt: Prompt, *, timeout: float | None = ..., **options: Unpack[Options]
-    ) -> Stream[str]: ...
+        self,
+        prompt: Prompt,
+        response_model: TypeAdapter[Value] | None = ...,
+        *,
+        timeout: float | None = ...,
+        **options: Unpack[Options],
+    ) -> Stream[Value]: ...
 
     def stream(
         self,

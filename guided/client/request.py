@@ -184,16 +184,7 @@ class Request(Generic[T]):
         def __init__(
             self,
             prompt: Prompt,
-            response_model: TypeAdapter[T],
-            schema: None = ...,
-            **options: Unpack[Options],
-        ) -> None: ...
-
-        @overload
-        def __init__(
-            self: Request[Any],
-            prompt: Prompt,
-            response_model: None = ...,
+            response_model: TypeAdapter[T] | None = ...,
             schema: str | Mapping[str, object] | None = ...,
             **options: Unpack[Options],
         ) -> None: ...

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import typing
+from collections import defaultdict
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import jsonschema_rs
+import pydantic
 import pytest
 from annotated_types import Ge, Gt, Le, Len, Lt
 from pydantic import (
@@ -128,6 +130,14 @@ class Count(BaseModel):
 
     type: int = 3
     properties: dict[str, str] = {"type": "integer"}
+
+
+@pydantic.dataclasses.dataclass
+class StrictMoment:
+    """Known to the schema by its name."""
+
+    at: Annotated[datetime, Strict()]
+    next: StrictMoment | None = None
 
 
 class Old(typing.TypedDict):
@@ -340,6 +350,8 @@ class InUnion(BaseModel):
         (tuple[int, set[list[int]]], "[1]: the items of the set have no hash"),
         (set[Cat], "the items of the set have no hash (say list, or freeze them)"),
         (set[tuple[set[int], int]], "the items of the set have no hash"),
+        (defaultdict[str, list[Annotated[Decimal, Strict()]]], "a defaultdict with strict types"),
+        (defaultdict[str, list[StrictMoment]], "a defaultdict with strict types (say dict)"),
         (type[int], "no class is read from JSON, nor <class 'int'>"),
         (Encoded, "a: bytes that are encoded by their type and by val_json_bytes"),
         (Annotated[str, Field(pattern="(a")], "unclosed group"),

@@ -1,0 +1,204 @@
+"""Values without parts as JSON Schemas: numbers, strings, times, and those that are listed."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from decimal import Decimal
+from typing import Any, Final, cast
+
+from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
+from typing_extensions import override
+
+from guided.response_types.foreign_patterns import ecma_pattern
+from guided.response_types.json_text import JsonText
+from guided.response_types.listed_values import listed, readable_values
+from guided.response_types.narrow import narrow
+from guided.response_types.numbers import countable, decimal_schema, finite, inclusive
+from guided.response_types.pattern_reader import ForeignPatternError
+from guided.response_types.placed_schema import PlacedSchema
+from guided.response_types.texts import (
+    FORMATS,
+    STANDARD_NAMES,
+    base64_pattern,
+    hex_pattern,
+    url_pattern,
+    uuid_pattern,
+)
+from guided.response_types.times import (
+    date_schema,
+    datetime_schema,
+    duration_schema,
+    time_schema,
+)
+
+__all__ = ["ScalarSchema"]
+
+_TRIMMED: Final = ecma_pattern(r"^(?:\S|\S[\s\S]*\S)?$")
+_ASCII: Final = r"^[\u0000-\u007f]*$"
+_COMPLEX: Final = r"^-?\d{1,9}(?:\.\d{1,6})?[+-]\d{1,9}(?:\.\d{1,6})?j$"
+
+
+class ScalarSchema(PlacedSchema):
+    """The part of the generator for values without parts."""
+
+    @override
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        described = super().generate_inner(schema)
+        name = str(described.get("format"))
+        if name in STANDARD_NAMES:
+            described["format"] = STANDARD_NAMES[name]
+        if name == "zoneinfo" and "enum" not in described:
+            described["enum"] = sorted(zoneinfo.available_timezones())
+        if name in FORMATS:
+            narrow(described, FORMATS[name])
+        if name == "password" and "maxLength" in described:
+            # It may be one of bytes, whose number is that of ASCII characters.
+            narrow(described, {"pattern": _ASCII})
+        return described
+
+    # Listed values
+
+    @override
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchemaValue:
+        described = super().enum_schema({**schema, "members": []})
+        return {**described, **self._listed(schema, schema["members"], schema["cls"])}
+
+    @override
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> JsonSchemaValue:
+        found = self._listed(schema, schema["expected"], schema["expected"])
+        if len(found["enum"]) == 1:
+            found["const"] = found.pop("enum")[0]
+        return found
+
+    def _listed(self, schema: Any, values: list[Any], named: object) -> dict[str, Any]:
+        found = readable_values(schema, values)
+        if not found:
+            raise PydanticInvalidForJsonSchema(f"pydantic reads no value of {named!r} from JSON")
+        return listed(found)
+
+    # Numbers
+
+    @override
+    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
+        described = countable(inclusive(super().float_schema(schema)))
+        return described if self._allows_infinite(schema, default=True) else finite(described)
+
+    @override
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        # A string would do as well, and be exact; but models write numbers.
+        return decimal_schema(
+            cast("dict[str, Any]", schema),
+            allow_infinite=self._allows_infinite(schema, default=False),
+        )
+
+    def fraction_schema(self, schema: Any) -> JsonSchemaValue:
+        """A ``Fraction`` of newer versions of pydantic, as a decimal number."""
+        return decimal_schema(
+            {name: _decimal(schema[name]) for name in ("ge", "gt", "le", "lt") if name in schema},
+            allow_infinite=False,
+        )
+
+    def _allows_infinite(self, schema: Any, *, default: bool) -> bool:
+        given = schema.get("allow_inf_nan")
+        if given is None:
+            given = self._config.config_dict.get("allow_inf_nan", default)
+        return bool(given)
+
+    # Strings
+
+    @override
+    def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
+        described = super().str_schema(schema)
+        config = self._config.config_dict
+        for limit, keyword in (("str_min_length", "minLength"), ("str_max_length", "maxLength")):
+            if keyword not in described and config.get(limit):
+                described[keyword] = config[limit]  # type: ignore[literal-required]
+        if "pattern" in described:
+            described["pattern"] = self._ecma(schema)
+        if schema.get("strip_whitespace", config.get("str_strip_whitespace")):
+            narrow(described, {"pattern": _TRIMMED})
+        if schema.get("ascii_only"):
+            narrow(described, {"pattern": _ASCII})
+        return described
+
+    def _ecma(self, schema: core_schema.StringSchema) -> str:
+        given = schema["pattern"]
+        source = given if isinstance(given, str) else given.pattern
+        engine = schema.get("regex_engine", self._config.config_dict.get("regex_engine"))
+        # A compiled pattern is matched by what has compiled it.
+        is_python = not isinstance(given, str) or engine == "python-re"
+        flags = re.compile(source).flags if is_python and isinstance(given, str) else 0
+        flags = flags if isinstance(given, str) else given.flags
+        try:
+            return ecma_pattern(source, is_python=is_python, flags=flags)
+        except ForeignPatternError as error:
+            raise PydanticInvalidForJsonSchema(str(error)) from error
+
+    @override
+    def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
+        encoding = self._config.config_dict.get("val_json_bytes", "utf8")
+        least, most = schema.get("min_length", 0), schema.get("max_length")
+        if encoding == "base64":
+            return {"type": "string", "pattern": base64_pattern(least, most, url_safe=True)}
+        if encoding == "hex":
+            return {"type": "string", "pattern": hex_pattern(least, most)}
+        described: JsonSchemaValue = {"type": "string", "format": "binary"}
+        self.update_with_validations(described, schema, self.ValidationsMapping.bytes)
+        if most is not None:
+            # Pydantic counts bytes of UTF-8, JSON Schema counts characters.
+            described["pattern"] = _ASCII
+        return described
+
+    @override
+    def url_schema(self, schema: core_schema.UrlSchema) -> JsonSchemaValue:
+        return {"type": "string", "format": "uri", **_url(schema)}
+
+    @override
+    def multi_host_url_schema(self, schema: core_schema.MultiHostUrlSchema) -> JsonSchemaValue:
+        return {"type": "string", "format": "uri", **_url(schema)}
+
+    @override
+    def uuid_schema(self, schema: core_schema.UuidSchema) -> JsonSchemaValue:
+        return {"type": "string", "format": "uuid", "pattern": uuid_pattern(schema.get("version"))}
+
+    @override
+    def complex_schema(self, schema: core_schema.ComplexSchema) -> JsonSchemaValue:
+        return {"type": "string", "pattern": _COMPLEX}
+
+    @override
+    def json_schema(self, schema: core_schema.JsonSchema) -> JsonSchemaValue:
+        described = super().json_schema(schema)
+        try:
+            text = JsonText(self.definitions, self.ref_template).pattern(described["contentSchema"])
+        except ValueError as error:
+            raise PydanticInvalidForJsonSchema(f"JSON inside a string, {error}") from error
+        return {**described, "pattern": f"^{text}$"}
+
+    # Times
+
+    @override
+    def date_schema(self, schema: core_schema.DateSchema) -> JsonSchemaValue:
+        return date_schema(cast("dict[str, Any]", schema))
+
+    @override
+    def time_schema(self, schema: core_schema.TimeSchema) -> JsonSchemaValue:
+        return time_schema(cast("dict[str, Any]", schema), schema.get("tz_constraint"))
+
+    @override
+    def datetime_schema(self, schema: core_schema.DatetimeSchema) -> JsonSchemaValue:
+        return datetime_schema(cast("dict[str, Any]", schema), schema.get("tz_constraint"))
+
+    @override
+    def timedelta_schema(self, schema: core_schema.TimedeltaSchema) -> JsonSchemaValue:
+        return duration_schema(cast("dict[str, Any]", schema))
+
+
+def _url(schema: Any) -> JsonSchemaValue:
+    return url_pattern(schema.get("allowed_schemes"), max_length=schema.get("max_length"))
+
+
+def _decimal(bound: Any) -> Decimal:
+    return Decimal(bound.numerator) / Decimal(bound.denominator)
