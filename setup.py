@@ -171,11 +171,16 @@ def is_wanted() -> bool:
     return False
 
 
+def has_kernels() -> bool:
+    """Whether kernels are compiled, which takes no C compiler."""
+    return os.environ.get("GUIDED_NATIVE") != "no"
+
+
 def compilers() -> list[str]:
-    """What has to be installed to compile with: mypyc, and all that kernels are used by."""
+    """What has to be installed to compile with: all that kernels are used by, and mypyc."""
     project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
     used = [*project["dependencies"], *project["optional-dependencies"]["compiler"]]
-    return [*_COMPILERS, *used]
+    return [*_COMPILERS, *used] if is_wanted() else used
 
 
 def extensions() -> list[Extension]:
@@ -225,7 +230,7 @@ class BuildWithKernels(build):
 
     def run(self) -> None:
         super().run()
-        if is_wanted():
+        if has_kernels():
             root = Path(self.build_lib).absolute()
             shutil.rmtree(root / _KERNELS, ignore_errors=True)  # those of an earlier build
             self.announce("compiling kernels (a minute or two)", level=2)
@@ -252,5 +257,5 @@ if __name__ == "__main__":
         cmdclass={"build": BuildWithKernels, "build_ext": BuildOnAllCores},
         ext_modules=extensions() if _BUILDING & {*sys.argv} and is_wanted() else [],
         # Whoever builds a wheel asks by this command what is needed for it.
-        setup_requires=compilers() if "egg_info" in sys.argv and is_wanted() else [],
+        setup_requires=compilers() if "egg_info" in sys.argv and has_kernels() else [],
     )

@@ -37,7 +37,7 @@ class LoggedProgress:
             silence = self._silence_seconds
             while not ended.wait(silence):
                 silence *= 2
-                share = {} if total_bytes is None else {"percent": 100 * done[0] // total_bytes}
+                share = {"percent": 100 * done[0] // total_bytes} if total_bytes else {}
                 _log.info(f"{title} ...", seconds=round(time.monotonic() - begun, 1), **share)
 
         teller = threading.Thread(target=tell, daemon=True)

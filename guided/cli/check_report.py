@@ -89,7 +89,7 @@ def error_json(error: GuidedError) -> str:
             "enforceable": False,
             "error": {
                 "code": error.code,
-                "message": str(error),
+                "message": error.message,
                 "pointer": getattr(error, "pointer", None),
                 "hint": error.hint,
             },

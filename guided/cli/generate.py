@@ -73,6 +73,7 @@ from guided.spec import (
     FormatMode,
     JsonOptions,
     KeyOrder,
+    OnIncomplete,
     Rank,
     Reading,
     Spelling,
@@ -158,6 +159,10 @@ def generate(
         float | None,
         typer.Option(help="Seconds after which an answer that is not complete is closed."),
     ] = None,
+    on_incomplete: Annotated[
+        OnIncomplete,
+        typer.Option(help="What becomes of an answer that its budget or deadline would close."),
+    ] = OnIncomplete.CLOSE,
     cache_salt: Annotated[
         str, typer.Option(help="Share beginnings of prompts with requests of this salt alone.")
     ] = "",
@@ -215,6 +220,7 @@ def generate(
             documents=read_documents(document),
             priority=priority,
             deadline=deadline,
+            on_incomplete=on_incomplete,
             cache_salt=cache_salt,
         )
         answer = ask() if schema is None else ask(schema=read_schema_file(schema))

@@ -439,8 +439,10 @@ class Engine:
 
     def _emit(self, group: Group) -> None:
         group.clock.end()
-        result = group.result(self._vocabulary)
-        self._stream(group)
+        try:
+            result = group.result(self._vocabulary)
+        finally:
+            self._stream(group)  # an error comes behind the text, too
         self._groups.pop(group.request_id, None)
         self._meter.answered(group.clock, result)
         self._ended.append(Finished(group.request_id, result))

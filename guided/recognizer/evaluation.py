@@ -508,7 +508,8 @@ class Evaluation:
                 # One formula of them all has as many parts as all have together.
                 wishes = [(verdict,) for verdict in verdicts]
             texts = map(self.values.text, map(functools.partial(self._one_of, asks), wishes))
-            found = next(filter(None, texts))
+            found = next(filter(None, texts), None)
+            assert found is not None, asks
             self._short_values[context] = found
         return found
 

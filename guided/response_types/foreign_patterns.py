@@ -186,10 +186,7 @@ class _Translation(PatternReader):
     def _assertion(self, character: str) -> str:
         if character in "AzZ":
             return "^" if character == "A" else "$"
-        yes, no = (
-            CharacterSet(self.dialect.sure["w"], self.dialect.maybe["w"]).unit(sure=sure)
-            for sure in (self.sure, not self.sure)
-        )
+        yes, no = (self.dialect.sets["w"].unit(sure=sure) for sure in (self.sure, not self.sure))
         if character in "<>" or (not self.is_python and self.take_if("{")):
             kind = {"<": "start", ">": "end"}.get(character) or self.until("}")
             if kind not in _WORD_EDGES:

@@ -48,8 +48,8 @@ def _narrowed(schema: Any) -> Any:
     if schema.get("type") == "integer" or _is_large(schema.get("const")):
         return _with(found, _REFERENCE)
     if any(map(_is_large, schema.get("enum", ()))):
-        others = [value for value in schema["enum"] if not isinstance(value, int)]
-        return _with(found, {"anyOf": [_REFERENCE, {"enum": others}]})
+        others = [v for v in schema["enum"] if isinstance(v, bool) or not isinstance(v, int)]
+        return _with(found, {"anyOf": [_REFERENCE, {"enum": others}]} if others else _REFERENCE)
     return found
 
 

@@ -1,40 +1,56 @@
 """What the engines behind pydantic's patterns take for a word, a digit, white space, a case.
 
-A set is what is surely in it and what may be: an engine may know a later version of Unicode than
-the one that reads the pattern here, and then characters that are unassigned here (``\\p{Cn}``) are
-anything there. What is allowed needs to be sure, what is excluded to be complete.
+A set is what is surely in it and what may be: an engine may know another version of Unicode than
+what reads the pattern behind it. Where that is a later one, characters that are unassigned here
+(``\\p{Cn}``) are anything there; where it is an earlier one, those that are new here are unassigned
+there. What is allowed needs to be sure, what is excluded to be complete.
 """
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from re import _casefix  # type: ignore[attr-defined]
 from typing import Final
 
-__all__ = ["ASCII", "PYTHON", "RUST", "Dialect", "posix_class", "property_name"]
+from guided.response_types.pattern_sets import CharacterSet
 
-_UNKNOWN: Final = r"\p{Cn}"
+__all__ = ["ASCII", "NEWER", "PYTHON", "RUST", "Dialect", "known", "posix_class", "property_name"]
+
+_UNASSIGNED: Final = r"\p{Cn}"
+NEWER: Final = (
+    r"\u088f\u0897\u0c5c\u0cdc\u0cf3\u0ece\u1acf-\u1aeb\u1b4e\u1b4f\u1b7f\u1c89\u1c8a\u20c1"
+    r"\u2427-\u2429\u2b96\u2ffc-\u2fff\u31e4-\u31ef\ua7cb-\ua7cf\ua7d2\ua7d4\ua7da-\ua7f1\ufbc3-\ufbd2\ufd90\ufd91\ufdc8-\ufdcf"
+    r"\u{105c0}-\u{1bfff}\u{1cc00}-\u{1d3ff}\u{1df00}-\u{1e6ff}\u{1f6d8}-\u{1fbff}"
+    r"\u{2b739}-\u{2b73f}\u{2cea2}-\u{2cead}\u{2ebf0}-\u{2ee5d}\u{31350}-\u{33479}"
+)
+"""Whatever Unicode got after version 14, that of Python 3.11; beyond the first plane in blocks."""
+_UNKNOWN: Final = _UNASSIGNED + NEWER
 _SPACES: Final = r"\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 # UTS 18, annex C: alphabetic (marks, letter numbers and the circled letters included), decimal
 # digits, connectors, joiners.
 _RUST_WORD: Final = (
-    r"\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\u200c\u200d\u24b6-\u24e9"
+    r"\p{Pc}\u200c\u200d\u24b6-\u24e9"
     r"\u{1f130}-\u{1f149}\u{1f150}-\u{1f169}\u{1f170}-\u{1f189}"
 )
 
 
+def known(names: Iterable[str], others: str = "") -> CharacterSet:
+    """The characters of properties, as far as any engine knows them, and others."""
+    named = [rf"\p{{{name}}}" for name in names]
+    units = tuple(rf"[^\P{{{name}}}{NEWER}]" for name in names)
+    return CharacterSet(others, "".join(named) + others + _UNKNOWN, units)
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """An engine; sets are given as they stand inside the brackets of ECMA-262."""
+    """An engine."""
 
     name: str
-    sure: Mapping[str, str]
-    """Of ``d``, ``w`` and ``s`` the characters that are surely in it."""
-    maybe: Mapping[str, str]
-    """Those and all that may be in it."""
+    sets: Mapping[str, CharacterSet]
+    """Those of ``d``, ``w`` and ``s``."""
     fold: Callable[[int], int]
     """One of the code points that are the same where case is ignored."""
     unknown: str = ""
@@ -93,20 +109,36 @@ def _same(fold: Callable[[int], int]) -> Mapping[int, tuple[int, ...]]:
 
 # The digits of other scripts are digits to both engines; programs that read them are few.
 _DIGITS: Final = "0-9"
-_PYTHON_SETS: Final = {"w": r"\p{L}\p{N}_", "s": rf"{_SPACES}\u001c-\u001f"}
-_ASCII_SETS: Final = {"d": "0-9", "w": "0-9A-Za-z_", "s": r"\t-\r "}
+_ANY_DIGITS: Final = CharacterSet(_DIGITS, r"\p{Nd}" + _UNKNOWN)
 
 RUST: Final = Dialect(
     "rust",
-    {"d": _DIGITS, "w": _RUST_WORD, "s": _SPACES},
-    {"d": r"\p{Nd}" + _UNKNOWN, "w": _RUST_WORD + _UNKNOWN, "s": _SPACES},
+    {
+        "d": _ANY_DIGITS,
+        "w": known(("L", "M", "Nd", "Nl"), _RUST_WORD),
+        "s": CharacterSet.of(_SPACES),
+    },
     _simple_fold,
     _UNKNOWN,
 )
 PYTHON: Final = Dialect(
-    "python", {"d": _DIGITS, **_PYTHON_SETS}, {"d": r"\p{Nd}", **_PYTHON_SETS}, _lower
+    "python",
+    {
+        "d": _ANY_DIGITS,
+        "w": known(("L", "N"), "_"),
+        "s": CharacterSet.of(rf"{_SPACES}\u001c-\u001f"),
+    },
+    _lower,
 )
-ASCII: Final = Dialect("python", _ASCII_SETS, _ASCII_SETS, _ascii_lower)
+ASCII: Final = Dialect(
+    "python",
+    {
+        "d": CharacterSet.of("0-9"),
+        "w": CharacterSet.of("0-9A-Za-z_"),
+        "s": CharacterSet.of(r"\t-\r "),
+    },
+    _ascii_lower,
+)
 """Python's, with ``re.ASCII``."""
 
 

@@ -11,6 +11,7 @@ from guided.response_types.pattern_dialects import (
     PYTHON,
     RUST,
     Dialect,
+    known,
     posix_class,
     property_name,
 )
@@ -52,7 +53,7 @@ class PatternReader:
         character = self.take()
         if character in "dwsDWS":
             kind = character.lower()
-            found = CharacterSet(self.dialect.sure[kind], self.dialect.maybe[kind])
+            found = self.dialect.sets[kind]
             return found if character == kind else ~found
         if character in _CONTROLS:
             return _CONTROLS[character]
@@ -84,14 +85,13 @@ class PatternReader:
         if name.startswith("^"):
             name, negated = name[1:], not negated
         if name.lower() in ("c", "other"):
-            content = r"\p{Cc}\p{Cf}\p{Co}"
+            found = known(("Cc", "Cf", "Co"))
         elif name.lower() in ("cn", "unassigned"):
             self.refuse("characters that are not assigned")
         else:
-            content = f"\\p{{{property_name(name)}}}"
-        # Ignoring case it has the other cases of its letters too.
-        others = r"\p{L}\p{M}\p{N}\p{S}" if "i" in self.flags else ""
-        found = CharacterSet(content, content + others + self.dialect.unknown)
+            found = known((property_name(name),))
+        if "i" in self.flags:  # it has the other cases of its letters too
+            found |= CharacterSet(maybe=r"\p{L}\p{M}\p{N}\p{S}")
         return ~found if negated else found
 
     # Sets of characters

@@ -8,7 +8,7 @@ has to be known here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 __all__ = [
@@ -38,6 +38,8 @@ NOT_FOLLOWED: Final = 3
 MATCH: Final = 4
 
 _MOST_STEPS: Final = 2_000
+_MOST_GROUPS: Final = 100
+"""Inside of one another."""
 _ESCAPED_CLASSES: Final = "sSdDwWpPhH"
 _ESCAPED_CHARACTERS: Final = "rntfvae"
 _FOLDED_PAIRS: Final = ("ss", "st", "ff", "fi", "fl")
@@ -71,7 +73,29 @@ def program_of(pattern: str) -> Program:
     if reader.at < len(pattern):
         raise UnknownPatternError(pattern)
     reader.steps.append(Step(MATCH))
+    if _may_be_empty(reader.steps):
+        raise UnknownPatternError(
+            pattern
+        )  # where the next match begins is the matcher's own affair
     return Program(tuple(reader.steps), tuple(reader.classes))
+
+
+def _may_be_empty(steps: Sequence[Step]) -> bool:
+    """Whether there may be a match without a character."""
+    seen, waiting = set[int](), [0]
+    while waiting:
+        at = waiting.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        step = steps[at]
+        if step.kind == MATCH:
+            return True
+        if step.kind == FORK:
+            waiting += (step.first, step.second)
+        elif step.kind != READ:
+            waiting.append(at + 1)
+    return False
 
 
 class _Reader:
@@ -82,6 +106,7 @@ class _Reader:
         self.at = 0
         self.steps: list[Step] = []
         self.classes: dict[str, int] = {}
+        self.depth = 0
 
     def alternatives(self, *, ignores_case: bool) -> None:
         """``a|b``: fork to what stands before the bar and what stands behind it."""
@@ -119,7 +144,11 @@ class _Reader:
             if self._next(opening):
                 if opening == "(" and self._next("?"):
                     raise UnknownPatternError(self.pattern)
+                self.depth += 1
+                if self.depth > _MOST_GROUPS:
+                    raise UnknownPatternError(self.pattern)
                 self.alternatives(ignores_case=ignores_case or opening == "(?i:")
+                self.depth -= 1
                 self._expect(")")
                 return
         self.steps.append(Step(READ, self._class(ignores_case=ignores_case)))
@@ -193,7 +222,8 @@ class _Reader:
         while self._taken() != "}":
             pass
         low, comma, high = self.pattern[begin : self.at - 1].partition(",")
-        if not low.isdecimal() or not (high or "0").isdecimal():
+        most = str(_MOST_STEPS)
+        if not all(each.isdecimal() and len(each) < len(most) for each in (low, high or "0")):
             raise UnknownPatternError(self.pattern)
         return int(low), int(high) if high else None if comma else int(low)
 

@@ -66,14 +66,6 @@ EXCEPTIONS: Final = (
         "content keywords are annotations",
     ),
     Deviation(
-        Part.OPTIONAL,
-        "zeroTerminatedFloats",
-        "some languages do not distinguish between different types of numeric value",
-        ("a float is not an integer even without fractional part",),
-        ("draft4",),
-        "integers are told by their value in all drafts",
-    ),
-    Deviation(
         Part.FORMAT,
         "hostname",
         "validation of A-label (punycode) host names",

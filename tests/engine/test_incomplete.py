@@ -10,6 +10,7 @@ import pytest
 from guided.errors import GuidedError, IncompleteAnswerError
 from guided.spec import (
     Beams,
+    Constraint,
     FinishReason,
     Forcing,
     GenerationRequest,
@@ -75,12 +76,15 @@ def test_a_complete_answer_is_given_as_ever() -> None:
     assert (asked.text, asked.finish_reason) == (plain.text, plain.finish_reason)
 
 
-def test_what_was_streamed_is_the_beginning_of_the_text_of_the_error() -> None:
-    request = replace(CALL, forcing=Forcing.OFF, on_incomplete=OnIncomplete.ERROR)
+@pytest.mark.parametrize("constraint", [CALL.constraint, None], ids=["closed", "free text"])
+def test_all_that_the_error_has_is_streamed_before_it(constraint: Constraint | None) -> None:
+    request = replace(
+        CALL, constraint=constraint, forcing=Forcing.OFF, on_incomplete=OnIncomplete.ERROR
+    )
     error, streamed = run(request, stream=True)
     assert isinstance(error, IncompleteAnswerError)
     assert streamed
-    assert error.text.startswith(streamed)
+    assert error.text == streamed
 
 
 def test_a_deadline_cuts_short_as_well() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guided.errors import GuidedError, RequestError
+from guided.errors import InternalServiceError, RequestError
 from guided.spec import GenerationRequest, GenerationResult, Rank, Sampling
 from tests.engine.tiny_models import answers, drain, make_engine, words
 
@@ -64,8 +64,7 @@ def test_a_judge_that_fails_ends_its_request_alone() -> None:
     engine.submit("good", request("scored", rank=Rank.REWARD))
     ended = drain(engine)
     assert isinstance(ended["good"].outcome, GenerationResult)
-    assert isinstance(ended["bad"].outcome, GuidedError)
-    assert "ZeroDivisionError" in str(ended["bad"].outcome)
+    assert isinstance(ended["bad"].outcome, InternalServiceError)
 
 
 def test_without_a_judge_and_with_one_that_cannot_read_it_is_refused() -> None:

@@ -65,11 +65,11 @@ def main() -> int:
     options = parser.parse_args()
     names: list[str] = options.subjects or [*SUBJECTS]
     if options.case is not None:
-        for name in names:
-            finding = try_case(SUBJECTS[name](), options.case, Counter())
-            if finding is not None:
-                _tell(name, finding, options.write)
-        return 0
+        tried = [(name, try_case(SUBJECTS[name](), options.case, Counter())) for name in names]
+        findings = [(name, finding) for name, finding in tried if finding is not None]
+        for name, finding in findings:
+            _tell(name, finding, options.write)
+        return 1 if findings else 0
     for name, lacking in [(name, SUBJECTS[name]().lacks()) for name in names]:
         if lacking:
             typer.echo(f"{name}: left out, {lacking}")

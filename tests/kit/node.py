@@ -50,6 +50,7 @@ class Node:
 
     def __del__(self) -> None:
         self._process.kill()
+        self._process.communicate()
 
     @staticmethod
     def unicode_version() -> str:

@@ -31,7 +31,7 @@ _LONG_NAMES: Final = {"": "", "gc": "", "sc": "Script="}
 _BINARY, _FOLD = "", "fold"
 
 
-@functools.cache
+@functools.lru_cache(maxsize=512)  # what is asked for comes from requests
 def unicode_property(text: str) -> CodePoints | None:
     """The code points that ``text`` names, as it stands in ``\\p{…}``; None for one not known."""
     name, equals, value = text.partition("=")

@@ -51,9 +51,8 @@ def why_not(module: PreTrainedModel) -> str | None:
 
 def why_not_by_config(config: PretrainedConfig) -> str | None:
     """As ``why_not``, as far as it can be told before the weights are loaded."""
-    kinds = config.architectures or [config.model_type]
-    if not any(known.__name__ in kinds for known in _KNOWN):
-        return _not_known(kinds[0])
+    if not any(known.config_class is type(config) for known in _KNOWN):
+        return _not_known((config.architectures or [config.model_type])[0])
     return _why_not_its_settings(config)
 
 

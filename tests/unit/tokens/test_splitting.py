@@ -135,9 +135,11 @@ def test_ways_of_llama_3(text: str, ways: list[tuple[int, ...]]) -> None:
 
 
 _UNKNOWN = r"a++ a+? \ba ^a a$ . (?<=a)b (?<n>a) (a)\1 (?i:ss) [a (a a{,3} [[:alpha:]] a) (?i:é) *a"
+_MAY_BE_EMPTY = "a* a?b* a*|b (?=[A-Z]) (?:(?!a))*"
+_TOO_LARGE = ("(" * 20_000 + "a" + ")" * 20_000, "a{20000000}", "(?:){20000000}a")
 
 
-@pytest.mark.parametrize("pattern", _UNKNOWN.split())
+@pytest.mark.parametrize("pattern", [*_UNKNOWN.split(), *_MAY_BE_EMPTY.split(), *_TOO_LARGE])
 def test_what_is_not_known_of_a_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(UnknownPatternError):
         program_of(pattern)
