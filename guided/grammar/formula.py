@@ -30,8 +30,7 @@ __all__ = [
 ]
 
 MAX_DEPTH: Final = 2_000
-"""Formulas inside of one another. What goes through them does so by recursion, and compiled ahead
-of time that has no limit of its own."""
+"""Formulas inside of one another: what is deeper is more than any search would get through."""
 
 
 class _Node:

@@ -69,7 +69,11 @@ def _on_new_stack(act: Callable[[], _Result]) -> _Result:
     outcome = _Outcome(act)
     thread = threading.Thread(target=outcome.find, name="guided-depth", daemon=True)
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:  # somebody wants to end: not before what both work on is left alone
+        thread.join()
+        raise
     if outcome.raised:
         raise outcome.raised[0]
     return outcome.returned[0]
