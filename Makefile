@@ -18,7 +18,7 @@ demo: $(NATIVE)
 demo-grammars: $(NATIVE)
 	$(BIN)/python -m examples.demo_grammars
 
-# Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (2 GiB each).
+# Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (5 GiB each).
 test: check $(NATIVE)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
