@@ -20,22 +20,15 @@ import pytest
 from guided.constraint.compiler import ConstraintCompiler
 from guided.constraint.matcher import Matcher
 from guided.errors import GuidedError, LimitExceededError, TokenRejectedError
-from guided.spec import FormatMode, JsonOptions, JsonSchema, KeyOrder, Spelling, TokenId
+from guided.spec import JsonSchema, TokenId
 from tests.kit.effort import is_long
 from tests.kit.walks import BYTES, END, allows, random_walk
+from tests.kit.writing import ANY_WAY_WITH_FORMATS
 
 _PLACE: Final = os.environ.get("GUIDED_MASKBENCH")
 _SHARES: Final = 40
 _MASK_EVERY: Final = 64
 """Bytes from one mask that is asked for to the next."""
-_AS_IT_IS: Final = JsonOptions(
-    whitespace=None,
-    key_order=KeyOrder.ANY,
-    format=FormatMode.ASSERT,
-    spelling=Spelling.ANY,
-    max_string_length=None,
-    max_number_digits=None,
-)
 
 LIMITED: Final = frozenset({"JsonSchemaStore---aerleon-definitions.schema"})
 """Schemas of which some documents take more work than a step may: a pattern with too many cases."""
@@ -59,7 +52,7 @@ def test_documents_are_judged_as_the_benchmark_does(share: int) -> None:
         entry = json.loads(line)
         name = entry["name"]
         compiler = ConstraintCompiler(BYTES)
-        constraint = JsonSchema(json.dumps(entry["schema"]), _AS_IT_IS)
+        constraint = JsonSchema(json.dumps(entry["schema"]), ANY_WAY_WITH_FORMATS)
         try:
             start = compiler.compile(constraint).start()
         except GuidedError as error:

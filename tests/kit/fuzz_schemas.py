@@ -29,7 +29,7 @@ from tests.kit.satisfiable_schemas import schema_around, some_document
 from tests.kit.smaller_schemas import smaller_documents
 from tests.kit.walks import BYTES, END, PIECES, accepts, random_walk, tried
 from tests.kit.wide_schemas import wide_schema
-from tests.kit.writing import ANY_WAY, SCHEMA_ORDER
+from tests.kit.writing import ANY_WAY, SCHEMA_ORDER, in_every_order
 
 __all__ = ["SCHEMA_SUBJECTS", "MaskSubject", "SatisfiableSubject", "SchemaCase", "SchemaSubject"]
 
@@ -236,7 +236,7 @@ def _misjudged(
         if case.writing == "any way":
             accepted = accepts(constraint.start(), text)
         else:
-            orders = list(itertools.islice(_orders(document), _MOST_ORDERS))
+            orders = list(itertools.islice(in_every_order(document), _MOST_ORDERS))
             if len(orders) == _MOST_ORDERS:
                 continue
             accepted = any(accepts(constraint.start(), _text(order)) for order in orders)
@@ -245,20 +245,6 @@ def _misjudged(
         if valid and not accepted and not constraint.incomplete:
             return Fault("a document is lost", text.decode())
     return None
-
-
-def _orders(value: Any) -> Iterator[Any]:
-    """The value with the members of its objects in every order, numbers without needless zeros."""
-    if isinstance(value, dict):
-        for names in itertools.permutations(value):
-            for values in itertools.product(*(list(_orders(value[name])) for name in names)):
-                yield dict(zip(names, values, strict=True))
-    elif isinstance(value, list):
-        yield from map(list, itertools.product(*(list(_orders(item)) for item in value)))
-    elif isinstance(value, float) and value.is_integer():
-        yield int(value)
-    else:
-        yield value
 
 
 def _text(document: Any) -> bytes:

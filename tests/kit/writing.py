@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import itertools
+from collections.abc import Iterator
+from typing import Any, Final
 
 from guided.spec import FormatMode, JsonOptions, KeyOrder, Spelling
 
-__all__ = ["ANY_WAY", "ANY_WAY_WITH_FORMATS", "SCHEMA_ORDER"]
+__all__ = ["ANY_WAY", "ANY_WAY_WITH_FORMATS", "SCHEMA_ORDER", "in_every_order"]
 
 ANY_WAY: Final = JsonOptions(
     whitespace=None,
@@ -37,3 +39,17 @@ SCHEMA_ORDER: Final = JsonOptions(
     max_number_digits=None,
 )
 """Compact and canonical, members in the order of the schema."""
+
+
+def in_every_order(value: Any) -> Iterator[Any]:
+    """The value with the members of its objects in every order, numbers without needless zeros."""
+    if isinstance(value, dict):
+        for names in itertools.permutations(value):
+            for values in itertools.product(*(list(in_every_order(value[name])) for name in names)):
+                yield dict(zip(names, values, strict=True))
+    elif isinstance(value, list):
+        yield from map(list, itertools.product(*(list(in_every_order(item)) for item in value)))
+    elif isinstance(value, float) and value.is_integer():
+        yield int(value)
+    else:
+        yield value

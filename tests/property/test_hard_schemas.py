@@ -18,7 +18,7 @@ from tests.kit.cases import cases, compiled, trying
 from tests.kit.hard_schemas import hard_document, mutated
 from tests.kit.oracles import Oracle
 from tests.kit.walks import BYTES, PIECES, accepts, random_walk
-from tests.kit.writing import ANY_WAY, SCHEMA_ORDER
+from tests.kit.writing import ANY_WAY, SCHEMA_ORDER, in_every_order
 
 _EXPONENT = re.compile("[0-9]e")
 """In a document: a number that Python writes otherwise than canonically."""
@@ -89,25 +89,11 @@ def test_a_valid_document_can_be_written_in_the_order_of_the_schema() -> None:
             constraint = compiled(schema, SCHEMA_ORDER)
             oracle = Oracle(json.dumps(schema))
             for document in _documents(rng, constraint.start()):
-                orders = list(itertools.islice(_orders(document), 200))
+                orders = list(itertools.islice(in_every_order(document), 200))
                 plain = not _EXPONENT.search(json.dumps(document))
                 if plain and len(orders) < 200 and oracle.is_valid(json.dumps(document)):
                     found = any(accepts(constraint.start(), _text(order)) for order in orders)
                     assert found or constraint.incomplete, document
-
-
-def _orders(value: Any) -> Iterator[Any]:
-    """The value with the members of its objects in every order, numbers without needless zeros."""
-    if isinstance(value, dict):
-        for names in itertools.permutations(value):
-            for values in itertools.product(*(list(_orders(value[name])) for name in names)):
-                yield dict(zip(names, values, strict=True))
-    elif isinstance(value, list):
-        yield from map(list, itertools.product(*(list(_orders(item)) for item in value)))
-    elif isinstance(value, float) and value.is_integer():
-        yield int(value)
-    else:
-        yield value
 
 
 def test_a_schema_without_documents_has_none_that_can_be_found() -> None:
