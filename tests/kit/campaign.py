@@ -85,6 +85,10 @@ class Subject(ABC, Generic[Case]):
         del case
         return iter(())
 
+    def tally(self) -> str:
+        """What has been judged, in words, where it is not the number of cases alone."""
+        return ""
+
     @abstractmethod
     def as_test(self, case: Case, fault: Fault) -> str:
         """The text of a test module that fails as long as the case has the fault."""
@@ -106,6 +110,7 @@ class Report:
 
     subject: str
     tries: int
+    tally: str
     slowest: float
     findings: tuple[Finding, ...]
     counts: dict[str, int]
@@ -128,7 +133,7 @@ def run_campaign(
         else:
             slowest = max(slowest, time.process_time() - begun)
         index += 1
-    return Report(subject.name, index, slowest, tuple(findings), dict(kinds))
+    return Report(subject.name, index, subject.tally(), slowest, tuple(findings), dict(kinds))
 
 
 def try_case(subject: Subject[Case], seed: str, kinds: Counter[str]) -> Finding | None:

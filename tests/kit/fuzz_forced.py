@@ -78,6 +78,9 @@ class ForcedSubject(Subject[Answer]):
         self.forced = 0
         """Tokens of runs."""
 
+    def tally(self) -> str:
+        return f"{self.positions} positions, {self.forced} forced tokens"
+
     def draw(self, rng: random.Random) -> Answer:
         tokenizer = rng.choice(FORCED[self.name])
         if rng.random() < 0.3:

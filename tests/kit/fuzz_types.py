@@ -50,6 +50,9 @@ class TypesSubject(Subject[TypeCase]):
         self.taken = 0
         """Types that could be response models."""
 
+    def tally(self) -> str:
+        return f"{self.taken} types with {2 * TEXTS} texts each"
+
     def draw(self, rng: random.Random) -> TypeCase:
         return TypeCase(draw_source(rng), rng.randrange(10**6))
 

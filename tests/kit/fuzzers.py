@@ -84,8 +84,9 @@ def main() -> int:
                 _tell(report.subject, finding, options.write)
             failed = failed or bool(report.findings)
             found = ", ".join(f"{count} times {kind}" for kind, count in report.counts.items())
-            counts = f"{report.tries} cases, {found or 'no finding'}"
-            typer.echo(f"{report.subject}: {counts}, slowest {report.slowest:.1f} s")
+            judged = f"{report.tries} cases" + (f" ({report.tally})" if report.tally else "")
+            counts = f"{judged}, {found or 'no finding'}, slowest {report.slowest:.1f} s"
+            typer.echo(f"{report.subject}: {counts}")
     return 1 if failed else 0
 
 
