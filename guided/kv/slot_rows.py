@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 
 __all__ = ["DenseRows", "Int8Rows", "SlotRows", "StoredNumbers"]
@@ -58,8 +60,7 @@ class DenseRows:
     def __init__(
         self, num_slots: int, heads: int, size: int, *, dtype: torch.dtype, device: torch.device
     ) -> None:
-        # Zeros, because a slot that was never written may be read under a mask, and 0 * NaN is NaN.
-        self._rows = torch.zeros(num_slots, heads, size, dtype=dtype, device=device)
+        self._rows = _zeros(num_slots, heads, size, dtype=dtype, device=device)
 
     @property
     def nbytes(self) -> int:
@@ -95,8 +96,8 @@ class Int8Rows:
         self, num_slots: int, heads: int, size: int, *, dtype: torch.dtype, device: torch.device
     ) -> None:
         self._dtype = dtype
-        self._bytes = torch.zeros(num_slots, heads, size, dtype=torch.int8, device=device)
-        self._scales = torch.zeros(num_slots, heads, 1, dtype=torch.float32, device=device)
+        self._bytes = _zeros(num_slots, heads, size, dtype=torch.int8, device=device)
+        self._scales = _zeros(num_slots, heads, 1, dtype=torch.float32, device=device)
 
     @property
     def nbytes(self) -> int:
@@ -126,3 +127,14 @@ class Int8Rows:
 
     def _exact(self, steps: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
         return (steps * scales).to(self._dtype)
+
+
+def _zeros(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Zeros, because a slot that was never written may be read under a mask, and 0 * NaN is NaN.
+
+    On the CPU they are the system's own, which takes no memory for what is not written to.
+    """
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    nbytes = math.prod(shape) * dtype.itemsize
+    return torch.from_numpy(np.zeros(nbytes, np.uint8)).view(dtype).view(shape)

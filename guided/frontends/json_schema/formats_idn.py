@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from guided.automata.codepoints import CodePoints
@@ -244,5 +244,13 @@ def _composing() -> CodePoints:
 @functools.cache
 def _bidi(*classes: str) -> CodePoints:
     """What may stand in a label of these bidirectional classes (Unicode Standard Annex 9)."""
-    points = itertools.chain(_all_code_points(), map(ord, ("-", *_CONTEXTUAL)))
-    return CodePoints.of((c, c) for c in points if unicodedata.bidirectional(chr(c)) in classes)
+    by_class = _by_bidirectional_class()
+    return CodePoints.of((c, c) for name in classes for c in by_class.get(name, ()))
+
+
+@functools.cache
+def _by_bidirectional_class() -> Mapping[str, Sequence[int]]:
+    by_class: dict[str, list[int]] = {}
+    for c in itertools.chain(_all_code_points(), map(ord, ("-", *_CONTEXTUAL))):
+        by_class.setdefault(unicodedata.bidirectional(chr(c)), []).append(c)
+    return by_class

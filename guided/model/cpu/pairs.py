@@ -71,15 +71,15 @@ class PairedLinear:
         self._kernel = pair_kernel
         self._outputs, inputs = weight.shape
         blocks, depth = -(-self._outputs // BLOCK), -(-inputs // _INPUTS)
-        plain = np.zeros((blocks * BLOCK, depth * _INPUTS), np.uint16)
-        plain[: self._outputs, :inputs] = (
-            weight.to(torch.bfloat16).contiguous().view(torch.uint16).numpy()
-        )
+        plain = weight.to(torch.bfloat16).contiguous().view(torch.uint16).numpy()
+        missing = blocks * BLOCK - self._outputs, depth * _INPUTS - inputs
+        if any(missing):
+            plain = np.pad(plain, ((0, missing[0]), (0, missing[1])))
         self._weights = memory.take(plain.nbytes)
-        split = plain.reshape(blocks, 2, LANES, depth, LINES, 2)
-        order = (0, 3, 1, 4, 2, 5) if pair_kernel.by_halves else (0, 3, 4, 1, 2, 5)
-        ordered = split.transpose(order)
-        self._weights.view(np.uint16).reshape(ordered.shape)[:] = ordered
+        # Two inputs stay together, so both are moved at once.
+        split = plain.view(np.uint32).reshape(blocks, 2, LANES, depth, LINES)
+        ordered = split.transpose((0, 3, 1, 4, 2) if pair_kernel.by_halves else (0, 3, 4, 1, 2))
+        self._weights.view(np.uint32).reshape(ordered.shape)[:] = ordered
         self._bias = None if bias is None else bias.float().numpy().copy()
         self._job = np.zeros(_CONFIG + LINE // 8, np.int64)
         self._job[[0, 3, 4]] = self._weights.ctypes.data, depth, blocks
