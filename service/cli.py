@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -146,8 +147,19 @@ def _config(file: Path | None, given: dict[str, Any]) -> ServerConfig:
     try:
         return read_config(given, file)
     except ValidationError as error:
-        faults = [
-            f"{'.'.join(map(str, fault['loc'])) or 'settings'}: {fault['msg']}"
-            for fault in error.errors()
-        ]
+        faults = [_told(fault["loc"], fault["msg"], given, file) for fault in error.errors()]
         raise typer.BadParameter("; ".join(faults)) from error
+
+
+def _told(
+    place: tuple[str | int, ...], reason: str, given: dict[str, Any], file: Path | None
+) -> str:
+    """What is wrong with a setting, and where it was said."""
+    if not place:
+        return f"settings: {reason}"
+    name = str(place[0])
+    if name in given:
+        return f"--{name.replace('_', '-')}: {reason}"
+    if (variable := f"GUIDED_{name.upper()}") in map(str.upper, os.environ):
+        return f"{variable}: {reason}"
+    return f"{name} in {file}: {reason}"

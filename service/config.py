@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import ByteSize, Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -22,8 +22,8 @@ class ServerConfig(BaseSettings):
 
     model: str | None = None
     """Hub id, folder or GGUF file of the model; ``None`` is the default model."""
-    dtype: str | None = None
-    """Format of the weights, e.g. ``float32`` or ``int8``; ``None`` is bfloat16, or where that is
+    dtype: Literal["bfloat16", "float16", "float32", "float64", "int8"] | None = None
+    """Format of the weights; ``None`` is bfloat16, or where that is
     slow float32 on the CPU and float16 on CUDA."""
     device: str = "auto"
     """Where the model computes: ``cpu``, ``cuda`` or ``cuda:N``; ``auto`` is the first CUDA device
@@ -35,8 +35,8 @@ class ServerConfig(BaseSettings):
     fewer where they would take more than half of the memory that is left."""
     kv_memory: ByteSize | None = Field(default=None, gt=0)
     """Memory for keys and values instead, e.g. ``2GiB``."""
-    kv_dtype: str | None = None
-    """Format of keys and values: ``int8``; ``None`` is as they are computed."""
+    kv_dtype: Literal["int8"] | None = None
+    """Format of keys and values; ``None`` is as they are computed."""
     reuse_prefixes: bool = True
     """Keep what was computed of prompts for requests that begin alike, as long as there is room."""
     reward_model: str | None = None

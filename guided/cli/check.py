@@ -21,7 +21,7 @@ from guided.cli.json_flags import (
 )
 from guided.cli.subject import read_subject
 from guided.cli.waiting import telling_of_compilation
-from guided.errors import RequestError
+from guided.errors import GuidedError
 from guided.spec import FormatMode, JsonOptions, KeyOrder, Spelling
 
 __all__ = ["check"]
@@ -68,7 +68,7 @@ def check(
             from guided.constraint.check import check as check_constraint
 
             report = check_constraint(schema, json_options=options, documents=documents)
-    except RequestError as error:
+    except GuidedError as error:
         if as_json:
             typer.echo(error_json(error))
         raise

@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from guided.cli.schema_file import read_schema_file
+from guided.response_types import is_response_type
 
 __all__ = ["read_subject"]
 
@@ -35,4 +37,6 @@ def read_subject(subject: str) -> Any:
             found = getattr(found, name)
     except (ImportError, AttributeError) as error:
         raise typer.BadParameter(f"{subject!r} cannot be loaded: {error}") from error
+    if not (isinstance(found, str | Mapping) or is_response_type(found)):
+        raise typer.BadParameter(f"{subject!r} is neither a type nor a JSON Schema: {found!r}")
     return found

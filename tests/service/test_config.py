@@ -12,6 +12,7 @@ import typer
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+from guided.engine.formats import WEIGHT_DTYPES
 from guided.errors import RequestError
 from guided_service.cli import serve
 from guided_service.config import ServerConfig
@@ -74,8 +75,8 @@ def test_what_the_engine_is_told_of_settings() -> None:
     ("arguments", "complaint"),
     [
         (["--port", "70000"], "port: Input should be less than or equal to 65535"),
-        (["--kv-memory", "2 bananas"], "kv_memory: could not interpret byte unit: bananas"),
-        (["--kv-memory", "0"], "kv_memory: Input should be greater than 0"),
+        (["--kv-memory", "2 bananas"], "--kv-memory: could not interpret byte unit: bananas"),
+        (["--kv-memory", "0"], "--kv-memory: Input should be greater than 0"),
         (
             ["--kv-memory", "1GiB", "--cache-tokens", "5"],
             "settings: Value error, cache_tokens and kv_memory both say how large the cache is",
@@ -124,11 +125,31 @@ def test_a_file_that_says_nothing_of_a_server_is_refused_by_name(
         read_config({}, file)
 
 
-def test_a_wrong_value_of_a_file_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ("option", "--port: Input should be less than or equal to 65535"),
+        ("environment", "GUIDED_PORT: Input should be less than or equal to 65535"),
+        ("file", "port in {file}: Input should be less than or equal to 65535"),
+    ],
+)
+def test_a_wrong_value_is_told_with_where_it_was_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, complaint: str
+) -> None:
     file = tmp_path / "server.toml"
-    file.write_text("port = 70000")
-    result = CliRunner().invoke(app, ["--config", str(file)])
+    file.write_text("port = 70000" if said == "file" else "")
+    if said == "environment":
+        monkeypatch.setenv("GUIDED_PORT", "70000")
+    option = ["--port", "70000"] if said == "option" else []
+    result = CliRunner().invoke(app, ["--config", str(file), *option])
     assert result.exit_code == 2
-    assert "port: Input should be less than or equal to 65535" in re.sub(
-        r"[│\s]+", " ", result.output
-    )
+    told, expected = (re.sub(r"[│\s]+", "", text) for text in (result.output, complaint))
+    assert expected.format(file=file) in told
+
+
+def test_formats_that_an_engine_knows_are_those_of_the_settings() -> None:
+    """A wrong one is refused before seconds are spent on loading torch."""
+    for name in WEIGHT_DTYPES:
+        assert ServerConfig.model_validate({"dtype": name}).dtype == name
+    with pytest.raises(ValidationError, match=", ".join(map(repr, [*WEIGHT_DTYPES][:-1]))):
+        ServerConfig.model_validate({"dtype": "fp32"})

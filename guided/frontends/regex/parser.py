@@ -51,6 +51,7 @@ _LOOK_AROUND: Final = {
 }
 """Whether it looks ahead, and whether it is negative."""
 _MODIFIERS: Final = re.compile("([a-z]*)(-?)([a-z]*)([:)])")
+_UNFINISHED: Final = re.compile("[a-z]*-?[a-z]*$")
 _LEADING_FLAGS: Final = re.compile(r"\(\?([ims]+)\)")
 _LINE_START: Final = Alternate((Start(), Look(Chars(LINE_END), ahead=False)))
 _LINE_STOP: Final = Alternate((End(), Look(Chars(LINE_END))))
@@ -162,6 +163,8 @@ class _Parser(CharacterReader):
         """A group in which flags are on or off, as in ``(?i-s:…)``, from behind its "(?"."""
         found = _MODIFIERS.match(self.text, self.position)
         if found is None:
+            if _UNFINISHED.match(self.text, self.position):
+                self.invalid("a group whose flags do not end in ':'", start)
             self.unsupported("an extension of another dialect", start)
         on, minus, off, end = found.groups()
         if other := set(on + off) - set("ims"):

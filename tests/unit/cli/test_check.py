@@ -230,3 +230,9 @@ def test_help_names_all_commands() -> None:
     assert done.returncode == 0
     for command in ("check", "generate", "serve"):
         assert command in done.stdout
+
+
+def test_what_is_neither_a_type_nor_a_schema_is_told_by_its_name() -> None:
+    done = _guided("check", "json:loads")
+    assert done.returncode == 2
+    assert "'json:loads' is neither a type nor a JSON Schema: <function loads" in done.stderr

@@ -135,6 +135,8 @@ _REFUSED: list[tuple[str, type[GuidedError], str]] = [
     ("(?i-i:a)", InvalidConstraintError, "wrong at character 0: each flag stands once"),
     ("(?-:a)", InvalidConstraintError, "wrong at character 0: each flag stands once, and one"),
     ("(?>a)", UnsupportedFeatureError, "an extension of another dialect at character 0"),
+    ("b(?i", InvalidConstraintError, "wrong at character 1: a group whose flags do not end in ':'"),
+    ("(?-", InvalidConstraintError, "wrong at character 0: a group whose flags do not end in ':'"),
     (r"[\p{L}--[a-z]]", InvalidConstraintError, "character 1: a range from or to a class; "),
     (r"a[\w&&[^\d]]", InvalidConstraintError, "wrong at character 11: unmatched ']'; "),
     (r"[a-z--[aeiou]]", InvalidConstraintError, "wrong at character 13: unmatched ']'; "),
