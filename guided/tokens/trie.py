@@ -159,51 +159,64 @@ def _collect_below(nodes, sets, below):  # type: ignore[no-untyped-def]
         sets[depth, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
 
 
+@kernel
+def _lay_down(text, bounds, nodes, parents):  # type: ignore[no-untyped-def]
+    """Fill ``nodes`` and ``parents`` from sorted tokens, which lie side by side in ``text``.
+
+    Returns how many nodes there are; what is behind them is left as it was.
+    """
+    nodes[0, DEPTH] = nodes[0, BYTE] = nodes[0, FIRST_TOKEN] = 0
+    parents[0] = _NOWHERE
+    count, node, begin = 1, 0, 0  # the root, the node of the token before, where that begins
+    for token in range(len(bounds) - 1):
+        first, last = bounds[token], bounds[token + 1]
+        depth = nodes[node, DEPTH]
+        shared = 0
+        while shared < depth and shared < last - first:
+            if text[begin + shared] != text[first + shared]:
+                break
+            shared += 1
+        while depth > shared:
+            nodes[node, END] = count
+            node = parents[node]
+            depth -= 1
+        for at in range(first + shared, last):
+            parents[count] = node
+            node = count
+            nodes[node, DEPTH] = at - first + 1
+            nodes[node, BYTE] = text[at]
+            nodes[node, FIRST_TOKEN] = token
+            count += 1
+        begin = first
+    while node != _NOWHERE:
+        nodes[node, END] = count
+        node = parents[node]
+    return count
+
+
 def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it."""
     spelled = sorted((text, token) for token, text in enumerate(token_bytes) if text)
-    byte, depth, end, starts, ids = [0], [0], [0], [0], list[int]()
-    parent = [_NOWHERE]
-    path = [0]  # nodes from the root to the latest one
-    previous = b""
-    for text, token in spelled:
-        shared = _shared_prefix(previous, text)
-        for node in path[shared + 1 :]:
-            end[node] = len(byte)
-        del path[shared + 1 :]
-        for position in range(shared, len(text)):
-            parent.append(path[-1])
-            path.append(len(byte))
-            byte.append(text[position])
-            depth.append(position + 1)
-            end.append(0)
-            starts.append(len(ids))
-        ids.append(token)
-        previous = text
-    for node in path:
-        end[node] = len(byte)
-    nodes = np.zeros((len(byte) + 1, 5), dtype=np.int32)
-    nodes[:-1, END], nodes[:-1, DEPTH], nodes[:-1, BYTE] = end, depth, byte
-    nodes[:, FIRST_TOKEN] = [*starts, len(ids)]
-    below = np.zeros((len(byte), 2), dtype=np.uint64)
-    _collect_below(nodes, np.zeros((max(depth) + 2, 2), dtype=np.uint64), below)
-    parents = np.array(parent)
+    texts = [text for text, _ in spelled]
+    bounds = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in texts], out=bounds[1:])
+    laid = np.zeros((bounds[-1] + 2, 5), dtype=np.int32)
+    parents = np.zeros(len(laid), dtype=np.int32)
+    text = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    count = _lay_down(text, bounds, laid, parents)
+    nodes, parents = laid[: count + 1].copy(), parents[:count]
+    nodes[count, FIRST_TOKEN] = len(spelled)
+    longest = int(nodes[:, DEPTH].max())
+    below = np.zeros((count, 2), dtype=np.uint64)
+    _collect_below(nodes, np.zeros((longest + 2, 2), dtype=np.uint64), below)
     children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
-    nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(len(byte) + 1))
+    nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(count + 1))
     return TokenTrie(
         nodes,
         below,
-        np.array(ids, dtype=np.int32),
+        np.array([token for _, token in spelled], dtype=np.int32),
         nodes[children, BYTE].astype(np.uint8),
         children.astype(np.int32),
         len(token_bytes),
-        max(depth),
+        longest,
     )
-
-
-def _shared_prefix(left: bytes, right: bytes) -> int:
-    length = min(len(left), len(right))
-    for index in range(length):
-        if left[index] != right[index]:
-            return index
-    return length
