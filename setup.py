@@ -25,11 +25,6 @@ from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
 NATIVE = (
-    "guided/automata/*.py",
-    "guided/constraint/compiled.py",
-    "guided/constraint/free_text.py",
-    "guided/constraint/mask_store.py",
-    "guided/constraint/position.py",
     "guided/decoding/acceptance_rates.py",
     "guided/decoding/choice.py",
     "guided/decoding/cost_curve.py",
@@ -53,43 +48,39 @@ NATIVE = (
     "guided/engine/step_times.py",
     "guided/engine/urgency.py",
     "guided/engine/waiting_line.py",
-    "guided/frontends/json_schema/applicators.py",
-    "guided/frontends/json_schema/arrays.py",
-    "guided/frontends/json_schema/cycles.py",
-    "guided/frontends/json_schema/dialects.py",
-    "guided/frontends/json_schema/exclusive.py",
-    "guided/frontends/json_schema/forms.py",
-    "guided/frontends/json_schema/keyword_formulas.py",
-    "guided/frontends/json_schema/listed.py",
-    "guided/frontends/json_schema/location.py",
-    "guided/frontends/json_schema/objects.py",
-    "guided/frontends/json_schema/places.py",
-    "guided/frontends/json_schema/pointers.py",
-    "guided/frontends/json_schema/reader.py",
-    "guided/frontends/json_schema/references.py",
-    "guided/frontends/json_schema/scalars.py",
-    "guided/frontends/json_schema/soundness.py",
-    "guided/frontends/json_schema/survey.py",
-    "guided/frontends/json_schema/unevaluated.py",
-    "guided/frontends/json_schema/visit.py",
-    "guided/frontends/lark/definitions.py",
-    "guided/frontends/lark/literals.py",
-    "guided/frontends/lark/lower.py",
-    "guided/frontends/lark/parser.py",
-    "guided/frontends/lark/references.py",
-    "guided/frontends/lark/source.py",
-    "guided/frontends/lark/syntax.py",
-    "guided/frontends/lark/terminals.py",
-    "guided/frontends/lark/tokens.py",
-    "guided/frontends/regex/case.py",
-    "guided/frontends/regex/characters.py",
-    "guided/frontends/regex/edges.py",
-    "guided/frontends/regex/lazy.py",
-    "guided/frontends/regex/parser.py",
-    "guided/frontends/regex/pattern_text.py",
-    "guided/frontends/regex/plain.py",
-    "guided/frontends/regex/python.py",
-    "guided/grammar/*.py",
+    "guided/grammar/context_free.py",
+    "guided/grammar/lark/definitions.py",
+    "guided/grammar/lark/literals.py",
+    "guided/grammar/lark/lower.py",
+    "guided/grammar/lark/parser.py",
+    "guided/grammar/lark/references.py",
+    "guided/grammar/lark/source.py",
+    "guided/grammar/lark/syntax.py",
+    "guided/grammar/lark/terminals.py",
+    "guided/grammar/lark/tokens.py",
+    "guided/grammar/machine/*.py",
+    "guided/grammar/network/*.py",
+    "guided/json_schema/formulas/*.py",
+    "guided/json_schema/machine/*.py",
+    "guided/json_schema/reader/applicators.py",
+    "guided/json_schema/reader/arrays.py",
+    "guided/json_schema/reader/cycles.py",
+    "guided/json_schema/reader/dialects.py",
+    "guided/json_schema/reader/exclusive.py",
+    "guided/json_schema/reader/forms.py",
+    "guided/json_schema/reader/keyword_formulas.py",
+    "guided/json_schema/reader/listed.py",
+    "guided/json_schema/reader/location.py",
+    "guided/json_schema/reader/objects.py",
+    "guided/json_schema/reader/places.py",
+    "guided/json_schema/reader/pointers.py",
+    "guided/json_schema/reader/reader.py",
+    "guided/json_schema/reader/references.py",
+    "guided/json_schema/reader/scalars.py",
+    "guided/json_schema/reader/soundness.py",
+    "guided/json_schema/reader/survey.py",
+    "guided/json_schema/reader/unevaluated.py",
+    "guided/json_schema/reader/visit.py",
     "guided/kv/block_cache.py",
     "guided/kv/block_pool.py",
     "guided/kv/block_table.py",
@@ -99,22 +90,38 @@ NATIVE = (
     "guided/kv/reservation.py",
     "guided/kv/sequence_blocks.py",
     "guided/kv/window.py",
+    "guided/machine/*.py",
+    "guided/masks/compiled.py",
+    "guided/masks/forced.py",
+    "guided/masks/free_text.py",
+    "guided/masks/inner.py",
+    "guided/masks/mask_delta.py",
+    "guided/masks/mask_store.py",
+    "guided/masks/openings.py",
+    "guided/masks/outline.py",
+    "guided/masks/packed.py",
+    "guided/masks/piece_speller.py",
+    "guided/masks/position.py",
+    "guided/masks/row_traits.py",
+    "guided/masks/split_automaton.py",
+    "guided/masks/splitting.py",
+    "guided/masks/walk.py",
     "guided/model/batch.py",
     "guided/model/seen_rows.py",
     "guided/model/sight.py",
-    "guided/network/*.py",
-    "guided/recognizer/*.py",
-    "guided/tokens/forced.py",
-    "guided/tokens/inner.py",
-    "guided/tokens/mask_delta.py",
-    "guided/tokens/openings.py",
-    "guided/tokens/outline.py",
-    "guided/tokens/packed.py",
-    "guided/tokens/piece_speller.py",
-    "guided/tokens/row_traits.py",
-    "guided/tokens/split_automaton.py",
-    "guided/tokens/splitting.py",
-    "guided/tokens/walk.py",
+    "guided/regular/*.py",
+    "guided/regular/patterns/case.py",
+    "guided/regular/patterns/characters.py",
+    "guided/regular/patterns/edges.py",
+    "guided/regular/patterns/lazy.py",
+    "guided/regular/patterns/parser.py",
+    "guided/regular/patterns/pattern_text.py",
+    "guided/regular/patterns/plain.py",
+    "guided/regular/patterns/python.py",
+    "guided/runtime/addresses.py",
+    "guided/runtime/depth.py",
+    "guided/runtime/fuel.py",
+    "guided/runtime/kernel_events.py",
 )
 _BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel", "develop"}
 """Of the commands by which this file is run, those that need the extensions."""
@@ -130,19 +137,20 @@ ignore_errors = True
 """How the types are worked out: reading those of torch takes minutes and says nothing. Stubs are
 never silent, and those of the wire are at odds with a grpc that is not installed."""
 _AS_LIST = ": warning: Treating generator comprehension as list"
-"""What mypyc says of each generator expression; tests/unit/test_native.py finds those it harms."""
+"""What mypyc says of each generator expression; tests/unit/runtime/test_native.py finds those that
+it harms."""
 _FLAGS = ["-fvisibility=hidden", "-fno-plt", "-w"]
 """Functions are seen by no other library, so that calls among them are direct. Nobody reads the C
 that mypyc writes, so warnings are of no use; mypyc makes errors of those it does not know."""
-_LIBRARY = "guided.native"
-"""What all modules share is guided.native__mypyc."""
+_LIBRARY = "guided.runtime.native"
+"""What all modules share is guided.runtime.native__mypyc."""
 _HEADERS = "build/guided"
 _COMPILERS = ("mypy>=2.4,<3", "types-cachetools")
 """What mypyc comes with, and what it knows types from."""
 _PREPARE = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
 _KERNELS = "guided/kernels"
-"""Where an installation holds kernels; see guided/automata/kernel_cache.py."""
-_HOLDS_KERNELS = re.compile(r"^from (numba|guided\.automata\.kernel)\b", re.MULTILINE)
+"""Where an installation holds kernels; see guided/runtime/kernel_cache.py."""
+_HOLDS_KERNELS = re.compile(r"^from (numba|guided\.runtime\.kernel)\b", re.MULTILINE)
 """Kernels are compiled by numba, from their byte code."""
 
 

@@ -24,9 +24,9 @@ from transformers import AutoTokenizer
 
 from examples.demo_requests import REQUESTS
 from guided.constraint import ConstraintCompiler, Matcher
+from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.mask import tokens_of
 from guided.spec import Forcing, JsonSchema
-from guided.tokens.huggingface import vocabulary_from_tokenizer
-from guided.tokens.mask import tokens_of
 
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "any JSON": {},

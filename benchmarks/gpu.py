@@ -30,6 +30,8 @@ from guided.constraint import ConstraintCompiler
 from guided.engine import Engine
 from guided.kv.layer_shape import LayerShape
 from guided.kv.paged_storage import PagedStorage
+from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.vocabulary import Vocabulary
 from guided.model.attention_kernel import AttentionKernel, best_kernel, open_attention
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.default_model import fetch_default_model
@@ -39,8 +41,6 @@ from guided.model.packed_attention import StoredRows
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, Forcing, GenerationRequest, JsonSchema, Sampling
-from guided.tokens.huggingface import vocabulary_from_tokenizer
-from guided.tokens.vocabulary import Vocabulary
 
 _SHAPES = {
     "8b": {

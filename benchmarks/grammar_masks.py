@@ -37,11 +37,11 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from benchmarks.grammar_texts import WRITERS
 from benchmarks.peer_grammars import ebnf_of, llguidance_lark_of
 from guided.constraint.compiler import ConstraintCompiler
-from guided.frontends.lark import lower_lark
-from guided.library import read_grammar
+from guided.grammar.lark import lower_lark
+from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.mask import Mask
 from guided.spec import Lark, TokenId
-from guided.tokens.huggingface import vocabulary_from_tokenizer
-from guided.tokens.mask import Mask
+from guided.spec.library import read_grammar
 
 
 class Matcher(Protocol):

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import masks
 import numpy as np
 
-from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.compiler import ConstraintCompiler
 from guided.errors import UnsatisfiableError
+from guided.masks.compiled import CompiledConstraint
+from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.spec import Forcing, FormatMode, JsonOptions, JsonSchema, KeyOrder, Spelling, TokenId
-from guided.tokens.huggingface import vocabulary_from_tokenizer
 
 _REMOTE = "http://localhost:1234/"
 """Where schemas of the official suite expect the documents that they refer to."""

@@ -25,8 +25,8 @@ from transformers import AutoTokenizer
 
 from guided.constraint.compiler import ConstraintCompiler
 from guided.errors import GuidedError, TokenRejectedError
+from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.spec import Forcing, JsonOptions, JsonSchema, KeyOrder, Spelling, TokenId
-from guided.tokens.huggingface import vocabulary_from_tokenizer
 
 _MIB = 2**20
 _OPTIONS = JsonOptions(

@@ -10,8 +10,6 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple, TypeGuard
 
-from guided.automata.codepoints import CodePoints
-from guided.automata.regular import Alternate, Chars, Concat, Look, Regular, Repeat
 from guided.grammar.context_free import (
     Body,
     Call,
@@ -21,6 +19,8 @@ from guided.grammar.context_free import (
     Terminal,
     Times,
 )
+from guided.regular.codepoints import CodePoints
+from guided.regular.expression import Alternate, Chars, Concat, Look, Regular, Repeat
 
 __all__ = ["ebnf_of", "llguidance_lark_of"]
 

@@ -30,11 +30,11 @@ from benchmarks.model_calls import read_requests
 from examples.demo_requests import REQUESTS
 from guided.constraint import ConstraintCompiler
 from guided.engine import load_engine
+from guided.masks.mask import tokens_of
 from guided.model.cpu import WeightFormat
 from guided.model.load import load_model
 from guided.model.prompt import render_prompt
 from guided.spec import Constraint, GenerationRequest, GenerationResult, TokenId
-from guided.tokens.mask import tokens_of
 
 _TEXT = Path(__file__).parent / "perplexity_text.txt"
 

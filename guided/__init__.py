@@ -12,7 +12,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from guided.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from guided.errors import (
     AnswerValidationError,
     ConstraintError,
@@ -34,7 +33,6 @@ from guided.errors import (
     UnsupportedFeatureError,
 )
 from guided.extras import needing
-from guided.library import grammar_names
 from guided.spec import (
     Alternative,
     Beams,
@@ -62,8 +60,10 @@ from guided.spec import (
     TokenLogprobs,
     Usage,
 )
+from guided.spec.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
+from guided.spec.library import grammar_names
+from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.stats import EngineStats, ModelInfo
-from guided.tagged import Calls, FreeText, Tag, Tagged, Until
 
 if TYPE_CHECKING:
     from guided.client import (

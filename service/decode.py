@@ -9,7 +9,6 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message as ProtobufMessage
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import InvalidConstraintError, RequestError
 from guided.naming import naming
 from guided.spec import (
@@ -29,7 +28,8 @@ from guided.spec import (
     Structure,
     TokenId,
 )
-from guided.tagged import Calls, FreeText, Tag, Tagged, Until
+from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode_options import decode_json_options, decode_reading, decode_regex_dialect
 

@@ -10,7 +10,7 @@ import gc
 import sys
 from typing import TYPE_CHECKING
 
-from guided.environment import prepare_environment
+from guided.runtime.environment import prepare_environment
 from guided_service.engine_loop import Loader, run_engine
 from guided_service.lifeline import die_with_parent, ignore_terminal_signals, is_orphan
 from guided_service.logged_progress import LoggedProgress

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.error_record import ErrorRecord
 from guided.spec import (
     Choice,
@@ -20,8 +19,9 @@ from guided.spec import (
     Regex,
     Structure,
 )
+from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.tagged import FreeText, Tagged, Until
 from guided.stats import EngineStats, ModelInfo
-from guided.tagged import FreeText, Tagged, Until
 
 __all__ = [
     "Answered",

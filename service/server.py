@@ -20,7 +20,7 @@ from grpc_health.v1.health import aio as health_aio
 from grpc_reflection.v1alpha import reflection
 
 from guided.errors import GuidedError, ServiceError
-from guided.native import is_native
+from guided.runtime.native import is_native
 from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server

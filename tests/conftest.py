@@ -26,7 +26,7 @@ if find_spec("triton") is not None:
 def pytest_sessionstart() -> None:
     """Leave when what was compiled ahead of time is older than its sources."""
     root = Path(__file__).parents[1]
-    library = {*root.glob("guided/*__mypyc*.so")}
+    library = {*root.glob("guided/runtime/*__mypyc*.so")}
     built = max((file.stat().st_mtime for file in library), default=0.0)
     for extension in {*root.glob("guided/**/*.so")} - library:
         source = extension.with_name(extension.name.split(".")[0] + ".py")

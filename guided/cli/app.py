@@ -23,7 +23,7 @@ from guided.cli.inspect_model import inspect_model
 from guided.cli.prepare import prepare
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
-from guided.native import is_native
+from guided.runtime.native import is_native
 from guided.spec import Reading
 
 __all__ = ["main"]

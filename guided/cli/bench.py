@@ -15,9 +15,9 @@ from rich.console import Console
 
 from guided.cli.bench_progress import BenchProgress
 from guided.cli.examples import shown_with
-from guided.environment import prepare_environment
 from guided.errors import RequestError
 from guided.extras import needing
+from guided.runtime.environment import prepare_environment
 
 if TYPE_CHECKING:
     from guided.bench import Target

@@ -79,7 +79,7 @@ from guided.spec import (
     Spelling,
     Structure,
 )
-from guided.tagged import Calls
+from guided.spec.tagged import Calls
 
 if TYPE_CHECKING:
     from guided.client import Answer, Client

@@ -14,8 +14,8 @@ from rich.text import Text
 from guided.cli.examples import examples_of, shown_with
 from guided.cli.refused_at import refused_at
 from guided.cli.waiting import telling_of_compilation
-from guided.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
 from guided.spec import Lark
+from guided.spec.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
 
 __all__ = ["grammars"]
 

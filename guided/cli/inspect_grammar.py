@@ -14,11 +14,11 @@ from guided.cli.schema_file import read_schema_file
 from guided.cli.waiting import telling_of_compilation
 from guided.errors import RequestError, TokenRejectedError
 from guided.extras import needing
-from guided.frontends.place import Place
+from guided.spec.source_position import Place
 
 if TYPE_CHECKING:
     from guided.constraint.inspection import GrammarInspection
-    from guided.recognizer.recognizer import Recognizer
+    from guided.machine.recognizer import Recognizer
     from guided.spec import Reading
 
 __all__ = ["inspect_grammar"]
@@ -32,9 +32,9 @@ def inspect_grammar(
     with needing("guided inspect --grammar", "server"):
         from guided.constraint.compiler import ConstraintCompiler
         from guided.constraint.inspection import inspect_grammar as inspected
+        from guided.masks.huggingface import vocabulary_from_tokenizer
         from guided.model.load import load_tokenizer
         from guided.spec import TokenId
-        from guided.tokens.huggingface import vocabulary_from_tokenizer
 
     constraint = read_grammar_flags(grammar, None, None, reading)
     assert constraint is not None, "a grammar is given"

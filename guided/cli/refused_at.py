@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from guided.recognizer.recognizer import Recognizer
+    from guided.machine.recognizer import Recognizer
 
 __all__ = ["refused_at"]
 

@@ -9,8 +9,8 @@ import typer
 
 from guided.cli.grammar_flags import read_grammar_file
 from guided.cli.schema_file import read_schema_file
-from guided.composition import Template
 from guided.spec import JsonOptions, JsonSchema, Regex, Structure
+from guided.spec.composition import Template
 
 __all__ = ["HoleFlag", "TemplateFlag", "read_template_flags"]
 

@@ -10,7 +10,7 @@ import typer
 
 from guided.cli.schema_file import read_schema_file
 from guided.spec import JsonOptions, JsonSchema
-from guided.tagged import Calls, Tag, Tagged
+from guided.spec.tagged import Calls, Tag, Tagged
 
 __all__ = ["SingleCallFlag", "ToolChoiceFlag", "ToolsFlag", "read_tool_flags"]
 

@@ -16,7 +16,7 @@ _WHAT = "compiling kernels for this processor, which is done once and takes a mi
 def telling_of_compilation() -> Iterator[None]:
     """Say so when machine code has to be compiled first; in a terminal, how many kernels were."""
     # Loaded here, so that commands without a compiler need none.
-    from guided.automata.kernel_events import telling_of_kernels
+    from guided.runtime.kernel_events import telling_of_kernels
 
     console = Console(stderr=True, soft_wrap=True)
     status = console.status("")

@@ -7,7 +7,6 @@ from dataclasses import fields
 
 from google.protobuf.duration_pb2 import Duration
 
-from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import LimitExceededError, RequestError
 from guided.spec import (
     Beams,
@@ -30,7 +29,8 @@ from guided.spec import (
     Spelling,
     Structure,
 )
-from guided.tagged import Calls, FreeText, Tagged, Until
+from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.tagged import Calls, FreeText, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 
 __all__ = [

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from guided.automata.fuel import limited_work
 from guided.constraint.foresight import LikelyLimit, likely_limits
-from guided.constraint.limits import ConstraintLimits
-from guided.frontends.json_schema import Verdict, lower_json_schema
-from guided.recognizer.json_machine import JsonMachine
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.json_schema.reader import Verdict, lower_json_schema
+from guided.masks.limits import ConstraintLimits
 from guided.response_types import (
     UnenforcedValidator,
     adapter_of,
@@ -20,6 +19,7 @@ from guided.response_types import (
     schema_text,
     unenforced_validators,
 )
+from guided.runtime.fuel import limited_work
 from guided.spec import JsonOptions, JsonSchema
 
 if TYPE_CHECKING:

@@ -10,18 +10,18 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from guided.automata.fuel import limited_work
-from guided.constraint.compiled import CompiledConstraint
-from guided.constraint.free_text import FreeText
-from guided.constraint.limits import ConstraintLimits
 from guided.constraint.machine import machine_of
-from guided.constraint.mask_store import MaskStore
-from guided.constraint.matcher import Matcher
 from guided.errors import TokenRejectedError, UnsatisfiableError
-from guided.frontends.json_schema import known_formats
+from guided.json_schema.reader import known_formats
+from guided.masks.binding import TokenBinding
+from guided.masks.compiled import CompiledConstraint
+from guided.masks.free_text import FreeText
+from guided.masks.limits import ConstraintLimits
+from guided.masks.mask_store import MaskStore
+from guided.masks.matcher import Matcher
+from guided.masks.vocabulary import Vocabulary
+from guided.runtime.fuel import limited_work
 from guided.spec import Constraint, Forcing, JsonOptions, JsonSchema, Lark, Structure
-from guided.tokens.binding import TokenBinding
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["ConstraintCompiler"]
 

@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from guided.automata.fuel import limited_work, units_left
-from guided.constraint.limits import ConstraintLimits
 from guided.errors import LimitExceededError
-from guided.frontends.json_schema.pointers import child
-from guided.grammar.assertions import JsonType
-from guided.recognizer.contexts import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
-from guided.recognizer.json_machine import JsonMachine
-from guided.recognizer.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT, Judged, KeyClass
+from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.machine.contexts import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.json_schema.machine.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT, Judged, KeyClass
+from guided.json_schema.reader.pointers import child
+from guided.masks.limits import ConstraintLimits
+from guided.runtime.fuel import limited_work, units_left
 
 __all__ = ["LikelyLimit", "likely_limits"]
 

@@ -10,11 +10,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from guided.constraint.compiled import CompiledConstraint, ConstraintMatcher
 from guided.constraint.compiler import ConstraintCompiler
-from guided.recognizer.grammar_machine import GrammarMachine
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.masks.compiled import CompiledConstraint, ConstraintMatcher
+from guided.masks.mask import tokens_of
 from guided.spec import Choice, Ebnf, Forcing, Lark, Regex, TokenId
-from guided.tokens.mask import tokens_of
 
 __all__ = ["GrammarInspection", "Trace", "inspect_grammar"]
 

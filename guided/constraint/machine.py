@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from guided.errors import UnsatisfiableError
-from guided.frontends.composition import lower_composition, without_holes
-from guided.frontends.json_schema import lower_json_schema
+from guided.grammar.composition import lower_composition, without_holes
+from guided.grammar.machine.composite_machine import CompositeMachine
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import HoleText, network_from_grammar
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.json_schema.machine.look_ahead import look_ahead
+from guided.json_schema.reader import lower_json_schema
+from guided.machine.limits import RecognizerLimits
+from guided.machine.recognizer import Recognizer
+from guided.machine.table import TransitionTable
 from guided.naming import naming
-from guided.network import HoleText, network_from_grammar
-from guided.recognizer.composite_machine import CompositeMachine
-from guided.recognizer.grammar_machine import GrammarMachine
-from guided.recognizer.json_machine import JsonMachine
-from guided.recognizer.limits import RecognizerLimits
-from guided.recognizer.look_ahead import look_ahead
-from guided.recognizer.recognizer import Recognizer
-from guided.recognizer.table import TransitionTable
 from guided.spec import JsonSchema, Structure
 
 __all__ = ["machine_of"]

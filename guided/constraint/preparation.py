@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from guided.constraint.compiler import ConstraintCompiler
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["prepare_kernels"]
 

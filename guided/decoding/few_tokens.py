@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.kernel import kernel
-from guided.tokens.mask import Mask
+from guided.masks.mask import Mask
+from guided.runtime.kernel import kernel
 
 __all__ = ["few_tokens"]
 

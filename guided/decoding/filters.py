@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.ranking import least
-from guided.sampling import Sampling
+from guided.spec.sampling import Sampling
 
 __all__ = [
     "epsilon_cutoff",

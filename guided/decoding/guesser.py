@@ -8,8 +8,8 @@ from guided.decoding.few_tokens import few_tokens
 from guided.decoding.guess import Guess, GuessKind
 from guided.decoding.text_index import Match, TextIndex
 from guided.decoding.token_table import TokenTable
+from guided.masks.mask import Mask
 from guided.spec import TokenId
-from guided.tokens.mask import Mask
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher

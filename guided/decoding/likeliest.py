@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.automata.kernel import inlined, kernel
+from guided.masks.mask import Mask
+from guided.runtime.kernel import inlined, kernel
 from guided.spec import TokenId
-from guided.tokens.mask import Mask
 
 __all__ = ["likeliest_token"]
 

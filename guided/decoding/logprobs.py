@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from guided.decoding.ranking import least
 from guided.decoding.sampling import allowed_tokens
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import Alternative, TokenId, TokenLogprobs
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["ChoiceLogprobs", "choice_logprobs", "forced_logprobs"]
 

@@ -20,8 +20,8 @@ from guided.decoding.token_table import TokenTable
 from guided.decoding.tree_growth import TreeGrowth
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, TokenId
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["LookupDrafter", "lookup_drafters"]
 

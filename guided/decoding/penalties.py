@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.decoding.history import History
-from guided.sampling import Sampling
+from guided.spec.sampling import Sampling
 
 __all__ = ["add_bias", "adjust_logits", "penalise_answer", "penalise_repetition", "repeating"]
 

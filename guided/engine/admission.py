@@ -15,8 +15,8 @@ from guided.engine.sequence import Sequence
 from guided.engine.text_stream import TextStream
 from guided.engine.work import Group
 from guided.errors import LimitExceededError, RequestError
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import GenerationRequest
-from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher

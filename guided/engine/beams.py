@@ -19,6 +19,7 @@ from guided.engine.room import demand
 from guided.engine.work import Settled
 from guided.kv.block_table import BlockTable
 from guided.kv.sequence_blocks import SequenceBlocks
+from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
 from guided.spec import (
     Beams,
@@ -28,7 +29,6 @@ from guided.spec import (
     TokenId,
     Usage,
 )
-from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher

@@ -29,11 +29,11 @@ from guided.errors import GuidedError, RequestError
 from guided.kv.block_cache import BlockCache
 from guided.kv.reservation import SlotCopies
 from guided.kv.sequence_blocks import SequenceBlocks
+from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationRequest, JsonSchema, Message, TokenId, Usage
 from guided.stats import EngineStats, Phase
-from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher

@@ -12,8 +12,8 @@ from guided.engine.running import WaitingSequence
 from guided.engine.scoring import Scorer, by_likelihood
 from guided.engine.sequence import Sequence
 from guided.engine.work import Waiting
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["DrawnGroup"]
 

@@ -19,7 +19,6 @@ from typing import Final
 
 import torch
 
-from guided.automata.kernel_cache import digest_of_sources
 from guided.decoding.cost_curve import CostCurve
 from guided.engine.calibration import call_sizes, measure_seconds
 from guided.engine.footprint import Footprint
@@ -27,6 +26,7 @@ from guided.model.cache import cache_folder
 from guided.model.device import device_text
 from guided.model.model_files import ModelFiles
 from guided.model.runner import ModelRunner
+from guided.runtime.kernel_cache import digest_of_sources
 
 __all__ = ["costs_here"]
 

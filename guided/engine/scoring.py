@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from guided.decoding.likelihood import mean_logprob
 from guided.errors import RequestError
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import GenerationRequest, Message, Rank
-from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.engine.sequence import Sequence as Answer

@@ -14,8 +14,8 @@ from guided.decoding.stopping import StopSearch
 from guided.decoding.verify import Acceptance
 from guided.engine.text_stream import TextStream
 from guided.errors import LimitExceededError
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
-from guided.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from guided.automata.fuel import resting
+from guided.runtime.fuel import resting
 
 __all__ = ["Sliced"]
 
@@ -22,7 +22,7 @@ class _GivenUpError(BaseException):
 
 
 class Sliced(Generic[T]):
-    """Work that rests wherever enough of it is counted (``guided.automata.fuel``).
+    """Work that rests wherever enough of it is counted (``guided.runtime.fuel``).
 
     It has a thread of its own for its stack alone: either the caller runs or the work does, never
     both, so nothing is ever changed beside a step, and no Python runs beside a model call.

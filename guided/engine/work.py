@@ -13,9 +13,9 @@ from guided.engine.urgency import Urgency
 from guided.kv.block_table import BlockTable
 from guided.kv.reservation import SlotCopies
 from guided.kv.sequence_blocks import SequenceBlocks
+from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
 from guided.spec import GenerationResult, TokenId, Usage
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["Group", "Running", "Settled", "StepWork", "Waiting"]
 

@@ -1,1 +1,1 @@
-"""The intermediate forms between front ends and recognisers."""
+"""Grammars: Lark, EBNF, patterns and compositions → context-free form → network → recogniser."""

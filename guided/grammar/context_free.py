@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from guided.automata.regular import Look, Regular
-from guided.automata.value import Value
+from guided.regular.expression import Look, Regular
+from guided.regular.value import Value
 
 __all__ = [
     "Alone",

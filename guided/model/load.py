@@ -15,13 +15,13 @@ from transformers import (
 )
 
 from guided.errors import ModelError
+from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.vocabulary import Vocabulary
 from guided.model.device import CPU
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.quiet import quiet_transformers
 from guided.model.reading import reading
-from guided.tokens.huggingface import vocabulary_from_tokenizer
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["LoadedModel", "load_model", "load_tokenizer", "native_dtype"]
 

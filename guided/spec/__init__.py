@@ -1,7 +1,6 @@
 """What a caller asks for and what comes back: frozen values, validated when they are made."""
 
-from guided.candidates import Beams
-from guided.sampling import Sampling
+from guided.spec.candidates import Beams
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Reading, Regex, RegexDialect
 from guided.spec.given import named_pairs, word_of
 from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
@@ -26,6 +25,7 @@ from guided.spec.result import (
     TokenLogprobs,
     Usage,
 )
+from guided.spec.sampling import Sampling
 from guided.spec.structure import (
     MAX_NESTING,
     MAX_PARTS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from guided.candidates import Beams, check_counts, check_sampling
 from guided.errors import LimitExceededError, RequestError
-from guided.sampling import Sampling
+from guided.spec.candidates import Beams, check_counts, check_sampling
 from guided.spec.constraints import JsonSchema
+from guided.spec.sampling import Sampling
 from guided.spec.structure import Constraint
 from guided.spec.token_id import TokenId
 

@@ -18,8 +18,8 @@ from typing import Any, Final
 import pytest
 
 from guided.constraint.compiler import ConstraintCompiler
-from guided.constraint.matcher import Matcher
 from guided.errors import GuidedError, LimitExceededError, TokenRejectedError
+from guided.masks.matcher import Matcher
 from guided.spec import JsonSchema, TokenId
 from tests.kit.effort import is_long
 from tests.kit.walks import BYTES, END, allows, random_walk

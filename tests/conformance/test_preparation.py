@@ -14,7 +14,7 @@ from tests.kit.effort import is_long
 _PREPARE = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
 _CHECK = """
 import guided
-from guided.automata.kernel_events import telling_of_kernels
+from guided.runtime.kernel_events import telling_of_kernels
 from tests.conformance.suite import DIALECTS, Part, groups
 
 told = []

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import TokenRejectedError
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, TokenId
-from guided.tokens.vocabulary import Vocabulary
 
 END_IDS = frozenset({TokenId(0), TokenId(1)})
 MERGES = (

@@ -11,8 +11,8 @@ import pytest
 from guided.engine.engine import Engine
 from guided.engine.step_times import ClosingTimes, StepTimes
 from guided.errors import DeadlineExceededError
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResult, TokenId
-from guided.tokens.vocabulary import Vocabulary
 from tests.engine.tiny_models import drain, make_engine, make_model, words
 
 MODEL = make_model()

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from guided.automata.fuel import limited_work, spend
 from guided.engine.sliced import Sliced
 from guided.errors import (
     DeadlineExceededError,
@@ -15,6 +14,7 @@ from guided.errors import (
     LimitExceededError,
     RequestError,
 )
+from guided.runtime.fuel import limited_work, spend
 from guided.spec import Constraint, GenerationRequest, GenerationResult
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 

@@ -18,8 +18,8 @@ from tokenizers import (
 from tokenizers import Regex as Pattern
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from guided.tokens.huggingface import vocabulary_from_tokenizer
-from guided.tokens.vocabulary import Vocabulary
+from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.vocabulary import Vocabulary
 
 __all__ = ["BUILT", "built_vocabulary", "loaded"]
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from guided.constraint.compiled import CompiledConstraint
 from guided.constraint.compiler import ConstraintCompiler
 from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.masks.compiled import CompiledConstraint
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import JsonOptions, JsonSchema
-from guided.tokens.vocabulary import Vocabulary
 from tests.kit.effort import first_seed, times
 from tests.kit.hard_schemas import hard_schema
 from tests.kit.walks import BYTES

@@ -6,8 +6,8 @@ import json
 import random
 from typing import TypeAlias
 
-from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
+from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 
 __all__ = ["Language", "random_composition"]
 

@@ -6,9 +6,7 @@ import functools
 from decimal import Decimal
 from typing import Any as AnyValue
 
-from guided.automata.dfa import Dfa, dfa_from_regular
-from guided.automata.regular import Regular
-from guided.grammar.assertions import (
+from guided.json_schema.formulas.assertions import (
     ABOUT,
     Assertion,
     Booleans,
@@ -28,8 +26,10 @@ from guided.grammar.assertions import (
     Types,
     Unique,
 )
-from guided.grammar.formula import All, Any, Constant, Formula, Leaf, Not, Place
-from guided.grammar.json_grammar import JsonGrammar
+from guided.json_schema.formulas.formula import All, Any, Constant, Formula, Leaf, Not, Place
+from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.regular.dfa import Dfa, dfa_from_regular
+from guided.regular.expression import Regular
 
 __all__ = ["holds"]
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from guided.constraint import Matcher
 from guided.constraint.compiler import ConstraintCompiler
 from guided.errors import GuidedError
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import Forcing, JsonSchema, Regex, TokenId
-from guided.tokens.vocabulary import Vocabulary
 from tests.kit.built_tokenizers import BUILT, built_vocabulary
 from tests.kit.campaign import FAULT_TEST, Fault, Subject, smaller_texts
 from tests.kit.schemas import compact

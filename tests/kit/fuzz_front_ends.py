@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from guided.constraint.compiler import ConstraintCompiler
 from guided.errors import GuidedError
-from guided.library import grammar_names, read_grammar
 from guided.spec import Ebnf, Lark, Regex, RegexDialect, Structure
+from guided.spec.library import grammar_names, read_grammar
 from tests.kit.campaign import FAULT_TEST, Fault, Subject, smaller_texts
 from tests.kit.walks import BYTES
 

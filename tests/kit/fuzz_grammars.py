@@ -10,10 +10,7 @@ from typing import Final
 from lark import Lark
 from lark.exceptions import LarkError
 
-from guided.automata.fuel import limited_work
 from guided.errors import LimitExceededError, UnsatisfiableError
-from guided.frontends.ebnf import lower_ebnf
-from guided.frontends.lark import lower_lark
 from guided.grammar.context_free import (
     Body,
     Call,
@@ -23,8 +20,11 @@ from guided.grammar.context_free import (
     Terminal,
     Times,
 )
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
+from guided.grammar.ebnf import lower_ebnf
+from guided.grammar.lark import lower_lark
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import network_from_grammar
+from guided.runtime.fuel import limited_work
 from tests.kit.campaign import Fault, Subject, smaller_texts
 from tests.kit.earley import COMPLETE, DEAD, OPEN, Earley
 from tests.kit.grammars import mutated, random_grammar, random_text, spelled

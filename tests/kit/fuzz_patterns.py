@@ -13,17 +13,18 @@ from functools import cached_property
 
 import regex
 
-from guided.automata.dfa import dfa_from_regular
-from guided.automata.fuel import limited_work
 from guided.errors import (
     InvalidConstraintError,
     LimitExceededError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
-from guided.frontends.regex import lower_regex, parse_regex
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import network_from_grammar
+from guided.grammar.regex import lower_regex
+from guided.regular.dfa import dfa_from_regular
+from guided.regular.patterns import parse_regex
+from guided.runtime.fuel import limited_work
 from guided.spec import Regex, RegexDialect
 from tests.kit.campaign import FAULT_TEST, Fault, Subject, smaller_texts
 from tests.kit.grammars import accepted_by, random_text

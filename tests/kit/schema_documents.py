@@ -16,8 +16,8 @@ from typing import Any
 import jsonschema_rs
 import numpy as np
 
-from guided.automata.dfa import DEAD, Dfa, combine, dfa_from_regular, length_dfa
-from guided.frontends.regex import parse_regex
+from guided.regular.dfa import DEAD, Dfa, combine, dfa_from_regular, length_dfa
+from guided.regular.patterns import parse_regex
 
 __all__ = ["NothingDrawnError", "draw_document"]
 

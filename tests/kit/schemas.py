@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from guided.frontends.json_schema import lower_json_schema
-from guided.recognizer.json_machine import JsonMachine
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.json_schema.reader import lower_json_schema
 from guided.spec import JsonOptions, JsonSchema
 
 __all__ = ["accepts", "compact", "machine_of", "schemas"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["JSON_PIECES", "tiny_vocabulary"]
 

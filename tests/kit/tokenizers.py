@@ -14,11 +14,11 @@ from typing import Final
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.masks.vocabulary import Vocabulary
 from guided.model.cache import cache_folder
 from guided.model.default_model import fetch_default_model
 from guided.model.progress import RichProgress
-from guided.tokens.huggingface import vocabulary_from_tokenizer
-from guided.tokens.vocabulary import Vocabulary
 
 __all__ = ["TOKENIZERS", "real_tokenizer", "real_vocabulary"]
 

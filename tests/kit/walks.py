@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from guided.constraint.matcher import Matcher
 from guided.errors import TokenRejectedError
+from guided.masks.mask import Mask, tokens_of
+from guided.masks.matcher import Matcher
 from guided.spec import TokenId
-from guided.tokens.mask import Mask, tokens_of
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 __all__ = ["BYTES", "END", "PIECES", "Walk", "accepts", "allows", "random_walk", "tried"]

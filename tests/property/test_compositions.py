@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from guided.constraint import ConstraintCompiler, ConstraintLimits
-from guided.constraint.matcher import Matcher
+from guided.masks.mask import empty_mask, tokens_of
+from guided.masks.matcher import Matcher
 from guided.spec import Forcing, Structure
-from guided.tokens.mask import empty_mask, tokens_of
 from tests.kit.compositions import random_composition
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.kit.walks import END, random_walk, tried

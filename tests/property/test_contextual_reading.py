@@ -9,9 +9,9 @@ from lark import Lark
 from lark.exceptions import LarkError
 
 from guided.errors import UnsatisfiableError, UnsupportedFeatureError
-from guided.frontends.lark.contextual import lower_contextual
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
+from guided.grammar.lark.contextual import lower_contextual
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import network_from_grammar
 from tests.kit.effort import first_seed, times
 from tests.kit.grammars import accepted_by, all_texts, random_text
 

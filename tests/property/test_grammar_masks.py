@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from guided.constraint.compiled import CompiledConstraint
-from guided.constraint.limits import ConstraintLimits
-from guided.constraint.mask_store import MaskStore
-from guided.constraint.matcher import Matcher
 from guided.errors import LimitExceededError, UnsatisfiableError
-from guided.frontends.lark import lower_lark
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
+from guided.grammar.lark import lower_lark
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import network_from_grammar
+from guided.masks.binding import TokenBinding
+from guided.masks.compiled import CompiledConstraint
+from guided.masks.limits import ConstraintLimits
+from guided.masks.mask import tokens_of
+from guided.masks.mask_store import MaskStore
+from guided.masks.matcher import Matcher
 from guided.spec import Forcing, TokenId
-from guided.tokens.binding import TokenBinding
-from guided.tokens.mask import tokens_of
 from tests.kit.grammars import language, machine_of, random_grammar
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.kit.walks import END, random_walk, tried

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from guided.constraint.matcher import Matcher
 from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.masks.matcher import Matcher
 from guided.spec import JsonOptions
 from tests.kit.cases import cases, compiled, trying
 from tests.kit.hard_schemas import hard_document, mutated

@@ -11,9 +11,6 @@ import pytest
 
 from guided.constraint import ConstraintCompiler
 from guided.errors import UnsatisfiableError, UnsupportedFeatureError
-from guided.frontends.lark import lower_lark
-from guided.frontends.regex.edges import parted
-from guided.frontends.regex.python import parse_python_regex
 from guided.grammar.context_free import (
     Body,
     Call,
@@ -23,10 +20,13 @@ from guided.grammar.context_free import (
     Terminal,
     Times,
 )
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
+from guided.grammar.lark import lower_lark
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import network_from_grammar
+from guided.masks.mask import tokens_of
+from guided.regular.patterns.edges import parted
+from guided.regular.patterns.python import parse_python_regex
 from guided.spec import Lark, Reading
-from guided.tokens.mask import tokens_of
 from tests.kit.effort import first_seed, times
 from tests.kit.grammars import accepted_by, all_texts, random_grammar, spelled
 from tests.kit.walks import END, PIECES, random_walk, tried

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from guided.errors import UnsatisfiableError, UnsupportedFeatureError
-from guided.recognizer.json_machine import JsonMachine
-from guided.recognizer.recognizer import State
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.machine.recognizer import State
 from tests.kit.schemas import accepts, compact, machine_of, schemas
 
 _STRUCTURE = b'",:{}[]-0123456789ab.\\'

@@ -6,9 +6,9 @@ import json
 import random
 from typing import Any
 
-from guided.constraint.matcher import Matcher
+from guided.masks.mask import tokens_of
+from guided.masks.matcher import Matcher
 from guided.spec import Forcing
-from guided.tokens.mask import tokens_of
 from tests.kit.cases import cases, compiled, trying
 from tests.kit.oracles import Oracle
 from tests.kit.walks import END, PIECES, random_walk, tried

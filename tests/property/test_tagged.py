@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from guided.composition import AnyOf, Sequence
 from guided.constraint import ConstraintCompiler
-from guided.constraint.matcher import Matcher
-from guided.recognizer.recognizer import Recognizer, State
+from guided.machine.recognizer import Recognizer, State
+from guided.masks.mask import tokens_of
+from guided.masks.matcher import Matcher
 from guided.spec import JsonSchema, Regex, Structure
-from guided.tagged import Calls, FreeText, Tag, Tagged, Until
-from guided.tokens.mask import tokens_of
+from guided.spec.composition import AnyOf, Sequence
+from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 from tests.kit.walks import END, random_walk, tried
 

@@ -29,7 +29,7 @@ from guided.errors import (
     UnsupportedFeatureError,
 )
 from guided.spec import Beams, FinishReason, Forcing, JsonSchema
-from guided.tagged import Tag, Tagged
+from guided.spec.tagged import Tag, Tagged
 from tests.service.conftest import LOADING_SECONDS
 from tests.service.server_process import REAL_SERVER, ServerProcess, listening, serving
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from guided.client.decode import decode_answer
 from guided.client.decode_stats import decode_stats
 from guided.client.encode import encode_request
-from guided.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 from guided.spec import (
     MAX_NESTING,
@@ -42,8 +41,9 @@ from guided.spec import (
     TokenLogprobs,
     Usage,
 )
+from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
-from guided.tagged import FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
 from guided_service.decode import decode_request
 from guided_service.encode import encode_result

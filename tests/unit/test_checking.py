@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 
 import guided
 from guided.errors import RequestError, UnsatisfiableError
-from guided.frontends.json_schema import Enforcement
+from guided.json_schema.reader import Enforcement
 from tests.unit.response_types.test_round_trip import TYPES
 
 

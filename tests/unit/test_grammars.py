@@ -24,15 +24,15 @@ from lark.load_grammar import GrammarBuilder
 from markdown_it import MarkdownIt
 
 import guided
-from guided.constraint.compiled import CompiledConstraint
-from guided.constraint.limits import ConstraintLimits
-from guided.constraint.mask_store import MaskStore
 from guided.errors import InvalidConstraintError
-from guided.frontends.lark import lower_lark
-from guided.library import LibraryGrammar, grammar_names, read_grammar
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
-from guided.tokens.binding import TokenBinding
+from guided.grammar.lark import lower_lark
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import network_from_grammar
+from guided.masks.binding import TokenBinding
+from guided.masks.compiled import CompiledConstraint
+from guided.masks.limits import ConstraintLimits
+from guided.masks.mask_store import MaskStore
+from guided.spec.library import LibraryGrammar, grammar_names, read_grammar
 from tests.kit.grammars import accepted_by, mutated, random_text
 from tests.kit.walks import PIECES, random_walk
 

@@ -50,9 +50,9 @@ assert "nests too deeply" in str(check(nested(5_000)))
 assert check('{"type":"integer","minimum":2,"maximum":1}').hint
 """,
     "a grammar": """
-from guided.frontends.lark import lower_lark
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
+from guided.grammar.lark import lower_lark
+from guided.grammar.network import network_from_grammar
+from guided.grammar.machine.grammar_machine import GrammarMachine
 GrammarMachine(network_from_grammar(lower_lark('start: "a" start?')))
 """,
     "while threads compile": """

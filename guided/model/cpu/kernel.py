@@ -1,6 +1,6 @@
 """How functions over arrays of floats are compiled.
 
-As in ``guided.automata.kernel`` no reference is counted, so no kernel makes an array. Sums may be
+As in ``guided.runtime.kernel`` no reference is counted, so no kernel makes an array. Sums may be
 taken in any order, which is what lets a loop run sixteen numbers at a time; the order is fixed when
 a kernel is compiled, so a row comes out the same whatever rows stand beside it. What is not a
 number stays so, and is seen in the logits.
@@ -15,7 +15,7 @@ from typing import Any, cast
 from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
-from guided.automata.kernel_cache import compile_again_with_sources
+from guided.runtime.kernel_cache import compile_again_with_sources
 
 __all__ = ["Task", "exact_kernel", "exact_task", "inlined", "instruction", "kernel", "task"]
 

@@ -15,7 +15,7 @@ import pytest
 
 from guided import check
 from guided.cli.check_report import print_report
-from guided.native import is_native
+from guided.runtime.native import is_native
 
 
 def _guided(
@@ -129,7 +129,7 @@ def test_what_is_refused_is_printed_as_json_as_well(tmp_path: Path) -> None:
 MODULE = """
 from pydantic import BaseModel, field_validator
 
-from guided.native import is_native
+from guided.runtime.native import is_native
 
 class Outer:
     class Person(BaseModel):

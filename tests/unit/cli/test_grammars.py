@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from guided.library import grammar_names, read_grammar
+from guided.spec.library import grammar_names, read_grammar
 
 
 def _guided(*arguments: str) -> subprocess.CompletedProcess[str]:

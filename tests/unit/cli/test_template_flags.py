@@ -8,9 +8,9 @@ import pytest
 import typer
 
 from guided.cli.template_flags import read_template_flags
-from guided.composition import Template
 from guided.errors import InvalidConstraintError
 from guided.spec import Ebnf, JsonOptions, JsonSchema, Regex
+from guided.spec.composition import Template
 
 _OPTIONS = JsonOptions(whitespace=3)
 

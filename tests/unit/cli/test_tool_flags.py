@@ -12,7 +12,7 @@ import typer
 from guided.cli.tool_flags import read_tool_flags
 from guided.constraint import ConstraintCompiler
 from guided.spec import JsonOptions
-from guided.tagged import Calls
+from guided.spec.tagged import Calls
 from tests.kit.walks import BYTES, accepts
 
 _OPTIONS = JsonOptions()

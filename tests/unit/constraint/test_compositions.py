@@ -8,11 +8,11 @@ import random
 import pytest
 
 from examples.tools import TOOLS, tagged
-from guided.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
-from guided.recognizer.composite_machine import CompositeMachine
-from guided.recognizer.limits import RecognizerLimits
+from guided.grammar.machine.composite_machine import CompositeMachine
+from guided.machine.limits import RecognizerLimits
+from guided.masks.mask import tokens_of
 from guided.spec import (
     Choice,
     Ebnf,
@@ -24,7 +24,7 @@ from guided.spec import (
     Structure,
     TokenId,
 )
-from guided.tokens.mask import tokens_of
+from guided.spec.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from tests.kit.walks import BYTES, PIECES, accepts, random_walk
 
 _COMPILER = ConstraintCompiler(BYTES)

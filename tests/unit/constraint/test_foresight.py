@@ -11,10 +11,10 @@ import pytest
 import guided
 from guided.cli.check import check
 from guided.constraint.foresight import likely_limits
-from guided.constraint.limits import ConstraintLimits
-from guided.frontends.json_schema import lower_json_schema
-from guided.recognizer.json_machine import JsonMachine
-from guided.recognizer.limits import RecognizerLimits
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.json_schema.reader import lower_json_schema
+from guided.machine.limits import RecognizerLimits
+from guided.masks.limits import ConstraintLimits
 from guided.spec import JsonSchema
 
 _DOMAIN = r"^(?!.*://)(?=.{1,255}$)((.{1,63}\.){1,127}(?![0-9]*$)[a-z0-9-]+\.?)$"

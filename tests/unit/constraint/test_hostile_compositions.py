@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
-from guided.composition import MAX_TEXT_LENGTH, Sequence, Template, Text
 from guided.constraint import ConstraintCompiler
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 from guided.spec import MAX_PARTS, JsonSchema, Lark, Structure
-from guided.tagged import FreeText, Tag, Tagged
+from guided.spec.composition import MAX_TEXT_LENGTH, Sequence, Template, Text
+from guided.spec.tagged import FreeText, Tag, Tagged
 from tests.kit.walks import BYTES
 
 _SECONDS = 30

@@ -6,17 +6,17 @@ import time
 
 import pytest
 
-from guided.automata.fuel import limited_work
 from guided.constraint.compiler import ConstraintCompiler
-from guided.constraint.limits import ConstraintLimits
 from guided.errors import LimitExceededError, RequestError
-from guided.frontends.composition import lower_composition
-from guided.frontends.lark import lower_lark
-from guided.library import read_grammar
-from guided.network import network_from_grammar
-from guided.recognizer.grammar_machine import GrammarMachine
-from guided.recognizer.limits import RecognizerLimits
+from guided.grammar.composition import lower_composition
+from guided.grammar.lark import lower_lark
+from guided.grammar.machine.grammar_machine import GrammarMachine
+from guided.grammar.network import network_from_grammar
+from guided.machine.limits import RecognizerLimits
+from guided.masks.limits import ConstraintLimits
+from guided.runtime.fuel import limited_work
 from guided.spec import Lark, Regex
+from guided.spec.library import read_grammar
 from tests.kit.walks import BYTES
 
 

@@ -6,12 +6,12 @@ import random
 
 import pytest
 
-from guided.composition import Repeat, Sequence
 from guided.constraint import ConstraintCompiler
 from guided.errors import ConstraintError, InvalidConstraintError, RequestError
-from guided.frontends.lark import without_inline_json
+from guided.grammar.lark import without_inline_json
+from guided.masks.mask import tokens_of
 from guided.spec import Choice, JsonSchema, Lark, Regex, Structure
-from guided.tokens.mask import tokens_of
+from guided.spec.composition import Repeat, Sequence
 from tests.kit.walks import BYTES, END, PIECES, accepts, random_walk, tried
 
 _ONE = '{"type": "integer"}'

@@ -21,7 +21,7 @@ from numba.core.registry import CPUDispatcher
 
 from guided.constraint import ConstraintCompiler
 from guided.errors import GuidedError
-from guided.library import grammar_names, read_grammar
+from guided.spec.library import grammar_names, read_grammar
 from guided.spec import Forcing, JsonOptions, JsonSchema, Lark
 from tests.kit.hard_schemas import hard_document, hard_schema
 from tests.kit.tiny_vocabulary import tiny_vocabulary

@@ -9,9 +9,9 @@ import pytest
 
 from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, TokenRejectedError
-from guided.recognizer.limits import RecognizerLimits
+from guided.machine.limits import RecognizerLimits
+from guided.masks.mask import tokens_of
 from guided.spec import Forcing, JsonSchema, TokenId
-from guided.tokens.mask import tokens_of
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 _VOCABULARY = tiny_vocabulary()
@@ -193,7 +193,7 @@ def test_the_memory_of_masks_is_bounded() -> None:
 def test_bytes_that_no_token_spells_are_never_needed() -> None:
     """A vocabulary without some bytes narrows texts; one that cannot spell the schema is told."""
     from guided.errors import UnsatisfiableError
-    from guided.tokens.vocabulary import Vocabulary
+    from guided.masks.vocabulary import Vocabulary
 
     full = tiny_vocabulary([])
     lacking = Vocabulary(

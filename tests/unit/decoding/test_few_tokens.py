@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.decoding.few_tokens import few_tokens
-from guided.tokens.mask import mask_of, tokens_of
+from guided.masks.mask import mask_of, tokens_of
 
 SIZE = 100
 

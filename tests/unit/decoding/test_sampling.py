@@ -13,8 +13,8 @@ from guided.decoding.likeliest import likeliest_token
 from guided.decoding.noise import gumbel_noise
 from guided.decoding.sampling import allowed_tokens, choose_token
 from guided.errors import ModelError
+from guided.masks.mask import mask_of
 from guided.spec import Sampling
-from guided.tokens.mask import mask_of
 
 VOCABULARY = 70
 

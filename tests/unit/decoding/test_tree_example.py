@@ -17,8 +17,8 @@ from guided.decoding import (
     lookup_drafters,
     verify,
 )
+from guided.masks.mask import tokens_of
 from guided.spec import Forcing, JsonSchema, Sampling, TokenId
-from guided.tokens.mask import tokens_of
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 PAGE = Path(__file__).parents[3] / "docs" / "tree-verify.md"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from guided.automata.regular import literal
 from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
+from guided.regular.expression import literal
 from tests.kit.earley import Earley
 from tests.kit.grammars import spelled
 

@@ -13,9 +13,9 @@ import pytest
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from guided.constraint import ConstraintCompiler
-from guided.constraint.matcher import Matcher
 from guided.errors import UnsatisfiableError
-from guided.frontends.regex.properties import unicode_property
+from guided.masks.matcher import Matcher
+from guided.regular.patterns.properties import unicode_property
 from guided.response_types import schema_of_adapter
 from guided.response_types.foreign_patterns import ecma_pattern
 from guided.response_types.pattern_dialects import NEWER

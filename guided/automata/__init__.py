@@ -1,1 +1,0 @@
-"""Regular machinery: sets of code points, expressions, and automata over code points and bytes."""

@@ -1,1 +1,0 @@
-"""Constraints as text → intermediate forms; one package for each language."""

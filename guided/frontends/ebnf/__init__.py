@@ -1,5 +1,0 @@
-"""EBNF as llama.cpp (GBNF) and xgrammar have it → context-free grammars."""
-
-from guided.frontends.ebnf.lower import lower_ebnf
-
-__all__ = ["lower_ebnf"]

@@ -1,0 +1,320 @@
+"""Constraints made of constraints as one grammar, with holes for what is not context-free."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from guided.errors import UnsupportedFeatureError
+from guided.grammar import context_free as cf
+from guided.grammar.choice import lower_choice
+from guided.grammar.ebnf import lower_ebnf
+from guided.grammar.lark import inline_names, lower_lark, without_inline_json
+from guided.grammar.regex import lower_regex
+from guided.naming import naming
+from guided.regular.codepoints import ANY
+from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
+from guided.runtime.fuel import spend
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Reading, Regex, Structure
+from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.tagged import Calls, FreeText, Tagged, Until
+
+__all__ = ["Composition", "FilledHole", "lower_composition", "without_holes"]
+
+_WHOLE = "whole"
+_SCHEMA_WORK: Final = 1_000
+"""Units of work for a recogniser of its own, however small."""
+_LETTER_WORK: Final = 20
+"""Units of work for a letter of a trigger, in the automaton of each trigger."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilledHole:
+    """A schema whose documents fill a hole."""
+
+    schema: JsonSchema
+    place: tuple[str, ...]
+    """Where it first stands, from the outside in."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Composition:
+    """A grammar, and by number what fills its holes."""
+
+    grammar: cf.ContextFreeGrammar
+    holes: tuple[FilledHole, ...]
+
+
+def lower_composition(constraint: Structure) -> Composition:
+    """The grammar of any constraint but a schema alone.
+
+    Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the
+    part.
+    """
+    composer = _Composer()
+    match constraint:
+        case Lark() if not _has_holes(constraint):
+            return Composition(_lowered(constraint), ())
+        case Ebnf() | Regex() | Choice():
+            return Composition(_lowered(constraint), ())
+    composer.rules[_WHOLE] = composer.body(constraint, ())
+    grammar = cf.ContextFreeGrammar(composer.rules, _WHOLE)
+    return Composition(grammar, tuple(composer.holes))
+
+
+def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
+    match constraint:
+        case Lark(text, start, imports, _, Reading.CONTEXTUAL):
+            # Only this reading needs the lark package, which takes a while to load.
+            from guided.grammar.lark.contextual import lower_contextual
+
+            return lower_contextual(text, start, dict(imports))
+        case Lark(text, start, imports):
+            return lower_lark(text, start, dict(imports))
+        case Ebnf(text, root):
+            return lower_ebnf(text, root)
+        case Regex():
+            return lower_regex(constraint)
+        case Choice(options):
+            return lower_choice(options)
+    raise AssertionError(f"{constraint!r} has no front end")
+
+
+class _Composer:
+    """Gathers the rules and the holes of all parts."""
+
+    def __init__(self) -> None:
+        self.rules: dict[str, cf.Body] = {}
+        self.holes: list[FilledHole] = []
+        self._numbers: dict[str, int] = {}
+        """By the digest of a schema that fills a hole."""
+        self._starts: dict[str, cf.Body] = {}
+        """By the digest of a part that is a grammar."""
+
+    def body(self, constraint: Structure, place: tuple[str, ...]) -> cf.Body:
+        """The body of a part."""
+        match constraint:
+            case Text(text):
+                return cf.Terminal(literal(text))
+            case Sequence(parts):
+                return cf.Sequence(self._bodies(parts, "part", place))
+            case AnyOf(alternatives):
+                return cf.Choice(self._bodies(alternatives, "alternative", place))
+            case Repeat(part, least, most):
+                return cf.Times(self.body(part, (*place, "the repeated part")), least, most)
+            case Template():
+                return self._template(constraint, place)
+            case FreeText(without):
+                return _terminal(_free(without))
+            case Until(ends):
+                return _terminal(_until(_any(ends), _any(ends)))
+            case Tagged():
+                return self._tagged(constraint, place)
+            case JsonSchema():
+                number = self._numbers.setdefault(constraint.digest(), len(self.holes))
+                if number == len(self.holes):
+                    spend(_SCHEMA_WORK)
+                    self.holes.append(FilledHole(constraint, place))
+                return cf.Hole(number)
+        digest = constraint.digest()
+        if digest not in self._starts:
+            prefix = f"{len(self._starts)}:"
+            # It stands for what is under way, which nothing can lead back to.
+            self._starts[digest] = cf.Sequence(())
+            if isinstance(constraint, Lark) and _has_holes(constraint, place):
+                grammar = self._lark(constraint, prefix, place)
+            else:
+                with naming(place):
+                    grammar = _lowered(constraint)
+            self._starts[digest] = self._taken_in(grammar, prefix)
+        return self._starts[digest]
+
+    def _lark(self, lark: Lark, prefix: str, place: tuple[str, ...]) -> cf.ContextFreeGrammar:
+        with naming(place):
+            text, imports, fillings = _filled(lark)
+        holes: dict[str, cf.Body] = {}
+        for name, (what, filling) in fillings.items():
+            rule = f"{prefix}%{name}"
+            self.rules[rule] = self.body(filling, (*place, what))
+            holes[name] = cf.Call(rule)
+        with naming(place):
+            return lower_lark(text, lark.start, imports, holes)
+
+    def _bodies(
+        self, parts: tuple[Structure, ...], what: str, place: tuple[str, ...]
+    ) -> tuple[cf.Body, ...]:
+        return tuple(
+            self.body(part, (*place, f"{what} {number}"))
+            for number, part in enumerate(parts, start=1)
+        )
+
+    def _template(self, template: Template, place: tuple[str, ...]) -> cf.Body:
+        filled = {
+            name: self.body(part, (*place, f"hole {name!r}")) for name, part in template.holes
+        }
+        parts: list[cf.Body] = []
+        for fixed, name in template.pieces():
+            parts.append(cf.Terminal(literal(fixed)))
+            if name is not None:
+                parts.append(filled[name])
+        return cf.Sequence(tuple(parts))
+
+    def _tagged(self, tagged: Tagged, place: tuple[str, ...]) -> cf.Body:
+        free, among = _terminal(_free(tagged.triggers)), _any(tagged.triggers)
+        if tagged.calls is Calls.NONE:
+            return free
+        bodies = [self.body(tag.body, (*place, f"tag {tag.begin!r}")) for tag in tagged.tags]
+        options: list[cf.Body] = []
+        work = _LETTER_WORK * sum(map(len, tagged.triggers))
+        for trigger, numbers in tagged.by_trigger().items():
+            # Each has an automaton of its own, which all of them are part of.
+            spend(work)
+            tags = [(tagged.tags[number], bodies[number]) for number in numbers]
+            begun = [_between(tag.begin[len(trigger) :], body, tag.end) for tag, body in tags]
+            until = cf.Terminal(_until(literal(trigger), among))
+            options.append(cf.Sequence((until, cf.Choice(tuple(begun)))))
+        least = 1 if tagged.calls is Calls.REQUIRED else 0
+        most = None if tagged.parallel else 1
+        return cf.Sequence((cf.Times(cf.Choice(tuple(options)), least, most), free))
+
+    def _taken_in(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
+        """Add a grammar's rules under names of their own; the body of its texts."""
+        blank = cf.Times(cf.Choice(grammar.ignored), 0, None) if grammar.ignored else None
+        for name, body in grammar.rules.items():
+            self.rules[prefix + name] = _renamed(body, prefix, grammar.rules.keys(), blank)
+        start = cf.Call(prefix + grammar.start)
+        whole = start if blank is None else cf.Sequence((start, blank))
+        return cf.Alone(whole) if _looks_around(grammar) else whole
+
+
+def _free(without: tuple[str, ...]) -> Regular:
+    """The texts in which none of some texts stands."""
+    if not without:
+        return ANYTHING
+    return Both(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
+
+
+def _until(end: Regular, among: Regular) -> Regular:
+    """The texts that end with an end, and have before none of those that it is among."""
+    before = Concat((ANYTHING, among, Chars(ANY), ANYTHING))
+    return Both(Concat((ANYTHING, end)), before, negative=True)
+
+
+def _any(texts: tuple[str, ...]) -> Regular:
+    return Alternate(tuple(map(literal, texts)))
+
+
+def _terminal(regular: Regular) -> cf.Body:
+    """A terminal of its own: what is said about whole texts is not to be joined with others."""
+    return cf.Sequence((cf.Terminal(regular),))
+
+
+def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
+    return cf.Sequence((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
+
+
+def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
+    """A grammar and its imports without schemas in their rules, and what fills its holes.
+
+    That is by name, with its place.
+    """
+    fillings: dict[str, tuple[str, Structure]] = {
+        name: (f"hole {name!r}", filling) for name, filling in lark.holes
+    }
+    texts: dict[str | None, str] = {None: lark.text, **dict(lark.imports)}
+    taken = inline_names(texts.values())
+    for file, text in texts.items():
+        texts[file], schemas = without_inline_json(text, taken)
+        taken.update(schemas)
+        for number, (name, schema) in enumerate(schemas.items(), start=1):
+            place = f"%json {number}" if file is None else f"%json {number} of {file!r}"
+            fillings[name] = (place, JsonSchema(schema))
+    text = texts.pop(None)
+    return text, {name: each for name, each in texts.items() if name is not None}, fillings
+
+
+def _has_holes(lark: Lark, place: tuple[str, ...] = ()) -> bool:
+    """Whether other constraints stand in a grammar.
+
+    Raises UnsupportedFeatureError where the reading does not allow for any.
+    """
+    with naming(place):
+        found = bool(_filled(lark)[2])
+        if found and lark.reading is Reading.CONTEXTUAL:
+            raise UnsupportedFeatureError(
+                "constraints in a grammar are not supported in the contextual reading",
+                hint="read it as a context-free grammar",
+            )
+    return found
+
+
+def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
+    """Whether a terminal looks at what stands around it."""
+    waiting: list[cf.Body] = [*grammar.rules.values(), *grammar.ignored]
+    for part in waiting:
+        match part:
+            case cf.Terminal(_, before, after) if before or after:
+                return True
+            case cf.InContext() | cf.ToContext():
+                return True
+            case cf.Sequence(parts) | cf.Choice(parts):
+                waiting += parts
+            case cf.Times(item) | cf.Alone(item):
+                waiting.append(item)
+    return False
+
+
+def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | None) -> cf.Body:
+    """A body that calls its own rules by their new names, and spells out what is ignored."""
+
+    def inner(part: cf.Body) -> cf.Body:
+        return _renamed(part, prefix, own, blank)
+
+    match body:
+        case cf.Call(rule) if rule in own:
+            return cf.Call(prefix + rule)
+        case cf.Terminal() | cf.Hole() | cf.Call():
+            return body if blank is None else cf.Sequence((blank, body))
+        case cf.Sequence(parts):
+            return cf.Sequence(tuple(map(inner, parts)))
+        case cf.Choice(options):
+            terminals = tuple(each for each in options if isinstance(each, cf.Terminal))
+            others = [inner(each) for each in options if not isinstance(each, cf.Terminal)]
+            if not terminals:
+                return cf.Choice(tuple(others))
+            # Side by side they are one, so that what is ignored stands before all of them once.
+            together = cf.Choice(terminals)
+            first = together if blank is None else cf.Sequence((blank, together))
+            return cf.Choice((first, *others))
+        case cf.Times(item, low, high):
+            return cf.Times(inner(item), low, high)
+        case cf.Alone(item):
+            return cf.Alone(inner(item))
+        case cf.InContext() | cf.ToContext():
+            return body
+
+
+def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
+    """The grammar without the texts that need an ``empty`` hole; the others are numbered anew."""
+    if not empty:
+        return grammar
+
+    def inner(body: cf.Body) -> cf.Body:
+        match body:
+            case cf.Hole(number) if number in empty:
+                return cf.Choice(())
+            case cf.Hole(number):
+                return cf.Hole(number - sum(other < number for other in empty))
+            case cf.Sequence(parts):
+                return cf.Sequence(tuple(map(inner, parts)))
+            case cf.Choice(options):
+                return cf.Choice(tuple(map(inner, options)))
+            case cf.Times(item, low, high):
+                return cf.Times(inner(item), low, high)
+            case cf.Alone(item):
+                return cf.Alone(inner(item))
+        return body
+
+    rules = {name: inner(body) for name, body in grammar.rules.items()}
+    return cf.ContextFreeGrammar(rules, grammar.start, grammar.ignored)

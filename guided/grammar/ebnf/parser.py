@@ -1,0 +1,202 @@
+"""Rules of an EBNF grammar, read by recursive descent::
+
+    grammar:   (NAME "::=" choice ahead?)*
+    choice:    sequence ("|" sequence)*
+    sequence:  (item ("*" | "+" | "?" | BOUNDS)*)*
+    item:      LITERAL | CLASS | "." | NAME | "(" choice ")"
+    ahead:     "(=" choice ")"
+
+Line breaks mean nothing: a name before ``::=`` begins a rule.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from guided.errors import (
+    ConstraintError,
+    InvalidConstraintError,
+    LimitExceededError,
+    UnsupportedFeatureError,
+)
+from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
+from guided.grammar.ebnf.characters import class_of, literal_of
+from guided.grammar.ebnf.tokens import Token, refused, tokens_of
+from guided.regular.codepoints import ANY
+from guided.regular.expression import Chars
+from guided.spec.source_position import Place
+
+__all__ = ["MAX_BOUND", "MAX_DEPTH", "Rules", "parse_ebnf"]
+
+MAX_DEPTH: Final = 100
+"""Parentheses inside of one another, and repeats of repeats."""
+MAX_BOUND: Final = 1_000_000
+"""The largest bound of a repeat; what is too large for an automaton is refused anyway."""
+
+_SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a grammar defines, and where it calls which rule first."""
+
+    bodies: dict[str, Body]
+    called_at: dict[str, int]
+
+
+def parse_ebnf(text: str) -> Rules:
+    """The rules of a grammar.
+
+    Raises InvalidConstraintError or UnsupportedFeatureError, both with line, column and caret, or
+    LimitExceededError.
+    """
+    return _Parser(text).rules()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(tokens_of(text))
+        self._at = 0
+        self._depth = 0
+        self._called_at: dict[str, int] = {}
+
+    def rules(self) -> Rules:
+        bodies: dict[str, Body] = {}
+        while self._here.kind != "end":
+            name = self._take("name", "a rule is defined as NAME ::= …")
+            if name.text in bodies:
+                raise self._invalid(name, f"the rule {name.text!r} is defined twice")
+            self._refuse_attributes()
+            self._take("defined", "a rule is defined as NAME ::= …")
+            bodies[name.text] = self._choice()
+            if self._here.kind == "ahead":
+                self._skip_ahead()
+        return Rules(bodies, self._called_at)
+
+    def _choice(self) -> Body:
+        options = [self._sequence()]
+        while self._here.kind == "|":
+            self._at += 1
+            options.append(self._sequence())
+        return options[0] if len(options) == 1 else Choice(tuple(options))
+
+    def _sequence(self) -> Body:
+        parts: list[Body] = []
+        while (item := self._item()) is not None:
+            parts.append(self._repeated(item))
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+
+    def _item(self) -> Body | None:
+        """What stands here, ``None`` where the sequence ends."""
+        token = self._here
+        match token.kind:
+            case "literal":
+                body: Body = Terminal(literal_of(self._text, token))
+            case "class":
+                body = Terminal(class_of(self._text, token))
+            case ".":
+                body = Terminal(Chars(ANY))
+            case "name":
+                if self._begins_rule():
+                    return None
+                self._called_at.setdefault(token.text, token.position)
+                body = Call(token.text)
+            case "(":
+                return self._group()
+            case "*" | "+" | "?" | "bounds":
+                raise self._invalid(token, f"nothing stands before {token.text} to repeat")
+            case _:
+                return None
+        self._at += 1
+        return body
+
+    def _begins_rule(self) -> bool:
+        following = self._tokens[self._at + 1]
+        if following.kind == "class":
+            following = self._tokens[self._at + 2]
+        return following.kind == "defined"
+
+    def _group(self) -> Body:
+        opening = self._here
+        self._enter()
+        self._at += 1
+        body = self._choice()
+        if self._here.kind in ("end", "name"):
+            raise self._invalid(opening, "this ( is not closed")
+        self._take(")", "expected )")
+        self._depth -= 1
+        return body
+
+    def _repeated(self, item: Body) -> Body:
+        stacked = 0
+        while (token := self._here).kind in (*_SIGNS, "bounds"):
+            stacked += 1
+            self._enter()
+            item = Times(item, *(_SIGNS.get(token.kind) or self._bounds(token)))
+            self._at += 1
+        self._depth -= stacked
+        return item
+
+    def _bounds(self, token: Token) -> tuple[int, int | None]:
+        numbers = re.findall(r"\d+", token.text)
+        if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):
+            raise self._too_large(
+                f"a bound is above {MAX_BOUND}", MAX_BOUND, "lower it, or repeat without a bound"
+            )
+        low = int(numbers[0])
+        if "," not in token.text:
+            return low, low
+        high = int(numbers[1]) if len(numbers) > 1 else None
+        if high is not None and high < low:
+            raise self._invalid(token, f"at least {low} is more than at most {high}")
+        return low, high
+
+    def _skip_ahead(self) -> None:
+        # A true assertion says what follows anyway, and it is there to speed others up.
+        opening = self._here
+        self._at += 1
+        self._choice()
+        self._take(")", "expected )")
+        if not (self._here.kind == "end" or self._begins_rule()):
+            raise self._invalid(opening, "a look-ahead stands at the end of its rule")
+
+    def _refuse_attributes(self) -> None:
+        if self._here.kind == "class":
+            raise refused(
+                UnsupportedFeatureError, self._text, self._here.position,
+                "an attribute of a rule is not supported", "leave it out",
+            )  # fmt: skip
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._too_large(
+                f"the rule nests deeper than {MAX_DEPTH}",
+                MAX_DEPTH,
+                "give what is inside a name of its own",
+            )
+
+    @property
+    def _here(self) -> Token:
+        return self._tokens[self._at]
+
+    def _take(self, kind: str, expected: str) -> Token:
+        token = self._here
+        if token.kind != kind:
+            raise self._invalid(token, f"unexpected {token.text[:20]}: {expected}")
+        self._at += 1
+        return token
+
+    def _invalid(self, token: Token, what: str) -> ConstraintError:
+        return refused(InvalidConstraintError, self._text, token.position, what)
+
+    def _too_large(self, what: str, limit: int, hint: str) -> LimitExceededError:
+        return LimitExceededError(
+            Place(self._text, self._here.position).message(what),
+            limit=limit,
+            field="constraint",
+            hint=hint,
+        )

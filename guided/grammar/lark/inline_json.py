@@ -1,0 +1,80 @@
+"""``%json {…}`` in the rules of a grammar: a schema whose documents stand there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from guided.errors import InvalidConstraintError
+from guided.grammar.lark.length import check_length
+from guided.spec.source_position import Place
+
+__all__ = ["inline_names", "without_inline_json"]
+
+# One that is not closed goes up to the end of its line: it is refused when the grammar is read.
+_LITERALS: Final = r'"(?:\\.|[^"\\\n])*"?|/(?!/)(?:\\.|[^/\\\n])+/?|//[^\n]*|#[^\n]*'
+_INLINE: Final = re.compile(rf"(?:{_LITERALS})|(?P<json>%json\b\s*)")
+
+# Only where it ends is asked here, and Python reads no number of very many digits.
+_DECODER: Final = json.JSONDecoder(parse_int=str)
+
+
+def inline_names(texts: Iterable[str]) -> set[str]:
+    """The names in some texts that those of inline schemas have to differ from."""
+    return {name for text in texts for name in re.findall(r"JSON_\w*", text)}
+
+
+def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, dict[str, str]]:
+    """The grammar with a declared terminal in place of each schema, and the schemas by its name.
+
+    The names differ from those that are ``taken``, see ``inline_names``. All else stays where it
+    is. Raises InvalidConstraintError, with line, column and caret, for what is not JSON.
+    """
+    check_length(text)
+    schemas: dict[str, str] = {}
+    taken = inline_names([text]).union(taken)
+    pieces: list[str] = []
+    at = 0
+    while (found := _INLINE.search(text, at)) is not None:
+        if found["json"] is None:
+            pieces.append(text[at : found.end()])
+            at = found.end()
+            continue
+        end = _end_of_json(text, found.end())
+        name = f"JSON_{len(schemas)}"
+        while name in taken:
+            name += "_"
+        schemas[name] = text[found.end() : end]
+        written = text[found.start() : end]
+        pieces += (text[at : found.start()], name, _blanks(written, len(name)))
+        at = end
+    if not schemas:
+        return text, schemas
+    pieces += (text[at:], "\n%declare ", " ".join(schemas), "\n")
+    return "".join(pieces), schemas
+
+
+def _blanks(written: str, name: int) -> str:
+    """What leads to the line and column where something written ends, behind a name of a length."""
+    breaks = written.count("\n")
+    last = len(written) - written.rfind("\n") - 1 if breaks else 0
+    first = max(1, len(written) - name - 2 * breaks - last)
+    # Behind a backslash Lark goes on in the next line as if it were this one.
+    return " " * first + "\\\n" * breaks + " " * last
+
+
+def _end_of_json(text: str, at: int) -> int:
+    try:
+        _, end = _DECODER.raw_decode(text, at)
+    except json.JSONDecodeError as error:
+        raise InvalidConstraintError(
+            Place(text, error.pos).message(f"no JSON behind %json: {error.msg}"),
+            position=error.pos,
+        ) from error
+    except RecursionError as error:
+        raise InvalidConstraintError(
+            Place(text, at).message("the JSON behind %json nests too deeply"), position=at
+        ) from error
+    return end

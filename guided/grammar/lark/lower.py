@@ -1,0 +1,237 @@
+"""Lark grammars into context-free ones.
+
+The language is the context-free one over the languages of the terminals. Priorities, aliases and
+the marks ``?``, ``!`` and ``_`` say how Lark builds trees and which of several readings it takes;
+they do not change which texts there are. See docs/decisions/0008-grammars-as-networks.md for where
+Lark's own scanners accept fewer texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.grammar.context_free import (
+    Body,
+    Call,
+    Choice,
+    ContextFreeGrammar,
+    Sequence,
+    Terminal,
+    Times,
+)
+from guided.grammar.lark.definitions import Definitions, definitions_of
+from guided.grammar.lark.parser import parse_lark
+from guided.grammar.lark.source import Definition, Source
+from guided.grammar.lark.syntax import (
+    Alternatives,
+    Declare,
+    Literal,
+    Name,
+    Range,
+    Repeated,
+    Series,
+    Tree,
+    Use,
+)
+from guided.grammar.lark.terminals import Terminals
+from guided.runtime.fuel import spend
+
+__all__ = ["MAX_RULES", "lower_definitions", "lower_lark", "template_of"]
+
+MAX_RULES: Final = 20_000
+"""Rules, those counted that templates are used as."""
+_USE: Final = "#"
+"""Parts the name of a template from the number of its use."""
+
+
+def lower_lark(
+    text: str,
+    start: str = "start",
+    imports: Mapping[str, str] | None = None,
+    holes: Mapping[str, Body] | None = None,
+) -> ContextFreeGrammar:
+    """The grammar that ``text`` writes.
+
+    ``imports`` are the texts of grammars that it may import, by dotted name; those that come with
+    Lark (``common``, ``unicode``, …) need not be among them. ``holes`` are the bodies of terminals
+    that it declares. Raises InvalidConstraintError or
+    UnsupportedFeatureError, with line, column and caret, or LimitExceededError.
+    """
+    imports, holes = imports or {}, holes or {}
+    definitions = definitions_of(text, imports)
+    missing = set(holes)
+    for each in (text, *imports.values()):
+        if missing:
+            # What an imported grammar declares may be of no use here.
+            missing.difference_update(_declared(each))
+    if missing:
+        name = min(missing)
+        raise InvalidConstraintError(
+            f"the grammar declares no terminal {name!r} to be filled",
+            hint=f"write %declare {name}, and use the name in its rules",
+        )
+    return lower_definitions(definitions, start, holes)
+
+
+def _declared(text: str) -> list[str]:
+    """The names that a grammar declares."""
+    statements = [each for each in parse_lark(text) if isinstance(each, Declare)]
+    return [name.text for statement in statements for name in statement.names]
+
+
+def lower_definitions(
+    definitions: Definitions, start: str, holes: Mapping[str, Body]
+) -> ContextFreeGrammar:
+    """The grammar of some definitions; raises as ``lower_lark`` does."""
+    named = definitions.named
+    first = named.get(start)
+    if first is None or first.is_terminal or first.parameters or not first.bodies:
+        names = sorted(each.name for each in named.values() if not each.is_terminal)
+        others = f", or start with one of {', '.join(names[:10])}" if names else ""
+        raise InvalidConstraintError(
+            f"the grammar has no rule {start!r} to start with", hint=f"define it{others}"
+        )
+    rules = _Rules(named, _filled(definitions, holes))
+    lowered = rules.lowered(first)
+    return ContextFreeGrammar(lowered, start, rules.ignored(definitions))
+
+
+def template_of(rule: str) -> str:
+    """The template that a lowered rule is a use of, or its own name in the grammar."""
+    return rule.partition(_USE)[0]
+
+
+def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Body]:
+    """The bodies of what is declared only, by full name."""
+    return {
+        each.name: holes[_hole_of(each, holes)]
+        for each in definitions.named.values()
+        if not each.bodies
+    }
+
+
+def _hole_of(declared: Definition, holes: Collection[str]) -> str:
+    """The hole that a terminal is; in imported grammars more stands before its name."""
+    parts = declared.name.split("__")
+    for at in range(len(parts)):
+        name = "__".join(parts[at:])
+        if declared.is_terminal and name in holes:
+            return name
+    raise declared.source.error(
+        declared.position,
+        f"{declared.name!r} is declared and has no text, as for a post-lexer",
+        UnsupportedFeatureError,
+        "define what it stands for, or give the constraint that fills it as a terminal",
+    )
+
+
+class _Rules:
+    def __init__(self, named: Mapping[str, Definition], holes: Mapping[str, Body]) -> None:
+        self._named = named
+        self._holes = holes
+        self._terminals = Terminals()
+        self._bodies: dict[str, Body] = {}
+        self._waiting: list[tuple[str, Definition, tuple[Body, ...]]] = []
+        self._used: dict[tuple[str, tuple[Body, ...]], str] = {}
+
+    def lowered(self, start: Definition) -> Mapping[str, Body]:
+        """All rules that the start leads to, templates written out for what they are used with."""
+        self._call(start, ())
+        while self._waiting:
+            number, definition, arguments = self._waiting.pop()
+            given = dict(zip(definition.parameters, arguments, strict=True))
+            options = [self._body(*body, given) for body in definition.bodies]
+            self._bodies[number] = options[0] if len(options) == 1 else Choice(tuple(options))
+        return self._bodies
+
+    def ignored(self, definitions: Definitions) -> tuple[Terminal, ...]:
+        """What may stand before each terminal."""
+        source, found = definitions.source, list[Terminal]()
+        for each in definitions.ignored:
+            if isinstance(each.body, Name) and each.body.text in self._holes:
+                raise source.error(
+                    each.body.position,
+                    f"{each.body.text!r}, which a constraint fills, cannot be ignored",
+                    UnsupportedFeatureError,
+                    "use it in a rule",
+                )
+            found += self._terminals.of_body(each.body, source, each.position)
+        return tuple(found)
+
+    def _call(self, rule: Definition, arguments: tuple[Body, ...]) -> Call:
+        key = (rule.name, arguments)
+        number = self._used.get(key)
+        if number is None:
+            if len(self._used) >= MAX_RULES:
+                raise LimitExceededError(
+                    f"the grammar has more than {MAX_RULES} rules, uses of templates counted,"
+                    f" at {rule.name!r}",
+                    limit=MAX_RULES,
+                    field="constraint",
+                    hint="look for a template that uses itself with ever more",
+                )
+            number = f"{rule.name}{_USE}{len(self._used)}" if arguments else rule.name
+            self._used[key] = number
+            self._waiting.append((number, rule, arguments))
+        return Call(number)
+
+    def _body(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
+        spend(5)
+        match tree:
+            case Alternatives(options):
+                return Choice(tuple([self._body(each, source, given) for each in options]))
+            case Series(parts):
+                return Sequence(tuple([self._body(each, source, given) for each in parts]))
+            case Repeated(item, low, high):
+                return Times(self._body(item, source, given), low, high)
+            case Literal() | Range():
+                return _choice(self._terminals.of_literal(tree, source))
+            case Name():
+                return self._named_body(tree, source, given)
+            case Use(template, arguments):
+                bodies = tuple([self._argument(each, source, given) for each in arguments])
+                return self._call(self._rule(template, source, given, len(bodies)), bodies)
+
+    def _named_body(self, name: Name, source: Source, given: Mapping[str, Body]) -> Body:
+        full = source.full_name(name.text)
+        if name.is_terminal:
+            hole = self._holes.get(full)
+            return _choice(self._terminals.of(self._named[full])) if hole is None else hole
+        body = given.get(full)
+        if body is None or self._is_template(body):
+            return self._call(self._rule(name, source, given, 0), ())
+        return body
+
+    def _argument(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
+        """What a template is used with, which may be a template."""
+        if isinstance(tree, Name) and not tree.is_terminal:
+            full = source.full_name(tree.text)
+            body = given.get(full, Call(full))
+            if self._is_template(body):
+                return body
+        return self._body(tree, source, given)
+
+    def _is_template(self, body: Body) -> bool:
+        if not isinstance(body, Call):
+            return False
+        rule = self._named.get(body.rule)
+        return rule is not None and bool(rule.parameters)
+
+    def _rule(
+        self, name: Name, source: Source, given: Mapping[str, Body], count: int
+    ) -> Definition:
+        """The rule of a name, which is used with so many arguments."""
+        full = source.full_name(name.text)
+        body = given.get(full)
+        rule = self._named.get(body.rule if isinstance(body, Call) else full)
+        takes = 0 if rule is None else len(rule.parameters)
+        if rule is None or takes != count:
+            what = f"the template {name.text!r} takes {takes} arguments, is given {count}"
+            raise source.error(name.position, what)
+        return rule
+
+
+def _choice(terminals: tuple[Terminal, ...]) -> Body:
+    return terminals[0] if len(terminals) == 1 else Choice(terminals)

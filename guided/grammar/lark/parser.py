@@ -1,0 +1,279 @@
+"""The statements of a Lark grammar, read by recursive descent::
+
+    statement:    ("%override" | "%extend")? definition | "%ignore" choice | "%declare" NAME+
+                | "%import" "."? NAME ("." NAME)* ("(" NAME ("," NAME)* ")" | "->" NAME)?
+    definition:   MARKS? RULE ("{" RULE ("," RULE)* "}")? ("." NUMBER)? ":" choice
+                | TERMINAL ("." NUMBER)? ":" choice
+    choice:       alternative ("|" alternative)*
+    alternative:  (item ("?" | "*" | "+" | "~" NUMBER (".." NUMBER)?)?)* ("->" RULE)?
+    item:         "(" choice ")" | "[" choice "]" | value
+    value:        TERMINAL | LITERAL (".." LITERAL)? | RULE ("{" value ("," value)* "}")?
+
+A statement ends with its line; a line that begins with ``|`` goes on with the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
+from guided.grammar.lark.syntax import (
+    Alternatives,
+    Declare,
+    Define,
+    Ignore,
+    Import,
+    Literal,
+    Name,
+    Range,
+    Repeated,
+    Series,
+    Statement,
+    Tree,
+    Use,
+)
+from guided.grammar.lark.tokens import Token, tokens_of
+from guided.runtime.fuel import spend
+from guided.spec.source_position import Place
+
+__all__ = ["MAX_DEPTH", "parse_lark"]
+
+MAX_DEPTH: Final = 100
+"""Brackets inside of one another."""
+_MAX_DIGITS: Final = 9
+"""Of a number; what is repeated as often is too large for an automaton anyway."""
+
+_SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+_NAMES: Final = ("rule", "terminal")
+_LITERALS: Final = ("literal", "pattern")
+
+
+def parse_lark(text: str) -> list[Statement]:
+    """The statements of a grammar.
+
+    Raises InvalidConstraintError or LimitExceededError, both with line, column and caret.
+    """
+    return _Parser(text).statements()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = tokens_of(text)
+        self._at = 0
+        self._depth = 0
+        self._treeless = ""
+        """What the body is of that is read, where it has no tree that an alias could name."""
+
+    def statements(self) -> list[Statement]:
+        found: list[Statement] = []
+        while self._kind != "end":
+            if self._kind == "line":
+                self._at += 1
+                continue
+            found.append(self._statement())
+            self._take(("line",), 'expected "|", or the end of the line')
+        return found
+
+    def _statement(self) -> Statement:
+        token = self._here
+        if token.kind != "statement":
+            return self._definition("")
+        self._at += 1
+        match token.text:
+            case "%ignore":
+                return self._ignore(token)
+            case "%declare":
+                names = [self._name("names to declare")]
+                while self._kind in _NAMES:
+                    names.append(self._name(""))
+                return Declare(tuple(names))
+            case "%import":
+                return self._import(token.position)
+        return self._definition(token.text)
+
+    def _ignore(self, token: Token) -> Ignore:
+        self._treeless = "what is ignored"
+        body = self._choice()
+        if isinstance(body, Series) and not body.parts:
+            raise self._invalid(token, "what is ignored is empty")
+        return Ignore(body, token.position)
+
+    def _definition(self, how: str) -> Define:
+        marks = self._accept("marks")
+        kinds = _NAMES if marks is None else ("rule",)
+        token = self._take(kinds, "a rule or a terminal is defined as NAME: …")
+        is_inlined = token.text.startswith("_")
+        if marks is not None and "?" in marks.text and is_inlined:
+            raise self._invalid(marks, f"{token.text!r} is inlined by its name, without a ?")
+        parameters: list[Name] = []
+        if token.kind == "rule" and self._accept("{"):
+            parameters.append(self._parameter())
+            while self._accept(","):
+                parameters.append(self._parameter())
+            self._take(("}",), "expected }")
+        if self._accept("."):
+            self._number("a priority")
+        self._take((":",), "missing colon: a rule or a terminal is defined as NAME: …")
+        self._treeless = (
+            "a terminal" if token.kind == "terminal" else "what is inlined" if is_inlined else ""
+        )
+        return Define(how, _named(token), tuple(parameters), self._choice())
+
+    def _parameter(self) -> Name:
+        return _named(self._take(("rule",), "expected a parameter, in small letters"))
+
+    def _import(self, position: int) -> Import:
+        self._accept(".")  # Beside the grammar there is nothing but what is given with it.
+        path = [self._name("a name to import").text]
+        while self._accept("."):
+            path.append(self._name("a name to import").text)
+        if self._accept("("):
+            names = [self._name("a name to import").text]
+            while self._accept(","):
+                names.append(self._name("a name to import").text)
+            self._take((")",), "expected )")
+            return Import(tuple(path), {name: name for name in names}, position)
+        *grammar, name = path
+        if not grammar:
+            raise self._invalid(self._tokens[self._at - 1], f"nothing is imported from {name!r}")
+        alias = self._name("the name that it has here").text if self._accept("->") else name
+        return Import(tuple(grammar), {name: alias}, position)
+
+    def _choice(self) -> Tree:
+        options = [self._alternative()]
+        while self._accept("|"):
+            options.append(self._alternative())
+        return options[0] if len(options) == 1 else Alternatives(tuple(options))
+
+    def _alternative(self) -> Tree:
+        parts: list[Tree] = []
+        while (item := self._item()) is not None:
+            parts.append(self._repeated(item))
+        if self._accept("->"):
+            alias = self._take(("rule",), "expected an alias, in small letters")
+            if self._depth:
+                raise self._invalid(alias, "an alias stands in brackets: it names a whole tree")
+            if self._treeless:
+                what = f"an alias stands in {self._treeless}: there is no tree to name"
+                raise self._invalid(alias, what)
+        return parts[0] if len(parts) == 1 else Series(tuple(parts))
+
+    def _item(self) -> Tree | None:
+        """What stands here, ``None`` where the alternative ends."""
+        opening = self._here
+        if opening.kind not in ("(", "["):
+            return self._value()
+        self._enter()
+        self._at += 1
+        body = self._choice()
+        closing = ")" if opening.kind == "(" else "]"
+        if self._kind in ("line", "end"):
+            raise self._invalid(opening, f"this {opening.kind} is not closed")
+        self._take((closing,), f"expected {closing}")
+        self._depth -= 1
+        return body if closing == ")" else Repeated(body, 0, 1)
+
+    def _value(self) -> Tree | None:
+        """A value, ``None`` where there is none."""
+        token = self._here
+        if token.kind in _LITERALS:
+            self._at += 1
+            literal = Literal(token.text, token.position)
+            if token.kind == "pattern" or not self._accept(".."):
+                return literal
+            last = self._take(("literal",), "expected the last character of a range")
+            return Range(literal, Literal(last.text, last.position))
+        if token.kind not in _NAMES:
+            return None
+        self._at += 1
+        name = _named(token)
+        if token.kind == "terminal" or not self._accept("{"):
+            return name
+        arguments = [self._argument()]
+        while self._accept(","):
+            arguments.append(self._argument())
+        self._take(("}",), "expected }")
+        return Use(name, tuple(arguments))
+
+    def _argument(self) -> Tree:
+        self._enter()
+        value = self._value()
+        if value is None:
+            raise self._invalid(self._here, "expected a name, a text or a pattern")
+        self._depth -= 1
+        return value
+
+    def _repeated(self, item: Tree) -> Tree:
+        token = self._here
+        bounds = _SIGNS.get(token.kind)
+        if bounds is not None:
+            self._at += 1
+        elif self._accept("~"):
+            first = self._here
+            low = high = self._number("how often")
+            if self._accept(".."):
+                high = self._number("how often at most")
+            if not 0 <= low <= high:
+                raise self._invalid(first, f"the bounds {low}..{high} are out of order")
+            bounds = low, high
+        else:
+            return item
+        return Repeated(item, *bounds)
+
+    def _number(self, what: str) -> int:
+        token = self._take(("number",), f"expected a number, {what}")
+        if len(token.text) > _MAX_DIGITS:
+            raise self._too_large(token, f"the number has more than {_MAX_DIGITS} digits")
+        return int(token.text)
+
+    def _enter(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._too_large(self._here, f"the rule nests deeper than {MAX_DEPTH}")
+
+    def _name(self, what: str) -> Name:
+        return _named(self._take(_NAMES, f"expected {what}"))
+
+    @property
+    def _here(self) -> Token:
+        return self._tokens[self._at]
+
+    @property
+    def _kind(self) -> str:
+        return self._tokens[self._at].kind
+
+    def _accept(self, kind: str) -> Token | None:
+        """The token that stands here if it is of this kind, which is then read."""
+        token = self._tokens[self._at]
+        if token.kind != kind:
+            return None
+        self._at += 1
+        return token
+
+    def _take(self, kinds: Collection[str], expected: str) -> Token:
+        token = self._here
+        if token.kind not in kinds:
+            found = "the end of the line" if token.kind in ("line", "end") else token.text[:20]
+            raise self._invalid(token, f"unexpected {found}: {expected}")
+        spend(1)
+        self._at += 1
+        return token
+
+    def _too_large(self, token: Token, what: str) -> LimitExceededError:
+        return LimitExceededError(
+            Place(self._text, token.position).message(what),
+            limit=MAX_DEPTH,
+            field="constraint",
+            hint="give what is inside a name of its own",
+        )
+
+    def _invalid(self, token: Token, what: str) -> ConstraintError:
+        return InvalidConstraintError(
+            Place(self._text, token.position).message(what), position=token.position
+        )
+
+
+def _named(token: Token) -> Name:
+    return Name(token.text, token.position)

@@ -1,0 +1,116 @@
+"""A grammar that is read, what it defines, and what its names are called in the whole.
+
+What is imported is called by the name of its grammar, two underscores, and its own, unless it is
+asked for by name, so that the names of one grammar never meet those of another. Lark does so, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, NamedTuple
+
+from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
+from guided.grammar.lark.syntax import Alternatives, Name, Repeated, Series, Tree, Use
+from guided.spec.source_position import Place
+
+__all__ = ["Definition", "Source", "Written", "uses_in"]
+
+_MAX_IMPORTS: Final = 20
+"""Grammars that import each other, one inside of another."""
+
+
+class Source:
+    """A grammar that is read, and what its names are called in the whole."""
+
+    __slots__ = ("_aliases", "_depth", "_importer", "_prefix", "definitions", "text")
+
+    def __init__(
+        self,
+        text: str,
+        importer: Source | None = None,
+        prefix: str = "",
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        self.text: Final = text
+        self.definitions: Final[dict[str, Definition]] = {}
+        """By full name; of what it imports, too."""
+        self._importer: Final = importer
+        self._prefix: Final = prefix
+        self._aliases: Final = aliases or {}
+        self._depth: Final[int] = 0 if importer is None else importer._depth + 1
+        if self._depth > _MAX_IMPORTS:
+            raise LimitExceededError(
+                f"grammars import each other more than {_MAX_IMPORTS} deep",
+                limit=_MAX_IMPORTS,
+                field="constraint",
+                hint="look for grammars that import themselves through others",
+            )
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether it is not the one that was given."""
+        return self._importer is not None
+
+    def full_name(self, name: str) -> str:
+        """What a name of this grammar is called in the whole."""
+        if self._importer is None:
+            return name
+        alias = self._aliases.get(name)
+        if alias is None:
+            mark, bare = ("_", name[1:]) if name.startswith("_") else ("", name)
+            alias = f"{mark}{self._prefix}__{bare}"
+        return self._importer.full_name(alias)
+
+    def error(
+        self,
+        position: int,
+        what: str,
+        kind: type[ConstraintError] = InvalidConstraintError,
+        hint: str | None = None,
+    ) -> ConstraintError:
+        """An error with line, column and a caret."""
+        message = Place(self.text, position).message(what)
+        if not self.is_imported:
+            return kind(message, position=position, hint=hint)
+        return kind(f"in the grammar {self._prefix.replace('__', '.')}: {message}", hint=hint)
+
+
+class Written(NamedTuple):
+    """A body where it stands."""
+
+    tree: Tree
+    source: Source
+
+
+class Definition:
+    """A rule, a template or a terminal."""
+
+    __slots__ = ("bodies", "is_terminal", "name", "parameters", "position", "source")
+
+    def __init__(self, name: Name, parameters: tuple[str, ...], source: Source) -> None:
+        self.name: Final = source.full_name(name.text)
+        self.is_terminal: Final = name.is_terminal
+        self.parameters: Final = parameters
+        self.source: Final = source
+        self.position: Final = name.position
+        self.bodies: Final[list[Written]] = []
+        """It is any of them; of none if it is only declared."""
+
+
+def uses_in(tree: Tree) -> Iterator[tuple[Name, int]]:
+    """The names in a tree, each with the number of arguments that it is given."""
+    waiting = [tree]
+    while waiting:
+        part = waiting.pop()
+        match part:
+            case Name():
+                yield part, 0
+            case Use(template, arguments):
+                yield template, len(arguments)
+                waiting += arguments
+            case Series(parts):
+                waiting += parts
+            case Alternatives(options):
+                waiting += options
+            case Repeated(item):
+                waiting.append(item)

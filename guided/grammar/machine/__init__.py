@@ -1,0 +1,1 @@
+"""The recognisers of networks, and of networks whose holes other recognisers fill."""

@@ -1,0 +1,178 @@
+"""What may follow the text of a rule: stacks of calls, shared and hash-consed.
+
+A continuation is a set of frames, one for each state that a call returns to, and each frame has
+the continuation of its caller. All callers of a rule at one place of a text share one continuation,
+as in a graph-structured stack (Tomita, 1986); but no places are kept, so what is left of a text is
+the same number wherever it comes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.grammar.network.network import Network
+from guided.machine.facts import TAKEN, TEXTS
+from guided.runtime.fuel import spend
+
+__all__ = ["CUT", "END", "ROOT", "UNKNOWN", "Continuations", "GrammarContexts"]
+
+END: Final = -1
+"""In place of a state: the text may end."""
+UNKNOWN: Final = -2
+"""In place of a state: what follows was cut off."""
+ROOT: Final = 0
+CUT: Final = 1
+"""The continuations of the whole text, and of what was cut off."""
+Frames: TypeAlias = Mapping[int, int]
+"""By the state that is returned to the continuation there."""
+
+
+class Continuations:
+    """Numbers continuations; equal ones have equal numbers."""
+
+    def __init__(self, network: Network, most: int) -> None:
+        self.most = most
+        self._left = network.left
+        self.frames: list[Frames] = [{END: ROOT}, {UNKNOWN: CUT}]
+        self.left: list[int] = [0, 0]
+        """Bytes from each to the end of the text, at least."""
+        self._numbers = {frozenset(frames.items()): at for at, frames in enumerate(self.frames)}
+        self._cut: dict[tuple[int, int], int] = {}
+        self._unions: dict[tuple[int, int], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def of(self, frames: Frames) -> int:
+        """The continuation with these frames; raises LimitExceededError when full."""
+        key = frozenset(frames.items())
+        number = self._numbers.get(key)
+        if number is None:
+            if len(self.frames) >= self.most:
+                raise LimitExceededError(
+                    f"the recogniser needs more than {self.most} continuations",
+                    limit=self.most,
+                    field="constraint",
+                    hint="nest less deeply, or make the grammar less ambiguous",
+                )
+            number = self._numbers[key] = len(self.frames)
+            self.frames.append(dict(frames))
+            self.left.append(min(self.left_behind(*frame) for frame in frames.items()))
+        return number
+
+    def left_behind(self, state: int, continuation: int) -> int:
+        """Bytes from a state to the end of the text, at least."""
+        return 0 if state < 0 else self._left[state] + self.left[continuation]
+
+    def best(self, continuation: int) -> tuple[int, int]:
+        """The frame from which it is nearest to the end of the text."""
+        frames = self.frames[continuation].items()
+        return min(frames, key=lambda frame: (self.left_behind(*frame), frame))
+
+    def add(self, frames: dict[int, int], state: int, continuation: int) -> None:
+        """Add a frame; what returns to the same state is joined."""
+        known = frames.get(state)
+        if known is None:
+            frames[state] = continuation
+        elif known != continuation:
+            frames[state] = self.union(known, continuation)
+
+    def union(self, left: int, right: int) -> int:
+        """What may follow by either of two continuations."""
+        if left == right:
+            return left
+        key = _pair(left, right)
+        joined = self._unions.get(key)
+        if joined is None:
+            # Two stacks may have as many callers apart as the text is long: innermost last.
+            waiting = [key]
+            while waiting:
+                pair = waiting[-1]
+                apart = [each for each in self._behind(*pair) if each not in self._unions]
+                if apart:
+                    waiting += apart
+                    continue
+                waiting.pop()
+                if pair not in self._unions:
+                    spend(4)
+                    self._unions[pair] = self._joined(*pair)
+            joined = self._unions[key]
+        return joined
+
+    def _behind(self, left: int, right: int) -> list[tuple[int, int]]:
+        """The continuations that have to be joined before these two are."""
+        frames = self.frames[left]
+        return [
+            _pair(frames[state], behind)
+            for state, behind in self.frames[right].items()
+            if frames.get(state, behind) != behind
+        ]
+
+    def _joined(self, left: int, right: int) -> int:
+        frames = dict(self.frames[left])
+        for state, continuation in self.frames[right].items():
+            self.add(frames, state, continuation)
+        return self.of(frames)
+
+    def cut(self, continuation: int, depth: int) -> int:
+        """The same down to a depth of callers, beyond which nothing is known."""
+        if not depth:
+            return CUT
+        if continuation <= CUT:
+            return continuation
+        cut = self._cut.get((continuation, depth))
+        if cut is None:
+            frames: dict[int, int] = {}
+            for state, behind in self.frames[continuation].items():
+                frames[state] = self.cut(behind, depth - 1)
+            cut = self._cut[continuation, depth] = self.of(frames)
+        return cut
+
+
+def _pair(left: int, right: int) -> tuple[int, int]:
+    return (left, right) if left < right else (right, left)
+
+
+class GrammarContexts:
+    """Numbers contexts: the continuations that the slots of a row stand for."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.frames: list[tuple[int, ...]] = []
+        # No context of a grammar by itself has names that must not come again.
+        self.facts: NDArray[np.int32] = np.zeros((256, 3), dtype=np.int32)
+        self.with_keys: list[int] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def of(self, continuations: tuple[int, ...]) -> int:
+        """The context with these continuations; raises LimitExceededError when full."""
+        number = self._numbers.setdefault(continuations, len(self.frames))
+        if number == len(self.frames):
+            if number >= self.most:
+                del self._numbers[continuations]
+                raise LimitExceededError(
+                    f"the recogniser needs more than {self.most} contexts",
+                    limit=self.most,
+                    field="constraint",
+                    hint="nest less deeply, or make the grammar less ambiguous",
+                )
+            self.frames.append(continuations)
+            if number >= len(self.facts):
+                self.facts = np.append(self.facts, np.zeros_like(self.facts), axis=0)
+        return number
+
+    def depth(self, number: int) -> int:
+        """How many of the values being written have to be remembered."""
+        return self.facts.item(number, TEXTS)
+
+    def taken(self, number: int) -> int:
+        """How many names are taken at most."""
+        return self.facts.item(number, TAKEN)

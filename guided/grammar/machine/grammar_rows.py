@@ -1,0 +1,326 @@
+"""The rows of a grammar's recogniser: sets of states of its network, laid down when needed.
+
+A row is a set of *items*, each a state and the *slot* of the context that holds its continuation.
+Rows with one item are the states of a rule's automaton, laid down rule by rule. Where calls begin
+or come together, and where it takes the context to know what follows, a row has a label:
+
+    Return   the rules of some slots end here, and another byte than those of the row goes on there
+    Enter    calls begin here, or states came together that are to be a row
+    Both     a byte was read that might go on in the row as well as behind the rule that ends
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.grammar.machine.state_sets import FoundSets, Item, Items, StateSets
+from guided.grammar.network.first_bytes import bytes_behind
+from guided.grammar.network.network import Network
+from guided.machine.block import Block, block_of
+from guided.machine.block_kernels import rule_rows
+from guided.machine.labels import FIRST_UNSURE
+from guided.machine.table import TransitionTable
+from guided.regular.byte_dfa import ByteDfa
+from guided.regular.dfa import DEAD
+from guided.runtime.fuel import spend
+
+__all__ = ["Both", "Enter", "GrammarRows", "Item", "Items", "Return"]
+
+
+class Return(NamedTuple):
+    """The rules of these slots end here."""
+
+    slots: tuple[int, ...]
+
+
+class Enter(NamedTuple):
+    """These items, with all calls that begin in them, are to be a row."""
+
+    items: Items
+
+
+class Both(NamedTuple):
+    """The items go on by the byte, and so does what may follow those of them that may end.
+
+    So they do by all bytes of its class.
+    """
+
+    items: Items
+    byte: int
+
+
+class _RuleBlock(NamedTuple):
+    """A rule's states, from ``begin`` on, and behind them a row for each place with a byte."""
+
+    begin: int
+    size: int
+    block: Block
+    places: list[list[int]]
+    """What each label is about, whatever the slot of the rule's continuation: a state and a byte.
+
+    Calls that begin in the state; where there is a byte, what may follow it; without a state, the
+    end of the rule. DEAD for none. Those with a byte come last, in the order of their rows.
+    """
+
+
+class _Laid(NamedTuple):
+    """A rule's rows, from ``first`` on, with what follows it in a slot of the context.
+
+    Its labels begin with ``label``, but for that of its end.
+    """
+
+    first: int
+    label: int
+    slot: int
+    rule: _RuleBlock
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.rule.block)
+
+    def items(self, row: int) -> Items:
+        """The item of a row."""
+        begin, size, block, places = self.rule
+        at = row - self.first
+        assert 0 <= at < len(block), row
+        state = begin + at if at < size else places[at - len(block)][0]
+        return (Item(state, self.slot),)
+
+    def meaning(self, label: int) -> Enter | Both:
+        """What one of its labels means."""
+        state, byte = self.rule.places[1 + label - self.label]
+        items = (Item(state, self.slot),)
+        return Enter(items) if byte == DEAD else Both(items, byte)
+
+
+class _LaidSets(NamedTuple):
+    """Rows of sets, from ``first`` on, and behind them one for each byte that may go either way.
+
+    Those are the labels from ``label`` on.
+    """
+
+    first: int
+    label: int
+    sets: StateSets
+    numbers: list[int]
+    """The sets."""
+    sides: NDArray[np.int32]
+    """Sets and bytes, int32 ``[sides, 2]``."""
+
+    @property
+    def size(self) -> int:
+        """How many rows there are."""
+        return len(self.numbers) + len(self.sides)
+
+    def items(self, row: int) -> Items:
+        """The items of a row."""
+        at = row - self.first
+        assert 0 <= at < self.size, row
+        known = len(self.numbers)
+        return self.sets.items(self.numbers[at] if at < known else int(self.sides[at - known, 0]))
+
+    def meaning(self, label: int) -> Both:
+        """What one of its labels means."""
+        number, byte = self.sides[label - self.label].tolist()
+        return Both(self.sets.items(number), byte)
+
+
+def _first_row(laid: _Laid | _LaidSets) -> int:
+    return laid.first
+
+
+def _first_label(laid: _Laid | _LaidSets) -> int:
+    return laid.label
+
+
+class GrammarRows:
+    """Lays rows down in a table, each once."""
+
+    def __init__(self, network: Network, table: TransitionTable) -> None:
+        self.network = network
+        self.table = table
+        self.behind = bytes_behind(network)
+        self.calling: NDArray[np.bool_] = np.array(
+            [bool(edges) for edges in network.calls], dtype=np.bool_
+        )
+        """Whether calls begin in each state, bool ``[states]``."""
+        self.sets = StateSets(network, self.calling, self.behind)
+        self._accepting: list[bool] = network.accepting.tolist()
+        self._items: dict[int, Items] = {}
+        """By row, of those that were asked for, and those that were laid down alone."""
+        self._laid: list[_Laid | _LaidSets] = []
+        """What was laid down together, in the order of their rows."""
+        self.may_end: set[int] = set()
+        """Rows at which the whole text may end."""
+        self._meanings: list[Return | Enter | Both | None] = []
+        """By label, less the first; ``None`` for one of rows laid down together, until somebody
+        asks."""
+        self._labels: dict[Return | Enter | Both, int] = {}
+        self._waiting: dict[int, int] = {}
+        self._automata: dict[int, _RuleBlock] = {}
+        self._blocks: dict[tuple[int, int], int] = {}
+        self._sets: dict[tuple[Items, bool], int] = {}
+        self.end = self._sets[(), True] = table.add_row({})
+        self._items[self.end] = ()
+        self.may_end.add(self.end)
+
+    def items(self, row: int) -> Items:
+        """The items of a row."""
+        found = self._items.get(row)
+        if found is None:
+            laid = self._laid[bisect_right(self._laid, row, key=_first_row) - 1]
+            found = self._items[row] = laid.items(row)
+        return found
+
+    def check(self) -> None:
+        """Raise AssertionError unless all its rows are rows of the table, each of them once."""
+        end = 0
+        for laid in self._laid:
+            assert laid.first >= end, laid
+            end = laid.first + laid.size
+            assert all(
+                self._items.get(row, laid.items(row)) == laid.items(row)
+                for row in range(laid.first, end)
+            )
+        assert end <= self.table.num_rows
+        assert all(0 <= row < self.table.num_rows for row in self._items)
+
+    def meaning(self, label: int) -> Return | Enter | Both:
+        """What a label means."""
+        found = self._meanings[label - FIRST_UNSURE]
+        if found is None:
+            laid = self._laid[bisect_right(self._laid, label, key=_first_label) - 1]
+            found = self._meanings[label - FIRST_UNSURE] = laid.meaning(label)
+        return found
+
+    def row(self, items: Items, *, may_end: bool = False) -> int:
+        """The row of items in which no call is still to begin, sorted, slots as they come first."""
+        if len(items) == 1 and not may_end:
+            return self._state(*items[0])
+        row = self._sets.get((items, may_end))
+        if row is None:
+            row = DEAD if may_end else self.sets.row(items)
+            if row == DEAD:
+                row = self._sets_from(items, may_end)
+            self._sets[items, may_end] = row
+        return row
+
+    def _label(self, meaning: Return | Enter | Both) -> int:
+        label = self._labels.setdefault(meaning, FIRST_UNSURE + len(self._meanings))
+        if label == FIRST_UNSURE + len(self._meanings):
+            self._meanings.append(meaning)
+        return label
+
+    def _waiting_row(self, meaning: Enter | Both) -> int:
+        """A row that nothing but its label leads on from."""
+        label = self._label(meaning)
+        row = self._waiting.get(label)
+        if row is None:
+            row = self._waiting[label] = self.table.add_row({}, label=label)
+            self._items[row] = meaning.items
+        return row
+
+    # --- single states --------------------------------------------------------------------
+
+    def _state(self, state: int, slot: int) -> int:
+        rule = self.network.rule_of(state)
+        first = self._blocks.get((rule, slot))
+        if first is None:
+            first = self._blocks[rule, slot] = self._block(rule, slot)
+        return first + state - self.network.starts[rule]
+
+    def _block(self, rule: int, slot: int) -> int:
+        """Lay a rule down with its continuation in a slot."""
+        automaton = self._automata.get(rule)
+        if automaton is None:
+            automaton = self._automata[rule] = self._automaton(rule)
+        spend(50 + automaton.size)
+        end, own = self._label(Return((slot,))), len(automaton.places) - 1
+        label = FIRST_UNSURE + len(self._meanings)
+        labels = np.array([end, *range(label, label + own), DEAD], dtype=np.int32)
+        first = self.table.add_block(automaton.block, labels)
+        self._meanings += [None] * own
+        self._laid.append(_Laid(first, label, slot, automaton))
+        return first
+
+    def _automaton(self, rule: int) -> _RuleBlock:
+        """What blocks of a rule have in common."""
+        network = self.network
+        begin = network.starts[rule]
+        end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
+        size = end - begin
+        spend(3 * size)
+        byte_class, table, label, places = rule_rows(
+            *(network.moves, network.byte_class, network.own_classes[rule], begin, end),
+            *(network.accepting, self.calling, self.behind[rule]),
+        )
+        # Trimmed it is: every state of a network leads on.
+        block = block_of(ByteDfa(byte_class, table, label))
+        return _RuleBlock(begin, size, block, places.tolist())
+
+    # --- sets of states -------------------------------------------------------------------
+
+    def _sets_from(self, items: Items, may_end: bool) -> int:
+        """Lay a set of states down, and those that bytes lead to inside of the same rules."""
+        sets = self.sets
+        begun = len(sets)
+        try:
+            return self._lay_down(sets.followed(items, is_lone=may_end), may_end)
+        except BaseException:
+            # Where they lead is not said yet, and somebody else may come to them.
+            sets.forget(begun)
+            raise
+
+    def _lay_down(self, found: FoundSets, may_end: bool) -> int:
+        """The first of the rows."""
+        spend(10 * len(found.rows) + len(found.edges))
+        sets = self.sets
+        before: list[int] = []
+        for rule, slot in found.pairs:
+            begin = self.network.starts[rule]
+            before.append(self._state(begin, slot) - begin)
+        numbers: list[int] = []
+        waiting: list[int] = []
+        for number, is_row in enumerate(found.rows, found.begin):
+            if is_row:
+                numbers.append(number)
+            else:
+                sets.rows[number] = self._waiting_row(Enter(sets.items(number)))
+                waiting.append(number)
+        labels = self._labels_of_ends(numbers, found.alike)
+        label = FIRST_UNSURE + len(self._meanings)
+        row = self.table.add_sets(
+            found.byte_classes,
+            labels,
+            found.edges,
+            sets.rows,
+            numbers,
+            before,
+            len(found.sides),
+            label,
+        )
+        self._meanings += [None] * len(found.sides)
+        self._laid.append(_LaidSets(row, label, sets, numbers, found.sides))
+        # Bytes lead to sets that are rows as they are, and where the text may not end.
+        for number in waiting:
+            sets.rows[number] = DEAD
+        if may_end:
+            sets.rows[found.begin] = DEAD
+            self.may_end.add(row)
+            self.table.only[row] = DEAD
+        return row
+
+    def _labels_of_ends(self, numbers: list[int], alike: list[int]) -> list[int]:
+        """By set the label of what ends in it, DEAD for nothing."""
+        labels = {DEAD: DEAD}
+        for place in alike:
+            if place not in labels:
+                items = self.sets.items(numbers[place])
+                slots = {item.slot for item in items if self._accepting[item.state]}
+                labels[place] = self._label(Return(tuple(sorted(slots))))
+        return [labels[place] for place in alike]

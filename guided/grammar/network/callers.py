@@ -1,0 +1,105 @@
+"""Which rules of a grammar are reached, and which of them are written out by who calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from guided.grammar.context_free import (
+    Alone,
+    Body,
+    Call,
+    Choice,
+    ContextFreeGrammar,
+    Sequence,
+    Times,
+)
+from guided.grammar.network.separated import Separated, with_lists
+
+__all__ = ["RuleParts", "reached_rules", "written_out"]
+
+_MAX_PARTS: Final = 300
+_MAX_DEPTH: Final = 20
+"""Of a rule that is written out with all that is written out in it."""
+_FEW_PARTS: Final = 12
+"""Of one that is written out in several places."""
+
+
+class RuleParts(NamedTuple):
+    """What the body of a rule is made of."""
+
+    size: int
+    """Parts, itself and parts of parts counted in."""
+    calls: list[str]
+    """The rules that it calls, those in a repeat that copies them twice."""
+
+
+def reached_rules(grammar: ContextFreeGrammar) -> dict[str, RuleParts]:
+    """The rules that the start rule leads to, itself first, each behind one that calls it."""
+    found: dict[str, RuleParts] = {}
+    order = {grammar.start: None}
+    waiting = [grammar.start]
+    for name in waiting:
+        found[name] = _parts_of(grammar.rules[name])
+        for callee in found[name].calls:
+            if callee not in order:
+                order[callee] = None
+                waiting.append(callee)
+    return found
+
+
+def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -> dict[str, Body]:
+    """The bodies of rules that need no automata of their own: they are written out where called.
+
+    Small ones that are called from one place, which is no copy of another, and very small ones.
+    """
+    callers: dict[str, list[str | None]] = {grammar.start: [None]}
+    calls: dict[str, set[str]] = {}
+    parts: dict[str, int] = {}
+    for caller, made_of in reached.items():
+        parts[caller], calls[caller] = made_of.size, set(made_of.calls)
+        for name in made_of.calls:
+            callers.setdefault(name, []).append(caller)
+    depths = dict.fromkeys(reached, 0)
+    undecided = {name for name in reached if len(callers[name]) > 1 and parts[name] <= _FEW_PARTS}
+    found: dict[str, Body] = {}
+    # A rule with one caller comes behind it.
+    for name in reversed([*reached]):
+        undecided.discard(name)
+        for callee in calls[name] & found.keys():
+            calls[name] |= calls[callee]
+        if parts[name] > _MAX_PARTS or depths[name] > _MAX_DEPTH:
+            continue
+        if len(callers[name]) > 1 and (
+            # No circle of rules may be written out, nor what might yet become one.
+            parts[name] > _FEW_PARTS or name in calls[name] or calls[name] & undecided
+        ):
+            continue
+        found[name] = grammar.rules[name]
+        for caller_name in callers[name]:
+            if caller_name is not None:
+                parts[caller_name] += parts[name]
+                depths[caller_name] = max(depths[caller_name], depths[name] + 1)
+    return found
+
+
+def _parts_of(body: Body) -> RuleParts:
+    calls: list[str] = []
+    waiting = [(body, 1)]
+    for part, copies in waiting:
+        match part:
+            case Call(rule):
+                calls += (rule,) * copies
+            case Sequence(parts):
+                for each in with_lists(parts):
+                    if isinstance(each, Separated):
+                        waiting += ((each.item, copies), (each.between, copies))
+                    else:
+                        waiting.append((each, copies))
+            case Choice(options):
+                waiting += [(each, copies) for each in options]
+            case Times(item, low, high):
+                waiting.append((item, copies if max(low, high or 0) <= 1 else 2))
+            case Alone(item):
+                waiting.append((item, copies))
+    return RuleParts(len(waiting), calls)

@@ -1,0 +1,77 @@
+"""Which bytes may come first behind a rule, wherever it is called."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.grammar.network.components import components
+from guided.grammar.network.network import Network
+from guided.regular.dfa import DEAD
+
+__all__ = ["bytes_behind", "call_order"]
+
+
+def call_order(network: Network) -> list[int]:
+    """The rules, each before those that it calls before it reads a byte."""
+    leading = {
+        rule: {edge.rule for edge in network.calls[start]}
+        for rule, start in enumerate(network.starts)
+    }
+    found = components(leading)
+    assert all(len(component) == 1 for component in found), "left recursion"
+    return [rule for component in reversed(found) for rule in component]
+
+
+def bytes_behind(network: Network) -> NDArray[np.bool_]:
+    """By rule the classes of bytes that may come behind its texts, bool ``[rules, classes]``."""
+    asked = sorted({*network.starts, *(edge.target for edges in network.calls for edge in edges)})
+    own: NDArray[np.bool_] = network.moves[asked] != DEAD
+    for hole, text in enumerate(network.holes):
+        at = bisect_left(asked, network.first_hole + hole)
+        own[at, network.byte_class[sorted(text.first)]] = True
+    # As the bits of numbers: there are many small sets to be joined.
+    read = dict(zip(asked, _as_numbers(own), strict=True))
+    first = [0] * len(network.starts)
+    for rule in reversed(call_order(network)):
+        start = network.starts[rule]
+        first[rule] = read[start]
+        for edge in network.calls[start]:
+            first[rule] |= first[edge.rule]
+    # Where a call may end its caller, what is behind the caller is behind the call as well.
+    behind = [0] * len(network.starts)
+    callers: list[set[int]] = [set() for _ in network.starts]
+    for source, edges in enumerate(network.calls):
+        for callee, target in edges:
+            behind[callee] |= read[target]
+            for edge in network.calls[target]:
+                behind[callee] |= first[edge.rule]
+            if network.accepting[target]:
+                callers[network.rule_of(source)].add(callee)
+    waiting = list(range(len(network.starts)))
+    while waiting:
+        caller = waiting.pop()
+        for callee in callers[caller]:
+            joined = behind[callee] | behind[caller]
+            if joined != behind[callee]:
+                behind[callee] = joined
+                waiting.append(callee)
+    return _as_sets(behind, own.shape[1])
+
+
+def _as_numbers(sets: NDArray[np.bool_]) -> list[int]:
+    """Each row as a number, one bit for each of its columns."""
+    packed = np.packbits(sets, axis=1, bitorder="little")
+    size, whole = packed.shape[1], packed.tobytes()
+    return [int.from_bytes(whole[at : at + size], "little") for at in range(0, len(whole), size)]
+
+
+def _as_sets(numbers: Iterable[int], width: int) -> NDArray[np.bool_]:
+    """Those rows again, bool ``[numbers, width]``."""
+    size = (width + 7) // 8
+    whole = b"".join([number.to_bytes(size, "little") for number in numbers])
+    packed = np.frombuffer(whole, dtype=np.uint8).reshape(-1, size)
+    return np.unpackbits(packed, axis=1, count=width, bitorder="little").astype(np.bool_)

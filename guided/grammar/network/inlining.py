@@ -1,0 +1,261 @@
+"""Calls replaced by the rules they call, so that few are left to be made while a text is read.
+
+What is regular at heart becomes one plain automaton. Calls stay where a rule calls itself in the
+middle of its text, and where copies would grow too large. Inside a component of rules that call
+each other, rules are taken in one at a time until those that are left call themselves. Which ones
+mostly shows in what calls what, so a rule is written out with all that it takes in at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
+
+from guided.grammar.network.components import components
+from guided.grammar.network.letters import call_edges, called
+from guided.grammar.network.recursion import (
+    begins_with,
+    substituted,
+    without_ending_calls,
+    without_leading_calls,
+)
+from guided.regular.dfa import Dfa
+from guided.runtime.fuel import spend
+
+__all__ = ["LITTLE_GROWTH", "USUAL_GROWTH", "Growth", "inlined"]
+
+
+class Growth(NamedTuple):
+    """How much a grammar may grow where rules are taken in."""
+
+    states: int
+    """Of a rule that is taken in from several places."""
+    copies: int
+    """States of all copies of a rule together."""
+
+
+USUAL_GROWTH, LITTLE_GROWTH = Growth(500, 5_000), Growth(50, 200)
+_IN_THE_MIDDLE: Final = (True, True)
+_MAX_COPIES: Final = 750
+"""States of all copies of a terminal together, if some are to be written out."""
+_FEW_COPIES: Final = 400
+"""States of those that are."""
+
+
+def inlined(
+    automata: dict[int, Dfa],
+    start: int,
+    terminals: AbstractSet[int] = frozenset(),
+    growth: Growth = USUAL_GROWTH,
+) -> dict[int, Dfa]:
+    """The automata of the start rule and of those that are still called.
+
+    None of the given ones accepts the empty text, and neither does any of these. Rules that are
+    ``terminals`` call nothing, and are taken in wherever they are called, if they are not copied
+    too often.
+    """
+    work = _Inlining(automata, terminals, growth)
+    for component in components({rule: called(dfa) for rule, dfa in automata.items()}):
+        work.settle(component)
+    return work.reached(start)
+
+
+class _Places:
+    """Where a rule calls another one."""
+
+    __slots__ = ("count", "kinds")
+
+    def __init__(self, count: int, kinds: frozenset[tuple[bool, bool]]) -> None:
+        self.count: Final = count
+        """Copies of that one, at most."""
+        self.kinds: Final = kinds
+        """Of each place whether something must stand before the call, and behind it."""
+
+    def and_then(self, inner: _Places, known: _Places | None) -> _Places:
+        """The places of what is called at ``inner`` ones there, besides those that are known."""
+        kinds = {(a or b, c or d) for a, c in self.kinds for b, d in inner.kinds}
+        if known is None:
+            return _Places(self.count * inner.count, frozenset(kinds))
+        return _Places(known.count + self.count * inner.count, known.kinds | kinds)
+
+
+class _Inlining:
+    def __init__(
+        self, automata: Mapping[int, Dfa], terminals: AbstractSet[int], growth: Growth
+    ) -> None:
+        self.growth = growth
+        self.terminals = terminals
+        """Written out last, so that nothing is worked out on copies of their states."""
+        self.automata = dict(automata)
+        self.calls = {rule: _places(dfa) for rule, dfa in automata.items()}
+        """By rule what it calls when all that it takes in is written out."""
+        self.takes: dict[int, set[int]] = {rule: set() for rule in automata}
+        """By rule what is still to be written out in it, besides terminals."""
+        self.sizes = {rule: len(dfa) for rule, dfa in automata.items()}
+        """States, at most."""
+        self.sites: dict[int, int] = {}
+        """How many places rules are called from."""
+        for dfa in automata.values():
+            for _, rule, _ in call_edges(dfa):
+                self.sites[rule] = self.sites.get(rule, 0) + 1
+        self.taken_in: set[int] = set()
+        """Rules that their callers take in."""
+        self.written: set[int] = set()
+        """Rules that are as simple as they get with nothing more taken in."""
+
+    def settle(self, component: list[int]) -> None:
+        """Take rules of a component in; all that they call outside of it is settled."""
+        for rule in component:
+            for callee in [*self.calls[rule]]:
+                if callee in self.taken_in:
+                    self._take(rule, callee)
+        # Smaller first: what is taken in late brings along what was taken in before.
+        left = set(component)
+        while left:
+            spend(len(left) // 4)
+            free = [rule for rule in left if self._may_be_taken_in(rule)]
+            if free:
+                rule = min(free, key=self._growth)
+                self.taken_in.add(rule)
+                left.remove(rule)
+                for caller in component:
+                    if caller != rule and rule in self.calls[caller]:
+                        self._take(caller, rule)
+            else:
+                # It stays a rule that is called, so it holds nobody in a circle any more.
+                left.remove(max(left, key=lambda rule: (self.sites.get(rule, 0), -rule)))
+
+    def _take(self, rule: int, callee: int) -> None:
+        """Have a callee written out in a rule, sooner or later."""
+        calls = self.calls[rule]
+        places = calls.pop(callee)
+        spend(1 + len(self.calls[callee]) // 4)
+        for inner, behind in self.calls[callee].items():
+            calls[inner] = places.and_then(behind, calls.get(inner))
+        self.sizes[rule] += places.count * self.sizes[callee]
+        if callee not in self.terminals:
+            self.takes[rule].add(callee)
+            self.written.discard(rule)
+
+    def _growth(self, rule: int) -> tuple[int, int, int]:
+        """What comes first costs least."""
+        size = self.sizes[rule]
+        return (self.sites.get(rule, 0) - 1) * size, size, rule
+
+    def _may_be_taken_in(self, rule: int) -> bool:
+        if rule in self.terminals:
+            return True
+        itself = self.calls[rule].get(rule)
+        if itself is not None:
+            if _IN_THE_MIDDLE in itself.kinds:
+                return False
+            self._write_out(rule)
+            if rule in self.calls[rule]:
+                return False
+        if self.sites.get(rule, 0) > 1 and not self._is_small(rule):
+            self._write_out(rule)
+            return self._is_small(rule)
+        return True
+
+    def _is_small(self, rule: int) -> bool:
+        size, sites = self.sizes[rule], self.sites.get(rule, 0)
+        return size <= self.growth.states and (sites - 1) * size <= self.growth.copies
+
+    def _write_out(self, rule: int) -> None:
+        """Write a rule out with all it takes in; before it those of them that are copied."""
+        for each in _inner_first(rule, self.takes):
+            if each == rule or self.sites[each] > 1:
+                self._simplify(each)
+
+    def _simplify(self, rule: int) -> None:
+        if rule in self.written:
+            return
+        dfa = self._with(self.automata[rule], self.takes[rule])
+        if rule in begins_with(dfa):
+            dfa = without_leading_calls(rule, [rule], {rule: dfa})
+        self._replace(rule, without_ending_calls(rule, dfa))
+        for terminal in self.calls[rule].keys() & self.terminals:
+            self._take(rule, terminal)
+        self.written.add(rule)
+
+    def _replace(self, rule: int, dfa: Dfa) -> None:
+        self.automata[rule] = dfa
+        self.calls[rule], self.sizes[rule], self.takes[rule] = _places(dfa), len(dfa), set()
+
+    def _with(self, dfa: Dfa, taken: AbstractSet[int]) -> Dfa:
+        """An automaton with what it takes in."""
+        if not taken:
+            return dfa
+        spend(100)
+        whole = substituted(dfa, taken, self.automata, self.takes)
+        if whole is None:
+            # Calls that cannot be taken in together may be one by one; what is left stays a call.
+            for callee in sorted(taken):
+                whole = substituted(dfa, {callee}, self.automata, self.takes)
+                dfa = dfa if whole is None else whole
+            return dfa
+        return whole
+
+    def reached(self, start: int) -> dict[int, Dfa]:
+        """The start rule and the rules that are called from it on."""
+        order = [start]
+        found = {start}
+        for rule in order:
+            self._write_out(rule)
+            for callee in called(self.automata[rule]) - found:
+                order.append(callee)
+                found.add(callee)
+        for rule, terminals in self._spelled_out(order).items():
+            self._replace(rule, self._with(self.automata[rule], terminals))
+        # What would have grown too much with a terminal still calls it.
+        left = {callee for rule in order for callee in called(self.automata[rule])}
+        return {rule: self.automata[rule] for rule in order if rule == start or rule in left}
+
+    def _spelled_out(self, rules: list[int]) -> dict[int, set[int]]:
+        """By rule the terminals to write out in it: where few states are copied, those first."""
+        copies = sorted(
+            (places.count * self.sizes[callee], rule, callee)
+            for rule in rules
+            for callee, places in _places(self.automata[rule]).items()
+            if callee in self.terminals
+        )
+        in_all: dict[int, int] = {}
+        for states, _, terminal in copies:
+            in_all[terminal] = in_all.get(terminal, 0) + states
+        copied: dict[int, int] = {}
+        chosen: dict[int, set[int]] = {}
+        for states, rule, terminal in copies:
+            copied[terminal] = copied.get(terminal, 0) + states
+            if in_all[terminal] <= _MAX_COPIES and copied[terminal] <= _FEW_COPIES:
+                chosen.setdefault(rule, set()).add(terminal)
+        return chosen
+
+
+def _places(dfa: Dfa) -> dict[int, _Places]:
+    """By rule the places where an automaton calls it."""
+    targets: dict[int, set[int]] = {}
+    kinds: dict[int, set[tuple[bool, bool]]] = {}
+    accepting: list[bool] = dfa.accepting.tolist()
+    for source, rule, target in call_edges(dfa):
+        targets.setdefault(rule, set()).add(target)
+        kinds.setdefault(rule, set()).add((source != 0, not accepting[target]))
+    return {rule: _Places(len(targets[rule]), frozenset(kinds[rule])) for rule in targets}
+
+
+def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
+    """What a node leads to, each behind all that it leads to itself; there are no circles."""
+    order: list[int] = []
+    seen = {root}
+    path = [(root, iter(sorted(edges[root])))]
+    while path:
+        node, targets = path[-1]
+        for target in targets:
+            if target not in seen:
+                seen.add(target)
+                path.append((target, iter(sorted(edges[target]))))
+                break
+        else:
+            order.append(node)
+            path.pop()
+    return order

@@ -1,0 +1,115 @@
+"""Automata that call each other: recursive transition networks (Woods, CACM 13(10), 1970)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.grammar.network.shortest import LONGEST
+from guided.regular.dfa import DEAD
+
+__all__ = ["CallEdge", "HoleText", "Network", "Way"]
+
+
+class CallEdge(NamedTuple):
+    """A call that may be made in a state, and the state behind it."""
+
+    rule: int
+    target: int
+
+
+class HoleText(NamedTuple):
+    """What is known of the texts that fill a hole."""
+
+    first: frozenset[int]
+    """The bytes that they begin with."""
+    shortest: int
+    """Bytes of the shortest one."""
+
+
+class Way(NamedTuple):
+    """The first move of a shortest way to the end of a rule: a byte, or the call of a rule."""
+
+    byte: int | None
+    rule: int | None
+    target: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """States of all rules numbered through; a text is one of rule 0.
+
+    Every rule's text has at least a byte, no rule calls itself before it read one, and from every
+    state an end can be reached.
+    """
+
+    starts: tuple[int, ...]
+    """The first state of each rule; its states go up to the next rule's."""
+    byte_class: NDArray[np.uint8]
+    """uint8 ``[256]``: bytes of one class lead to the same states, wherever they are read. Those
+    that holes begin with are classes of their own."""
+    moves: NDArray[np.int32]
+    """int32 ``[states, classes]``: where the bytes of a class lead, DEAD for nowhere."""
+    own_classes: NDArray[np.int32]
+    """int32 ``[rules, classes]``: classes with the same number lead to the same states of a rule;
+    DEAD leads nowhere."""
+    calls: tuple[tuple[CallEdge, ...], ...]
+    """By state."""
+    accepting: NDArray[np.bool_]
+    """bool ``[states]``: whether a rule's text may end here."""
+    left: tuple[int, ...]
+    """Bytes from each state to the end of its rule, at least."""
+    ways: NDArray[np.int32]
+    """int32 ``[states, 3]``: the first move of that way as byte, rule and target, see ``way``."""
+    accepts_nothing: bool
+    """Whether the empty text is one, too."""
+    holes: tuple[HoleText, ...] = ()
+    """The last rules, of one state each: their texts are for other recognisers to read."""
+
+    @property
+    def first_hole(self) -> int:
+        """The first of the states that stand for holes."""
+        return len(self) - len(self.holes)
+
+    def __len__(self) -> int:
+        return len(self.accepting)
+
+    def step(self, state: int, byte: int) -> int:
+        """The state of the same rule behind a byte, or DEAD."""
+        return int(self.moves[state, self.byte_class[byte]])
+
+    def rule_of(self, state: int) -> int:
+        """The rule that a state belongs to."""
+        return bisect_right(self.starts, state) - 1
+
+    def way(self, state: int) -> Way | None:
+        """The first move of a shortest way to the end of the rule, ``None`` where it may end."""
+        byte, rule, target = self.ways[state].tolist()
+        if target == DEAD:
+            return None
+        return Way(None if byte == DEAD else byte, None if rule == DEAD else rule, target)
+
+    def check(self) -> None:
+        """Raise AssertionError unless the network is as it says."""
+        for start in self.starts:
+            assert not self.accepting[start], start
+        ends = (*self.starts[1:], len(self))
+        for rule, (own, end) in enumerate(zip(self.own_classes, ends, strict=False)):
+            _, firsts, place = np.unique(own, return_index=True, return_inverse=True)
+            moves = self.moves[self.starts[rule] : end]
+            assert (moves == moves[:, firsts[place]]).all(), rule
+            assert (moves[:, own == DEAD] == DEAD).all(), rule
+        for state, left in enumerate(self.left[: self.first_hole]):
+            way = self.way(state)
+            assert (left == 0) == bool(self.accepting[state]) == (way is None), state
+            if way is not None and way.byte is not None:
+                assert self.step(state, way.byte) == way.target, state
+                assert left == min(1 + self.left[way.target], LONGEST), state
+            elif way is not None and way.rule is not None:
+                assert CallEdge(way.rule, way.target) in self.calls[state], state
+                through = self.left[self.starts[way.rule]] + self.left[way.target]
+                assert left == min(through, LONGEST), state

@@ -1,0 +1,29 @@
+"""A regular expression as a grammar of one terminal."""
+
+from __future__ import annotations
+
+from guided.errors import ConstraintError
+from guided.grammar.context_free import ContextFreeGrammar, Terminal
+from guided.regular.patterns.parser import parse_regex
+from guided.regular.patterns.python import parse_python_regex
+from guided.spec import Regex, RegexDialect
+from guided.spec.source_position import Place
+
+__all__ = ["lower_regex"]
+
+
+def lower_regex(constraint: Regex) -> ContextFreeGrammar:
+    """The texts that match as a whole.
+
+    Raises InvalidConstraintError or UnsupportedFeatureError, with a caret, or LimitExceededError.
+    """
+    if constraint.dialect is RegexDialect.ECMA:
+        regular = parse_regex(constraint.pattern)
+    else:
+        # Of whole texts a lazy quantifier has as many as any other.
+        try:
+            regular = parse_python_regex(constraint.pattern, anchored=True)
+        except ConstraintError as error:
+            message = error.message + Place(constraint.pattern, error.position).picture
+            raise type(error)(message, position=error.position, hint=error.hint) from error
+    return ContextFreeGrammar({"text": Terminal(regular)}, "text")

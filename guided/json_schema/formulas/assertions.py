@@ -1,0 +1,217 @@
+"""What a schema can say about one value: assertions, each about values of one type.
+
+An assertion about strings holds of every value that is no string, and likewise for the other
+types; only ``Types`` speaks about all of them. Formulas (``formula``) join them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from guided.regular.expression import Regular
+
+if TYPE_CHECKING:
+    from guided.json_schema.formulas.formula import Formula
+
+__all__ = [
+    "ArrayAssertion",
+    "Assertion",
+    "Booleans",
+    "Bound",
+    "Contains",
+    "Has",
+    "ItemCount",
+    "Items",
+    "JsonType",
+    "Length",
+    "Matches",
+    "MemberCount",
+    "Members",
+    "Names",
+    "NumberChoices",
+    "Numbers",
+    "ObjectAssertion",
+    "StringChoices",
+    "Types",
+    "Unique",
+]
+
+
+class JsonType(StrEnum):
+    """The types of JSON values (RFC 8259, section 3); integers are numbers."""
+
+    NULL = "null"
+    BOOLEAN = "boolean"
+    NUMBER = "number"
+    STRING = "string"
+    ARRAY = "array"
+    OBJECT = "object"
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """The value is of one of these types."""
+
+    types: frozenset[JsonType]
+
+
+@dataclass(frozen=True, slots=True)
+class Booleans:
+    """A boolean is one of these."""
+
+    values: frozenset[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An end of a range of numbers; ``strict`` leaves the value itself out."""
+
+    value: Decimal
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A number lies between two bounds, and is a whole one or a multiple of another."""
+
+    integer: bool = False
+    low: Bound | None = None
+    high: Bound | None = None
+    multiple_of: Decimal | None = None
+    literal: bool = False
+    """An integer is one by its spelling: in draft 4, ``1.0`` and ``1e0`` are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberChoices:
+    """A number is one of these, compared by value."""
+
+    values: tuple[Decimal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The pattern is found anywhere in a string."""
+
+    pattern: Regular
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """A string has at least ``low`` and at most ``high`` code points."""
+
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StringChoices:
+    """A string is one of these."""
+
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """Every member of an object fits what is said about its name.
+
+    That is the formula beside its name in ``named``, those of all ``patterns`` that are found in
+    it, and ``rest`` where there is neither.
+    """
+
+    named: tuple[tuple[str, Formula], ...]
+    patterns: tuple[tuple[Regular, Formula], ...]
+    rest: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The name of every member of an object, taken as a string, fits the formula."""
+
+    name: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Has:
+    """An object has a member of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberCount:
+    """An object has at least ``low`` and at most ``high`` members."""
+
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items of an array fit the formulas of ``prefix`` by position, further ones ``rest``."""
+
+    prefix: tuple[Formula, ...]
+    rest: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCount:
+    """An array has at least ``low`` and at most ``high`` items."""
+
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """At least ``low`` and at most ``high`` items of an array fit the formula."""
+
+    item: Formula
+    low: int
+    high: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """The items of an array differ from one another, and from those that lie behind."""
+
+    strings: tuple[str, ...] = ()
+    numbers: tuple[Decimal, ...] = ()
+    others: tuple[Formula, ...] = ()
+    """A formula for each earlier item of another type, which only values equal to it fit."""
+
+
+ObjectAssertion: TypeAlias = Members | Names | Has | MemberCount
+ArrayAssertion: TypeAlias = Items | ItemCount | Contains | Unique
+Assertion: TypeAlias = (
+    Types
+    | Booleans
+    | Numbers
+    | NumberChoices
+    | Matches
+    | Length
+    | StringChoices
+    | ObjectAssertion
+    | ArrayAssertion
+)
+
+ABOUT: Final[dict[type, JsonType]] = {
+    Booleans: JsonType.BOOLEAN,
+    Numbers: JsonType.NUMBER,
+    NumberChoices: JsonType.NUMBER,
+    Matches: JsonType.STRING,
+    Length: JsonType.STRING,
+    StringChoices: JsonType.STRING,
+    Members: JsonType.OBJECT,
+    Names: JsonType.OBJECT,
+    Has: JsonType.OBJECT,
+    MemberCount: JsonType.OBJECT,
+    Items: JsonType.ARRAY,
+    ItemCount: JsonType.ARRAY,
+    Contains: JsonType.ARRAY,
+    Unique: JsonType.ARRAY,
+}
+"""The type whose values an assertion speaks about; ``Types`` is about all of them."""

@@ -1,0 +1,264 @@
+"""Boolean formulas over assertions: what a value has to fit, in any nesting of and, or and not.
+
+Formulas are interned by the ``Formulas`` that made them, so equal ones are the same object and
+may be compared and hashed by identity. They are simplified as they are made: what is left after an
+assertion was decided is a smaller formula, and two ways to the same remainder meet in one object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Final, TypeAlias
+
+from guided.errors import LimitExceededError
+from guided.json_schema.formulas.assertions import Assertion
+from guided.runtime.fuel import spend
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "All",
+    "Any",
+    "Constant",
+    "Formula",
+    "Formulas",
+    "Leaf",
+    "Not",
+    "Place",
+    "inside_first",
+    "parts_of",
+]
+
+MAX_DEPTH: Final = 2_000
+"""Formulas inside of one another: what is deeper is more than any search would get through."""
+
+
+class _Node:
+    """Shown as it is made."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        names: tuple[str, ...] = type(self).__match_args__  # type: ignore[attr-defined]
+        fields = ", ".join([f"{name}={getattr(self, name)!r}" for name in names])
+        return f"{type(self).__name__}({fields})"
+
+
+class Constant(_Node):
+    """Holds of every value, or of none."""
+
+    __match_args__: Final = ("value",)
+    __slots__ = ("value",)
+
+    def __init__(self, value: bool) -> None:
+        self.value: Final = value
+
+
+class Leaf(_Node):
+    """An assertion."""
+
+    __match_args__: Final = ("assertion",)
+    __slots__ = ("assertion",)
+
+    def __init__(self, assertion: Assertion) -> None:
+        self.assertion: Final = assertion
+
+
+class Not(_Node):
+    """The formula does not hold."""
+
+    __match_args__: Final = ("item",)
+    __slots__ = ("item",)
+
+    def __init__(self, item: Formula) -> None:
+        self.item: Final = item
+
+
+class All(_Node):
+    """Every part holds."""
+
+    __match_args__: Final = ("parts",)
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Formula, ...]) -> None:
+        self.parts: Final = parts
+
+
+class Any(_Node):
+    """At least one part holds."""
+
+    __match_args__: Final = ("parts",)
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Formula, ...]) -> None:
+        self.parts: Final = parts
+
+
+class Place(_Node):
+    """The formula of a place in the schema, by its number in ``JsonGrammar.places``."""
+
+    __match_args__: Final = ("number",)
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number: Final = number
+
+
+Formula: TypeAlias = Constant | Leaf | Not | All | Any | Place
+
+TRUE: Final = Constant(True)
+FALSE: Final = Constant(False)
+
+
+def parts_of(formula: Formula) -> tuple[Formula, ...]:
+    """The formulas that one is made of, those of a place not among them."""
+    if isinstance(formula, All | Any):
+        return formula.parts
+    return (formula.item,) if isinstance(formula, Not) else ()
+
+
+def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formula]:
+    """A formula and what it is made of, itself last, but for what is known.
+
+    Each is to be known before the next one is asked for. Formulas nest deeper than calls may.
+    """
+    stack = [formula]
+    while stack:
+        node = stack[-1]
+        waiting = [part for part in parts_of(node) if part not in known]
+        if waiting:
+            stack.extend(reversed(waiting))
+            continue
+        stack.pop()
+        if node not in known:
+            yield node
+
+
+class Formulas:
+    """Makes and interns formulas."""
+
+    def __init__(self) -> None:
+        self._leaves: dict[Assertion, Leaf] = {}
+        self._places: dict[int, Place] = {}
+        self._nots: dict[Formula, Formula] = {}
+        self._joined: dict[tuple[type[All | Any], tuple[Formula, ...]], Formula] = {}
+        self._depths: dict[Formula, int] = {}
+        """Of what has parts."""
+
+    def leaf(self, assertion: Assertion) -> Leaf:
+        """The formula that an assertion alone makes."""
+        found = self._leaves.get(assertion)
+        if found is None:
+            found = self._leaves[assertion] = Leaf(assertion)
+        return found
+
+    def place(self, number: int) -> Place:
+        """The formula of a place, which may not be known yet."""
+        found = self._places.get(number)
+        if found is None:
+            found = self._places[number] = Place(number)
+        return found
+
+    def negate(self, formula: Formula) -> Formula:
+        """The opposite."""
+        if isinstance(formula, Constant):
+            return FALSE if formula.value else TRUE
+        if isinstance(formula, Not):
+            return formula.item
+        found = self._nots.get(formula)
+        if found is None:
+            found = self._nots[formula] = self._new(Not(formula), (formula,))
+        return found
+
+    def all_of(self, formulas: Iterable[Formula]) -> Formula:
+        """What holds where all of them hold; no formulas make TRUE."""
+        return self._join(All, formulas, neutral=TRUE, absorbing=FALSE)
+
+    def any_of(self, formulas: Iterable[Formula]) -> Formula:
+        """What holds where one of them holds; no formulas make FALSE."""
+        return self._join(Any, formulas, neutral=FALSE, absorbing=TRUE)
+
+    def one_of(self, formulas: Iterable[Formula]) -> Formula:
+        """What holds where exactly one of them holds."""
+        parts = list(formulas)
+        return self.any_of(
+            self.all_of([part, *(self.negate(other) for j, other in enumerate(parts) if j != i)])
+            for i, part in enumerate(parts)
+        )
+
+    def replace(self, formula: Formula, leaf: Callable[[Leaf | Place], Formula]) -> Formula:
+        """The formula with every leaf and place replaced, simplified again."""
+        if isinstance(formula, Leaf | Place):
+            spend(3)
+            return leaf(formula)
+        known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
+        stack: list[Formula] = [formula]
+        while stack:
+            node = stack[-1]
+            waiting: list[Formula] = []
+            for part in parts_of(node):
+                if part not in known:
+                    if isinstance(part, Leaf | Place):
+                        known[part] = leaf(part)
+                    else:
+                        waiting.append(part)
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            if node not in known:
+                known[node] = self._with_parts(node, known)
+        spend(2 * len(known) - 3)
+        return known[formula]
+
+    def _with_parts(self, node: Formula, known: dict[Formula, Formula]) -> Formula:
+        """A formula with each of its parts replaced by what is known of it."""
+        if isinstance(node, Not):
+            inner = known[node.item]
+            return node if inner is node.item else self.negate(inner)
+        assert isinstance(node, All | Any), node
+        parts = [known[part] for part in node.parts]
+        if all(a is b for a, b in zip(parts, node.parts, strict=True)):
+            return node
+        return self.all_of(parts) if isinstance(node, All) else self.any_of(parts)
+
+    def _join(
+        self,
+        kind: type[All | Any],
+        formulas: Iterable[Formula],
+        *,
+        neutral: Constant,
+        absorbing: Constant,
+    ) -> Formula:
+        parts: dict[Formula, None] = {}
+        for formula in formulas:
+            for part in formula.parts if isinstance(formula, kind) else (formula,):
+                if part is absorbing:
+                    return absorbing
+                if part is not neutral:
+                    parts[part] = None
+        spend(1 + len(parts) // 4)
+        if len(parts) <= 1:
+            return next(iter(parts), neutral)
+        for part in parts:
+            if isinstance(part, Not) and part.item in parts:
+                return absorbing
+        key = (kind, tuple(parts))
+        found = self._joined.get(key)
+        if found is None:
+            found = self._joined[key] = self._new(kind(key[1]), key[1])
+        return found
+
+    def _new(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
+        depth = 0
+        for part in parts:
+            depth = max(depth, self._depths.get(part, 0))
+        if depth >= MAX_DEPTH:
+            raise LimitExceededError(
+                "the schema nests too deeply",
+                limit=MAX_DEPTH,
+                field="constraint",
+                hint="put fewer conditions, and fewer references, inside of one another",
+            )
+        self._depths[formula] = depth + 1
+        return formula

@@ -1,0 +1,171 @@
+"""Bounds and multiples as tables, exact for numbers with any number of digits.
+
+They say nothing about numbers with exponent, but for bounds of zero, which ask for a sign alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.json_schema.formulas.assertions import Bound
+from guided.json_schema.formulas.decimals import exact_text
+from guided.json_schema.formulas.number_tables import (
+    ANY_DIGIT,
+    FAILS,
+    HOLDS,
+    LETTER,
+    MINUS,
+    NONZERO,
+    POINT,
+    WIDTH,
+    NumberTable,
+)
+from guided.regular.dfa import DEAD
+from guided.runtime.fuel import spend
+
+__all__ = ["Grid", "bounded", "digits_alone", "multiples"]
+
+_EQUAL: Final = 0
+_LESS: Final = 1
+_MORE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The multiples of ``count * 10**power``; ten does not divide ``count``."""
+
+    count: int
+    power: int
+
+
+@functools.lru_cache(maxsize=512)
+def bounded(bound: Bound, *, is_low: bool) -> NumberTable:
+    """The numbers on one side of a bound."""
+    order = _compared(bound.value)
+    met = _MORE if is_low else _LESS
+    held = (order.label == met) | ((order.label == _EQUAL) & (not bound.strict))
+    return NumberTable(order.next, np.where(held, HOLDS, FAILS).astype(np.int32))
+
+
+@functools.lru_cache(maxsize=512)
+def _compared(value: Decimal) -> NumberTable:
+    """A table whose labels are the order of a number and a value; linear in the value's digits."""
+    if value == 0:
+        return _sign()
+    spend(len(exact_text(value)))
+    whole, _, fraction = exact_text(value.copy_abs()).partition(".")
+    # Of magnitudes: 3 rows for each number of whole digits read, by their order, then one for each
+    # number of digits behind the point that were equal.
+    start, less, more, first = 0, 1, 2, 3
+    wholes = first + 3 * np.arange(len(whole) + 1)
+    behind = int(wholes[-1]) + 3 + np.arange(len(fraction) + 1)
+    table = np.full((behind[-1] + 1, WIDTH), DEAD, dtype=np.int32)
+    label = np.full(len(table), _LESS, dtype=np.int32)
+
+    table[less, [*range(10), POINT]] = less
+    table[more, [*range(10), POINT]] = more
+    table[wholes[:-1], ANY_DIGIT] = wholes[1:, None] + _orders(whole)
+    for order in (_LESS, _MORE):
+        table[wholes[:-1] + order, ANY_DIGIT] = wholes[1:, None] + order
+    table[wholes[-1] + np.arange(3), ANY_DIGIT] = more
+    table[first : wholes[-1], POINT] = less
+    table[wholes[-1] + np.arange(3), POINT] = behind[0], less, more
+    # Behind the last digit only zeros are equal.
+    following = np.append(behind[1:], behind[-1])
+    order_behind = _orders(fraction + "0")
+    table[behind, ANY_DIGIT] = np.where(order_behind == _EQUAL, following[:, None], order_behind)
+
+    label[more] = label[wholes[-1] + _MORE] = _MORE
+    label[behind[-1]] = _EQUAL
+    label[wholes[-1]] = _LESS if fraction else _EQUAL
+    if value > 0:
+        table[start] = table[first]
+        table[start, MINUS] = less
+    else:
+        flipped = np.array((_EQUAL, _MORE, _LESS), dtype=np.int32)
+        label = flipped[label]
+        table[start, ANY_DIGIT] = less  # of a magnitude that is less, the number is more
+        table[start, MINUS] = first
+    return NumberTable(table, label)
+
+
+def _orders(digits: str) -> NDArray[np.int64]:
+    """Where each digit in place of each of these leads; ``[digits, 10]``, less and more as rows."""
+    due = np.frombuffer(digits.encode(), dtype=np.uint8).astype(np.int64) - ord("0")
+    sign = np.sign(np.arange(10) - due[:, None])
+    found: NDArray[np.int64] = np.array((_EQUAL, _MORE, _LESS), dtype=np.int64)[sign]
+    return found
+
+
+def _sign() -> NumberTable:
+    """The order of a number and zero, which no exponent changes."""
+    start, negative, less, more, equal = range(5)
+    table = np.full((5, WIDTH), DEAD, dtype=np.int32)
+    table[start, [0, POINT]], table[start, NONZERO], table[start, MINUS] = start, more, negative
+    table[negative, [0, POINT]], table[negative, NONZERO] = negative, less
+    table[[start, negative], LETTER] = equal
+    for decided in (less, more, equal):
+        table[decided] = decided
+    return NumberTable(table, np.array((_EQUAL, _EQUAL, _LESS, _MORE, _EQUAL), dtype=np.int32))
+
+
+@functools.cache
+def digits_alone() -> NumberTable:
+    """The numbers that are written without a point and without an exponent."""
+    table = np.full((2, WIDTH), 1, dtype=np.int32)
+    table[0, [*range(10), MINUS]] = 0
+    return NumberTable(table, np.array((HOLDS, FAILS), dtype=np.int32))
+
+
+@functools.lru_cache(maxsize=8)
+def multiples(grid: Grid, *, pointless: bool, exponents: bool = False) -> NumberTable:
+    """Multiples, by the remainder of the digits read.
+
+    With ``pointless``, nothing is said about those that are written with a point. With
+    ``exponents``, all numbers that have one hold: another table tells which of them do.
+    """
+    count, zeros, places = grid.count, max(grid.power, 0), max(-grid.power, 0)
+    remainder, digit = np.arange(count), np.arange(10)
+    # By remainder: before the point, how many of the zeros that have to end the number are missing
+    # yet; behind it, how many further digits count.
+    missing = count * np.arange(zeros + 1)
+    left = missing[-1] + count + count * np.arange(places + 1)
+    failed, scaled = left[-1] + count, left[-1] + count + 1
+    table = np.full((scaled + 1, WIDTH), DEAD, dtype=np.int32)
+    label = np.full(len(table), FAILS, dtype=np.int32)
+    spend(table.size // 32)
+
+    for lack in range(zeros + 1):
+        rows = missing[lack] + remainder
+        shift = pow(10, zeros - lack + 1, count)
+        table[rows, ANY_DIGIT] = missing[-1] + (remainder[:, None] * shift + digit) % count
+        table[rows, 0] = missing[lack - 1] + remainder if lack else remainder * 10 % count
+        table[rows, POINT] = failed if lack else left[-1] + remainder
+    label[:count] = _verdicts(count, places)
+    for further in range(1, places + 1):
+        rows = left[further] + remainder
+        table[rows, ANY_DIGIT] = left[further - 1] + (remainder[:, None] * 10 + digit) % count
+    table[left[0] + remainder, ANY_DIGIT] = failed
+    table[left[0], 0] = left[0]
+    for further in range(places + 1):
+        label[left[further] + remainder] = _verdicts(count, further)
+    if pointless:
+        label[left[0] : failed] = np.where(label[left[0] : failed] == HOLDS, DEAD, FAILS)
+    table[failed, [*range(10), POINT]] = failed
+    table[:, MINUS] = np.arange(len(table))
+    if exponents:
+        table[:, LETTER] = scaled
+        table[scaled], label[scaled] = scaled, HOLDS
+    return NumberTable(table, label)
+
+
+def _verdicts(count: int, places: int) -> NDArray[np.int32]:
+    """Of each remainder, when so many more zeros count."""
+    held = np.arange(count) * pow(10, places, count) % count == 0
+    return np.where(held, HOLDS, FAILS).astype(np.int32)

@@ -1,0 +1,293 @@
+"""Numbers as automata over their spellings in JSON (RFC 8259, section 6), exact in decimals.
+
+Canonical spellings have no exponent, no ``-0`` and, where the number has to be whole, no point;
+zeros at the end of a fraction are free: a model that writes ``19.90`` must not be pushed to
+``19.901``. With ``Spelling.ANY`` every spelling without exponent counts by its value: ``1.0``,
+``-0``. One with exponent is followed where that takes a small automaton:
+
+- where nothing is asked, or, by bounds of zero, a sign alone;
+- under ``integer``, and under a ``multiple_of`` that divides 1 the numbers that are whole (under
+  ``0.01`` and other powers of ten: all numbers), within the limits of ``grammar.exponents``;
+- of listed numbers the spellings that programs write: ``1e-07``, ``1.5e+16``.
+
+An integer of draft 4 is one by its spelling: digits alone, so that ``1.0`` and ``1e0`` are none.
+All others are left out: they neither hold nor fail, so that nothing is allowed that is not known.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final, TypeAlias
+
+from guided.errors import LimitExceededError
+from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
+from guided.json_schema.formulas.decimals import exact_text, split
+from guided.json_schema.formulas.exponents import MAX_PLACES, whole_with_exponent
+from guided.json_schema.formulas.number_choices import chosen
+from guided.json_schema.formulas.number_conditions import Grid, bounded, digits_alone, multiples
+from guided.json_schema.formulas.number_syntax import number_syntax
+from guided.json_schema.formulas.number_tables import (
+    FAILS,
+    HOLDS,
+    NumberTable,
+    joined,
+    only_holding,
+)
+from guided.regular.dfa import Dfa
+from guided.spec import Spelling
+
+__all__ = [
+    "FAILS",
+    "HOLDS",
+    "MAX_DIGITS",
+    "MAX_LISTED_MULTIPLES",
+    "digit_limit",
+    "holds",
+    "narrowing",
+    "number_dfa",
+    "number_text",
+    "number_verdicts",
+]
+
+MAX_DIGITS: Final = 2_000
+"""Of a number in an assertion, on either side of the point."""
+MAX_LISTED_MULTIPLES: Final = 200
+"""Of a divisor whose remainders are too many for an automaton, the multiples that are allowed."""
+
+_MAX_STATES: Final = 20_000
+"""Of an automaton that follows remainders."""
+_MAX_STATES_BY_DIGITS: Final = 5_000
+"""Of one that counts the digits of the whole part as well."""
+
+NumberAssertion: TypeAlias = Numbers | NumberChoices
+
+
+def number_text(value: Decimal) -> str:
+    """The shortest spelling without exponent, exact however many digits it has."""
+    return exact_text(value)
+
+
+def holds(assertion: NumberAssertion, value: Decimal) -> bool:
+    """Whether the assertion holds of a number, exactly."""
+    if isinstance(assertion, NumberChoices):
+        return value in assertion.values
+    low, high, grid = assertion.low, assertion.high, _grid(assertion)
+    if low is not None and not (value > low.value or (value == low.value and not low.strict)):
+        return False
+    if high is not None and not (value < high.value or (value == high.value and not high.strict)):
+        return False
+    return grid is None or _on_grid(grid, value)
+
+
+def narrowing(assertion: NumberAssertion, spelling: Spelling = Spelling.CANONICAL) -> str | None:
+    """Which numbers are left out, beyond what digits and spellings leave out; ``None``: none."""
+    if isinstance(assertion, Numbers) and _is_listed(assertion):
+        listed, complete = _multiples(assertion)
+        if not complete:
+            return (
+                f"only {len(listed)} multiples are allowed, from {number_text(listed[0])}"
+                f" to {number_text(listed[-1])}"
+            )
+    if spelling is Spelling.CANONICAL or _follows_exponents(assertion):
+        return None
+    if isinstance(assertion, NumberChoices):
+        return "numbers with exponent are allowed as programs write them alone"
+    return "numbers with exponent are left out"
+
+
+def _follows_exponents(assertion: NumberAssertion) -> bool:
+    """Whether numbers with exponent are decided, if only the whole ones."""
+    if isinstance(assertion, NumberChoices):
+        return False
+    bounds = [bound for bound in (assertion.low, assertion.high) if bound is not None]
+    grid = _grid(assertion)
+    if grid is None:
+        return all(bound.value == 0 for bound in bounds)
+    if bounds or not 0 <= -grid.power <= MAX_PLACES:
+        return False
+    wholes: int = 10**-grid.power
+    return wholes % grid.count == 0
+
+
+def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -> int | None:
+    """Digits that numbers under all these assertions may need on a side, at least ``max_digits``.
+
+    Automata that are to be combined are made with one limit, or what one bound needs another cuts.
+    """
+    limits = _digit_limits(assertions, max_digits)
+    return None if limits is None else max(limits)
+
+
+def _digit_limits(
+    assertions: Iterable[NumberAssertion], max_digits: int | None
+) -> tuple[int, int] | None:
+    """Before and behind the point."""
+    landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
+    for value in landmarks:
+        _check_digits(value)
+    if max_digits is None:
+        return None
+    most_whole, most_fraction = max_digits, max_digits
+    for value in landmarks:
+        # One digit more: between 99.9 and 100 lies 99.91, above 99 lies 100.
+        whole, _, fraction = exact_text(value.copy_abs()).partition(".")
+        most_whole = max(most_whole, len(whole) + 1 if len(whole) >= max_digits else 0)
+        needed = len(fraction) + 1 if len(fraction) >= max_digits else 0
+        most_fraction = max(most_fraction, needed)
+    return most_whole, most_fraction
+
+
+def _check_digits(value: Decimal) -> None:
+    if max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
+        raise LimitExceededError(
+            f"a number of the schema has more than {MAX_DIGITS} digits",
+            limit=MAX_DIGITS,
+            hint="use a number with fewer digits",
+        )
+
+
+@functools.lru_cache(maxsize=128)
+def number_dfa(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
+    """The spellings of the numbers that the assertion allows, labelled HOLDS.
+
+    ``max_digits`` bounds the digits on either side of the point, but for what the assertion needs
+    and for the whole part of multiples of large divisors. The complement is not what the assertion
+    forbids: ``number_verdicts`` tells that.
+    """
+    return _dfa(assertion, spelling, max_digits, fails=False)
+
+
+@functools.lru_cache(maxsize=128)
+def number_verdicts(assertion: NumberAssertion, spelling: Spelling, max_digits: int | None) -> Dfa:
+    """The spellings of all numbers, labelled HOLDS or FAILS; those out of scope are left out."""
+    return _dfa(assertion, spelling, max_digits, fails=True)
+
+
+def _dfa(
+    assertion: NumberAssertion, spelling: Spelling, max_digits: int | None, *, fails: bool
+) -> Dfa:
+    canonical = spelling is Spelling.CANONICAL
+    most_whole, most_fraction = _digit_limits((assertion,), max_digits) or (None, None)
+    if isinstance(assertion, NumberChoices):
+        conditions = [chosen(assertion.values, shortest=canonical)]
+    elif _is_listed(assertion):
+        listed, complete = _multiples(assertion)
+        conditions = [chosen(listed, shortest=canonical)]
+        if not complete:
+            # Of numbers beyond the multiples that are listed nothing is known.
+            known = Numbers(low=Bound(listed[0]), high=Bound(listed[-1]))
+            conditions += map(only_holding, _bounds(known))
+    else:
+        conditions = [*_bounds(assertion), *_grids(assertion, canonical=canonical)]
+        states = _states(assertion)
+        if states > 1 and states * (most_whole or 1) > _MAX_STATES_BY_DIGITS:
+            most_whole = None
+    if isinstance(assertion, Numbers) and assertion.literal and not canonical:
+        conditions.append(digits_alone())
+    syntax = number_syntax(canonical, most_whole, most_fraction)
+    return joined([syntax, *conditions], fails=fails)
+
+
+def _bounds(assertion: Numbers) -> list[NumberTable]:
+    """A table for each bound."""
+    low, high = assertion.low, assertion.high
+    tables = [] if low is None else [bounded(low, is_low=True)]
+    return tables if high is None else [*tables, bounded(high, is_low=False)]
+
+
+def _grids(assertion: Numbers, *, canonical: bool) -> list[NumberTable]:
+    """One table for whole numbers and multiples, two where exponents are followed as well."""
+    grid = _grid(assertion)
+    if grid is None:
+        return []
+    if canonical or not _follows_exponents(assertion):
+        return [multiples(grid, pointless=canonical and grid.power >= 0)]
+    if grid.count == 1:
+        return [whole_with_exponent(-grid.power, exact=True)]
+    whole = whole_with_exponent(0, exact=False)
+    return [multiples(grid, pointless=False, exponents=True), whole]
+
+
+# --- what the assertion says ------------------------------------------------------------------
+
+
+def _landmarks(assertion: NumberAssertion) -> list[Decimal]:
+    if isinstance(assertion, NumberChoices):
+        return list(assertion.values)
+    bounds = [bound.value for bound in (assertion.low, assertion.high) if bound is not None]
+    return bounds if assertion.multiple_of is None else [*bounds, assertion.multiple_of]
+
+
+def _grid(assertion: Numbers) -> Grid | None:
+    """What the number is a multiple of: the least common multiple where it is to be whole too."""
+    if assertion.multiple_of is None:
+        return Grid(1, 0) if assertion.integer else None
+    digits, power = split(assertion.multiple_of)
+    count = int(digits)
+    if assertion.integer and power < 0:
+        count //= math.gcd(count, 10**-power)
+        power = 0
+    while count % 10 == 0:
+        count, power = count // 10, power + 1
+    return Grid(count, power)
+
+
+def _on_grid(grid: Grid, value: Decimal) -> bool:
+    digits, last = split(value)
+    if not digits:
+        return True
+    shift = last - grid.power
+    # Zeros beyond the factors of the divisor change nothing, and 1E+999999 would have too many.
+    shift = min(shift, grid.count.bit_length())
+    return shift > -1 and int(digits) * 10**shift % grid.count == 0
+
+
+def _states(assertion: Numbers) -> int:
+    """Of the automaton that follows remainders, about as many as it has at most."""
+    grid = _grid(assertion)
+    if grid is None or grid.count == 1:
+        return 1
+    ends = [bound.value for bound in (assertion.low, assertion.high) if bound and bound.value]
+    same = len(ends) == 2 and (ends[0] < 0) == (ends[1] < 0)
+    digits = max((len(exact_text(end.copy_abs())) for end in ends), default=0)
+    return grid.count * (abs(grid.power) + 1) * (1 + digits * (3 if same else 2))
+
+
+@functools.lru_cache(maxsize=512)
+def _is_listed(assertion: Numbers) -> bool:
+    states = _states(assertion)
+    if states > _MAX_STATES:
+        return True
+    bounded_twice = assertion.low is not None and assertion.high is not None
+    return states > _MAX_STATES_BY_DIGITS and bounded_twice and _multiples(assertion)[1]
+
+
+@functools.lru_cache(maxsize=64)
+def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
+    """Multiples in the range, nearest to zero, in ascending order; and whether these are all."""
+    grid = _grid(assertion)
+    assert grid is not None, assertion
+    step = Fraction(grid.count) * Fraction(10) ** grid.power
+    low = high = None
+    if assertion.low is not None:
+        steps = Fraction(assertion.low.value) / step
+        low = math.ceil(steps) + (assertion.low.strict and steps.denominator == 1)
+    if assertion.high is not None:
+        steps = Fraction(assertion.high.value) / step
+        high = math.floor(steps) - (assertion.high.strict and steps.denominator == 1)
+    start = max(low, 0) if low is not None else 0
+    start = min(start, high) if high is not None else start
+    half = MAX_LISTED_MULTIPLES // 2
+    first = start - half if low is None else max(low, start - half)
+    last = first + MAX_LISTED_MULTIPLES - 1
+    if high is not None and last > high:
+        last = high
+        first = last - MAX_LISTED_MULTIPLES + 1
+        first = first if low is None else max(low, first)
+    complete = first == low and last == high
+    numbers = range(first, last + 1)
+    return tuple(Decimal(f"{n * grid.count}E{grid.power}") for n in numbers), complete

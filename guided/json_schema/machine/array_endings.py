@@ -1,0 +1,259 @@
+"""Items that complete an array so that a choice of its assertions comes true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from guided.json_schema.formulas.assertions import Contains, ItemCount, Items, Unique
+from guided.json_schema.formulas.formula import TRUE, Formula, Formulas
+from guided.json_schema.machine.contexts import ArrayFrame
+from guided.json_schema.machine.distinct import DistinctTexts
+from guided.json_schema.machine.search import Literals
+from guided.json_schema.machine.sharing import Sharing
+from guided.json_schema.machine.taken import differs, one_of_taken
+from guided.json_schema.machine.values import Values
+from guided.runtime.fuel import spend
+
+__all__ = ["ArrayEnding"]
+
+MAX_OWED_ITEMS: Final = 10_000
+"""Items written at most to end one array."""
+MAX_DEAD_ENDS: Final = 100
+"""Items taken back at most."""
+
+_Met = tuple[int, ...]
+
+
+class _Step:
+    """One more item, and what is still due behind it."""
+
+    __slots__ = ("broken", "formula", "helps", "met", "repeated", "same_as")
+
+    def __init__(
+        self,
+        formula: Formula,
+        broken: tuple[Items, ...],
+        met: _Met,
+        repeated: tuple[Unique, ...],
+        *,
+        helps: bool,
+        same_as: int | None = None,
+    ) -> None:
+        self.formula: Final = formula
+        """What the item fits."""
+        self.broken: Final = broken
+        """What no item has made fail yet, of what has to fail."""
+        self.met: Final = met
+        """Items so far that are counted, by what counts them."""
+        self.repeated: Final = repeated
+        """That items differ, where no item has made that fail yet."""
+        self.helps: Final = helps
+        """Whether less is due than before."""
+        self.same_as: Final = same_as
+        """The item that this one equals on purpose, by its number."""
+
+
+class ArrayEnding:
+    """The search for items, depth first: each item does as much of what is due as can be, then
+    less. That items have to differ is a matching of places with values.
+
+    The whole of the search is gone through unless MAX_DEAD_ENDS are met, which counts as missed.
+    """
+
+    def __init__(
+        self,
+        formulas: Formulas,
+        sharing: Sharing,
+        values: Values,
+        frame: ArrayFrame,
+        literals: Literals,
+    ) -> None:
+        self.formulas = formulas
+        self.sharing = sharing
+        self.values = values
+        self.begun = frame.begun
+        abouts = [(leaf.assertion, kept) for leaf, kept in literals.items()]
+        self.items = [a for a, kept in abouts if kept and isinstance(a, Items)]
+        self.contains = [a for a, kept in abouts if kept and isinstance(a, Contains)]
+        self.unique = [a for a, kept in abouts if kept and isinstance(a, Unique)]
+        counts = [a for a, kept in abouts if kept and isinstance(a, ItemCount)]
+        broken = tuple([a for a, kept in abouts if not kept and isinstance(a, Items)])
+        repeated = tuple([a for a, kept in abouts if not kept and isinstance(a, Unique)])
+        self.start = _Step(TRUE, broken, (0,) * len(self.contains), repeated, helps=False)
+        self.low = max((count.low for count in counts), default=0)
+        highs = [count.high for count in counts if count.high is not None]
+        self.high = min(highs, default=MAX_OWED_ITEMS)
+        self.alike = max((len(a.prefix) for a in (*self.items, *broken)), default=0)
+        """The first place from which on nothing tells places apart."""
+        owed = sum([about.low for about in self.contains]) + len(broken) + 2 * bool(repeated)
+        self.most = min(self.high, max(self.low, self.alike + owed))
+        """Items that there is any use for."""
+
+    def text(self) -> bytes | None:
+        """The items and the closing bracket; ``None`` where there are none, or none was found."""
+        if self.low > MAX_OWED_ITEMS:
+            self.values.too_long = True
+            return None
+        if self.low > self.high:
+            return None
+        if self.contains or self.start.broken or self.unique or self.start.repeated:
+            texts = self._searched()
+        else:
+            texts = self._least()
+        if texts is None:
+            return None
+        comma = b"," if self.begun and texts else b""
+        return comma + b",".join(texts) + b"]"
+
+    def _least(self) -> list[bytes] | None:
+        """As few items as may be, where nothing but their place tells them apart."""
+        texts: list[bytes] = []
+        for place in range(min(self.low, self.alike + 1)):
+            text = self.values.text(self.formulas.all_of(self._due(place)))
+            if text is None:
+                return None
+            texts.append(text)
+        spend(self.low // 8)
+        return texts + texts[-1:] * (self.low - len(texts))
+
+    def _searched(self) -> list[bytes] | None:
+        steps = [self.start]
+        ways: list[Iterator[_Step]] = []
+        distinct = DistinctTexts(self.formulas, self.values.text) if self.unique else None
+        failed: set[object] = set()
+        dead_ends = 0
+        while not self._is_met(steps):
+            if len(ways) < len(steps):
+                ways.append(self._ways(steps, failed))
+            step = next(ways[-1], None)
+            if step is not None:
+                if distinct is None or distinct.add(step.formula):
+                    steps.append(step)
+                    continue
+            else:
+                ways.pop()
+                failed.add(self._situation(steps))
+                steps.pop()
+                if not ways:
+                    return None
+                if distinct is not None:
+                    distinct.drop()
+            dead_ends += 1
+            if dead_ends > MAX_DEAD_ENDS:
+                self.values.fuel.missed += 1
+                return None
+        return self._texts(steps) if distinct is None else distinct.texts
+
+    def _texts(self, steps: list[_Step]) -> list[bytes]:
+        formulas = [step.formula for step in steps[1:]]
+        for step in steps[1:]:
+            if step.same_as is not None:
+                formulas[step.same_as] = step.formula
+        texts: list[bytes] = []
+        for formula in formulas:
+            text = self.values.text(formula)
+            assert text is not None, formula
+            texts.append(text)
+        return texts
+
+    def _is_met(self, steps: list[_Step]) -> bool:
+        last = steps[-1]
+        return len(steps) > self.low and not (last.broken or last.repeated or self._lacks(last.met))
+
+    def _lacks(self, met: _Met) -> bool:
+        return any(n < about.low for n, about in zip(met, self.contains, strict=True))
+
+    def _situation(self, steps: list[_Step]) -> object:
+        """What all that may follow depends on, where items need not differ or repeat others."""
+        last = steps[-1]
+        return (min(len(steps) - 1, max(self.low, self.alike)), last.broken, last.met)
+
+    def _due(self, place: int) -> list[Formula]:
+        """What is said about the item at a place, whichever it is."""
+        shared = self.sharing.of
+        return [shared(a.prefix[place] if place < len(a.prefix) else a.rest) for a in self.items]
+
+    def _ways(self, steps: list[_Step], failed: set[object]) -> Iterator[_Step]:
+        """The items that may come next; the most helpful first."""
+        place, last = len(steps) - 1, steps[-1]
+        spend(15 + place // 16)
+        if place >= self.most:
+            return
+        by_situation = not self.unique and not self.start.repeated
+        if by_situation and self._situation(steps) in failed:
+            return
+        base = self._due(place)
+        base += [differs(about, self.formulas) for about in self.unique]
+        # What helps may come first, where neither a place nor a later item sets it apart; what is
+        # known of a situation holds whatever came before.
+        idle = place > self.alike and not last.helps and bool(self.unique)
+        for step in self._breaking(self.formulas.all_of(base), steps, 0, ()):
+            if step.helps:
+                if not idle:
+                    yield step
+            elif place < max(self.low, self.alike) or last.repeated:
+                yield step
+
+    def _breaking(
+        self, formula: Formula, steps: list[_Step], number: int, left: tuple[Items, ...]
+    ) -> Iterator[_Step]:
+        """Make assertions about items fail that have to, from one of them on, or leave it."""
+        if self.values.text(formula) is None:
+            return
+        last, place = steps[-1], len(steps) - 1
+        if number == len(last.broken):
+            yield from self._counting(formula, steps, left, ())
+            return
+        about = last.broken[number]
+        item = about.prefix[place] if place < len(about.prefix) else about.rest
+        opposite = self.formulas.negate(self.sharing.of(item))
+        more = self.formulas.all_of([formula, opposite])
+        yield from self._breaking(more, steps, number + 1, left)
+        yield from self._breaking(formula, steps, number + 1, (*left, about))
+
+    def _counting(
+        self, formula: Formula, steps: list[_Step], broken: tuple[Items, ...], met: _Met
+    ) -> Iterator[_Step]:
+        """Decide which counts the item adds to, from one of them on."""
+        if self.values.text(formula) is None:
+            return
+        last, number = steps[-1], len(met)
+        if number == len(self.contains):
+            yield from self._repeating(formula, steps, broken, met)
+            return
+        about, count = self.contains[number], last.met[number]
+        item = self.sharing.of(about.item)
+        fits = self.formulas.all_of([formula, item])
+        other = self.formulas.all_of([formula, self.formulas.negate(item)])
+        uncounted, counted = (*met, count), (*met, count + 1)
+        is_due = count < about.low
+        if is_due and (about.high is None or count < about.high):
+            yield from self._counting(fits, steps, broken, counted)
+        if about.high is None:
+            yield from self._counting(formula, steps, broken, uncounted)
+            return
+        # An item more than is due counts against the bound.
+        yield from self._counting(other, steps, broken, uncounted)
+        if not is_due and count < about.high:
+            yield from self._counting(fits, steps, broken, counted)
+
+    def _repeating(
+        self, formula: Formula, steps: list[_Step], broken: tuple[Items, ...], met: _Met
+    ) -> Iterator[_Step]:
+        """Repeat an earlier item, where that is due."""
+        last = steps[-1]
+        for about in last.repeated:
+            more = self.formulas.all_of([formula, one_of_taken(about, self.formulas)])
+            if self.values.text(more) is not None:
+                left = tuple([other for other in last.repeated if other is not about])
+                yield _Step(more, broken, met, left, helps=True)
+        for number, step in enumerate(steps[1:] if last.repeated else ()):
+            more = self.formulas.all_of([formula, step.formula])
+            if self.values.text(more) is not None:
+                yield _Step(more, broken, met, (), helps=True, same_as=number)
+        helps = len(broken) < len(last.broken) or any(
+            before < about.low and now > before
+            for about, before, now in zip(self.contains, last.met, met, strict=True)
+        )
+        yield _Step(formula, broken, met, last.repeated, helps=helps)

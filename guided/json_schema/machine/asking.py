@@ -1,0 +1,64 @@
+"""What to ask of the next value of a container, so that its formulas can be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from guided.json_schema.formulas.formula import FALSE, TRUE, All, Formula, Formulas, Leaf
+
+__all__ = ["Asked", "asked_of"]
+
+
+class Asked:
+    """Formulas asked of a value; see ``contexts.Pending`` for the fields."""
+
+    __slots__ = ("asks", "links", "must")
+
+    def __init__(
+        self, asks: tuple[Formula, ...], must: bool, links: tuple[tuple[Leaf, int], ...]
+    ) -> None:
+        self.asks: Final = asks
+        self.must: Final = must
+        self.links: Final = links
+
+
+def asked_of(
+    goals: tuple[Formula, ...],
+    every: Sequence[tuple[Leaf, Formula]],
+    some: Sequence[tuple[Leaf, Formula]],
+    formulas: Formulas,
+    *,
+    must: bool,
+) -> tuple[Asked, list[Leaf]]:
+    """What to ask of a value, and which assertions fail whatever it is.
+
+    ``every`` are assertions with what they say of each value, ``some`` those that only count the
+    values that fit. What has to hold in any case if the container is to fit is asked for as one.
+    """
+    certain: set[Formula] = set()
+    if must:
+        goal = goals[0]
+        certain.update(goal.parts if isinstance(goal, All) else (goal,))
+    due = formulas.all_of(child for leaf, child in every if leaf in certain)
+    known: set[Formula] = set()
+    if must and due is not TRUE:
+        known.update(due.parts if isinstance(due, All) else (due,))
+    asks: dict[Formula, int] = {due: 0} if must else {}
+    links: list[tuple[Leaf, int]] = []
+    failed: list[Leaf] = []
+    for leaf, child in every:
+        if leaf in certain or child is TRUE or child in known:
+            continue
+        if child is FALSE:
+            failed.append(leaf)
+        else:
+            links.append((leaf, asks.setdefault(child, len(asks))))
+    for leaf, child in some:
+        if child in known:
+            links.append((leaf, 0))
+        elif child is not TRUE and child is not FALSE:
+            links.append((leaf, asks.setdefault(child, len(asks))))
+    if not asks:
+        return Asked((TRUE,), must=True, links=()), failed
+    return Asked(tuple(asks), must=must, links=tuple(links)), failed

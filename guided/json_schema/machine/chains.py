@@ -1,0 +1,130 @@
+"""Rows that spell texts given in full: each laid down once, joined where they begin alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Final, TypeAlias
+
+from guided.machine.table import TransitionTable
+
+__all__ = ["Chain", "Chains"]
+
+
+class Chain:
+    """The rows of one text; there is one for each text and label."""
+
+    __slots__ = ("label", "row", "text")
+
+    def __init__(self, text: bytes, label: int, row: int) -> None:
+        self.text: Final = text
+        self.label: Final = label
+        self.row: Final = row
+        """Where nothing of the text was read; one row further for every byte."""
+
+
+_Group: TypeAlias = tuple[Chain, ...]
+_FEW: Final = 24
+"""Chains whose branches are laid down all at once; of more, only those that changed are."""
+
+
+class Chains:
+    """Lays down texts that end in a label."""
+
+    def __init__(self, table: TransitionTable) -> None:
+        self.table = table
+        self._exits: dict[int, int] = {}
+        self._chains: dict[tuple[bytes, int], Chain] = {}
+        self._branches: dict[tuple[_Group, int], int] = {}
+
+    def exit_row(self, label: int) -> int:
+        """A row that only takes ``label``."""
+        found = self._exits.get(label)
+        return self.exit_rows((label,))[0] if found is None else found
+
+    def exit_rows(self, labels: Sequence[int]) -> list[int]:
+        """Rows that only take one of these labels each."""
+        unknown = [label for label in dict.fromkeys(labels) if label not in self._exits]
+        if unknown:
+            row = self.table.add_exits(unknown)
+            for label in unknown:
+                self._exits[label] = row
+                row += 1
+        return [self._exits[label] for label in labels]
+
+    def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
+        """The row from which one of the texts has to follow, each with its label.
+
+        No text is the beginning of another.
+        """
+        return self.branch(tuple(self.chains(sorted(texts))), 0)
+
+    def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
+        """The rows of texts, each with its label."""
+        unknown = [each for each in dict.fromkeys(texts) if each not in self._chains]
+        if unknown:
+            self._lay(unknown)
+        return [self._chains[each] for each in texts]
+
+    def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
+        spelled = [text for text, _ in texts]
+        ends = self.exit_rows([label for _, label in texts])
+        row = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
+        for text, label in texts:
+            self._chains[text, label] = Chain(text, label, row)
+            row += len(text)
+
+    def branch(self, chains: _Group, depth: int) -> int:
+        """A row behind ``depth`` bytes that all the chains have in common; chains are sorted."""
+        if len(chains) == 1:
+            return chains[0].row + depth
+        # Texts may have very much in common, so a stack of our own stands for recursion.
+        waiting = [(chains, depth)]
+        while waiting:
+            at = waiting[-1]
+            inner = [] if at in self._branches else self._unknown(*at)
+            if inner:
+                waiting += reversed(inner)
+                continue
+            waiting.pop()
+            if at not in self._branches:
+                self._branches[at] = self._branch(*at)
+        return self._branches[chains, depth]
+
+    def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
+        """The branches behind the next byte that are still to be laid down."""
+        inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
+        return [at for at in inner if at not in self._branches]
+
+    def _branch(self, chains: _Group, depth: int) -> int:
+        edges: dict[int, int] = {}
+        for byte, group in _parted(chains, depth):
+            first = group[0]
+            if depth + 1 == len(first.text):
+                edges[byte] = self.exit_row(first.label)
+            elif len(group) == 1:
+                edges[byte] = first.row + depth + 1
+            else:
+                edges[byte] = self._branches.get((group, depth + 1)) or self._all(group, depth + 1)
+        return self.table.add_row(edges)
+
+    def _all(self, chains: _Group, depth: int) -> int:
+        """All the branches of a few chains at once."""
+        spelled = [chain.text for chain in chains]
+        assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
+        leads = [(chain.row, self.exit_row(chain.label)) for chain in chains]
+        bounds = list(accumulate(map(len, spelled)))
+        row = self.table.add_branches(b"".join(spelled), bounds, leads, depth)
+        self._branches[chains, depth] = row
+        return row
+
+
+def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
+    """Sorted chains by the byte at ``depth``."""
+    start = 0
+    while start < len(chains):
+        byte, end = chains[start].text[depth], start + 1
+        while end < len(chains) and chains[end].text[depth] == byte:
+            end += 1
+        yield byte, chains[start:end]
+        start = end

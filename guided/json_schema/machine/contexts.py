@@ -1,0 +1,173 @@
+"""Where in the nest of containers a recogniser stands: frames hash-consed to small ints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.json_schema.formulas.formula import Formula, Leaf
+from guided.machine.facts import KNOWLEDGE, KNOWN, NONE, TAKEN, TEXTS, UNKNOWN
+
+__all__ = [
+    "NO_KEYS",
+    "ROOT",
+    "UNKNOWN_KEYS",
+    "ArrayFrame",
+    "Contexts",
+    "Frame",
+    "ObjectFrame",
+    "Pending",
+]
+
+ROOT: Final = 0
+"""The context of the whole document: its value is awaited."""
+NO_KEYS: Final = 0
+UNKNOWN_KEYS: Final = -1
+"""Some free keys were written, and a walk over many tokens at once does not know which."""
+
+MANY_NAMES: Final = 2**30
+
+
+class ObjectFrame(NamedTuple):
+    """An open object, between two members."""
+
+    goals: tuple[Formula, ...]
+    """What is left to fit of each formula asked of the object."""
+    must: bool
+    """There is one goal, and it has to be reached."""
+    order: int
+    """Number of the list of names that the schema spells out for this object."""
+    written: int
+    """Which of those names lie behind: the place of the last one, or one bit for each."""
+    keys: int = NO_KEYS
+    """The set of other keys so far."""
+    begun: bool = False
+
+
+class ArrayFrame(NamedTuple):
+    """An open array, between two items."""
+
+    goals: tuple[Formula, ...]
+    must: bool
+    begun: bool = False
+    hazy: bool = False
+    """An item lies behind that others must differ from, and a walk over many tokens at once does
+    not know which."""
+
+
+class Pending(NamedTuple):
+    """A container whose next value is awaited, and what is asked of that value.
+
+    With ``must`` the value has to fit the first of ``asks``. ``links`` tells which assertions of
+    the container fail unless the value fits the ask of that number.
+    """
+
+    frame: ObjectFrame | ArrayFrame | None
+    asks: tuple[Formula, ...]
+    must: bool
+    links: tuple[tuple[Leaf, int], ...] = ()
+    remembers: bool = False
+    """The text of the value matters to what may follow it."""
+    hazy: bool = False
+    """See ``ArrayFrame``."""
+    sure: bool = False
+    """Whatever value fits leaves a way to the end: all that is owed lies ahead, as it did when the
+    object opened, or the array may close behind it."""
+
+
+Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
+
+
+class Contexts:
+    """Interns stacks of frames and sets of free keys; equal stacks have equal numbers."""
+
+    def __init__(self, root: Pending, max_contexts: int) -> None:
+        self.max_contexts = max_contexts
+        self.frames: list[Frame] = [root]
+        self.parents: list[int] = [ROOT]
+        self._hold(np.zeros((256, 3), dtype=np.int32))
+        self.with_keys: list[int] = []
+        """The contexts of which KNOWN is said."""
+        self.order_sizes: list[int] = []
+        """The number of names in each order of an object; kept by who knows them."""
+        self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
+        self._key_sets: list[tuple[int, bytes]] = [(NO_KEYS, b"")]
+        self._key_counts: list[int] = [0]
+        self._key_numbers: dict[tuple[int, bytes], int] = {}
+
+    def _hold(self, facts: NDArray[np.int32]) -> None:
+        self.facts = facts
+        """What compiled code knows of each context; see ``facts``."""
+        self._flat = facts.reshape(-1).data
+        """What Python reads and writes single facts in, many times as fast as with numpy."""
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def enter(self, frame: Frame, parent: int) -> int:
+        """The context of ``frame`` inside ``parent``; raises LimitExceededError when full."""
+        next_number = len(self.frames)
+        number = self._numbers.setdefault((frame, parent), next_number)
+        if number == next_number:
+            if number >= self.max_contexts:
+                del self._numbers[frame, parent]
+                raise LimitExceededError(
+                    f"the recogniser needs more than {self.max_contexts} contexts",
+                    limit=self.max_contexts,
+                    field="constraint",
+                )
+            self.frames.append(frame)
+            self.parents.append(parent)
+            if number >= len(self.facts):
+                self._hold(np.append(self.facts, np.zeros_like(self.facts), axis=0))
+            facts, at = self._flat, 3 * number
+            depth = facts[3 * parent + TEXTS]
+            if isinstance(frame, ObjectFrame):
+                knowledge = _knowledge(frame)
+                if knowledge == KNOWN:
+                    self.with_keys.append(number)
+                facts[at + KNOWLEDGE], facts[at + TAKEN] = knowledge, self._taken(frame)
+            elif isinstance(frame, Pending):
+                depth += frame.remembers
+            if depth:
+                facts[at + TEXTS] = depth
+        return number
+
+    def depth(self, number: int) -> int:
+        """How many of the values being written have to be remembered."""
+        return self._flat[3 * number + TEXTS]
+
+    def taken(self, number: int) -> int:
+        """How many names an object has at most that another member must not have; those that the
+        schema spells out count in any case.
+        """
+        return self._flat[3 * number + TAKEN]
+
+    def with_key(self, keys: int, key: bytes) -> int:
+        """The set ``keys`` with one more key."""
+        number = self._key_numbers.setdefault((keys, key), len(self._key_sets))
+        if number == len(self._key_sets):
+            self._key_sets.append((keys, key))
+            self._key_counts.append(self._key_counts[keys] + 1)
+        return number
+
+    def _taken(self, frame: ObjectFrame) -> int:
+        if frame.keys == UNKNOWN_KEYS:
+            return MANY_NAMES
+        return self._key_counts[frame.keys] + self.order_sizes[frame.order]
+
+    def keys(self, keys: int) -> Iterator[bytes]:
+        """The keys of a set, the latest first; none are known of an unknown one."""
+        while keys not in (NO_KEYS, UNKNOWN_KEYS):
+            keys, key = self._key_sets[keys]
+            yield key
+
+
+def _knowledge(frame: ObjectFrame) -> int:
+    if frame.keys == NO_KEYS:
+        return NONE
+    return UNKNOWN if frame.keys == UNKNOWN_KEYS else KNOWN

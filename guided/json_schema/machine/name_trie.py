@@ -1,0 +1,53 @@
+"""A trie of names over the rows that spell any name, compiled by numba."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from guided.machine.table_layout import BASE, KIND
+from guided.regular.dfa import DEAD
+from guided.runtime.kernel import kernel
+
+__all__ = ["BYTE", "CHILD", "PARENT", "SIBLING", "UNDER", "spread_names"]
+
+UNDER: Final = 0
+PARENT: Final = 1
+BYTE: Final = 2
+CHILD: Final = 3
+SIBLING: Final = 4
+"""Columns of a node: the row that lies under it, its parent and the byte behind that, its first
+child and its next sibling, 0 for none."""
+
+
+@kernel
+def spread_names(rows, cells, byte_maps, content, text, ends, nodes, places):  # type: ignore[no-untyped-def]
+    """Fill in the nodes and places of a trie; returns the number of nodes.
+
+    ``text`` holds the names one after another, ``ends`` where each ends.
+    """
+    for column in range(nodes.shape[1]):
+        nodes[0, column] = 0
+    nodes[0, UNDER] = content
+    count, start = 1, 0
+    for name in range(len(ends)):
+        node, leaves = 0, False
+        for index in range(start, ends[name]):
+            byte = text[index]
+            child = nodes[node, CHILD]
+            while child and nodes[child, BYTE] != byte:
+                child = nodes[child, SIBLING]
+            if child == 0:
+                below = nodes[node, UNDER]
+                row = cells[rows[below, BASE] + byte_maps[rows[below, KIND], byte]]
+                if row == DEAD:
+                    leaves = True
+                    break
+                child = count
+                count += 1
+                nodes[child, UNDER], nodes[child, PARENT], nodes[child, BYTE] = row, node, byte
+                nodes[child, CHILD], nodes[child, SIBLING] = 0, nodes[node, CHILD]
+                nodes[node, CHILD] = child
+            node = child
+        places[name] = -1 - node if leaves else node
+        start = ends[name]
+    return count

@@ -1,0 +1,175 @@
+"""Formulas for values of one type: what speaks about other types falls away."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from typing import Any as Json
+from typing import Final
+
+from guided.json_schema.formulas.assertions import (
+    ABOUT,
+    Booleans,
+    JsonType,
+    NumberChoices,
+    StringChoices,
+    Types,
+)
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    TRUE,
+    All,
+    Any,
+    Constant,
+    Formula,
+    Leaf,
+    Not,
+    Place,
+    parts_of,
+)
+from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.machine.sharing import Sharing
+from guided.runtime.fuel import spend
+
+__all__ = ["Restriction"]
+
+
+_ALL_TYPES: Final = frozenset(JsonType)
+
+
+class Restriction:
+    """Restricts formulas of one grammar, each once."""
+
+    def __init__(self, grammar: JsonGrammar) -> None:
+        self.grammar = grammar
+        self.sharing = Sharing(grammar)
+        self._known: dict[JsonType, dict[Formula, Formula]] = {
+            kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
+        }
+        self._types: dict[Formula, frozenset[JsonType]] = {}
+        self._booleans: dict[tuple[Formula, bool], bool] = {}
+
+    def to(self, kind: JsonType, formula: Formula) -> Formula:
+        """What ``formula`` says about values of this type: places resolved, other types gone."""
+        known = self._known[kind]
+        found = known.get(formula)
+        if found is None:
+            if isinstance(formula, Leaf):
+                found = known[formula] = self._restricted(kind, formula)
+                return found
+            for node in self._inside_first(formula, known, kind):
+                known[node] = self._restricted(kind, node) if kind in self.types(node) else FALSE
+            found = known[formula]
+        return found
+
+    def types(self, formula: Formula) -> frozenset[JsonType]:
+        """The types of the values that may fit, as far as assertions about types alone say."""
+        found = self._types.get(formula)
+        if found is None:
+            if isinstance(formula, Leaf):
+                found = self._types[formula] = self._types_of(formula)
+                return found
+            for node in self._inside_first(formula, self._types, None):
+                self._types[node] = self._types_of(node)
+            found = self._types[formula]
+        return found
+
+    def _inside_first(
+        self, formula: Formula, known: Container[Formula], kind: JsonType | None
+    ) -> Iterator[Formula]:
+        """What a formula is made of, itself last; each is known before the next one is asked for.
+
+        Of what has no values of ``kind`` only itself. Formulas nest deeper than calls may.
+        """
+        stack = [formula]
+        while stack:
+            node = stack[-1]
+            waiting = []
+            if kind is None or kind in self.types(node):
+                waiting = [part for part in self._inside(node) if part not in known]
+            if waiting:
+                stack.extend(reversed(waiting))
+                continue
+            stack.pop()
+            if node not in known:
+                yield node
+
+    def _inside(self, formula: Formula) -> tuple[Formula, ...]:
+        if isinstance(formula, Place):
+            return (self.grammar.places[formula.number],)
+        return parts_of(formula)
+
+    def _types_of(self, formula: Formula) -> frozenset[JsonType]:
+        spend(1)
+        match formula:
+            case Leaf(Types(types)):
+                return types
+            case Leaf():
+                return _ALL_TYPES
+            case All(parts):
+                return _ALL_TYPES.intersection(*map(self.types, parts))
+            case Any(parts):
+                return frozenset().union(*map(self.types, parts))
+            case Place(number):
+                return self.types(self.grammar.places[number])
+            case Constant(value):
+                return _ALL_TYPES if value else frozenset()
+            case _:
+                return _ALL_TYPES
+
+    def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
+        spend(1 + 2 * len(formula.parts) if isinstance(formula, All | Any) else 1)
+        formulas = self.grammar.formulas
+        match formula:
+            case Place(number):
+                return self.to(kind, self.grammar.places[number])
+            case Leaf(Types(types)):
+                return TRUE if kind in types else FALSE
+            case Leaf(assertion):
+                return formula if ABOUT[type(assertion)] is kind else TRUE
+            case Not(item):
+                return formulas.negate(self.to(kind, item))
+            case All(parts):
+                # not 1 and not 2 -> not (1 or 2)
+                opposites = [formulas.negate(self.to(kind, part)) for part in parts]
+                return formulas.all_of(map(formulas.negate, self._listed_as_one(opposites)))
+            case Any(parts):
+                return formulas.any_of(self._listed_as_one(self.to(kind, part) for part in parts))
+            case _:
+                return formula
+
+    def _listed_as_one(self, alternatives: Iterable[Formula]) -> list[Formula]:
+        """The alternatives, those that list numbers or strings as one list."""
+        found: dict[Formula | type, Formula] = {}
+        listed: dict[type[NumberChoices | StringChoices], dict[Json, None]] = {}
+        for part in alternatives:
+            about = part.assertion if isinstance(part, Leaf) else None
+            if not isinstance(about, NumberChoices | StringChoices):
+                found[part] = part
+                continue
+            # What lists the same kind stands where the first of it stood.
+            kind = type(about)
+            listed.setdefault(kind, {}).update(dict.fromkeys(about.values))
+            found.setdefault(kind, part)
+        for kind, values in listed.items():
+            found[kind] = self.grammar.formulas.leaf(kind(tuple(values)))
+        return list(found.values())
+
+    def null(self, formula: Formula) -> bool:
+        """Whether null fits."""
+        left = self.to(JsonType.NULL, formula)
+        assert isinstance(left, Constant), left
+        return left.value
+
+    def boolean(self, formula: Formula, value: bool) -> bool:
+        """Whether a boolean fits."""
+        key = (formula, value)
+        if key not in self._booleans:
+
+            def leaf(node: Leaf | Place) -> Formula:
+                assert isinstance(node, Leaf) and isinstance(node.assertion, Booleans), node
+                return TRUE if value in node.assertion.values else FALSE
+
+            left = self.grammar.formulas.replace(self.to(JsonType.BOOLEAN, formula), leaf)
+            assert isinstance(left, Constant), left
+            self._booleans[key] = left.value
+        return self._booleans[key]

@@ -1,0 +1,309 @@
+"""Rows for the places of a JSON document, laid down when a text first gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.formulas.formula import FALSE, Formula
+from guided.json_schema.machine.chains import Chains
+from guided.json_schema.machine.contexts import ObjectFrame, Pending
+from guided.json_schema.machine.evaluation import Evaluation
+from guided.json_schema.machine.labels import (
+    CLOSE,
+    DONE,
+    ITEM,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    EmptyArray,
+    Judged,
+    Labels,
+)
+from guided.json_schema.machine.member_rows import MemberRows
+from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.text_rows import lay_texts
+from guided.machine.block import Block
+from guided.machine.table import END_ROW, TransitionTable
+from guided.regular.dfa import DEAD
+from guided.regular.reachability import endless_states
+
+__all__ = ["Rows"]
+
+_ALL_TYPES: Final = frozenset(JsonType)
+_SPACES: Final = b" \t\n\r"
+_COLON: Final = ord(":")
+_Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
+
+
+class Rows:
+    """Lays blocks down for contexts; equal places of different contexts share their rows.
+
+    The first to use a table lays down the row behind the document, which is that of all of them.
+
+    Methods that lay rows down raise LimitExceededError past the limit of the table.
+    """
+
+    def __init__(self, evaluation: Evaluation, table: TransitionTable) -> None:
+        self.evaluation = evaluation
+        self.scalars = evaluation.scalars
+        self.table = table
+        self.labels = Labels()
+        self._whitespace = self.scalars.options.whitespace
+        missing = self.scalars.missing
+        self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
+        self.between: set[int] = set()
+        """Rows of an open container where nothing of its next member or item was written."""
+        self._blocks: dict[Block, int] = {}
+        self._edges: dict[object, tuple[dict[int, int], int]] = {}
+        self._values: dict[object, int] = {}
+        self._colons: dict[int, int] = {}
+        self._commas: dict[int, int] = {}
+        self._members: dict[object, int] = {}
+        self._member_rows: dict[object, int] = {}
+        self._items: dict[object, int] = {}
+        if not table.num_rows:
+            end_row = table.add_row({})
+            assert end_row == END_ROW, end_row
+        self.chains = Chains(self.table)
+        self.names = MemberRows(self.chains, self.labels)
+
+    def exit_row(self, label: int) -> int:
+        """A row that only takes ``label``."""
+        return self.chains.exit_row(label)
+
+    # --- values ---------------------------------------------------------------------------
+
+    def value(self, context: int, *, spaced: bool = True) -> int:
+        """The row in which the value awaited in a context begins."""
+        key = self._value_key(context, spaced)
+        found = self._values.get(key)
+        if found is None:
+            edges, way = self._value_edges(context)
+            found = self._values[key] = self._structural(edges, spaced=spaced, way=way)
+        return found
+
+    def colon_and_value(self, context: int) -> int:
+        """The row behind a name."""
+        value = self.value(context)
+        found = self._colons.get(value)
+        if found is None:
+            found = self._colons[value] = self._structural({_COLON: value})
+        return found
+
+    def _value_key(self, context: int, spaced: bool) -> object:
+        pending = self.evaluation.contexts.frames[context]
+        assert isinstance(pending, Pending), pending
+        return (pending.asks, self.evaluation.accepted(context), spaced)
+
+    def _value_edges(self, context: int) -> tuple[dict[int, int], int]:
+        """The first bytes of the value awaited, with their rows, and that of a short one."""
+        pending = self.evaluation.contexts.frames[context]
+        assert isinstance(pending, Pending), pending
+        key = (pending.asks, self.evaluation.accepted(context))
+        found = self._edges.get(key)
+        if found is None:
+            edges = self._new_value_edges(context, pending.asks, frozenset(key[1]))
+            found = self._edges[key] = (edges, self.evaluation.short_value(context)[0])
+        return found
+
+    def _new_value_edges(
+        self, context: int, asks: tuple[Formula, ...], verdicts: frozenset[int]
+    ) -> dict[int, int]:
+        to = self.evaluation.restriction
+        # Of a type that fits none of the formulas, a value has the verdict 0.
+        types = _ALL_TYPES if 0 in verdicts else frozenset().union(*map(to.types, asks))
+        edges: dict[int, int] = {}
+        constants: list[tuple[bytes, list[bool]]] = []
+        if JsonType.NULL in types:
+            constants.append((b"null", [to.null(ask) for ask in asks]))
+        if JsonType.BOOLEAN in types:
+            constants.append((b"true", [to.boolean(ask, True) for ask in asks]))
+            constants.append((b"false", [to.boolean(ask, False) for ask in asks]))
+        for text, fits in constants:
+            verdict = sum(fit << i for i, fit in enumerate(fits))
+            if verdict in verdicts and self.scalars.missing.isdisjoint(text):
+                edges[text[0]] = self._literal(text[1:], self._done(verdict))
+        if JsonType.NUMBER in types:
+            numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
+            edges.update(self._block_edges(numbers, verdicts, self.scalars.number_block))
+        if JsonType.STRING in types:
+            strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
+            edges.update(self._string_edges(strings, verdicts))
+        for kind, byte, label in (
+            (JsonType.OBJECT, ord("{"), OPEN_OBJECT),
+            (JsonType.ARRAY, ord("["), OPEN_ARRAY),
+        ):
+            spelled = kind in types and byte not in self.scalars.missing
+            if spelled and self._opens(context, kind, asks):
+                edges[byte] = self.exit_row(label)
+        return edges
+
+    def _opens(self, context: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
+        if len(asks) == 1 and self.evaluation.restriction.to(kind, asks[0]) is FALSE:
+            return self.evaluation.accepts(context, 0)
+        return self.evaluation.open(context, kind) is not None
+
+    def _string_edges(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> dict[int, int]:
+        listed = self.scalars.listed(asks, verdicts)
+        if listed is not None:
+            texts = [(json_key(text), self._done(verdict)) for text, verdict in listed]
+            texts = [each for each in texts if self.scalars.missing.isdisjoint(each[0])]
+            if not texts:
+                return {}
+            return {ord('"'): self.chains.one_of((t[1:], label) for t, label in texts)}
+        laid = self._edges_over_others(asks, verdicts)
+        if laid is not None:
+            return laid
+        return self._block_edges(asks, verdicts, self.scalars.string_block)
+
+    def _edges_over_others(
+        self, asks: tuple[Formula, ...], verdicts: frozenset[int]
+    ) -> dict[int, int] | None:
+        """Rows of the strings that formulas list, laid over those of all other strings."""
+        others, texts = self.scalars.without_listed(asks)
+        if not texts:
+            return None
+        block = self.scalars.string_block(others, verdicts)
+        if block is None or ord('"') in self.scalars.missing:
+            return None
+        start = self._laid(block)
+        labels = {
+            text: self._done(verdict) if verdict in verdicts else DEAD
+            for text, verdict in texts.items()
+        }
+        row = lay_texts(self.chains, start, endless_states(block.dfa.next), labels)
+        return None if row is None else {ord('"'): row}
+
+    def _block_edges(
+        self, asks: tuple[Formula, ...], verdicts: frozenset[int], lay: _Lay
+    ) -> dict[int, int]:
+        block = lay(asks, verdicts)
+        if block is None:
+            return {}
+        start = self._laid(block)
+        return {byte: start + state for byte, state in block.first.items()}
+
+    def _laid(self, block: Block) -> int:
+        """The row where a block begins."""
+        if block not in self._blocks:
+            labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
+            self._blocks[block] = self.table.add_block(block, labels)
+        return self._blocks[block]
+
+    def _done(self, verdict: int) -> int:
+        return DONE if verdict == 1 else self.labels.number(Judged(verdict))
+
+    def _literal(self, rest: bytes, label: int) -> int:
+        return self.chains.chains([(rest, label)])[0].row
+
+    # --- objects --------------------------------------------------------------------------
+
+    def members(self, context: int) -> int:
+        """The row in which the next member or the closing brace is due."""
+        frame = self.evaluation.contexts.frames[context]
+        assert isinstance(frame, ObjectFrame), frame
+        closable = self.evaluation.may_close(context)
+        # Nothing but its frame tells which names a plain object may be given.
+        plain = self.evaluation.objects.plain(frame) is not None
+        place: object = (frame, closable) if plain else context
+        found = self._members.get(place)
+        if found is None:
+            found = self._members[place] = self._new_members(context, frame, closable)
+        return found
+
+    def _new_members(self, context: int, frame: ObjectFrame, closable: bool) -> int:
+        names, classes = self.evaluation.candidates(context)
+        behind_quote = self._name(frame, names, classes) if names or classes else None
+        key = (frame.begun, closable, behind_quote)
+        if key not in self._member_rows:
+            edges = {ord("}"): self.exit_row(CLOSE)} if closable else {}
+            if behind_quote is not None:
+                quote = {ord('"'): behind_quote}
+                if frame.begun:
+                    edges[ord(",")] = self._behind_comma(quote)
+                else:
+                    edges |= quote
+            way = ord("}") if closable else None
+            self._member_rows[key] = self._structural(edges, way=way, between=True)
+        return self._member_rows[key]
+
+    def _behind_comma(self, quote: dict[int, int]) -> int:
+        behind_quote = quote[ord('"')]
+        if behind_quote not in self._commas:
+            self._commas[behind_quote] = self._structural(quote)
+        return self._commas[behind_quote]
+
+    def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
+        """The row behind the opening quote of a name."""
+        if not classes:
+            return self.names.closed(names)
+        spelled = self.evaluation.objects.orders[frame.order].names
+        space = self.evaluation.objects.space(frame.goals)
+        return self.names.open(space, classes, spelled, names)
+
+    # --- arrays ---------------------------------------------------------------------------
+
+    def first_item(self, context: int, item: int | None) -> tuple[int, int]:
+        """The context and the row behind an opening bracket.
+
+        ``item`` is the context of the first item, ``None`` where there must not be one.
+        """
+        closable = self.evaluation.may_close(context)
+        if item is None:
+            assert closable, self.evaluation.contexts.frames[context]
+            return context, self._only_close()
+        verdict = self.evaluation.closed(context) if closable else None
+        key = (self._value_key(item, True), verdict)
+        if key not in self._items:
+            edges, way = self._value_edges(item)
+            if verdict is not None:
+                edges = dict(edges)
+                edges[ord("]")] = self.exit_row(self.labels.number(EmptyArray(verdict)))
+                way = ord("]")
+            self._items[key] = self._structural(edges, way=way)
+        return item, self._items[key]
+
+    def next_item(self, context: int) -> int:
+        """The row behind an item: a comma, the closing bracket, or both."""
+        closable = self.evaluation.may_close(context)
+        more = self.evaluation.item_begun(context) is not None
+        key = (closable, more)
+        if key not in self._items:
+            edges = {ord("]"): self.exit_row(CLOSE)} if closable else {}
+            if more:
+                edges[ord(",")] = self.exit_row(ITEM)
+            self._items[key] = self._structural(
+                edges, way=ord("]") if closable else None, between=True
+            )
+        return self._items[key]
+
+    def _only_close(self) -> int:
+        if "close" not in self._items:
+            self._items["close"] = self._structural({ord("]"): self.exit_row(CLOSE)}, between=True)
+        return self._items["close"]
+
+    # --- white space ----------------------------------------------------------------------
+
+    def _structural(
+        self,
+        edges: dict[int, int],
+        *,
+        spaced: bool = True,
+        way: int | None = None,
+        between: bool = False,
+    ) -> int:
+        """A row between two tokens of JSON, where white space may stand."""
+        bound, spaces = self._whitespace if spaced else 0, self._spaces
+        if bound == 0 or not spaces:
+            rows = [self.table.add_row(edges, way=way)]
+        elif bound is None:
+            rows = [self.table.add_row(edges, way=way, itself=spaces)]
+        else:
+            inner = self.table.add_row(edges, way=way, itself=spaces, bounds=(0, bound))
+            shortest = min(edges, key=lambda byte: self.table.left[edges[byte]])
+            outer = {**edges, **dict.fromkeys(spaces, inner)}
+            rows = [self.table.add_row(outer, way=shortest if way is None else way), inner]
+        if between:
+            self.between.update(rows)
+        return rows[0]

@@ -1,0 +1,203 @@
+"""The search for a choice of assertions that makes a formula hold and that can be kept together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, TypeVar
+
+from guided.json_schema.formulas.assertions import Contains, ItemCount, MemberCount
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    All,
+    Any,
+    Constant,
+    Formula,
+    Formulas,
+    Leaf,
+    Not,
+    Place,
+)
+from guided.runtime.depth import Nesting
+from guided.runtime.fuel import spend
+
+__all__ = ["MAX_TRIES", "Fuel", "satisfy"]
+
+MAX_TRIES: Final = 400
+"""Choices tried for one formula before the search gives up."""
+HASTY_TRIES: Final = 2
+CALLS_OF_A_CHOICE: Final = 4
+"""From one choice to the next inside of it."""
+
+Literals = dict[Leaf, bool]
+"""Which assertions are to hold, and which are to fail."""
+
+_Found = TypeVar("_Found")
+
+
+class Fuel:
+    """Counts the searches that gave up: what they might have found is left out of the language."""
+
+    def __init__(self) -> None:
+        self.incomplete = 0
+        self.missed = 0
+        """Searches for members or items that gave up, so that other choices may have to do."""
+        self.nesting = Nesting()
+        """Of choices, those for inner values included."""
+        self.place: int | None = None
+        """The innermost place of the schema in which a search gave up first."""
+
+
+def satisfy(
+    formula: Formula,
+    formulas: Formulas,
+    realise: Callable[[Literals], _Found | None],
+    fuel: Fuel,
+) -> _Found | None:
+    """What ``realise`` makes of the first choice of literals that it does not refuse.
+
+    The formula holds under every choice offered. ``realise`` has to refuse more literals whenever
+    it refuses some of them; depth first over the formula's alternatives, literals that contradict
+    one another and choices that are refused half-way being cut off. What is at hand is often right,
+    so the first whole choices are tried without asking half-way.
+    """
+    missed = fuel.missed
+    hasty = _Search(formulas, realise, fuel, tries=HASTY_TRIES, asks_early=False)
+    found = hasty.branch([formula], [], {})
+    gave_up = False
+    if found is None and hasty.gave_up:
+        search = _Search(formulas, realise, fuel, tries=MAX_TRIES, asks_early=True)
+        found = search.branch([formula], [], {})
+        gave_up = search.gave_up
+    fuel.incomplete += found is None and (gave_up or fuel.missed > missed)
+    return found
+
+
+class _Search(Generic[_Found]):
+    """One search through the choices of a formula."""
+
+    def __init__(
+        self,
+        formulas: Formulas,
+        realise: Callable[[Literals], _Found | None],
+        fuel: Fuel,
+        *,
+        tries: int,
+        asks_early: bool,
+    ) -> None:
+        self.formulas = formulas
+        self.realise = realise
+        self.fuel = fuel
+        self.tries = tries
+        self.asks_early = asks_early
+        self._propagated = False
+
+    @property
+    def gave_up(self) -> bool:
+        return self.tries < 0
+
+    def branch(
+        self, agenda: list[Formula], choices: list[Any], literals: Literals
+    ) -> _Found | None:
+        """What comes of the formulas in ``agenda``, then of ``choices``, beside the literals."""
+        while agenda:
+            formula = agenda.pop()
+            if isinstance(formula, Constant):
+                if not formula.value:
+                    return None
+            elif isinstance(formula, All):
+                agenda.extend(reversed(formula.parts))
+            elif isinstance(formula, Any):
+                choices = [*choices, formula]
+            elif isinstance(formula, Leaf):
+                if not literals.setdefault(formula, True):
+                    return None
+            else:
+                assert isinstance(formula, Not) and not isinstance(formula.item, Place), formula
+                opposite = _negated(formula.item, self.formulas)
+                if opposite is not None:
+                    agenda.append(opposite)
+                elif isinstance(formula.item, Leaf) and literals.setdefault(formula.item, False):
+                    return None
+        spend(1 + 3 * len(choices))
+        choices = [choice for choice in choices if not _is_settled(choice, literals)]
+        if self.asks_early or not choices:
+            self.tries -= 1
+            spend(1 + len(literals))
+            found = None if self.gave_up else self.realise(literals)
+            if found is None or not choices:
+                return found
+        viable: dict[Any, list[Formula]] = {}
+        if self.asks_early and len(choices) > 1 and not self._propagated:
+            # A choice that leaves nothing is better found now than below all the others.
+            self._propagated = True
+            for choice in choices:
+                viable[choice] = [part for part in choice.parts if self._is_viable(part, literals)]
+                if not viable[choice]:
+                    return None
+        choice = min(choices, key=lambda each: len(viable.get(each, each.parts)))
+        others = [each for each in choices if each is not choice]
+        parts = viable.get(choice, choice.parts)
+        return self.fuel.nesting.within(
+            CALLS_OF_A_CHOICE, lambda: self._first_of(parts, others, literals)
+        )
+
+    def _first_of(
+        self, parts: Iterable[Formula], others: list[Any], literals: Literals
+    ) -> _Found | None:
+        """What comes of the first part of a choice that something comes of."""
+        for part in parts:
+            found = self.branch([part], others, dict(literals))
+            if found is not None or self.gave_up:
+                return found
+        return None
+
+    def _is_viable(self, part: Formula, literals: Literals) -> bool:
+        """Whether a part of a choice can be kept together with the literals, as far as is plain."""
+        alone = _Search(self.formulas, self.realise, self.fuel, tries=1, asks_early=True)
+        alone._propagated = True
+        found = alone.branch([part], [], dict(literals))
+        self.tries -= 1
+        return found is not None or alone.gave_up
+
+
+def _is_settled(choice: Any, literals: Literals) -> bool:
+    for part in choice.parts:  # a plain loop: this is asked of every choice at every branch
+        if isinstance(part, Leaf):
+            settled = literals.get(part) is True
+        else:
+            item = part.item if isinstance(part, Not) else None
+            settled = isinstance(item, Leaf) and literals.get(item) is False
+        if settled:
+            return True
+    return False
+
+
+def _negated(formula: Formula, formulas: Formulas) -> Formula | None:
+    """The opposite of a formula as one without a negation outside; ``None`` stays a literal."""
+    if isinstance(formula, All):
+        return formulas.any_of(formulas.negate(part) for part in formula.parts)
+    if isinstance(formula, Any):
+        return formulas.all_of(formulas.negate(part) for part in formula.parts)
+    assert isinstance(formula, Leaf), formula
+    about = formula.assertion
+    if isinstance(about, MemberCount):
+        return _outside(about.low, about.high, MemberCount, formulas)
+    if isinstance(about, ItemCount):
+        return _outside(about.low, about.high, ItemCount, formulas)
+    if isinstance(about, Contains):
+        item = about.item
+        return _outside(
+            about.low, about.high, lambda low, high: Contains(item, low, high), formulas
+        )
+    return None
+
+
+def _outside(
+    low: int,
+    high: int | None,
+    counted: Callable[[int, int | None], MemberCount | ItemCount | Contains],
+    formulas: Formulas,
+) -> Formula:
+    below = formulas.leaf(counted(0, low - 1)) if low > 0 else FALSE
+    above = formulas.leaf(counted(high + 1, None)) if high is not None else FALSE
+    return formulas.any_of([below, above])

@@ -1,0 +1,7 @@
+"""JSON Schema as text → ``JsonGrammar``."""
+
+from guided.json_schema.reader.formats import known_formats
+from guided.json_schema.reader.lower import LoweredSchema, lower_json_schema
+from guided.json_schema.reader.verdicts import Enforcement, Verdict
+
+__all__ = ["Enforcement", "LoweredSchema", "Verdict", "known_formats", "lower_json_schema"]

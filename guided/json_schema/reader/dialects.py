@@ -1,0 +1,131 @@
+"""``$schema`` → the keywords that it gives a meaning to."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.json_schema.reader.drafts import LATEST, Draft
+from guided.json_schema.reader.keywords import KEYWORDS, Keyword
+from guided.json_schema.reader.pointers import child
+from guided.json_schema.reader.reader import Json
+
+__all__ = ["Dialect", "Dialects", "standard"]
+
+_MAX_METASCHEMAS: Final = 50
+"""Of the caller's, of which one may be written in another."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dialect:
+    """A draft, or a part of one that a metaschema of the caller's chose."""
+
+    draft: Draft
+    keywords: Mapping[str, Keyword]
+    asserts_format: bool = False
+    """The metaschema requires ``format`` to be enforced, whatever the options say."""
+
+    @property
+    def id_keyword(self) -> str:
+        """The keyword that gives a schema its URI."""
+        return "id" if self.draft is Draft.DRAFT_4 else "$id"
+
+    @property
+    def ref_is_alone(self) -> bool:
+        """Whether ``$ref`` hides the keywords beside it."""
+        return self.draft <= Draft.DRAFT_7
+
+
+@functools.cache
+def standard(draft: Draft) -> Dialect:
+    """All keywords of a draft."""
+    return Dialect(
+        draft, {word.name: word for word in KEYWORDS if word.first <= draft <= word.last}
+    )
+
+
+@functools.cache
+def _standards() -> dict[str, Dialect]:
+    return {draft.uri: standard(draft) for draft in Draft}
+
+
+class Dialects:
+    """The dialects that a request may name: the drafts, and metaschemas among its documents."""
+
+    def __init__(self, document: Callable[[str], Json | None]) -> None:
+        self._document = document
+        """The caller's document of a URI, where there is one."""
+        self._known = _standards().copy()
+        self._open: set[str] = set()
+
+    def named(self, uri: str, pointer: str) -> Dialect:
+        """The dialect that the ``$schema`` at ``pointer`` names."""
+        uri = uri.removesuffix("#")
+        if uri not in self._known:
+            metaschema = self._document(uri)
+            if not isinstance(metaschema, dict) or uri in self._open:
+                raise UnsupportedFeatureError(
+                    f"the dialect {uri!r} is not known",
+                    pointer=pointer,
+                    hint="one of "
+                    + ", ".join(draft.uri for draft in Draft)
+                    + "; or a metaschema among the documents of the request",
+                )
+            self._open.add(uri)
+            if len(self._open) > _MAX_METASCHEMAS:
+                raise LimitExceededError(
+                    f"the schema names more than {_MAX_METASCHEMAS} metaschemas",
+                    limit=_MAX_METASCHEMAS,
+                    pointer=pointer,
+                )
+            self._known[uri] = self._custom(uri, metaschema)
+        return self._known[uri]
+
+    def _custom(self, uri: str, metaschema: dict[str, Json]) -> Dialect:
+        """What a metaschema of the caller's makes of the draft that it is written in."""
+        below = metaschema.get("$schema", LATEST.uri)
+        if not isinstance(below, str):
+            raise InvalidConstraintError("$schema is a string", pointer=f"{uri}#/$schema")
+        base = self.named(below, f"{uri}#/$schema")
+        chosen = metaschema.get("$vocabulary")
+        if base.draft < Draft.DRAFT_2019_09 or not isinstance(chosen, dict):
+            return base
+        names = {"core"}
+        for vocabulary, required in chosen.items():
+            known = _vocabularies(base.draft, vocabulary)
+            if known is not None:
+                names |= known
+            elif required is not False:
+                raise UnsupportedFeatureError(
+                    f"the vocabulary {vocabulary!r} is not known, and it is required",
+                    pointer=child(f"{uri}#", "$vocabulary", vocabulary),
+                )
+        return Dialect(
+            base.draft,
+            {name: word for name, word in base.keywords.items() if word.vocabulary in names},
+            asserts_format=bool(chosen.get(_FORMAT_ASSERTION)),
+        )
+
+
+_FORMAT_ASSERTION: Final = "https://json-schema.org/draft/2020-12/vocab/format-assertion"
+_VOCABULARIES: Final = {word.vocabulary: {word.vocabulary} for word in KEYWORDS}
+_PARTS: Final = {
+    Draft.DRAFT_2019_09: {
+        "applicator": {"applicator", "unevaluated"},
+        "format": {"format-annotation"},
+    },
+    Draft.DRAFT_2020_12: {"format-assertion": {"format-annotation"}},
+}
+"""Where vocabularies were cut otherwise than in ``Keyword.vocabulary``."""
+
+
+def _vocabularies(draft: Draft, uri: str) -> set[str] | None:
+    """The vocabularies of ``Keyword.vocabulary`` that a vocabulary's URI stands for."""
+    prefix = draft.uri.removesuffix("schema") + "vocab/"
+    if not uri.startswith(prefix):
+        return None
+    name = uri.removeprefix(prefix)
+    return (_VOCABULARIES | _PARTS[draft]).get(name)

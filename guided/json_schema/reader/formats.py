@@ -1,0 +1,107 @@
+"""Values of ``format`` that are enforced, each as a regular expression for the whole string.
+
+Some are narrower than their specification, never wider: what is left out is said beside it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from guided.json_schema.reader.formats_host import email, hostname
+from guided.json_schema.reader.formats_idn import MOST_OF_ALPHABET, idn_email, idn_hostname
+from guided.json_schema.reader.formats_regex import MAX_REGEX_DEPTH, regex
+from guided.json_schema.reader.formats_time import DATE, DATE_TIME, DURATION, TIME
+from guided.json_schema.reader.formats_uri import (
+    IPV4,
+    IPV6,
+    IRI,
+    IRI_REFERENCE,
+    URI,
+    URI_REFERENCE,
+    URI_TEMPLATE,
+)
+from guided.regular.expression import Regular
+from guided.regular.patterns import parse_regex
+
+__all__ = ["ANNOTATED_FORMATS", "NARROWED_FORMATS", "format_regular", "known_formats"]
+
+_HEX = "[0-9A-Fa-f]"
+# RFC 6901, section 3.
+_JSON_POINTER = "(?:/(?:[^~/]|~[01])*)*"
+
+_PATTERNS = {
+    "date": DATE,
+    "time": TIME,
+    "date-time": DATE_TIME,
+    "duration": DURATION,
+    "ipv4": IPV4,
+    "ipv6": IPV6,
+    "iri": IRI,
+    "iri-reference": IRI_REFERENCE,
+    "json-pointer": _JSON_POINTER,
+    # draft-bhutton-relative-json-pointer-00, section 3.
+    "relative-json-pointer": rf"(?:0|[1-9]\d*)(?:[+-](?:0|[1-9]\d*))?(?:#|{_JSON_POINTER})",
+    "uri": URI,
+    "uri-reference": URI_REFERENCE,
+    "uri-template": URI_TEMPLATE,
+    # RFC 9562, section 4; Pydantic has names for those of one version.
+    "uuid": rf"{_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}",
+    **{
+        f"uuid{version}": rf"{_HEX}{{8}}-{_HEX}{{4}}-{version}{_HEX}{{3}}-[89ABab]{_HEX}{{3}}"
+        rf"-{_HEX}{{12}}"
+        for version in range(1, 9)
+    },
+}
+_BUILDERS: dict[str, Callable[[], Regular]] = {
+    "email": email,
+    "hostname": hostname,
+    "idn-email": idn_email,
+    "idn-hostname": idn_hostname,
+    "regex": regex,
+}
+
+_LEAP_SECONDS = "leap seconds only where the offset is in whole quarters of an hour"
+_NAME_LENGTHS = "few long labels or more short ones (three of 63 characters, twelve of 14)"
+_SCRIPTS = (
+    "labels with letters outside of ASCII of at most seven characters, of the scripts most in use, "
+    f"or of {MOST_OF_ALPHABET} in which these letters are all Latin, all Greek or all Cyrillic"
+)
+_FEW = (
+    "one letter of Latin 1 or Persian digit beside at most 30 characters of ASCII, one dot in "
+    "the first of two l, one or two kana, a kana and an ideograph, one ideograph, or up to three "
+    "Hebrew letters"
+)
+NARROWED_FORMATS = {
+    "time": _LEAP_SECONDS,
+    "date-time": _LEAP_SECONDS,
+    "hostname": f"{_NAME_LENGTHS}, at most one label of Punycode, between "
+    f"at most two of 50 characters on either side (Hebrew: none before it), with {_FEW}",
+    "email": f"a domain of at most 189 characters with {_NAME_LENGTHS}",
+    "idn-hostname": f"{_SCRIPTS}; four labels; no Punycode",
+    "idn-email": f"domains with {_SCRIPTS}; no Punycode",
+    "regex": f"groups in groups to a depth of {MAX_REGEX_DEPTH}, one name, "
+    "back references only to a group in front of all else that is named by a small letter, "
+    "of the ranges those from one half of the letters or digits to the other, or from the first",
+    "uri-template": "without the operators that RFC 6570 keeps for later versions",
+}
+"""What a format's expression leaves out of the format's own language."""
+
+ANNOTATED_FORMATS = frozenset(
+    {"binary", "password", "path", "file-path", "directory-path", "float", "double"}
+)
+"""Formats without a rule of their own for strings: Pydantic's and OpenAPI's notes to people."""
+
+
+def known_formats() -> tuple[str, ...]:
+    """The formats that are enforced, by name."""
+    return tuple(sorted({*_PATTERNS, *_BUILDERS}))
+
+
+@functools.cache
+def format_regular(name: str) -> Regular | None:
+    """The expression for the whole of a string of this format, ``None`` for one unknown."""
+    if name in _BUILDERS:
+        return _BUILDERS[name]()
+    pattern = _PATTERNS.get(name)
+    return None if pattern is None else parse_regex(f"^(?:{pattern})$")

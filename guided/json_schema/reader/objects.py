@@ -1,0 +1,84 @@
+"""What a schema says about the members of objects, as formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from guided.json_schema.formulas.assertions import Has, JsonType, MemberCount, Members, Names, Types
+from guided.json_schema.formulas.formula import TRUE, Formula
+from guided.json_schema.reader.visit import Visit
+
+__all__ = ["OBJECT_FORMULAS"]
+
+
+def _members(visit: Visit) -> Formula:
+    keywords = visit.keywords
+    named = tuple(
+        (name, visit.apply(schema)) for name, schema in keywords.get("properties", {}).items()
+    )
+    patterns = tuple(
+        (
+            visit.lowering.regular(pattern, visit.pointer("patternProperties", pattern)),
+            visit.apply(schema),
+        )
+        for pattern, schema in keywords.get("patternProperties", {}).items()
+    )
+    rest = visit.apply(keywords.get("additionalProperties", True))
+    if rest is TRUE and not named and all(formula is TRUE for _, formula in patterns):
+        return TRUE
+    return visit.formulas.leaf(Members(named, patterns, rest))
+
+
+def _names(visit: Visit) -> Formula:
+    name = visit.apply(visit.keywords["propertyNames"])
+    return TRUE if name is TRUE else visit.formulas.leaf(Names(name))
+
+
+def _count(visit: Visit) -> Formula:
+    low = int(visit.keywords.get("minProperties", 0))
+    high = visit.keywords.get("maxProperties")
+    if low == 0 and high is None:
+        return TRUE
+    return visit.formulas.leaf(MemberCount(low, None if high is None else int(high)))
+
+
+def _required(visit: Visit) -> Formula:
+    return _has_all(visit, visit.keywords["required"])
+
+
+def _dependencies(keyword: str) -> Callable[[Visit], Formula]:
+    def dependencies(visit: Visit) -> Formula:
+        formulas = visit.formulas
+        parts = []
+        for name, needed in visit.keywords[keyword].items():
+            absent = formulas.negate(formulas.leaf(Has(name)))
+            if isinstance(needed, list):
+                # "Has" holds of what is no object, so that this does as well.
+                parts.append(formulas.any_of([absent, _has_all(visit, needed)]))
+            else:
+                other = formulas.leaf(Types(_NO_OBJECT))
+                parts.append(formulas.any_of([absent, other, visit.apply(needed)]))
+        return formulas.all_of(parts)
+
+    return dependencies
+
+
+def _has_all(visit: Visit, names: list[str]) -> Formula:
+    return visit.formulas.all_of(visit.formulas.leaf(Has(name)) for name in names)
+
+
+_NO_OBJECT: Final = frozenset(JsonType) - {JsonType.OBJECT}
+
+OBJECT_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
+    **dict.fromkeys(("properties", "patternProperties", "additionalProperties"), _members),
+    "propertyNames": _names,
+    "minProperties": _count,
+    "maxProperties": _count,
+    "required": _required,
+    **{
+        keyword: _dependencies(keyword)
+        for keyword in ("dependentRequired", "dependentSchemas", "dependencies")
+    },
+}
+"""The formula of each keyword; keywords that make one formula together share a function."""

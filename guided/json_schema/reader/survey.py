@@ -1,0 +1,229 @@
+"""Goes through documents once: checks the forms of keywords and notes what references may name.
+
+Every schema object becomes a ``Location``, found again by the identity of its dictionary. A
+document of the request is gone through when a reference first leads to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import urldefrag, urljoin
+
+from guided.errors import InvalidConstraintError, LimitExceededError
+from guided.json_schema.reader.dialects import Dialect, Dialects, standard
+from guided.json_schema.reader.drafts import LATEST, Draft
+from guided.json_schema.reader.forms import check_form
+from guided.json_schema.reader.keywords import Role
+from guided.json_schema.reader.location import RECURSIVE, Location, Resource
+from guided.json_schema.reader.metaschemas import metaschema
+from guided.json_schema.reader.pointers import child
+from guided.json_schema.reader.reader import Json, json_text, read_schema
+from guided.runtime.fuel import spend
+
+__all__ = ["MAX_LOCATIONS", "Survey", "resolve_uri"]
+
+MAX_LOCATIONS: Final = 50_000
+
+
+class Survey:
+    """What is known about a schema and the documents that came with it."""
+
+    def __init__(self, root: Json, documents: Iterable[tuple[str, str]]) -> None:
+        self.locations: dict[int, Location] = {}
+        """By the identity of the schema's dictionary, in the order in which they were met."""
+        self.noted: list[tuple[Location, str]] = []
+        """Where keywords stand that lead out of a schema, or that lowering may stumble over."""
+        self.ambiguous: set[str] = set()
+        """URIs that several schemas give themselves: no matter until a reference names one."""
+        self._texts = {uri.removesuffix("#"): text for uri, text in documents}
+        self._documents: dict[str, Json] = {}
+        """The documents of the request that were read."""
+        self._resources: dict[str, Resource] = {}
+        self._dialects = Dialects(self._document)
+        self._default = standard(LATEST)
+        self.root = self._add_document("", root)
+        # A document that names no draft is read as the schema that leads to it.
+        self._default = self.root.dialect
+
+    def resource(self, uri: str) -> Resource | None:
+        """The resource of a URI without fragment; documents are gone through until it is found."""
+        found = self._resources.get(uri)
+        if found is None and self._document(uri) is not None:
+            found = self._add_document(uri, self._documents[uri])
+        if found is None:
+            known = metaschema(uri)
+            if known is not None:
+                return self._add_document(uri, known, is_standard=True)
+            for other in self._texts:
+                if other not in self._resources:
+                    self._add_document(other, self._document(other))
+            found = self._resources.get(uri)
+        return found
+
+    def add(self, schema: Json, pointer: str, resource: Resource) -> None:
+        """Go through a schema and all schemas in it."""
+        stack = [(schema, pointer, resource)]
+        while stack:
+            schema, pointer, resource = stack.pop()
+            if isinstance(schema, bool) or id(schema) in self.locations:
+                continue
+            if not isinstance(schema, dict):
+                raise InvalidConstraintError(
+                    f"a schema is an object or a boolean, not {json_text(schema)[:40]}",
+                    pointer=pointer,
+                )
+            location = self._locate(schema, pointer, resource)
+            spend(5)
+            stack += reversed(self._read(location))
+            _note_names(location)
+
+    def dynamic_anchors(self) -> list[Location]:
+        """The schemas that dynamic references may be bound to."""
+        return [named for known in self._resources.values() for named in known.dynamic.values()]
+
+    def _document(self, uri: str) -> Json | None:
+        """The caller's document of a URI."""
+        if uri not in self._documents and uri in self._texts:
+            self._documents[uri] = read_schema(self._texts[uri], f"{uri}#")
+        return self._documents.get(uri)
+
+    def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
+        pointer = f"{uri}#" if uri else ""
+        dialect = self._dialect(root, pointer, self._default)
+        resource = Resource(uri, root, pointer, dialect, is_standard)
+        self._resources[uri] = resource
+        if isinstance(root, dict) and not _hides(root, dialect):
+            identifier = root.get(dialect.id_keyword)
+            if isinstance(identifier, str):
+                here = child(pointer, dialect.id_keyword)
+                resource.uri = _own_uri(uri, identifier, here)
+                self._resources.setdefault(resource.uri, resource)
+        self.add(root, pointer, resource)
+        return resource
+
+    def _dialect(self, schema: Json, pointer: str, around: Dialect) -> Dialect:
+        if isinstance(schema, dict) and isinstance(schema.get("$schema"), str):
+            return self._dialects.named(schema["$schema"], child(pointer, "$schema"))
+        return around
+
+    def _locate(self, schema: dict[str, Json], pointer: str, resource: Resource) -> Location:
+        """The location of a schema object, which may begin a resource of its own."""
+        if len(self.locations) >= MAX_LOCATIONS:
+            raise LimitExceededError(
+                f"the schema holds more than {MAX_LOCATIONS} subschemas",
+                limit=MAX_LOCATIONS,
+                pointer=pointer,
+            )
+        if schema is not resource.root:
+            resource = self._embedded(schema, pointer, resource)
+        location = self.locations[id(schema)] = Location(schema, pointer, resource)
+        return location
+
+    def _read(self, location: Location) -> list[tuple[Json, str, Resource]]:
+        """Check the forms of the keywords, and return the schemas in them with their pointers."""
+        schema, pointer, resource = location.schema, location.pointer, location.resource
+        dialect, said = resource.dialect, location.keywords
+        alone = _hides(schema, dialect)
+        inner: list[tuple[Json, str, Resource]] = []
+        for keyword, value in schema.items():
+            word = dialect.keywords.get(keyword)
+            if word is None or (alone and keyword not in _BESIDE_REF):
+                continue
+            form = word.form
+            if not form.fits(value):
+                check_form(keyword, value, form, pointer)
+            if word.role in _SPEAKING:
+                said[keyword] = value
+                if keyword in _NOTED or (keyword == "format" and dialect.asserts_format):
+                    self.noted.append((location, keyword))
+            if form.subschemas is not None:
+                here = f"{pointer}/{keyword}"
+                inner += [(part, here + way, resource) for way, part in form.subschemas(value)]
+        return inner
+
+    def _embedded(self, schema: dict[str, Json], pointer: str, around: Resource) -> Resource:
+        """The resource that a schema inside of another one begins, or the one around it."""
+        if "$id" not in schema and "id" not in schema:
+            return around
+        dialect = self._dialect(schema, pointer, around.dialect)
+        identifier = schema.get(dialect.id_keyword)
+        if not isinstance(identifier, str) or _hides(schema, dialect):
+            return around
+        uri = _own_uri(around.uri, identifier, child(pointer, dialect.id_keyword))
+        if identifier.startswith("#") or uri == around.uri:
+            return around
+        resource = Resource(uri, schema, pointer, dialect, around.is_standard)
+        if self._resources.setdefault(uri, resource) is not resource:
+            self.ambiguous.add(uri)
+        return resource
+
+
+def resolve_uri(base: str, reference: str, pointer: str) -> tuple[str, str]:
+    """The URI that the reference at ``pointer`` stands for (RFC 3986, section 5), for any scheme,
+    and its fragment.
+    """
+    if reference.startswith("#"):
+        return base, reference[1:]
+    try:
+        uri, fragment = urldefrag(urljoin(base, reference) if reference else base)
+    except ValueError as error:
+        raise InvalidConstraintError(
+            f"{reference[:80]!r} is no reference to a URI: {error}", pointer=pointer
+        ) from error
+    return uri, fragment
+
+
+def _own_uri(base: str, identifier: str, pointer: str) -> str:
+    """The URI that a schema gives itself, without its fragment."""
+    if not _URI_REFERENCE.fullmatch(identifier):
+        raise InvalidConstraintError(
+            f"{identifier[:80]!r} is no reference to a URI",
+            pointer=pointer,
+            hint="write what is no letter, digit or mark of a URI as % and two hexadecimal digits",
+        )
+    return resolve_uri(base, identifier, pointer)[0]
+
+
+# RFC 3986, section 4.1: its characters; where they may stand, `urljoin` knows.
+_URI_REFERENCE: Final = re.compile(r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*")
+_SPEAKING: Final = frozenset({Role.ASSERTION, Role.APPLICATOR})
+
+
+def _hides(schema: dict[str, Json], dialect: Dialect) -> bool:
+    return isinstance(schema.get("$ref"), str) and dialect.ref_is_alone
+
+
+def _note_names(location: Location) -> None:
+    """Enter the names that the schema gives itself into its resource."""
+    schema, resource = location.schema, location.resource
+    draft = resource.dialect.draft
+    if draft <= Draft.DRAFT_7:
+        identifier = schema.get(resource.dialect.id_keyword)
+        if isinstance(identifier, str) and "#" in identifier and "$ref" not in schema:
+            _note(resource.anchors, identifier.partition("#")[2], location)
+        return
+    if "$anchor" in schema:
+        _note(resource.anchors, schema["$anchor"], location)
+    if draft is Draft.DRAFT_2020_12 and "$dynamicAnchor" in schema:
+        _note(resource.anchors, schema["$dynamicAnchor"], location)
+        _note(resource.dynamic, schema["$dynamicAnchor"], location)
+    if draft is Draft.DRAFT_2019_09 and schema.get("$recursiveAnchor") is True:
+        _note(resource.dynamic, RECURSIVE, location)
+
+
+def _note(names: dict[str, Location], name: str, location: Location) -> None:
+    if names.setdefault(name, location) is not location:
+        location.resource.ambiguous.add(name)
+
+
+_BESIDE_REF: Final = frozenset({"$ref", "definitions"})
+"""What counts beside a ``$ref`` that hides its siblings; nothing asserts there."""
+_NOTED: Final = frozenset(
+    (
+        *("$ref", "$recursiveRef", "$dynamicRef", "pattern", "patternProperties"),
+        *("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"),
+        *("dependencies", "unevaluatedProperties", "unevaluatedItems"),
+    )
+)

@@ -1,0 +1,186 @@
+"""``unevaluatedProperties`` and ``unevaluatedItems``, as formulas.
+
+What was evaluated depends on which of the schemas applied in place hold: the branches of ``anyOf``,
+for one. Every such schema evaluates something *under a condition*, and more conditions never
+evaluate less. So each member that some schema evaluates has a rule of its own, "it fits what
+unevaluated members have to fit, or one of the conditions holds", and no combination of branches is
+ever written out:
+
+    {"anyOf": [{"properties": {"a": …}}, {"properties": {"b": …}}], "unevaluatedProperties": false}
+
+becomes: no member but a and b; and no member a, or the first branch holds; and no member b, or the
+second does. Only patterns and ``contains``, which evaluate what is not known by name or position,
+take a case for each set of conditions.
+
+Source: JSON Schema 2020-12, core, sections 11.2 and 11.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations, pairwise
+from typing import Final, TypeVar
+
+from guided.errors import LimitExceededError
+from guided.json_schema.formulas.assertions import Items, Members
+from guided.json_schema.formulas.formula import TRUE, Formula
+from guided.json_schema.reader.arrays import item_schemas
+from guided.json_schema.reader.drafts import Draft
+from guided.json_schema.reader.visit import Visit
+from guided.regular.dfa import dfa_from_regular
+from guided.regular.expression import Regular
+from guided.runtime.fuel import spend
+
+__all__ = ["MAX_CASES", "MAX_CONDITIONS", "UNEVALUATED_FORMULAS"]
+
+_T = TypeVar("_T")
+
+MAX_CASES: Final = 512
+"""Sets of conditions that are told apart for one keyword."""
+MAX_CONDITIONS: Final = 10_000
+"""Schemas applied in place under different conditions."""
+
+
+def _properties(visit: Visit) -> Formula:
+    rest = visit.apply(visit.keywords["unevaluatedProperties"])
+    names: dict[str, list[Formula]] = {}
+    patterns: dict[Regular, list[Formula]] = {}
+    everything: list[Formula] = []
+    for condition, applied in _evaluators(visit, "unevaluatedProperties"):
+        keywords = applied.keywords
+        for name in keywords.get("properties", ()):
+            names.setdefault(name, []).append(condition)
+        for pattern in keywords.get("patternProperties", ()):
+            at = applied.pointer("patternProperties", pattern)
+            patterns.setdefault(applied.lowering.regular(pattern, at), []).append(condition)
+        if "additionalProperties" in keywords or (
+            applied is not visit and "unevaluatedProperties" in keywords
+        ):
+            everything.append(condition)
+    formulas = visit.formulas
+    if rest is TRUE or TRUE in everything:
+        return TRUE
+
+    found = {pattern: _found_in(pattern, names) for pattern in patterns}
+
+    def with_patterns(evaluated: Sequence[Regular]) -> Iterator[Formula]:
+        """No pattern but these evaluates anything."""
+        yield formulas.leaf(
+            Members(
+                tuple((name, TRUE) for name in names),
+                tuple((pattern, TRUE) for pattern in evaluated),
+                rest,
+            )
+        )
+        for name, conditions in names.items():
+            if TRUE not in conditions and not any(name in found[p] for p in evaluated):
+                unevaluated = formulas.leaf(Members(((name, rest),), (), TRUE))
+                yield formulas.any_of([unevaluated, *conditions])
+
+    cases = _cases(patterns, with_patterns, visit, "unevaluatedProperties")
+    return formulas.any_of([*everything, *cases])
+
+
+def _items(visit: Visit) -> Formula:
+    rest = visit.apply(visit.keywords["unevaluatedItems"])
+    lengths: dict[int, list[Formula]] = {0: [TRUE]}
+    contained: dict[Formula, list[Formula]] = {}
+    everything: list[Formula] = []
+    for condition, applied in _evaluators(visit, "unevaluatedItems"):
+        keywords = applied.keywords
+        lengths.setdefault(len(item_schemas(keywords)[0]), []).append(condition)
+        if "contains" in keywords and _contains_evaluates(applied):
+            contained.setdefault(applied.apply(keywords["contains"]), []).append(condition)
+        if _evaluates_all_items(applied) or (
+            applied is not visit and "unevaluatedItems" in keywords
+        ):
+            everything.append(condition)
+    formulas = visit.formulas
+    if rest is TRUE or TRUE in everything:
+        return TRUE
+    ends = sorted(lengths)
+    spend(sum(ends))
+
+    def with_contained(evaluated: Sequence[Formula]) -> Iterator[Formula]:
+        """No ``contains`` but these evaluates anything."""
+        other = formulas.any_of([rest, *evaluated])
+        yield formulas.leaf(Items((TRUE,) * ends[-1], other))
+        for start, end in pairwise(ends):
+            conditions = [c for length in ends if length >= end for c in lengths[length]]
+            if TRUE not in conditions:
+                between = (TRUE,) * start + (other,) * (end - start)
+                yield formulas.any_of([formulas.leaf(Items(between, TRUE)), *conditions])
+
+    cases = _cases(contained, with_contained, visit, "unevaluatedItems")
+    return formulas.any_of([*everything, *cases])
+
+
+def _evaluates_all_items(visit: Visit) -> bool:
+    keywords = visit.keywords
+    if isinstance(keywords.get("items"), list):
+        return "additionalItems" in keywords
+    return "items" in keywords
+
+
+def _contains_evaluates(visit: Visit) -> bool:
+    return visit.location.resource.dialect.draft >= Draft.DRAFT_2020_12
+
+
+def _evaluators(visit: Visit, keyword: str) -> Iterator[tuple[Formula, Visit]]:
+    """Every schema that evaluates members or items of the same value, and under which condition."""
+    formulas = visit.formulas
+    seen: set[tuple[Formula, Formula]] = set()
+    stack: list[tuple[Formula, Visit]] = [(TRUE, visit)]
+    while stack:
+        condition, applied = stack.pop()
+        key = (condition, applied.formula(applied))
+        if key in seen:
+            continue
+        seen.add(key)
+        if len(seen) > MAX_CONDITIONS:
+            raise LimitExceededError(
+                f"{keyword} depends on more than {MAX_CONDITIONS} conditions",
+                limit=MAX_CONDITIONS,
+                pointer=visit.pointer(keyword),
+            )
+        spend(10)
+        yield condition, applied
+        stack += (
+            (formulas.all_of([condition, further]), inner) for further, inner in applied.in_place()
+        )
+
+
+def _cases(
+    found: Mapping[_T, Sequence[Formula]],
+    formula: Callable[[Sequence[_T]], Iterable[Formula]],
+    visit: Visit,
+    keyword: str,
+) -> Iterator[Formula]:
+    """A case for each set of things found under a condition; the others are always there."""
+    always = [thing for thing, conditions in found.items() if TRUE in conditions]
+    sometimes = [thing for thing, conditions in found.items() if TRUE not in conditions]
+    if 2 ** len(sometimes) > MAX_CASES:
+        raise LimitExceededError(
+            f"{keyword} depends on {len(sometimes)} conditions, which make more than {MAX_CASES} "
+            "cases",
+            limit=MAX_CASES,
+            pointer=visit.pointer(keyword),
+            hint="name the members instead of giving patterns, or write fewer alternatives",
+        )
+    formulas = visit.formulas
+    for size in range(len(sometimes) + 1):
+        for chosen in combinations(sometimes, size):
+            hold = [formulas.any_of(found[thing]) for thing in chosen]
+            yield formulas.all_of([*hold, *formula([*always, *chosen])])
+
+
+def _found_in(pattern: Regular, names: Iterable[str]) -> frozenset[str]:
+    """The names that a pattern is found in."""
+    dfa = dfa_from_regular(pattern, search=True)
+    return frozenset(name for name in names if dfa.accepts(name))
+
+
+UNEVALUATED_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
+    "unevaluatedProperties": _properties,
+    "unevaluatedItems": _items,
+}

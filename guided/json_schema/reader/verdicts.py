@@ -1,0 +1,134 @@
+"""What becomes of each keyword of a schema."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from guided.json_schema.reader.formats import NARROWED_FORMATS, format_regular
+from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
+from guided.json_schema.reader.location import Location
+from guided.json_schema.reader.pointers import child
+from guided.json_schema.reader.survey import Survey
+from guided.runtime.fuel import spend
+from guided.spec import FormatMode, JsonOptions, KeyOrder
+
+__all__ = ["Enforcement", "Verdict", "judge"]
+
+
+class Enforcement(StrEnum):
+    """How far an answer is held to a keyword."""
+
+    ENFORCED = "enforced"
+    NARROWED = "narrowed"
+    """Enforced, and some texts that it would allow are left out as well."""
+    ANNOTATION = "annotation"
+    """Nothing to enforce: the specification makes it a note."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What becomes of one occurrence of a keyword."""
+
+    pointer: str
+    """JSON pointer of the keyword."""
+    enforcement: Enforcement
+    note: str = ""
+
+
+def judge(survey: Survey, options: JsonOptions) -> tuple[Verdict, ...]:
+    """A verdict on every keyword of every schema that was met, metaschemas aside."""
+    return tuple(
+        verdict
+        for location in survey.locations.values()
+        if not location.resource.is_standard
+        for verdict in _verdicts(location, options)
+    )
+
+
+def _verdicts(location: Location, options: JsonOptions) -> Iterator[Verdict]:
+    known = location.resource.dialect.keywords
+    for keyword in location.schema:
+        here = child(location.pointer, keyword)
+        word = known.get(keyword)
+        if word is None:
+            yield Verdict(here, Enforcement.ANNOTATION, _unknown(keyword, location))
+        elif keyword == "$schema" and location.schema is not location.resource.root:
+            yield Verdict(here, Enforcement.ANNOTATION, "only a schema with a URI chooses a draft")
+        elif word.role in (Role.ANNOTATION, Role.IDENTIFIER):
+            yield Verdict(here, Enforcement.ANNOTATION)
+        elif keyword not in location.keywords:
+            yield Verdict(here, Enforcement.ANNOTATION, "hidden by $ref up to draft 7")
+        else:
+            yield Verdict(here, *_enforcement(word, location, options))
+
+
+def _enforcement(
+    word: Keyword, location: Location, options: JsonOptions
+) -> tuple[Enforcement, str]:
+    keywords, name = location.keywords, word.name
+    needed = _NEEDED.get(name)
+    if needed is not None and needed not in keywords:
+        return Enforcement.ANNOTATION, f"means nothing without {needed!r}"
+    if name == "additionalItems" and not isinstance(keywords.get("items"), list):
+        return Enforcement.ANNOTATION, "means nothing without a list of 'items'"
+    if name == "format":
+        return _format(location, options)
+    if name == "type":
+        bounds = list(_default_bounds(keywords, options))
+        if bounds:
+            return Enforcement.NARROWED, "; ".join(bounds)
+    if name == "properties" and options.key_order is KeyOrder.SCHEMA and len(keywords[name]) > 1:
+        return Enforcement.NARROWED, "members in the order of the schema"
+    return Enforcement.ENFORCED, ""
+
+
+def _format(location: Location, options: JsonOptions) -> tuple[Enforcement, str]:
+    name = location.keywords["format"]
+    if options.format is not FormatMode.ASSERT and not location.resource.dialect.asserts_format:
+        return Enforcement.ANNOTATION, "the options make formats notes"
+    if format_regular(name) is None:
+        return Enforcement.ANNOTATION, f"no rule for the format {name!r}"
+    narrowed = NARROWED_FORMATS.get(name)
+    if narrowed is not None:
+        return Enforcement.NARROWED, narrowed
+    return Enforcement.ENFORCED, ""
+
+
+def _default_bounds(keywords: dict[str, object], options: JsonOptions) -> Iterator[str]:
+    """What the options bound where a type is named and the schema itself sets no bound."""
+    types = keywords["type"]
+    names = types if isinstance(types, list) else [types]
+    if "enum" in keywords or "const" in keywords:
+        return
+    length, digits = options.max_string_length, options.max_number_digits
+    if "string" in names and length is not None and not keywords.keys() & {"maxLength", "format"}:
+        yield f"at most {length} characters"
+    if {"integer", "number"} & set(names) and digits is not None:
+        lower = keywords.keys() & {"minimum", "exclusiveMinimum"}
+        upper = keywords.keys() & {"maximum", "exclusiveMaximum"}
+        if "number" in names or not (lower and upper):
+            yield f"at most {digits} digits on either side of the point"
+
+
+_NEEDED = {
+    "then": "if",
+    "else": "if",
+    "minContains": "contains",
+    "maxContains": "contains",
+}
+"""Keywords that mean nothing without another one."""
+
+
+def _unknown(keyword: str, location: Location) -> str:
+    if keyword in _ALL_NAMES:
+        draft = location.resource.dialect.draft
+        return f"means nothing in {draft.label}"
+    spend(100)
+    close = difflib.get_close_matches(keyword, _ALL_NAMES, n=1, cutoff=0.8)
+    return "no draft defines it" + (f"; close to {close[0]!r}" if close else "")
+
+
+_ALL_NAMES = sorted({word.name for word in KEYWORDS})

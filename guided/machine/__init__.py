@@ -1,0 +1,1 @@
+"""What all recognisers share: their interface, the table of rows, labels. No language here."""

@@ -1,0 +1,103 @@
+"""Automata over bytes with what a recogniser wants to know of each state, worked out once."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.block_kernels import block_ways
+from guided.regular.byte_dfa import ByteDfa
+from guided.regular.dfa import DEAD
+from guided.regular.shortest import STOP
+
+__all__ = ["CLOSE_STRING", "INSIDE", "NO_BEAT", "START", "STOP", "TICK", "Block", "block_of"]
+
+NO_BEAT: Final = 0
+START: Final = 1
+INSIDE: Final = 2
+TICK: Final = 3
+CLOSE_STRING: Final = 4
+"""What entering a state means to the count of code points: nothing, it begins, it stays, one more
+is complete, it ends."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """An automaton ready to be laid down as rows of a transition table.
+
+    All arrays have one entry a state. ``left`` int64 is the number of bytes to the nearest state
+    with a label, ``way`` int16 the first of them or STOP, ``aim`` int32 that label. ``only`` int16
+    is the one byte that may follow, DEAD where there is none or a choice. ``beat`` int8 and
+    ``need`` int32, the code points still to come at least, serve blocks that count.
+    """
+
+    dfa: ByteDfa
+    left: NDArray[np.int64]
+    way: NDArray[np.int16]
+    aim: NDArray[np.int32]
+    only: NDArray[np.int16]
+    exits: NDArray[np.bool_]
+    first: Mapping[int, int]
+    """The bytes that lead on from the start, with the states that they lead to."""
+    beat: NDArray[np.int8] | None = None
+    need: NDArray[np.int32] | None = None
+    bounds: tuple[int, int | None] | None = None
+    """The least and the greatest count of code points, where the block counts."""
+    verdicts: tuple[int, ...] = (1,)
+    """For each label of a value's automaton, the verdict on the value."""
+    key: Hashable = None
+    """Equal for blocks that are the same, in whatever recogniser they are laid down."""
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the block, in bytes."""
+        return self.dfa.nbytes + 32 * len(self)
+
+    def shortest(self) -> bytes:
+        """The shortest text, less what counting asks for."""
+        text, state = bytearray(), 0
+        while self.way[state] != STOP:
+            text.append(int(self.way[state]))
+            state = self.dfa.step(state, int(self.way[state]))
+        return bytes(text)
+
+
+def block_of(
+    dfa: ByteDfa,
+    *,
+    key: Hashable = None,
+    beat: NDArray[np.int8] | None = None,
+    need: NDArray[np.int32] | None = None,
+    bounds: tuple[int, int | None] | None = None,
+    verdicts: tuple[int, ...] = (1,),
+) -> Block:
+    """Work out the ways through a non-empty automaton."""
+    table = np.ascontiguousarray(dfa.next)
+    left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
+    return Block(
+        dfa=dfa,
+        left=left,
+        way=way,
+        aim=aim,
+        only=only,
+        first=dict(_first_moves(dfa)),
+        exits=exits,
+        beat=beat,
+        need=need,
+        bounds=bounds,
+        verdicts=verdicts,
+        key=key,
+    )
+
+
+def _first_moves(dfa: ByteDfa) -> Iterator[tuple[int, int]]:
+    for byte, target in enumerate(dfa.next[0, dfa.byte_class].tolist()):
+        if target != DEAD:
+            yield byte, target

@@ -1,0 +1,146 @@
+"""What blocks of rows are made of, worked out by numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.regular.dfa import DEAD
+from guided.regular.shortest import STOP
+from guided.runtime.kernel import making_kernel
+
+__all__ = ["block_ways", "rule_rows"]
+
+
+@making_kernel
+def block_ways(table, label, byte_class):  # type: ignore[no-untyped-def]
+    """Of an automaton over bytes by state what ``Block`` says: left, way, aim, only and exits."""
+    count, width = table.shape
+    sizes = np.zeros(width, dtype=np.int32)
+    byte_of = np.full(width, DEAD, dtype=np.int16)
+    for byte in range(255, -1, -1):
+        sizes[byte_class[byte]] += 1
+        byte_of[byte_class[byte]] = byte
+    left = np.full(count, -1, dtype=np.int64)
+    way = np.full(count, STOP, dtype=np.int16)
+    aim = label.copy()
+    only = np.full(count, DEAD, dtype=np.int16)
+    exits = np.zeros(count, dtype=np.bool_)
+    queue = np.empty(count, dtype=np.int32)
+    tail = 0
+    # Source, class and target of moves, of those side by side to the same state the first.
+    moves = np.empty((table.size, 3), dtype=np.int32)
+    into = np.zeros(count + 1, dtype=np.int32)
+    top = 0
+    for state in range(count):
+        bytes_, before = 0, DEAD
+        for index in range(width):
+            target = table[state, index]
+            if target != DEAD and sizes[index]:
+                bytes_ += sizes[index]
+                only[state] = byte_of[index]
+                if target != before:
+                    moves[top, 0], moves[top, 1], moves[top, 2] = state, index, target
+                    into[target] += 1
+                    top += 1
+                    before = target
+        if bytes_ != 1:
+            only[state] = DEAD
+        if label[state] != DEAD:
+            exits[state] = bytes_ == 0
+            left[state] = 0
+            queue[tail] = state
+            tail += 1
+    # By target: from the ends of each down to where they begin.
+    for state in range(count):
+        into[state + 1] += into[state]
+    by_target = np.empty(top, dtype=np.int32)
+    for move in range(top - 1, -1, -1):
+        into[moves[move, 2]] -= 1
+        by_target[into[moves[move, 2]]] = move
+    # Breadth first from the labels.
+    for head in range(count):
+        if head == tail:
+            break
+        state = queue[head]
+        for at in range(into[state], into[state + 1]):
+            source, index = moves[by_target[at], 0], moves[by_target[at], 1]
+            if left[source] == -1:
+                left[source] = left[state] + 1
+                way[source], aim[source] = byte_of[index], aim[state]
+                queue[tail] = source
+                tail += 1
+    return left, way, aim, only, exits
+
+
+@making_kernel
+def rule_rows(  # type: ignore[no-untyped-def]
+    moves, byte_column, own, begin, end, accepting, calling, behind
+):
+    """The automaton of a rule of a network, with what its labels are about.
+
+    ``moves`` and ``byte_column`` are the network's, ``own`` has by class of bytes there the rule's
+    own class, ``accepting`` and ``calling`` have by state whether the rule may end there and
+    whether calls begin there, ``behind`` by class of bytes whether one may come behind the rule.
+    Returns the class of each byte, the table, the label of each state, and by label the place that
+    it is about, int32 ``[labels, 2]``, see ``_Place``.
+    """
+    size, width = end - begin, moves.shape[1]
+    # What is read both in a state that may end the rule and behind it is told apart.
+    apart = np.zeros(width, dtype=np.bool_)
+    both = called = 0
+    for state in range(begin, end):
+        called += calling[state]
+        if accepting[state] and not calling[state]:
+            for index in range(width):
+                if behind[index] and moves[state, index] != DEAD:
+                    apart[index] = True
+    for state in range(begin, end):
+        if accepting[state] and not calling[state]:
+            for index in range(width):
+                both += apart[index] and moves[state, index] != DEAD
+    class_of = np.empty(width, dtype=np.uint8)
+    column_of = np.empty(width, dtype=np.int32)
+    known = np.full(width + 1, DEAD, dtype=np.int32)
+    classes = 0
+    for index in range(width):
+        if apart[index] or known[own[index] + 1] == DEAD:
+            class_of[index] = classes
+            column_of[classes] = index
+            classes += 1
+            if not apart[index]:
+                known[own[index] + 1] = class_of[index]
+        else:
+            class_of[index] = known[own[index] + 1]
+    byte_class = np.empty(256, dtype=np.uint8)
+    byte_of = np.empty(classes, dtype=np.int64)
+    for byte in range(255, -1, -1):
+        byte_class[byte] = class_of[byte_column[byte]]
+        byte_of[byte_class[byte]] = byte
+    table = np.full((size + both, classes), DEAD, dtype=np.int32)
+    label = np.empty(size + both, dtype=np.int32)
+    places = np.full((1 + called + both, 2), DEAD, dtype=np.int32)
+    label_of, row = 1, size
+    for state in range(begin, end):
+        label[state - begin] = 0 if accepting[state] else DEAD
+        if calling[state]:
+            # Where calls begin, nothing but the label leads on.
+            label[state - begin] = label_of
+            places[label_of, 0] = state
+            label_of += 1
+            continue
+        read, written = moves[state], table[state - begin]
+        for index in range(classes):
+            target = read[column_of[index]]
+            written[index] = DEAD if target == DEAD else target - begin
+    for state in range(begin, end):
+        if not accepting[state] or calling[state]:
+            continue
+        # Behind bytes that may belong to either side, one row each.
+        for index in range(classes):
+            if apart[column_of[index]] and table[state - begin, index] != DEAD:
+                table[state - begin, index] = row
+                label[row] = label_of
+                places[label_of, 0], places[label_of, 1] = state, byte_of[index]
+                row += 1
+                label_of += 1
+    return byte_class, table, label, places

@@ -1,0 +1,131 @@
+"""Which bytes the rows of tables tell apart: maps of bytes to classes, shared by all tables."""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.regular.dfa import DEAD
+
+__all__ = ["ByteMaps", "shared_byte_maps"]
+
+_ENOUGH: Final = 4096
+"""Maps at which tables to come begin anew, so that what one schema needs is not kept for ever."""
+
+_MAX_CLASSES: Final = 256
+"""A class is a byte."""
+
+
+class ByteMaps:
+    """Numbered maps of bytes to classes; only ever grows, and is safe to use from several threads.
+
+    ``array`` is uint8 ``[maps, 256]``, with room for more. Map ``b`` below 256 tells the byte ``b``
+    from all others. Schemas need the same few maps again and again: the bytes behind a value, the
+    letters that names go on with.
+    """
+
+    def __init__(self) -> None:
+        self.array: NDArray[np.uint8] = np.zeros((1024, 256), dtype=np.uint8)
+        np.fill_diagonal(self.array[:256], 1)
+        self._count = 256
+        self._numbers: dict[bytes, int] = {}
+        self._apart: dict[tuple[int, ...], int] = {}
+        self._split: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._widths: dict[int, int] = {}
+        self._splits_of_one: dict[int, NDArray[np.int32]] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def number(self, byte_class: NDArray[np.uint8]) -> int:
+        """The number of a map, uint8 ``[256]``."""
+        return self._number(byte_class.tobytes())
+
+    def numbers(self, byte_classes: NDArray[np.uint8]) -> list[int]:
+        """The numbers of several, uint8 ``[maps, 256]``."""
+        keys = byte_classes.tobytes()
+        return [self._number(keys[begin : begin + 256]) for begin in range(0, len(keys), 256)]
+
+    def _number(self, key: bytes) -> int:
+        number = self._numbers.get(key)
+        return self._added(key) if number is None else number
+
+    def telling_apart(self, bytes_: tuple[int, ...]) -> int:
+        """The map of these bytes to the classes from 1 on, and of all others to class 0."""
+        number = self._apart.get(bytes_)
+        if number is None:
+            number = bytes_[0] if len(bytes_) == 1 else self._split_off(bytes(256), bytes_, 1)
+            self._apart[bytes_] = number
+        return number
+
+    def splitting_off(self, under: int, bytes_: tuple[int, ...]) -> int:
+        """The map ``under`` with these bytes in classes of their own, behind its classes."""
+        number = self._split.get((under, bytes_))
+        if number is None:
+            number = self._split_off(self.array[under].tobytes(), bytes_, self.width(under))
+            self._split[under, bytes_] = number
+            if len(bytes_) == 1:
+                self.splitting_off_one(under)[bytes_[0]] = number
+        return number
+
+    def splitting_off_one(self, under: int) -> NDArray[np.int32]:
+        """``splitting_off`` for single bytes, int32 ``[256]``; DEAD where none was asked for."""
+        splits = self._splits_of_one.get(under)
+        if splits is None:
+            # Another thread may have come first: both are to write into the same one.
+            new = np.full(256, DEAD, dtype=np.int32)
+            splits = self._splits_of_one.setdefault(under, new)
+        return splits
+
+    def width(self, number: int) -> int:
+        """The number of classes that a map tells apart."""
+        width = self._widths.get(number)
+        if width is None:
+            width = self._widths[number] = max(self.array[number].tobytes()) + 1
+        return width
+
+    def _split_off(self, byte_class: bytes, bytes_: tuple[int, ...], first: int) -> int:
+        if first + len(bytes_) > _MAX_CLASSES:
+            raise LimitExceededError(
+                f"a place where more than {_MAX_CLASSES} classes of bytes have to be told apart",
+                limit=_MAX_CLASSES,
+                field="constraint",
+                hint="let fewer names begin alike, or let a pattern tell fewer characters apart",
+            )
+        split = bytearray(byte_class)
+        for place, byte in enumerate(bytes_):
+            split[byte] = first + place
+        key = bytes(split)
+        number = self._numbers.get(key)
+        return self._added(key) if number is None else number
+
+    def _added(self, key: bytes) -> int:
+        with self._lock:
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._count
+                if number == len(self.array):
+                    grown = np.empty((2 * number, 256), dtype=np.uint8)
+                    grown[:number] = self.array
+                    self.array = grown
+                self.array[number] = np.frombuffer(key, dtype=np.uint8)
+                self._count += 1
+                # Not before the map is there: others look without the lock.
+                self._numbers[key] = number
+        return number
+
+
+_shared = ByteMaps()
+
+
+def shared_byte_maps() -> ByteMaps:
+    """The maps that a new table is to use."""
+    global _shared
+    if len(_shared) >= _ENOUGH:
+        _shared = ByteMaps()
+    return _shared

@@ -1,0 +1,307 @@
+"""How the rows of a transition table are written, compiled by numba."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from guided.machine.block import NO_BEAT, STOP
+from guided.machine.table_layout import (
+    AIM,
+    BASE,
+    BEAT,
+    ENDS,
+    EXITS,
+    HIGH,
+    KIND,
+    LABEL,
+    LEFT,
+    LIKE,
+    LOW,
+    NEED,
+    NO_BOUND,
+    ONLY,
+    PLAIN,
+    ROLE,
+    UNCOUNTED,
+    WAY,
+)
+from guided.regular.dfa import DEAD
+from guided.runtime.kernel import inlined, kernel
+
+__all__ = [
+    "NOWHERE",
+    "TO_EITHER",
+    "TO_SET",
+    "TO_STATE",
+    "count_branches",
+    "lay_block",
+    "lay_branches",
+    "lay_chains",
+    "lay_exits",
+    "lay_overlays",
+    "lay_sets",
+]
+
+NOWHERE: Final = 0
+TO_STATE: Final = 1
+TO_SET: Final = 2
+TO_EITHER: Final = 3
+"""How a byte leads on from a set of states: not at all, to a row of a block, to another set, or to
+a row of its own, as it may belong to what follows the set, too."""
+FIRST: Final = 0
+LAST: Final = 1
+SHARED: Final = 2
+"""Columns of the nodes of branches: the first text, the one behind the last, the bytes shared."""
+
+
+@inlined
+def _counts_nothing(row):  # type: ignore[no-untyped-def]
+    """Fill the columns of a row that lies over no other, and is neither in a key nor counts."""
+    row[ROLE], row[BEAT], row[NEED], row[LOW], row[HIGH] = PLAIN, NO_BEAT, 0, 0, UNCOUNTED
+    row[ENDS], row[LIKE] = NO_BOUND, DEAD
+
+
+@kernel
+def lay_block(  # type: ignore[no-untyped-def]
+    rows, cells, start, at, kind, moves, label, aim, renamed, left, way, only, exits
+):
+    """Write the rows and cells of a block that begins with row ``start`` and cell ``at``.
+
+    The last of the ``renamed`` labels serves DEAD.
+    """
+    states, classes = moves.shape
+    for state in range(states):
+        row = rows[state]
+        _counts_nothing(row)
+        row[BASE], row[KIND] = at + state * classes, kind
+        row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
+        row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
+        row[EXITS] = exits[state]
+    # In one line, which is done many at a time.
+    first, targets = np.int32(start), moves.reshape(moves.size)
+    for index in range(len(targets)):
+        target = targets[index]
+        cells[index] = target if target == DEAD else first + target
+
+
+@kernel
+def lay_sets(  # type: ignore[no-untyped-def]
+    rows,
+    cells,
+    row,
+    at,
+    named,
+    byte_classes,
+    edges,
+    rows_of,
+    before,
+    sides,
+    no_bytes,
+    label,
+):
+    """Write rows of sets of states, and their cells; see ``TransitionTable.add_sets``.
+
+    ``named`` has by set its number, the map of its bytes, and its label, int32 ``[3, sets]``.
+    """
+    numbers, kinds, labels = named[0], named[1], named[2]
+    side = row + len(kinds)
+    for place in range(len(numbers)):
+        rows_of[numbers[place]] = row + place
+    for number in range(sides):
+        _leads_nowhere(rows[side + number], at, no_bytes, label + number)
+        cells[at] = DEAD
+        at += 1
+    edge = 0
+    for number in range(len(kinds)):
+        laid = rows[row + number]
+        _leads_nowhere(laid, at, kinds[number], labels[number])
+        begin, of = at, edges[edge, 0]
+        nearest, nearest_left = -1, NO_BOUND
+        while edge < len(edges) and edges[edge, 0] == of:
+            how, target, left = edges[edge, 1], DEAD, NO_BOUND
+            if how == TO_STATE:
+                target = before[edges[edge, 3]] + edges[edge, 2]
+                left = rows[target, LEFT]
+            elif how == TO_SET:
+                target = rows_of[edges[edge, 2]]
+            elif how == TO_EITHER:
+                target, left = side, 0
+                side += 1
+            cells[at] = target
+            if left < nearest_left:
+                nearest, nearest_left = at - begin, left
+            at += 1
+            edge += 1
+        live, only, way = 0, DEAD, DEAD
+        for byte in range(255, -1, -1):
+            if cells[begin + byte_classes[number, byte]] != DEAD:
+                live += 1
+                only = byte
+            if byte_classes[number, byte] == nearest:
+                way = byte
+        laid[ONLY] = only if live == 1 else DEAD
+        laid[EXITS] = labels[number] != DEAD and live == 0
+        if labels[number] == DEAD and nearest != -1:
+            laid[LEFT], laid[WAY] = nearest_left + 1, way
+            laid[AIM] = rows[cells[begin + nearest], AIM]
+
+
+@inlined
+def _leads_nowhere(row, at, kind, label):  # type: ignore[no-untyped-def]
+    """A row as it is before it is said where bytes lead from it."""
+    _counts_nothing(row)
+    row[BASE], row[KIND], row[LABEL], row[AIM] = at, kind, label, label
+    row[LEFT], row[WAY], row[ONLY], row[EXITS] = 0, STOP, DEAD, label != DEAD
+
+
+@kernel
+def lay_exits(rows, cells, first, at, kind, labels):  # type: ignore[no-untyped-def]
+    """Write rows that only take a label each, which begin with row ``first`` and cell ``at``."""
+    for number in range(len(labels)):
+        row = rows[first + number]
+        _counts_nothing(row)
+        row[BASE], row[KIND], row[LABEL], row[EXITS] = at + number, kind, labels[number], True
+        row[LEFT], row[WAY], row[AIM], row[ONLY] = 0, STOP, labels[number], DEAD
+        cells[at + number] = DEAD
+
+
+@kernel
+def lay_chains(rows, cells, first, at, text, bounds, ends):  # type: ignore[no-untyped-def]
+    """Write the rows and cells of chains; see ``TransitionTable.add_chains``."""
+    place = 0
+    for number in range(len(bounds)):
+        end, stop = ends[number], bounds[number]
+        while place < stop:
+            row = rows[first + place]
+            _counts_nothing(row)
+            row[LABEL], row[EXITS] = DEAD, False
+            row[BASE], row[AIM] = at + 2 * place, rows[end, AIM]
+            row[LEFT] = rows[end, LEFT] + stop - place
+            row[KIND] = row[WAY] = row[ONLY] = text[place]
+            cells[at + 2 * place] = DEAD
+            cells[at + 2 * place + 1] = end if place + 1 == stop else first + place + 1
+            place += 1
+
+
+@kernel
+def count_branches(text, bounds, depth, nodes):  # type: ignore[no-untyped-def]
+    """Rows and edges of the branches of sorted texts; see ``TransitionTable.add_branches``.
+
+    Also the rows, those behind others after them: the texts of each, and how many bytes they share.
+    """
+    nodes[0, FIRST], nodes[0, LAST], nodes[0, SHARED] = 0, len(bounds), depth
+    node, count, edges = 0, 1, 0
+    while node < count:
+        first, last, shared = nodes[node, FIRST], nodes[node, LAST], nodes[node, SHARED]
+        while first < last:
+            behind = _behind_alike(text, bounds, first, last, shared)
+            if behind - first > 1:
+                if count == len(nodes):
+                    return -1, -1
+                nodes[count, FIRST], nodes[count, LAST] = first, behind
+                nodes[count, SHARED] = shared + 1
+                count += 1
+            edges += 1
+            first = behind
+        node += 1
+    return count, edges
+
+
+@kernel
+def lay_branches(rows, cells, first, at, text, bounds, leads, nodes, bytes_):  # type: ignore[no-untyped-def]
+    """Write the rows of branches but for the maps of those with several edges, and their cells.
+
+    ``nodes`` are from ``count_branches``; of each it says where in ``bytes_`` those of its edges
+    begin.
+    """
+    child, edge = 1, 0
+    for node in range(len(nodes)):
+        row, cell = rows[first + node], at + node + edge
+        _counts_nothing(row)
+        row[LABEL], row[EXITS], row[BASE] = DEAD, False, cell
+        cells[cell] = DEAD
+        start, last, shared = nodes[node, FIRST], nodes[node, LAST], nodes[node, SHARED]
+        nodes[node, FIRST] = edge
+        while start < last:
+            behind = _behind_alike(text, bounds, start, last, shared)
+            place = _begin_of(bounds, start) + shared
+            if behind - start > 1:
+                target = first + child
+                child += 1
+            elif place + 1 == bounds[start]:
+                target = leads[start, 1]
+            else:
+                target = leads[start, 0] + shared + 1
+            cell += 1
+            cells[cell], bytes_[edge] = target, text[place]
+            edge += 1
+            start = behind
+    end = edge
+    for node in range(len(nodes) - 1, -1, -1):
+        row, edge = rows[first + node], nodes[node, FIRST]
+        nearest = edge
+        for other in range(edge, end):
+            cell = row[BASE] + 1 + other - edge
+            if rows[cells[cell], LEFT] < rows[cells[row[BASE] + 1 + nearest - edge], LEFT]:
+                nearest = other
+        target = cells[row[BASE] + 1 + nearest - edge]
+        row[LEFT], row[WAY], row[AIM] = rows[target, LEFT] + 1, bytes_[nearest], rows[target, AIM]
+        row[KIND] = bytes_[edge]
+        row[ONLY] = bytes_[edge] if end - edge == 1 else DEAD
+        end = edge
+
+
+@inlined
+def _begin_of(bounds, number):  # type: ignore[no-untyped-def]
+    return bounds[number - 1] if number else 0
+
+
+@inlined
+def _behind_alike(text, bounds, first, last, shared):  # type: ignore[no-untyped-def]
+    """The text behind those that go on as the first does."""
+    byte = text[_begin_of(bounds, first) + shared]
+    behind = first + 1
+    while behind < last and text[_begin_of(bounds, behind) + shared] == byte:
+        behind += 1
+    return behind
+
+
+@kernel
+def lay_overlays(  # type: ignore[no-untyped-def]
+    rows, cells, first, at, under, kind, width, edges, singles, without_kind
+):
+    """Write rows and cells that begin with row ``first`` and cell ``at``; see
+    ``TransitionTable.lay_over``.
+
+    Returns the number of rows whose map is still to be found; of each it says its place and where
+    among the edges its own are.
+    """
+    edge, count = 0, 0
+    for node in range(len(under)):
+        row, below = rows[first + node], rows[under[node]]
+        for column in range(len(row)):
+            row[column] = below[column]
+        row[LABEL], row[EXITS], row[AIM] = DEAD, False, DEAD
+        row[BASE], row[LIKE], row[KIND] = at, under[node], kind
+        for index in range(width):
+            cells[at + index] = cells[below[BASE] + index]
+        at += width
+        start = edge
+        while edge < len(edges) and edges[edge, 0] == node:
+            cells[at] = edges[edge, 2]
+            if edges[edge, 1] != row[ONLY] or edges[edge, 2] == DEAD:
+                row[ONLY] = DEAD
+            at += 1
+            edge += 1
+        if edge == start + 1 and singles[edges[start, 1]] != DEAD:
+            row[KIND] = singles[edges[start, 1]]
+        elif edge > start:
+            without_kind[count, 0], without_kind[count, 1], without_kind[count, 2] = (
+                node,
+                start,
+                edge,
+            )
+            count += 1
+    return count

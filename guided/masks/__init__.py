@@ -1,0 +1,1 @@
+"""A recogniser bound to a vocabulary: masks, forced runs, matchers. No language here either."""

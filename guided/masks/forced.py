@@ -1,0 +1,283 @@
+"""Forced runs: tokens that a constraint leaves no choice about, spelled as the tokenizer would.
+
+Where only one byte may follow, and one after that, the bytes are certain; how they fall into tokens
+is the model's business. Splitting them otherwise than in training bends what the model says next.
+So a run is what the tokenizer's spellings of all texts that may still come have in common. See
+docs/forced-runs.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from guided.machine.recognizer import Recognizer, State
+from guided.machine.table import DEAD, UNCOUNTED
+from guided.masks.openings import NO_OPENING, Openings
+from guided.masks.piece_speller import PieceSpeller, byte_places
+from guided.masks.spelling_rules import UNCERTAIN, SpellingRules, Tokens, plain_rules, whole_size
+from guided.masks.splitting import Cuts, Splitting, SplitUncertainError
+from guided.masks.trie import TokenTrie
+from guided.masks.vocabulary import Vocabulary
+from guided.masks.walk import Walker
+from guided.spec import TokenId
+
+__all__ = ["RunSpeller", "only_byte"]
+
+_MAX_RUN_BYTES: Final = 512
+_FIRST_BYTES: Final = range(0xC2, 0xF5)
+"""With which characters begin that are not ASCII."""
+
+
+class RunSpeller:
+    """Spells forced runs for one vocabulary, for all threads."""
+
+    def __init__(self, vocabulary: Vocabulary, trie: TokenTrie) -> None:
+        self._rules: Final[SpellingRules] = vocabulary.rules or plain_rules(vocabulary)
+        self._vocabulary = vocabulary
+        self._trie = trie
+        self._speller = PieceSpeller(vocabulary, self._rules)
+        self._openings = Openings(vocabulary.token_bytes, self._rules)
+        self._found_tokens = frozenset(self._rules.found_tokens)
+        self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
+
+    def opening(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
+        """What the answer means for a run, see ``Openings``, where tokens follow an opening."""
+        return self._openings.behind(before, tokens)
+
+    def run(self, walker: Walker, state: State, opening: bytes) -> Tokens:
+        """The tokens forced from ``state`` on, behind an opening; often none.
+
+        May raise LimitExceededError when the machine is full.
+        """
+        text, end = self._followed(walker, state, opening)
+        splitting = self._rules.splitting
+        if end is None or splitting is None:
+            return ()
+        try:
+            if walker.machine.is_complete(end):
+                return _sure(self._speller.closed(text, len(opening)))
+            return self._certain(_Tail(self._speller, splitting, walker, end, text, len(opening)))
+        except SplitUncertainError:
+            return ()
+
+    def spelling(self, walker: Walker, state: State, opening: bytes) -> Tokens:
+        """``run`` with the end that it gives back: likely, but not certain."""
+        text, end = self._followed(walker, state, opening)
+        if end is None:
+            return ()
+        try:
+            return _sure(self._speller.closed(text, len(opening)))
+        except SplitUncertainError:
+            return ()
+
+    def _followed(self, walker: Walker, state: State, opening: bytes) -> tuple[bytes, State | None]:
+        """The opening with the whole characters that must follow, and the state behind them."""
+        if opening == NO_OPENING or self._rules.splitting is None:
+            return b"", None
+        forced, states = _forced_bytes(walker, state)
+        text = opening + forced
+        size = whole_size(text)
+        return text[:size], states[size - len(opening)] if size > len(opening) else None
+
+    def _certain(self, tail: _Tail) -> Tokens:
+        """What the spellings of all texts have in common that begin with a tail.
+
+        One of their tokens ends where the tail does, or reaches beyond it: then what stands before
+        that token is spelled as it is by itself.
+        """
+        certain = _sure(tail.ending())
+        first = max(tail.begun, len(tail.text) - self._trie.longest)
+        for place, node in self._trie.begun_in(tail.text[first:]):
+            if not certain:
+                break
+            begin = first + place
+            if node in self._found_nodes and tail.may_find(node, begin, self._found_tokens):
+                certain = _common(certain, self._speller.closed(tail.text[:begin], tail.begun))
+            for piece in tail.pieces:
+                if begin < piece.part:
+                    continue
+                spelled = tail.before(piece, begin)
+                if spelled[: len(certain)] != certain and tail.is_followed(piece, begin, node):
+                    certain = _common(certain, spelled)
+        return certain
+
+
+class _OpenPiece:
+    """The piece in which the certain bytes end, in one of the ways to split them."""
+
+    __slots__ = ("begin", "head", "part", "state")
+
+    def __init__(self, head: Tokens, begin: int, part: int, state: int) -> None:
+        self.head: Final = head
+        """The tokens before it."""
+        self.begin: Final = begin
+        self.part: Final = part
+        """Where the part of it begins that is spelled anew: a token before may end inside of it."""
+        self.state: Final = state
+        """How far its match got, for ``Splitting.reaches``."""
+
+
+class _Tail:
+    """The certain bytes behind an opening, and all pieces in which they may end."""
+
+    def __init__(
+        self,
+        speller: PieceSpeller,
+        splitting: Splitting,
+        walker: Walker,
+        end: State,
+        text: bytes,
+        begun: int,
+    ) -> None:
+        """``text`` has the opening in front of it and goes on from ``end``; the run has ``begun``
+        at a place in it."""
+        self.text: Final = text
+        self.begun: Final = begun
+        self._speller = speller
+        self._splitting = splitting
+        self._walker = walker
+        self._end = end
+        self.pieces: Final = self._open_pieces()
+        self._tokens: dict[int, list[TokenId]] = {}
+
+    def _open_pieces(self) -> list[_OpenPiece]:
+        first, start = self._speller.found_in(self.text, self.begun)
+        data = self.text[start:]
+        text, begun = data.decode(), max(self.begun - start, 0)
+        found = []
+        for cuts in self._ways(text):
+            begin = cuts[-1] if cuts else 0
+            state = self._splitting.may_reach(text, begin)
+            places = byte_places(text, cuts)
+            head = first + self._speller.pieces(data, places, begun)
+            at = places[-1] if places else 0
+            found.append(_OpenPiece(head, start + at, start + max(at, begun), state))
+        return found
+
+    def _ways(self, text: str) -> list[Cuts]:
+        """The ways to split the text that any of the characters leaves that may follow."""
+        splitting, machine, end = self._splitting, self._walker.machine, self._end
+        ways = splitting.ways(text)
+        if len(ways) < 2:
+            return ways
+        left: dict[Cuts, None] = {}
+        for byte in range(0x80):
+            if machine.step(end, byte) is not None:
+                for cuts in splitting.ways(text + chr(byte)):
+                    left.setdefault(tuple([cut for cut in cuts if cut <= len(text)]))
+        for byte in _FIRST_BYTES:
+            if machine.step(end, byte) is not None:  # of a character of any kind
+                left.update(dict.fromkeys(ways))
+                break
+        return list(left)
+
+    def ending(self) -> Tokens:
+        """What all spellings have in common of which a token ends where the text does."""
+        spellings = []
+        if self._may_be_closed():
+            spellings.append(self._speller.closed(self.text, self.begun))
+        for piece in self.pieces:
+            spellings.append(self.before(piece, len(self.text)))
+            whole = self._speller.whole(self.text[piece.begin :])
+            if whole is not None and piece.begin == piece.part:
+                spellings.append(piece.head + whole)
+        certain = spellings[0]
+        for spelled in spellings[1:]:
+            certain = _common(certain, spelled)
+        return certain
+
+    def _may_be_closed(self) -> bool:
+        """Whether all may be at an end here, or a text that is found may begin."""
+        machine, end = self._walker.machine, self._end
+        if machine.is_accepting(end):
+            return True
+        return any(machine.step(end, byte) is not None for byte in self._speller.first_found)
+
+    def before(self, piece: _OpenPiece, end: int) -> Tokens:
+        """The tokens up to a place in an open piece, if one of them ends there."""
+        return piece.head + self._speller.beginning(self.text[piece.part : end])
+
+    def is_followed(self, piece: _OpenPiece, begin: int, node: int) -> bool:
+        """Whether a token may begin at a place in an open piece that reaches beyond the text."""
+        before = self.before(piece, begin)[-1:] if begin > piece.part else ()
+        if before == (UNCERTAIN,):
+            before = ()
+        beyond = len(self.text) - begin
+        for token in self._allowed(node, begin):
+            text = self._speller.text(token)
+            rest = text[beyond:]
+            if not rest or not self._may_take(piece, rest):
+                continue
+            if self._speller.may_follow(before, token):
+                return True
+            if begin == piece.begin and self._speller.whole(text) == (token,):
+                return True
+        return False
+
+    def _may_take(self, piece: _OpenPiece, rest: bytes) -> bool:
+        """Whether an open piece may go on over all characters of a rest."""
+        return self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode())
+
+    def may_find(self, node: int, begin: int, found: frozenset[TokenId]) -> bool:
+        """Whether a text that is found may begin at a place and reach beyond the text."""
+        beyond = len(self.text) - begin
+        tokens = found.intersection(self._allowed(node, begin))
+        return any(len(self._speller.text(token)) > beyond for token in tokens)
+
+    def _allowed(self, node: int, begin: int) -> list[TokenId]:
+        """The tokens that may begin at a place; a node spells the text from there on."""
+        tokens = self._tokens.get(begin)
+        if tokens is None:
+            tokens = self._walker.tokens_below(node, self._end).tolist()
+            self._tokens[begin] = tokens
+        return tokens
+
+
+def _sure(tokens: Tokens) -> Tokens:
+    """The tokens up to what is uncertain."""
+    return tokens[: tokens.index(UNCERTAIN)] if UNCERTAIN in tokens else tokens
+
+
+def _common(left: Tokens, right: Tokens) -> Tokens:
+    """What two spellings have in common from their beginning on."""
+    for at in range(min(len(left), len(right))):
+        if left[at] != right[at]:
+            return left[:at]
+    return left if len(left) <= len(right) else right
+
+
+def only_byte(machine: Recognizer, state: State) -> int | None:
+    """The one byte that may follow, ``None`` where there is a choice or the text may end."""
+    byte = machine.only_byte(state)
+    if byte is not None:
+        return byte
+    table = machine.table
+    high = int(table.high[state.row])
+    if high == UNCOUNTED or state.count < high or table.label[state.row] != DEAD:
+        return None
+    # The string is as long as it may be: of all bytes that go on, few are left.
+    live = [byte for byte in table.edges(state.row) if machine.step(state, byte) is not None]
+    return live[0] if len(live) == 1 else None
+
+
+def _forced_bytes(walker: Walker, state: State) -> tuple[bytes, list[State]]:
+    """The bytes that have to follow, and the states before, between and behind them."""
+    forced, states, machine = b"", [state], walker.machine
+    while len(forced) < _MAX_RUN_BYTES:
+        followed, behind = walker.only_way(states[-1], _MAX_RUN_BYTES - len(forced))
+        forced += followed
+        states += behind
+        byte = only_byte(machine, states[-1])
+        reached = None if byte is None else machine.step(states[-1], byte)
+        if byte is None or reached is None:
+            break
+        forced += bytes((byte,))
+        states.append(reached)
+    return forced[:_MAX_RUN_BYTES], states
+
+
+def _found_nodes(trie: TokenTrie, texts: Sequence[bytes]) -> frozenset[int]:
+    """The nodes above those of texts that are found in others."""
+    nodes = [trie.find(text[:size]) for text in texts for size in range(1, len(text))]
+    return frozenset([node for node in nodes if node is not None])

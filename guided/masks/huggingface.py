@@ -1,0 +1,167 @@
+"""A vocabulary out of a fast tokenizer of transformers.
+
+Two kinds of tokenizer know every byte. *Byte-level* ones write each byte as a letter of its own
+(``Ġ`` is a space). *Byte-fallback* ones write text as it is, mostly with ``▁`` for a space, and
+have a token ``<0xNN>`` for every byte. Which one it is, the tokenizer's own description says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from guided.errors import ModelError
+from guided.masks.byte_letters import bytes_of_letters
+from guided.masks.huggingface_spelling import make_speller
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import TokenId
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+__all__ = ["vocabulary_from_tokenizer"]
+
+_Description: TypeAlias = dict[str, Any]
+"""A part of what ``tokenizer.json`` holds."""
+
+_BYTE_TOKEN = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_WAY_OUT = "choose a model whose tokenizer is byte-level BPE or falls back to bytes"
+
+
+def vocabulary_from_tokenizer(
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    end_ids: Iterable[int] = (),
+    logits_width: int | None = None,
+) -> Vocabulary:
+    """The exact bytes of every token of a fast tokenizer, byte-level or with byte fallback.
+
+    ``end_ids`` are end-of-sequence tokens besides the tokenizer's own. Tokens from ``logits_width``
+    on have no logit, so they can never be chosen and are left out.
+    """
+    if not tokenizer.is_fast:
+        raise ModelError(
+            f"tokenizer {type(tokenizer).__name__} is slow: it does not say which bytes its tokens "
+            "stand for",
+            hint="choose a model with a fast tokenizer (a tokenizer.json in its folder)",
+        )
+    description: _Description = json.loads(tokenizer.backend_tokenizer.to_str())
+    is_byte_level = _is_byte_level(description)
+    space = None if is_byte_level else _letter_for_space(description)
+    tokens = _token_texts(description)
+    ends = _end_ids(tokenizer, end_ids, logits_width)
+    size = max([*tokens, *ends], default=-1) + 1
+    if logits_width is not None:
+        size = min(size, logits_width)
+
+    added = {int(entry["id"]) for entry in description["added_tokens"]}
+    special = _special_ids(tokenizer, description) | ends
+    token_bytes: list[bytes | None] = [None] * size
+    for token, text in tokens.items():
+        if token >= size or token in special:
+            continue
+        if not is_byte_level:
+            token_bytes[token] = _bytes_with_fallback(text, space) or None
+        elif token in added:
+            # Added tokens are found in the text before it is written in letters.
+            token_bytes[token] = text.encode() or None
+        else:
+            token_bytes[token] = bytes_of_letters(text) or None
+    spell, rules = make_speller(description, token_bytes, space, is_byte_level=is_byte_level)
+    return Vocabulary(
+        token_bytes=tuple(token_bytes),
+        end_ids=frozenset(map(TokenId, ends)),
+        spell=spell,
+        rules=rules,
+    )
+
+
+def _is_byte_level(description: _Description) -> bool:
+    """Tell the two kinds apart; raise ``ModelError`` for a tokenizer that is neither."""
+    model = description["model"]
+    kind = model["type"]
+    if kind not in ("BPE", "Unigram"):
+        raise ModelError(
+            f"a {kind} tokenizer cannot spell every text: it replaces what it does not know",
+            hint=_WAY_OUT,
+        )
+    for mark in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if model.get(mark):
+            raise ModelError(
+                f"the tokenizer marks parts of words with {model[mark]!r} ({mark}), so its tokens "
+                "do not say where spaces are",
+                hint=_WAY_OUT,
+            )
+    if any(part["type"] == "ByteLevel" for part in _steps(description)):
+        return True
+    if model.get("byte_fallback"):
+        return False
+    raise ModelError(
+        f"the {kind} tokenizer has no byte fallback: it cannot spell characters that it does not "
+        "know",
+        hint=_WAY_OUT,
+    )
+
+
+def _steps(description: _Description) -> Iterator[_Description]:
+    """Everything that is done to a text before it is cut into tokens, in order."""
+    for name, inner in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
+        waiting = [description[name]] if description[name] else []
+        while waiting:
+            part = waiting.pop(0)
+            waiting[:0] = part.get(inner, [])
+            yield part
+
+
+def _letter_for_space(description: _Description) -> str | None:
+    for part in _steps(description):
+        if part["type"] == "Metaspace":
+            return str(part["replacement"])
+        if part["type"] == "Replace" and part["pattern"] == {"String": " "}:
+            return str(part["content"])
+    return None
+
+
+def _token_texts(description: _Description) -> dict[int, str]:
+    vocab = description["model"]["vocab"]
+    if isinstance(vocab, dict):
+        texts = {int(token): str(text) for text, token in vocab.items()}
+    else:
+        texts = {token: str(text) for token, (text, _score) in enumerate(vocab)}
+    texts.update((int(entry["id"]), entry["content"]) for entry in description["added_tokens"])
+    return texts
+
+
+def _bytes_with_fallback(text: str, space: str | None) -> bytes:
+    if byte := _BYTE_TOKEN.fullmatch(text):
+        return bytes.fromhex(byte[1])
+    return (text if space is None else text.replace(space, " ")).encode()
+
+
+def _special_ids(tokenizer: PreTrainedTokenizerBase, description: _Description) -> frozenset[int]:
+    special = {int(entry["id"]) for entry in description["added_tokens"] if entry["special"]}
+    special.update(tokenizer.all_special_ids)
+    model = description["model"]
+    if model["type"] == "Unigram":
+        unknown = model["unk_id"]
+    else:
+        unknown = model["vocab"].get(model["unk_token"])
+    return frozenset(special if unknown is None else special | {int(unknown)})
+
+
+def _end_ids(
+    tokenizer: PreTrainedTokenizerBase, more: Iterable[int], logits_width: int | None
+) -> frozenset[int]:
+    ends = frozenset(more)
+    if tokenizer.eos_token_id is not None:
+        ends |= {int(tokenizer.eos_token_id)}
+    beyond = [end for end in sorted(ends) if logits_width is not None and end >= logits_width]
+    if beyond:
+        raise ModelError(
+            f"end-of-sequence token {beyond[0]} is beyond the {logits_width} logits of the model, "
+            "which could never end a text by it",
+            hint="use the tokenizer and the generation config that belong to the model",
+        )
+    return ends

@@ -1,0 +1,150 @@
+"""How a tokenizer splits texts and what it finds in them, out of its description.
+
+Of the ways to split texts those are known that tokenizers use which know every byte. Of a tokenizer
+with any other nothing is told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from guided.masks.spelling_rules import Tokens
+from guided.masks.split_automaton import SplitAutomaton
+from guided.masks.split_pattern import (
+    FORK,
+    MATCH,
+    READ,
+    CharacterTest,
+    Program,
+    Step,
+    UnknownPatternError,
+    program_of,
+)
+from guided.masks.splitting import Splitting
+from guided.spec import TokenId
+
+__all__ = ["found_texts", "splitting_of"]
+
+_Description: TypeAlias = dict[str, Any]
+"""A part of what ``tokenizer.json`` holds."""
+
+_BYTE_LEVEL: Final = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+"""What the ByteLevel step splits by; no description says it."""
+_ONE: Final = Program((Step(READ), Step(MATCH)), ("",))
+_MANY: Final = Program((Step(READ), Step(FORK, 0, 2), Step(MATCH)), ("",))
+"""One character of a class, and many: what the steps split by that are no patterns."""
+
+
+def found_texts(
+    description: _Description, token_bytes: Sequence[bytes | None], letter: str | None
+) -> list[dict[bytes, Tokens]] | None:
+    """The added tokens that are found in texts, those first that are found first.
+
+    ``None`` where what is found depends on what stands beside it.
+    """
+    found: dict[bool, dict[bytes, Tokens]] = {False: {}, True: {}}
+    for entry in description["added_tokens"]:
+        token, text = entry["id"], entry["content"]
+        if entry["special"] or not text or (letter is not None and letter in text):
+            continue
+        if entry["single_word"] or token_bytes[token] != text.encode():
+            return None
+        found[entry["normalized"]][text.encode()] = (TokenId(token),)
+    return [found[False], found[True]]
+
+
+def splitting_of(description: _Description, letter: str | None) -> Splitting | None:
+    """How the tokenizer splits texts, ``None`` where that is not known.
+
+    ``letter`` is what it writes spaces with, which a text itself has not.
+    """
+    steps = list(_steps(description["normalizer"], "normalizers"))
+    is_in_letters = any(step["type"] == "ByteLevel" for step in steps)
+    stages = []
+    for step in _steps(description["pre_tokenizer"], "pretokenizers"):
+        if step["type"] == "ByteLevel" and not step.get("use_regex", True):
+            is_in_letters = True
+            continue
+        if is_in_letters:
+            return None  # of bytes that are written as letters
+        is_in_letters = step["type"] == "ByteLevel"
+        try:
+            stage = _stage(step, letter)
+        except UnknownPatternError:
+            return None
+        if stage is not None:
+            stages.append(stage)
+    return Splitting(stages)
+
+
+def _steps(step: _Description | None, inner: str) -> Iterator[_Description]:
+    if step is not None and step["type"] == "Sequence":
+        for each in step[inner]:
+            yield from _steps(each, inner)
+    elif step is not None:
+        yield step
+
+
+def _stage(step: _Description, letter: str | None) -> SplitAutomaton | None:
+    """What a step splits by, ``None`` for nothing; raises UnknownPatternError."""
+    from tokenizers import pre_tokenizers
+
+    match step:
+        case {"type": "ByteLevel"}:
+            return _automaton(_BYTE_LEVEL)
+        case {"type": "Metaspace"}:
+            return _automaton(" [^ ]*|[^ ]+") if step.get("split", True) else None
+        case {"type": "Digits", "individual_digits": is_each}:
+            digits = _Splits(pre_tokenizers.Digits(individual_digits=True))
+            return SplitAutomaton(_ONE if is_each else _MANY, [digits])
+        case {"type": "Punctuation", "behavior": "Isolated" | "Contiguous" as behavior}:
+            signs = _Splits(pre_tokenizers.Punctuation())
+            return SplitAutomaton(_ONE if behavior == "Isolated" else _MANY, [signs])
+        case {"type": "Split", "invert": False, "pattern": {"String": text}}:
+            return _string_stage(str(text), step["behavior"], letter)
+        case {"type": "Split", "pattern": {"Regex": pattern}} if letter is None:
+            # What a pattern takes that leaves nothing out is the same if the rest is removed.
+            if (step["behavior"], step["invert"]) in (("Isolated", False), ("Removed", True)):
+                return _automaton(pattern)
+    raise UnknownPatternError(step)
+
+
+def _string_stage(text: str, behavior: str, letter: str | None) -> SplitAutomaton | None:
+    if letter is not None and " " in text:
+        return None  # there are none any more
+    if behavior == "Isolated":
+        return _automaton(re.escape(text))
+    if len(text) != 1 or letter in (None, text):
+        raise UnknownPatternError(text)
+    own, other = re.escape(text), f"[^{re.escape(text)}]"
+    if behavior == "MergedWithPrevious":
+        return _automaton(f"{other}*{own}|{other}+")
+    if behavior == "MergedWithNext":
+        return _automaton(f"{own}{other}*|{other}+")
+    raise UnknownPatternError(behavior)
+
+
+def _automaton(pattern: str) -> SplitAutomaton:
+    program = program_of(pattern)
+    return SplitAutomaton(program, [_is_in(text) for text in program.classes])
+
+
+def _is_in(character_class: str) -> CharacterTest:
+    """Asks the tokenizers' own matcher, whose Unicode may be older or newer than another's."""
+    from tokenizers import Regex
+    from tokenizers.pre_tokenizers import Split
+
+    split = Split(Regex(character_class), "removed")
+    return lambda character: not split.pre_tokenize_str(character)
+
+
+class _Splits:
+    """Whether a step splits a character off."""
+
+    def __init__(self, step: Any) -> None:
+        self._step = step
+
+    def __call__(self, character: str) -> bool:
+        return len(self._step.pre_tokenize_str("a" + character)) > 1

@@ -1,0 +1,363 @@
+"""How a tokenizer spells a text that stands in the middle of another.
+
+A tokenizer as it is loaded may put a space before the text, normalise it, cut it short, or read
+``</s>`` in it as the end. The speller works on a copy of the tokenizer with all of that off, and in
+which no text is a token that stands for no text, or a byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from guided.errors import ModelError
+from guided.masks.byte_letters import letters_of_bytes
+from guided.masks.huggingface_rules import found_texts, splitting_of
+from guided.masks.spelling_rules import UNCERTAIN, SpellingRules
+from guided.masks.unigram_ties import UnigramTies
+from guided.masks.vocabulary import Speller
+from guided.spec import TokenId
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+__all__ = ["make_speller"]
+
+_Description: TypeAlias = dict[str, Any]
+"""A part of what ``tokenizer.json`` holds."""
+_TokenBytes: TypeAlias = Sequence[bytes | None]
+
+_TRIAL: Final = ' a  b\n\n\t{"x": [1, 2345, -0.5e3], "é": "漢字 😀 e\u0301"} Don\'t.  \r\n \x7f'
+"""Text of all the sorts that tokenizers are known to lose."""
+_NEVER: Final = "\ufdd0" * 8
+"""What no text has: a character that is not for texts."""
+
+
+def make_speller(
+    description: _Description, token_bytes: _TokenBytes, space: str | None, *, is_byte_level: bool
+) -> tuple[Speller, SpellingRules]:
+    """A speller for the tokenizer described, and its rules.
+
+    ``space`` is the letter that it writes spaces with.
+    """
+    from tokenizers import Tokenizer
+
+    byte_tokens = {} if is_byte_level else _byte_tokens(description)
+    if not is_byte_level:
+        _tokens_of_bytes("\0", byte_tokens)
+    exact = _for_spelling(description, token_bytes, space, byte_tokens, is_byte_level=is_byte_level)
+    copy = Tokenizer.from_str(json.dumps(exact))
+    # Special tokens in a text are text: a schema may well contain "</s>".
+    copy.encode_special_tokens = True
+    # The copy may still take tokens that were left out; they stand for nothing here.
+    beyond = copy.get_vocab_size(with_added_tokens=True) - len(token_bytes)
+    texts = [*(text or b"" for text in token_bytes), *[b""] * beyond]
+    plain = _Spelling(copy, texts, byte_tokens)
+    spell: Speller = plain
+    if space is not None:
+        spell = _SpellingWithLetter(plain, space, _tokens_of_bytes(space, byte_tokens))
+    spell(_TRIAL)
+    return spell, _rules(exact, copy, texts, byte_tokens, space)
+
+
+def _byte_tokens(description: _Description) -> dict[int, int]:
+    """The token of each byte that the tokenizer falls back to."""
+    vocab = description["model"]["vocab"]
+    names = vocab if isinstance(vocab, dict) else {name: at for at, (name, _) in enumerate(vocab)}
+    found = ((byte, names.get(f"<0x{byte:02X}>")) for byte in range(256))
+    return {byte: int(token) for byte, token in found if token is not None}
+
+
+def _tokens_of_bytes(text: str, byte_tokens: Mapping[int, int]) -> list[int]:
+    for byte in text.encode():
+        if byte not in byte_tokens:
+            raise ModelError(
+                f"the tokenizer falls back to bytes, but has no token <0x{byte:02X}>",
+                hint="choose a model whose tokenizer has one for every byte",
+            )
+    return [byte_tokens[byte] for byte in text.encode()]
+
+
+class _Spelling:
+    """Spells with the tokenizer, and checks that nothing of the text was lost."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, texts: Sequence[bytes], byte_tokens: Mapping[int, int]
+    ) -> None:
+        self._encode = _Encoding(tokenizer, byte_tokens)
+        self._texts = texts
+
+    def __call__(self, text: str) -> Sequence[int]:
+        tokens = self._encode(text)
+        if b"".join(map(self._texts.__getitem__, tokens)) != text.encode():
+            raise ModelError(
+                f"the tokenizer cannot spell {text!r}: what it makes of it reads "
+                f"{b''.join(map(self._texts.__getitem__, tokens))!r}"
+            )
+        return tokens
+
+
+class _Encoding:
+    """Encodes with a tokenizer, whose token for what it does not know is that of the byte 0."""
+
+    def __init__(self, tokenizer: Tokenizer, byte_tokens: Mapping[int, int]) -> None:
+        self._tokenizer = tokenizer
+        self._byte_tokens = byte_tokens
+        self._unknown = byte_tokens.get(0)
+
+    def __call__(self, text: str) -> Sequence[int]:
+        encoding = self._tokenizer.encode(text, add_special_tokens=False)
+        ids: list[int] = encoding.ids
+        if self._unknown is None or self._unknown not in ids:
+            return ids
+        tokens: list[int] = []
+        for token, (begin, end) in zip(ids, encoding.offsets, strict=True):
+            if token == self._unknown:
+                unknown = text[begin:end].encode()
+                tokens += [self._byte_tokens[byte] for byte in unknown if byte in self._byte_tokens]
+            else:
+                tokens.append(token)
+        return tokens
+
+
+class _SpellingWithLetter:
+    """Spells the letter that stands for a space, where a text itself has it, byte by byte."""
+
+    def __init__(self, spell: _Spelling, letter: str, byte_tokens: Sequence[int]) -> None:
+        self._spell = spell
+        self._letter = letter
+        self._byte_tokens = byte_tokens
+
+    def __call__(self, text: str) -> Sequence[int]:
+        if self._letter not in text:
+            return self._spell(text)
+        first, *rest = text.split(self._letter)
+        tokens = list(self._spell(first))
+        for piece in rest:
+            tokens += self._byte_tokens
+            tokens += self._spell(piece)
+        return tokens
+
+
+def _rules(
+    exact: _Description,
+    spelling: Tokenizer,
+    texts: Sequence[bytes],
+    byte_tokens: Mapping[int, int],
+    space: str | None,
+) -> SpellingRules:
+    found = found_texts(exact, texts, space)
+    letter = b"" if space is None else space.encode()
+    if letter and found is not None:
+        found.insert(0, {letter: tuple([TokenId(byte_tokens[byte]) for byte in letter])})
+    model = _model_alone(exact, spelling, space)
+    is_byte_level = not byte_tokens
+    joins_text = _JoiningText(
+        _Spelling(model, texts, byte_tokens),
+        texts,
+        byte_tokens,
+        UnigramTies(exact["model"]["vocab"]) if exact["model"]["type"] == "Unigram" else None,
+        space,
+    )
+    return SpellingRules(
+        None if found is None else splitting_of(exact, space),
+        _JoiningBytes(model, texts) if is_byte_level else joins_text,
+        found=found or [],
+        whole=_Whole(spelling, is_byte_level) if exact["model"].get("ignore_merges") else None,
+        letter=letter,
+    )
+
+
+def _model_alone(exact: _Description, spelling: Tokenizer, space: str | None) -> Tokenizer:
+    """What joins the pieces of a text, and looks for none of them as a whole."""
+    from tokenizers import Tokenizer, normalizers
+
+    alone = Tokenizer(spelling.model)
+    if exact["model"].get("ignore_merges"):
+        model = {**exact["model"], "ignore_merges": False}
+        steps = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
+        bare = {**exact, "model": model, **dict.fromkeys(steps), "added_tokens": []}
+        alone = Tokenizer.from_str(json.dumps(bare))
+    if space is not None:
+        alone.normalizer = normalizers.Replace(" ", space)
+    return alone
+
+
+class _JoiningBytes:
+    """Joins parts of pieces out of bytes, which may begin and end inside of characters."""
+
+    def __init__(self, model: Tokenizer, texts: Sequence[bytes]) -> None:
+        self._model = model
+        self._texts = texts
+
+    def __call__(self, part: bytes) -> Sequence[int] | None:
+        tokens: list[int] = self._model.encode(letters_of_bytes(part)).ids
+        return tokens if b"".join([self._texts[token] for token in tokens]) == part else None
+
+
+class _JoiningText:
+    """Joins parts of pieces out of characters; the bytes of one that has begun are tokens."""
+
+    def __init__(
+        self,
+        spell: _Spelling,
+        texts: Sequence[bytes],
+        byte_tokens: Mapping[int, int],
+        ties: UnigramTies | None,
+        space: str | None,
+    ) -> None:
+        self._spell = spell
+        self._texts = texts
+        self._byte_tokens = byte_tokens
+        self._ties = ties
+        self._space = space
+
+    def __call__(self, part: bytes) -> Sequence[int] | None:
+        size = next((at for at, byte in enumerate(part) if byte & 0xC0 != 0x80), len(part))
+        try:
+            text = part[size:].decode()
+        except UnicodeDecodeError:
+            return None
+        tokens = [self._byte_tokens[byte] for byte in part[:size]]
+        if self._ties is not None:
+            written = text if self._space is None else text.replace(" ", self._space)
+            agreed = len(text[: self._ties.agreed(written)].encode())
+            return [*tokens, *self._agreed(self._spell(text), agreed)]
+        return [*tokens, *self._spell(text)]
+
+    def _agreed(self, tokens: Sequence[int], size: int) -> Sequence[int]:
+        """The tokens of the first bytes, with a mark behind them if there are more."""
+        for number, token in enumerate(tokens):
+            if size <= 0:
+                return [*tokens[:number], UNCERTAIN]
+            size -= len(self._texts[token])
+        return tokens
+
+
+class _Whole:
+    """Which token a piece is, for a tokenizer that looks for that first."""
+
+    def __init__(self, tokenizer: Tokenizer, is_byte_level: bool) -> None:
+        self._tokenizer = tokenizer
+        self._is_byte_level = is_byte_level
+
+    def __call__(self, piece: bytes) -> int | None:
+        try:
+            name = letters_of_bytes(piece) if self._is_byte_level else piece.decode()
+        except UnicodeDecodeError:
+            return None
+        token: int | None = self._tokenizer.model.token_to_id(name)
+        return token
+
+
+def _for_spelling(
+    description: _Description,
+    token_bytes: _TokenBytes,
+    space: str | None,
+    byte_tokens: Mapping[int, int],
+    *,
+    is_byte_level: bool,
+) -> _Description:
+    model, hidden = _without_hidden(description["model"], token_bytes, byte_tokens, is_byte_level)
+    return {
+        **description,
+        "model": model,
+        "normalizer": _exact(description["normalizer"], space),
+        "pre_tokenizer": _without_dummy_space(description["pre_tokenizer"]),
+        "post_processor": None,
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            _as_text(entry, token_bytes)
+            for entry in description["added_tokens"]
+            if entry["content"] not in hidden
+        ],
+    }
+
+
+def _without_hidden(
+    model: _Description,
+    token_bytes: _TokenBytes,
+    byte_tokens: Mapping[int, int],
+    is_byte_level: bool,
+) -> tuple[_Description, set[str]]:
+    """The model without what no text is, and how that was called.
+
+    That is special tokens, those beyond the logits, and the tokens of bytes: what is not known is
+    the token of the byte 0 instead, for ``_Encoding`` to put others in its place.
+    """
+    hidden = {token for token, text in enumerate(token_bytes) if text is None}
+    hidden.update(byte_tokens.values())
+    size = len(token_bytes)
+    names: set[str] = set()
+
+    def hides(token: int, name: str) -> bool:
+        if token in hidden or token >= size:
+            names.add(name)
+        return name in names
+
+    if model["type"] == "Unigram":
+        pieces = [
+            [f"{_NEVER}{token}" if hides(token, name) else name, score]
+            for token, (name, score) in enumerate(model["vocab"])
+        ]
+        changed = {**model, "vocab": pieces}
+        if not is_byte_level:
+            changed |= {"unk_id": byte_tokens[0], "byte_fallback": False}
+        return changed, names
+    vocab = {
+        f"{_NEVER}{token}" if hides(token, name) else name: token
+        for name, token in model["vocab"].items()
+    }
+    merges = [merge for merge in model["merges"] if names.isdisjoint(_merged(merge))]
+    changed = {**model, "vocab": vocab, "merges": merges, "dropout": None}
+    if not is_byte_level:
+        unknown = f"{_NEVER}{byte_tokens[0]}"
+        changed |= {"unk_token": unknown, "byte_fallback": False}
+    elif model["unk_token"] in names:
+        changed["unk_token"] = None
+    return changed, names
+
+
+def _merged(merge: str | Sequence[str]) -> tuple[str, str, str]:
+    left, right = merge.split(" ", 1) if isinstance(merge, str) else merge
+    return left, right, left + right
+
+
+def _exact(normalizer: _Description | None, space: str | None) -> _Description | None:
+    """Keep of a normalizer only the steps that lose nothing: how spaces and bytes are written."""
+    if normalizer is None:
+        return None
+    if normalizer["type"] == "Sequence":
+        steps = [kept for step in normalizer["normalizers"] if (kept := _exact(step, space))]
+        return {**normalizer, "normalizers": steps}
+    if normalizer["type"] == "ByteLevel":
+        return normalizer
+    if normalizer["type"] == "Replace" and normalizer["pattern"] == {"String": " "}:
+        return normalizer if normalizer["content"] == space else None
+    return None
+
+
+def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | None:
+    if pre_tokenizer is None:
+        return None
+    if pre_tokenizer["type"] == "Sequence":
+        steps = [_without_dummy_space(step) for step in pre_tokenizer["pretokenizers"]]
+        return {**pre_tokenizer, "pretokenizers": steps}
+    if pre_tokenizer["type"] == "ByteLevel":
+        return {**pre_tokenizer, "add_prefix_space": False}
+    if pre_tokenizer["type"] == "Metaspace":
+        # One of these two says it, depending on the age of the description.
+        without = {"prepend_scheme": "never", "add_prefix_space": False}
+        return {**pre_tokenizer, **{k: v for k, v in without.items() if k in pre_tokenizer}}
+    return pre_tokenizer
+
+
+def _as_text(entry: _Description, token_bytes: _TokenBytes) -> _Description:
+    """Mark an added token as special, so that it is not looked for, where it could not be used."""
+    token = entry["id"]
+    is_known = token < len(token_bytes) and token_bytes[token] is not None
+    if entry["lstrip"] or entry["rstrip"] or not is_known:
+        return {**entry, "special": True}
+    return entry

@@ -1,0 +1,141 @@
+"""Finished masks: equal ones stored once, all of them bounded in bytes."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Final
+from weakref import ref
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.masks.held_mask import HeldMask
+from guided.masks.mask import Mask
+from guided.masks.mask_delta import MaskDelta, delta_of
+
+__all__ = ["MaskStore"]
+
+_LOOKED_AT: Final = 2
+_HOLDER_BYTES: Final = 512
+"""What a mask takes besides its words, about."""
+
+
+class _Entry:
+    """What the store knows of one holder, without keeping it."""
+
+    __slots__ = ("base", "holder", "nbytes")
+
+    def __init__(self, holder: ref[HeldMask], delta: MaskDelta) -> None:
+        self.holder: Final = holder
+        self.base: Final = id(delta.base)
+        self.nbytes: Final = _HOLDER_BYTES + delta.changes.nbytes
+
+
+class _Base:
+    """A mask that others are kept as changes of."""
+
+    __slots__ = ("masks", "nbytes")
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes: Final = nbytes
+        self.masks = 0
+
+
+class MaskStore:
+    """Keeps masks of one vocabulary up to ``max_bytes``; safe to use from several threads.
+
+    When it is full it goes round the holders in the order in which they came, and empties those
+    that were not used since the last round (the clock algorithm). Holders that nobody has any more,
+    because their constraints are gone, are found on the way.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+        self.nbytes = 0
+        """Bytes held now, those of bases counted in, each once."""
+        self._entries: OrderedDict[int, _Entry] = OrderedDict()
+        """By fingerprint, or a number behind it where that is taken."""
+        self._bases: dict[int, _Base] = {}
+        self._room: NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
+        self._lock = threading.Lock()
+
+    def keep(self, found: Mask, fingerprint: int, base: Mask) -> tuple[HeldMask, MaskDelta]:
+        """The holder of a mask that was found, and what it holds.
+
+        It is kept by how it differs from ``base``, which must never change.
+        """
+        key = fingerprint
+        with self._lock:
+            while (known := self._entries.get(key)) is not None:
+                held = known.holder()
+                if held is None:
+                    self._let_go(key)
+                    break
+                delta = held.delta
+                assert delta is not None, "emptied holders are let go"
+                if delta.is_mask(found):
+                    held.used = True
+                    return held, delta
+                key += 1
+            if len(self._room) < len(found):
+                self._room = np.empty((len(found), 2), dtype=np.int32)
+            delta = delta_of(found, base, self._room)
+            held = HeldMask(delta, fingerprint)
+            self._enter(key, _Entry(ref(held), delta), delta.base.nbytes)
+            # One comes and two are looked at: those that are gone are never more than the others.
+            for _ in range(_LOOKED_AT):
+                self._pass_one()
+            while self.nbytes > self.max_bytes:
+                self._evict()
+        return held, delta
+
+    def __len__(self) -> int:
+        """Holders that the store knows of."""
+        return len(self._entries)
+
+    def check(self) -> None:
+        """Raise AssertionError unless the bytes are those of the masks there are."""
+        entries = self._entries.values()
+        bases = self._bases.values()
+        assert self.nbytes == sum(e.nbytes for e in entries) + sum(b.nbytes for b in bases)
+        assert sum(base.masks for base in bases) == len(entries)
+        assert {entry.base for entry in entries} == self._bases.keys()
+
+    def _enter(self, key: int, entry: _Entry, base_bytes: int) -> None:
+        self._entries[key] = entry
+        base = self._bases.get(entry.base)
+        if base is None:
+            base = self._bases[entry.base] = _Base(base_bytes)
+            self.nbytes += base_bytes
+        base.masks += 1
+        self.nbytes += entry.nbytes
+
+    def _pass_one(self) -> None:
+        """Go on by one holder, and forget it if nobody has it."""
+        if self._entries:
+            key = next(iter(self._entries))
+            if self._entries[key].holder() is None:
+                self._let_go(key)
+            else:
+                self._entries.move_to_end(key)
+
+    def _evict(self) -> None:
+        key = next(iter(self._entries))
+        held = self._entries[key].holder()
+        if held is not None:
+            if held.used:
+                held.used = False
+                self._entries.move_to_end(key)
+                return
+            held.delta = None
+        self._let_go(key)
+
+    def _let_go(self, key: int) -> None:
+        entry = self._entries.pop(key)
+        self.nbytes -= entry.nbytes
+        base = self._bases[entry.base]
+        base.masks -= 1
+        if not base.masks:
+            del self._bases[entry.base]
+            self.nbytes -= base.nbytes

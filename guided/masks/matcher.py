@@ -1,0 +1,78 @@
+"""A position in an answer: which tokens may follow, which must, and how to end."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from guided.masks.mask import Mask
+from guided.spec import Forcing, TokenId
+
+__all__ = ["Matcher"]
+
+
+class Matcher(Protocol):
+    """Immutable: ``advance`` gives another matcher, so keeping, forking and rolling back are free.
+
+    Every method may be called from any thread.
+    """
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing but the end may follow."""
+        ...
+
+    @property
+    def is_accepting(self) -> bool:
+        """Whether the answer may end here."""
+        ...
+
+    def mask(self) -> Mask:
+        """The tokens that may come next, end-of-sequence tokens where the answer may end.
+
+        Not to be written to. Raises LimitExceededError when the recogniser is full; the answer can
+        still be ended along ``shortest_end``.
+        """
+        ...
+
+    def fill(self, out: Mask) -> None:
+        """Write ``mask`` to ``out``, which takes half as long; raises as it does, and ValueError
+        where ``out`` is of another size.
+        """
+        ...
+
+    def allows(self, token: TokenId) -> bool:
+        """Whether ``mask`` has a token; raises as it does."""
+        ...
+
+    def advance(self, token: TokenId) -> Matcher:
+        """The position behind ``token``; raises TokenRejectedError where the mask forbids it."""
+        ...
+
+    def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
+        """Tokens that have to come next; empty where there is a choice or forcing is off."""
+        ...
+
+    def likely_run(self) -> tuple[TokenId, ...]:
+        """How the bytes that have to come next are most likely spelled; no token is certain."""
+        ...
+
+    def shortest_end(self) -> tuple[TokenId, ...]:
+        """Tokens that end the answer, close to as few as can be; empty where it may end here.
+
+        Raises nothing where ``fits`` has answered.
+        """
+        ...
+
+    def fits(self, budget: int) -> bool:
+        """Whether ``shortest_end`` has at most ``budget`` tokens; cheap while that is large.
+
+        Raises LimitExceededError where finding an end takes too much work.
+        """
+        ...
+
+    def mask_within(self, budget: int) -> Mask:
+        """``mask`` without the tokens after which the answer could not end inside the budget.
+
+        ``budget`` counts tokens, the next one included; it has to be one that ``fits``.
+        """
+        ...

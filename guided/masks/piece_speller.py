@@ -1,0 +1,133 @@
+"""Spells texts by the rules of a tokenizer, and tells which tokens stand side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Final
+
+from guided.masks.spelling_rules import UNCERTAIN, SpellingRules, Tokens, whole_size
+from guided.masks.splitting import Cuts, SplitUncertainError
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import TokenId
+
+__all__ = ["PieceSpeller", "byte_places"]
+
+_PARTS: Final = 16_384
+"""Parts of pieces whose tokens are remembered: mostly quotes and names."""
+_PAIRS: Final = 65_536
+
+
+class PieceSpeller:
+    """Spells for one vocabulary, of which nothing is split where that is not known."""
+
+    def __init__(self, vocabulary: Vocabulary, rules: SpellingRules) -> None:
+        self._vocabulary = vocabulary
+        self._rules = rules
+        self.first_found = sorted({text[0] for each in rules.found for text in each.tokens})
+        """With which bytes texts begin that are found in others."""
+        self._parts: dict[bytes, Tokens | None] = {}
+        self._pairs: dict[tuple[Tokens, TokenId], bool] = {}
+
+    def text(self, token: TokenId) -> bytes:
+        """The bytes of a token, none of one that is special."""
+        return self._vocabulary.token_bytes[token] or b""
+
+    def closed(self, text: bytes, begun: int) -> Tokens:
+        """The tokens from a place on of a text that is all; one of them begins there.
+
+        May raise SplitUncertainError.
+        """
+        tokens, start = self.found_in(text, begun)
+        return tokens + self._rest(text[start:], max(begun - start, 0))
+
+    def found_in(self, text: bytes, begun: int) -> tuple[Tokens, int]:
+        """The tokens from a place on to the end of the last text that is found, and that end.
+
+        No tokens and 0 where none is found.
+        """
+        tokens: Tokens = ()
+        last = 0
+        for begin, end, own in self._found(text, begun, len(text)):
+            tokens += self._rest(text[last:begin], max(begun - last, 0)) + own
+            last = end
+        return tokens, last
+
+    def _found(
+        self, text: bytes, begun: int, end: int, number: int = 0
+    ) -> Iterator[tuple[int, int, Tokens]]:
+        """What is found in a part of a text from a number on, in order."""
+        if number == len(self._rules.found):
+            return
+        for first, last, tokens in self._rules.found[number].within(text, begun, end):
+            yield from self._found(text, begun, first, number + 1)
+            yield first, last, tokens
+            begun = last
+        yield from self._found(text, begun, end, number + 1)
+
+    def _rest(self, text: bytes, begun: int) -> Tokens:
+        """The tokens of a text in which nothing is to be found."""
+        if begun >= len(text):
+            return ()
+        splitting = self._rules.splitting
+        whole = text.decode()
+        cuts = splitting.cuts(whole) if splitting else ()
+        return self.pieces(text, (*byte_places(whole, cuts), len(text)), begun)
+
+    def pieces(self, text: bytes, cuts: Cuts, begun: int) -> Tokens:
+        """The tokens from a place on to the last cut, all pieces up to which are at an end."""
+        tokens: Tokens = ()
+        begin = 0
+        for end in cuts:
+            if end > begun:
+                own = self.whole(text[begin:end]) if begin >= begun else None
+                tokens += own or self._told(text[max(begin, begun) : end])
+            begin = end
+        return tokens
+
+    def whole(self, piece: bytes) -> Tokens | None:
+        """The token that a piece is as a whole, in front of all joining."""
+        token = None if self._rules.whole is None else self._rules.whole(piece)
+        return None if token is None else (TokenId(token),)
+
+    def beginning(self, part: bytes) -> Tokens:
+        """The tokens of a part of a piece up to where a token begins that reaches beyond."""
+        joined = self._joined(part)
+        return self._told(part[: whole_size(part)]) if joined is None else joined
+
+    def _told(self, part: bytes) -> Tokens:
+        joined = self._joined(part)
+        if joined is None:
+            raise SplitUncertainError(part)
+        return joined
+
+    def _joined(self, part: bytes) -> Tokens | None:
+        """The tokens of a part of a piece; see ``SpellingRules.joined``."""
+        known = self._parts.get(part)
+        if known is None and part not in self._parts:
+            tokens = self._rules.joined(part) if part else ()
+            known = None if tokens is None else tuple(map(TokenId, tokens))
+            if len(self._parts) >= _PARTS:
+                self._parts.clear()
+            self._parts[part] = known
+        return known
+
+    def may_follow(self, before: Tokens, token: TokenId) -> bool:
+        """Whether a token may stand behind another of its piece, or first in a part."""
+        known = self._pairs.get((before, token))
+        if known is None:
+            tokens = (*before, token)
+            joined = self._joined(self._vocabulary.decode(tokens))
+            known = joined is None or joined == tokens or UNCERTAIN in joined
+            if len(self._pairs) >= _PAIRS:
+                self._pairs.clear()
+            self._pairs[before, token] = known
+        return known
+
+
+def byte_places(text: str, places: Cuts) -> Cuts:
+    """Where places of a text are in its UTF-8."""
+    if text.isascii():
+        return places
+    sizes = list(accumulate([len(character.encode()) for character in text], initial=0))
+    return tuple([sizes[place] for place in places])

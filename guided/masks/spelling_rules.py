@@ -1,0 +1,79 @@
+"""The rules by which a tokenizer comes to its spelling, as far as forced runs have to know them.
+
+A text is cut three times. Texts that are tokens by themselves are found in it first; what stands
+between them is split into pieces; and every piece is put together out of tokens, by itself. All
+that the last of these has to promise is that what it makes of a text up to the end of one of its
+tokens, it makes of that beginning alone, and of what follows alone as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from guided.masks.found_texts import FoundTexts
+from guided.masks.splitting import Splitting
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import TokenId
+
+__all__ = ["UNCERTAIN", "SpellingRules", "Tokens", "plain_rules", "whole_size"]
+
+Tokens: TypeAlias = tuple[TokenId, ...]
+
+UNCERTAIN: Final = TokenId(-1)
+"""In place of the tokens from where on a spelling depends on more than its text."""
+
+
+class SpellingRules:
+    """The rules of one tokenizer."""
+
+    def __init__(
+        self,
+        splitting: Splitting | None,
+        joined: Callable[[bytes], Sequence[int] | None],
+        *,
+        found: Sequence[Mapping[bytes, Tokens]] = (),
+        whole: Callable[[bytes], int | None] | None = None,
+        letter: bytes = b"",
+    ) -> None:
+        self.splitting = splitting
+        """How texts are split into pieces, ``None`` where that is not known."""
+        self.joined = joined
+        """The tokens of a part of a piece that begins and ends with one of them.
+
+        ``None`` where it begins or ends inside of a character and they cannot be told.
+        """
+        self.found = [FoundTexts(tokens) for tokens in found if tokens]
+        """What is found before anything else, one after the other in what is left."""
+        self.whole = whole
+        """The token that a piece is as a whole, whatever ``joined`` makes of it."""
+        self.letter = letter
+        """A text that is found and is not one token; empty for none."""
+        self.found_tokens = [
+            tokens[0] for texts in found for tokens in texts.values() if len(tokens) == 1
+        ]
+
+
+def plain_rules(vocabulary: Vocabulary) -> SpellingRules:
+    """The rules of a vocabulary that says no more than how it spells."""
+
+    def joined(text: bytes) -> Sequence[int] | None:
+        try:
+            return vocabulary.spell(text.decode())
+        except UnicodeDecodeError:
+            return None
+
+    return SpellingRules(Splitting(()), joined)
+
+
+def whole_size(text: bytes) -> int:
+    """The length of a text without a character that is cut off at its end."""
+    size = len(text)
+    for back in range(1, min(size, 3) + 1):
+        byte = text[size - back]
+        if byte < 0x80:
+            break
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return size - back if back < length else size
+    return size

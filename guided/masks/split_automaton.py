@@ -1,0 +1,159 @@
+"""The automaton of a pattern that splits texts: where a piece that begins somewhere may end.
+
+A match is the one that a backtracking matcher takes: the first of the alternatives in their order.
+A state is the list of the steps of the program that are still being tried, first ones first, before
+the next character is known: then those that look at it can be settled. So a match that ends in
+front of a character is noticed when that character is read. States are made when they are first
+come to.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from guided.masks.split_pattern import (
+    FOLLOWED,
+    FORK,
+    MATCH,
+    NOT_FOLLOWED,
+    READ,
+    CharacterTest,
+    Program,
+)
+
+__all__ = ["DEAD", "SplitAutomaton"]
+
+DEAD: Final = 0
+_START: Final = 1
+_REMEMBERED: Final = 65_536
+"""Characters whose classes are remembered."""
+
+_Threads: TypeAlias = tuple[int, ...]
+
+
+class SplitAutomaton:
+    """Matches one pattern, for all threads."""
+
+    def __init__(self, program: Program, tests: Sequence[CharacterTest]) -> None:
+        """``tests`` tell for each class of the program which characters it holds."""
+        self._steps = program.steps
+        self._tests = tests
+        self._classes: dict[str, int] = {}
+        self._states: dict[_Threads, int] = {(): DEAD, (0,): _START}
+        self._threads: list[_Threads] = [(), (0,)]
+        self._behind: list[dict[str, tuple[int, bool]]] = [{}, {}]
+        self._by_classes: dict[tuple[int, int], tuple[int, bool]] = {}
+        self._finals: dict[int, bool] = {}
+        self._lock = threading.Lock()
+        """Held while states are made."""
+
+    def match(self, text: str, begin: int) -> tuple[int, int | None]:
+        """How far the match that begins at a place gets in a text that may go on.
+
+        The state is DEAD where it ends inside of the text, whatever follows. And where it ends if
+        no longer one is found; ``None`` where there is none as yet.
+        """
+        state = _START
+        last: int | None = None
+        for at in range(begin, len(text)):
+            reached = self._behind[state].get(text[at])
+            if reached is None:
+                reached = self._read(state, text[at])
+            state, is_match = reached
+            if is_match:
+                last = at
+            if state == DEAD:
+                break
+        return state, last
+
+    def lives_on(self, state: int, text: str) -> bool:
+        """Whether a match in a state may take a whole text."""
+        for character in text:
+            if state == DEAD:
+                return False
+            reached = self._behind[state].get(character) or self._read(state, character)
+            state = reached[0]
+        return state != DEAD
+
+    def ends(self, state: int) -> bool:
+        """Whether there is a match up to here where the text ends."""
+        return self._settled(state, None)[1]
+
+    def is_sure(self, state: int) -> bool:
+        """Whether there is a match up to here or further, whatever follows."""
+        found = self._finals.get(state)
+        if found is None:
+            found = self._finals[state] = any(map(self._reaches_match, self._threads[state]))
+        return found
+
+    def _reaches_match(self, thread: int) -> bool:
+        """Whether a step leads to a match without looking at what follows."""
+        waiting, seen = [thread], set[int]()
+        while waiting:
+            number = waiting.pop()
+            step = self._steps[number]
+            if step.kind == MATCH:
+                return True
+            if step.kind == FORK and number not in seen:
+                seen.add(number)
+                waiting += [step.first, step.second]
+        return False
+
+    def _read(self, state: int, character: str) -> tuple[int, bool]:
+        """The state behind a character, and whether there is a match in front of it."""
+        classes = self._classes_of(character)
+        with self._lock:
+            reached = self._by_classes.get((state, classes))
+            if reached is None:
+                threads, is_match = self._settled(state, classes)
+                number = self._states.get(threads)
+                if number is None:
+                    number = self._states[threads] = len(self._threads)
+                    self._threads.append(threads)
+                    self._behind.append({})
+                reached = self._by_classes[state, classes] = number, is_match
+            self._behind[state][character] = reached
+        return reached
+
+    def _classes_of(self, character: str) -> int:
+        """The classes that hold a character, one bit for each."""
+        classes = self._classes.get(character)
+        if classes is None:
+            classes = 0
+            for number, test in enumerate(self._tests):
+                classes |= int(test(character)) << number
+            with self._lock:
+                if len(self._classes) >= _REMEMBERED:
+                    self._classes.clear()
+                    self._behind = [{} for _ in self._behind]
+                self._classes[character] = classes
+        return classes
+
+    def _settled(self, state: int, classes: int | None) -> tuple[_Threads, bool]:
+        """The steps behind the next character, ``None`` for the end of the text.
+
+        And whether there is a match in front of it, which those after it in order cannot better.
+        """
+        waiting = list(reversed(self._threads[state]))
+        seen: set[int] = set()
+        behind: dict[int, None] = {}
+        while waiting:
+            number = waiting.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            kind, first, second = self._steps[number]
+            if kind == MATCH:
+                return tuple(behind), True
+            is_of_class = classes is not None and bool(classes >> first & 1)
+            if kind == FORK:
+                waiting += [second, first]
+            elif kind == READ:
+                if is_of_class:
+                    behind.setdefault(number + 1)
+            elif (kind == FOLLOWED) == is_of_class:
+                assert kind in (FOLLOWED, NOT_FOLLOWED), kind
+                waiting.append(number + 1)
+        return tuple(behind), False

@@ -1,0 +1,163 @@
+"""How a tokenizer splits a text into pieces, and which ways are left while the text goes on.
+
+A tokenizer has stages, each of which splits the pieces of the one before it by a pattern: what
+matches is a piece, and so is what stands between matches. Where a piece ends can depend on what
+follows, so the beginning of a text may be split in several *ways*. Each way says where the pieces
+begin behind the first; the last of them is open and may go on behind the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from guided.masks.split_automaton import DEAD, SplitAutomaton
+
+__all__ = ["Cuts", "SplitUncertainError", "Splitting"]
+
+Cuts: TypeAlias = tuple[int, ...]
+"""Places in a text in increasing order, at which pieces begin; the first piece begins at 0."""
+
+
+class SplitUncertainError(Exception):
+    """Which ways are left cannot be told."""
+
+
+class _Way:
+    """Where the pieces of one stage begin, and what is known of the open one."""
+
+    __slots__ = ("begin", "cuts", "is_between", "state")
+
+    def __init__(self, cuts: Cuts, state: int, is_between: bool) -> None:
+        self.cuts = cuts
+        self.state = state
+        """Of the match that may take the open piece."""
+        self.is_between = is_between
+        """Whether the open piece stands between matches."""
+        self.begin = cuts[-1] if cuts else 0
+
+
+class Splitting:
+    """The stages of one tokenizer; none, where a text is one piece."""
+
+    def __init__(self, stages: Sequence[SplitAutomaton]) -> None:
+        self._stages = stages
+
+    def __bool__(self) -> bool:
+        return bool(self._stages)
+
+    def cuts(self, text: str) -> Cuts:
+        """Where the pieces begin of a text that is all."""
+        return self._cuts(text, 0)
+
+    def ways(self, text: str) -> list[Cuts]:
+        """All ways in which the beginning of a longer text may be split, maybe more.
+
+        May raise SplitUncertainError.
+        """
+        return list(dict.fromkeys(self._ways(text, 0)))
+
+    def may_reach(self, text: str, begin: int) -> int:
+        """What ``reaches`` goes on from, of the open piece of a text that begins at a place."""
+        return self._stages[-1].match(text, begin)[0] if self._stages else DEAD
+
+    def reaches(self, state: int, rest: str) -> bool:
+        """Whether the open piece may go on over a whole rest, maybe longer."""
+        # A piece without a match stands between matches, of which nothing is said here.
+        return state == DEAD or self._stages[-1].lives_on(state, rest)
+
+    def opening(self, text: str) -> tuple[object, int]:
+        """All that what follows can depend on, and where the part begins that tells it.
+
+        May raise SplitUncertainError.
+        """
+        return self._opening(text, 0)
+
+    def _opening(self, text: str, number: int) -> tuple[object, int]:
+        if number == len(self._stages):
+            return (), len(text)
+        ways = self._ways_of(text, number)
+        known = [
+            (way.state, way.is_between, self._opening(text[way.begin :], number + 1)[0])
+            for way in ways
+        ]
+        return tuple(known), ways[0].begin
+
+    def _cuts(self, text: str, number: int) -> Cuts:
+        if number == len(self._stages) or not text:
+            return ()
+        cuts = _closed_cuts(self._stages[number], text)
+        return cuts if number + 1 == len(self._stages) else self._finer(text, cuts, number + 1)
+
+    def _finer(self, text: str, cuts: Cuts, number: int) -> Cuts:
+        """The cuts, and those of the stages from a number on inside of the pieces."""
+        found: list[int] = []
+        for begin, end in zip((0, *cuts), (*cuts, len(text)), strict=True):
+            if begin:
+                found.append(begin)
+            found += [begin + cut for cut in self._cuts(text[begin:end], number)]
+        return tuple(found)
+
+    def _ways(self, text: str, number: int) -> list[Cuts]:
+        if number == len(self._stages):
+            return [()]
+        ways = self._ways_of(text, number)
+        if number + 1 == len(self._stages):
+            return [way.cuts for way in ways]
+        found = []
+        for way in ways:
+            before = self._finer(text[: way.begin], way.cuts[:-1], number + 1)
+            if way.begin:
+                before += (way.begin,)
+            rest = text[way.begin :]
+            inner = self._ways(rest, number + 1)
+            # The piece of this stage may end with the text, and is all that the next one sees.
+            inner.append((*self._cuts(rest, number + 1), len(rest)))
+            found += [(*before, *(way.begin + cut for cut in cuts)) for cuts in inner]
+        return found
+
+    def _ways_of(self, text: str, number: int) -> list[_Way]:
+        """The ways of one stage alone, first the one with the longest open piece."""
+        stage = self._stages[number]
+        ways: list[_Way] = []
+        cuts: list[int] = []
+        begin, is_between = 0, False
+        while begin < len(text):
+            state, last = stage.match(text, begin)
+            if last is None and state == DEAD:
+                begin, is_between = _passed(cuts, begin, is_between)
+                continue
+            if begin:
+                cuts.append(begin)
+            if state != DEAD:
+                ways.append(_Way(tuple(cuts), state, is_between=False))
+                if stage.is_sure(state):
+                    return ways
+            if last is None:
+                raise SplitUncertainError(text)
+            begin, is_between = last, False
+        ways.append(_Way(tuple(cuts), DEAD, is_between))
+        return ways
+
+
+def _closed_cuts(stage: SplitAutomaton, text: str) -> Cuts:
+    cuts: list[int] = []
+    begin, is_between = 0, False
+    while begin < len(text):
+        state, last = stage.match(text, begin)
+        if state != DEAD and stage.ends(state):
+            last = len(text)
+        if last is None:
+            begin, is_between = _passed(cuts, begin, is_between)
+            continue
+        if begin:
+            cuts.append(begin)
+        begin, is_between = last, False
+    return tuple(cuts)
+
+
+def _passed(cuts: list[int], begin: int, is_between: bool) -> tuple[int, bool]:
+    """Behind a character at which no match begins, which is of one piece with those before it."""
+    if begin and not is_between:
+        cuts.append(begin)
+    return begin + 1, True

@@ -1,0 +1,222 @@
+"""The tokens of a vocabulary as one trie, flattened depth first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.runtime.kernel import kernel
+
+__all__ = [
+    "BYTE",
+    "DEPTH",
+    "END",
+    "FIRST_CHILD",
+    "FIRST_TOKEN",
+    "TokenTrie",
+    "TrieArrays",
+    "trie_from_tokens",
+]
+
+END: Final = 0
+DEPTH: Final = 1
+BYTE: Final = 2
+FIRST_TOKEN: Final = 3
+FIRST_CHILD: Final = 4
+"""Columns of ``TokenTrie.nodes``."""
+_NOWHERE: Final = -1
+
+TrieArrays: TypeAlias = tuple[
+    NDArray[np.int32],  # nodes [nodes + 1, 5]
+    NDArray[np.int32],  # token ids
+    NDArray[np.uint8],  # bytes of the children
+    NDArray[np.int32],  # nodes of the children
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenTrie:
+    """Node 0 is the root; the nodes below node ``i`` are ``i + 1`` up to its END, exclusive.
+
+    ``nodes`` is int32 ``[nodes + 1, 5]``, one row a node and one to close the last. The tokens
+    spelled by node ``i`` are ``token_ids`` from its FIRST_TOKEN to that of node ``i + 1``: several
+    where a vocabulary holds the same bytes twice. In the same way its FIRST_CHILD tells where its
+    children are in ``child_bytes`` and ``child_nodes``: side by side, since most are passed over.
+    """
+
+    nodes: NDArray[np.int32]
+    below: NDArray[np.uint64]
+    """uint64 ``[nodes, 2]``: the bytes of all nodes below a node, one bit for each ASCII byte; the
+    lowest bit for NUL and all others."""
+    token_ids: NDArray[np.int32]
+    child_bytes: NDArray[np.uint8]
+    child_nodes: NDArray[np.int32]
+    vocabulary_size: int
+    longest: int
+    """Bytes of the longest token."""
+
+    def __len__(self) -> int:
+        return len(self.nodes) - 1
+
+    @property
+    def words(self) -> int:
+        """Length of a packed mask in words of 32 bits."""
+        return (self.vocabulary_size + 31) // 32
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays, in bytes."""
+        return self.below.nbytes + sum(array.nbytes for array in self.arrays)
+
+    @property
+    def arrays(self) -> TrieArrays:
+        """What compiled code reads."""
+        return self.nodes, self.token_ids, self.child_bytes, self.child_nodes
+
+    def find(self, text: bytes) -> int | None:
+        """The node that spells ``text``, ``None`` where no token begins so."""
+        node = int(_find(self.arrays, np.frombuffer(text, dtype=np.uint8)))
+        return None if node == _NOWHERE else node
+
+    def begun_in(self, text: bytes) -> list[tuple[int, int]]:
+        """From where on the rest of a text is the beginning of longer tokens, and its nodes."""
+        nodes = np.empty(len(text), dtype=np.int32)
+        _find_endings(self.arrays, np.frombuffer(text, dtype=np.uint8), nodes)
+        return [(begin, node) for begin, node in enumerate(nodes.tolist()) if node != _NOWHERE]
+
+    def tokens_of(self, node: int) -> NDArray[np.int32]:
+        """The tokens that ``node`` spells."""
+        tokens: NDArray[np.int32]
+        tokens = self.token_ids[self.nodes[node, FIRST_TOKEN] : self.nodes[node + 1, FIRST_TOKEN]]
+        return tokens
+
+    def children(self, node: int) -> list[int]:
+        """The nodes one byte below."""
+        first, last = self.nodes[node, FIRST_CHILD], self.nodes[node + 1, FIRST_CHILD]
+        children: list[int] = self.child_nodes[first:last].tolist()
+        return children
+
+    def tokens_below(self, node: int) -> NDArray[np.int32]:
+        """The tokens that begin with what ``node`` spells, its own among them."""
+        first = self.nodes[node, FIRST_TOKEN]
+        last = self.nodes[self.nodes[node, END], FIRST_TOKEN]
+        tokens: NDArray[np.int32] = self.token_ids[first:last]
+        return tokens
+
+    def check(self) -> None:
+        """Raise AssertionError unless the arrays describe one depth-first trie."""
+        count = len(self)
+        end, depth, first = (self.nodes[:count, column] for column in (END, DEPTH, FIRST_TOKEN))
+        assert end[0] == count and depth[0] == 0
+        assert (end > np.arange(count)).all() and (end <= count).all()
+        assert (np.diff(depth) <= 1).all() and (depth[1:] >= 1).all()
+        assert first[0] == 0 and self.nodes[count, FIRST_TOKEN] == len(self.token_ids)
+        parents = np.repeat(np.arange(count), np.diff(self.nodes[:, FIRST_CHILD]))
+        assert len(self.child_nodes) == len(self.child_bytes) == count - 1
+        assert (depth[self.child_nodes] == depth[parents] + 1).all()
+        assert (self.child_nodes > parents).all() and (self.child_nodes < end[parents]).all()
+        assert (self.child_bytes == self.nodes[self.child_nodes, BYTE]).all()
+
+
+@kernel
+def _find(arrays, text):  # type: ignore[no-untyped-def]
+    nodes, _, child_bytes, child_nodes = arrays
+    node = 0
+    for byte in text:
+        child, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+        while child < last and child_bytes[child] != byte:
+            child += 1
+        if child == last:
+            return _NOWHERE
+        node = child_nodes[child]
+    return node
+
+
+@kernel
+def _find_endings(arrays, text, found):  # type: ignore[no-untyped-def]
+    """Find for each ending of a text the node that spells it, if there are any below."""
+    nodes = arrays[0]
+    for begin in range(len(text)):
+        node = _find(arrays, text[begin:])
+        is_inner = node != _NOWHERE and nodes[node, END] != node + 1
+        found[begin] = node if is_inner else _NOWHERE
+
+
+@kernel
+def _collect_below(nodes, sets, below):  # type: ignore[no-untyped-def]
+    """Fill ``below``; ``sets`` is all zero, one row for each depth and one more."""
+    for node in range(len(below) - 1, -1, -1):
+        depth, byte = nodes[node, DEPTH], nodes[node, BYTE]
+        bit = byte if byte < 128 else 0
+        for word in range(2):
+            below[node, word] = sets[depth + 1, word]
+            sets[depth, word] |= sets[depth + 1, word]
+            sets[depth + 1, word] = np.uint64(0)
+        sets[depth, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+
+
+@kernel
+def _lay_down(text, bounds, nodes, parents):  # type: ignore[no-untyped-def]
+    """Fill ``nodes`` and ``parents`` from sorted tokens, which lie side by side in ``text``.
+
+    Returns how many nodes there are; what is behind them is left as it was.
+    """
+    nodes[0, DEPTH] = nodes[0, BYTE] = nodes[0, FIRST_TOKEN] = 0
+    parents[0] = _NOWHERE
+    count, node, begin = 1, 0, 0  # the root, the node of the token before, where that begins
+    for token in range(len(bounds) - 1):
+        first, last = bounds[token], bounds[token + 1]
+        depth = nodes[node, DEPTH]
+        shared = 0
+        while shared < depth and shared < last - first:
+            if text[begin + shared] != text[first + shared]:
+                break
+            shared += 1
+        while depth > shared:
+            nodes[node, END] = count
+            node = parents[node]
+            depth -= 1
+        for at in range(first + shared, last):
+            parents[count] = node
+            node = count
+            nodes[node, DEPTH] = at - first + 1
+            nodes[node, BYTE] = text[at]
+            nodes[node, FIRST_TOKEN] = token
+            count += 1
+        begin = first
+    while node != _NOWHERE:
+        nodes[node, END] = count
+        node = parents[node]
+    return count
+
+
+def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
+    """The trie of a vocabulary by token id; ``None`` and empty tokens are not in it."""
+    spelled = sorted((text, token) for token, text in enumerate(token_bytes) if text)
+    texts = [text for text, _ in spelled]
+    bounds = np.zeros(len(texts) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in texts], out=bounds[1:])
+    laid = np.zeros((bounds[-1] + 2, 5), dtype=np.int32)
+    parents = np.zeros(len(laid), dtype=np.int32)
+    text = np.frombuffer(b"".join(texts), dtype=np.uint8)
+    count = _lay_down(text, bounds, laid, parents)
+    nodes, parents = laid[: count + 1].copy(), parents[:count]
+    nodes[count, FIRST_TOKEN] = len(spelled)
+    longest = int(nodes[:, DEPTH].max())
+    below = np.zeros((count, 2), dtype=np.uint64)
+    _collect_below(nodes, np.zeros((longest + 2, 2), dtype=np.uint64), below)
+    children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
+    nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(count + 1))
+    return TokenTrie(
+        nodes,
+        below,
+        np.array([token for _, token in spelled], dtype=np.int32),
+        nodes[children, BYTE].astype(np.uint8),
+        children.astype(np.int32),
+        len(token_bytes),
+        longest,
+    )

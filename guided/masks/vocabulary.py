@@ -1,0 +1,118 @@
+"""The tokens of a model, as exact bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from guided.errors import ModelError
+from guided.spec import TokenId
+
+if TYPE_CHECKING:
+    from guided.masks.spelling_rules import SpellingRules
+
+__all__ = ["Speller", "Vocabulary"]
+
+_PRINTABLE_ASCII = range(0x20, 0x7F)
+"""What the syntax of every supported language is written in."""
+
+
+class Speller(Protocol):
+    """The tokenizer's own spelling of a text that stands in the middle of another.
+
+    No special token and no dummy space is added, and the bytes of the tokens are those of the
+    text. A text that no tokens spell raises ``ModelError``.
+    """
+
+    def __call__(self, text: str, /) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """Which bytes each token stands for, and which tokens end a text."""
+
+    token_bytes: tuple[bytes | None, ...]
+    """By token id; ``None`` where a token is special or unused, so never part of a text."""
+    end_ids: frozenset[TokenId]
+    """The end-of-sequence tokens; there may be several, or none."""
+    spell: Speller
+    rules: SpellingRules | None = None
+    """How ``spell`` comes to its spelling; without, a text is one piece to it."""
+    digest: str = field(init=False)
+    """SHA-256 of the bytes and the end ids; the key of what is compiled for this vocabulary."""
+    byte_ids: Mapping[int, TokenId] = field(init=False)
+    """For each byte that is a token by itself, that token: the one the tokenizer would take."""
+    missing_bytes: frozenset[int] = field(init=False)
+    """The bytes that are no token by themselves; a constraint must not rely on them."""
+
+    def __post_init__(self) -> None:
+        self._check_tokens()
+        byte_ids = _single_bytes(self.token_bytes, self.spell)
+        object.__setattr__(self, "byte_ids", MappingProxyType(byte_ids))
+        object.__setattr__(self, "missing_bytes", frozenset(range(256)).difference(byte_ids))
+        object.__setattr__(self, "digest", _digest(self.token_bytes, self.end_ids))
+        missing = sorted(self.missing_bytes.intersection(_PRINTABLE_ASCII))
+        if missing:
+            characters = ", ".join(repr(chr(byte)) for byte in missing[:8])
+            more = f" and {len(missing) - 8} more" if len(missing) > 8 else ""
+            raise ModelError(
+                f"the vocabulary has no token of its own for {characters}{more}",
+                hint="choose a model whose tokenizer is byte-level BPE or falls back to bytes",
+            )
+
+    def __len__(self) -> int:
+        return len(self.token_bytes)
+
+    def decode(self, tokens: Iterable[TokenId]) -> bytes:
+        """The bytes that the tokens stand for; special tokens stand for none."""
+        return b"".join([self.token_bytes[token] or b"" for token in tokens])
+
+    def _check_tokens(self) -> None:
+        for token, text in enumerate(self.token_bytes):
+            if text == b"":
+                raise ModelError(
+                    f"token {token} stands for no bytes, so a text could grow by it without end",
+                    hint="mark it as special, with None for its bytes",
+                )
+        for token in sorted(self.end_ids):
+            if not 0 <= token < len(self.token_bytes):
+                raise ModelError(
+                    f"end-of-sequence token {token} is not one of the {len(self.token_bytes)} "
+                    "tokens of the vocabulary"
+                )
+            if (text := self.token_bytes[token]) is not None:
+                raise ModelError(
+                    f"end-of-sequence token {token} also stands for the text {text!r}",
+                    hint="a token that ends a text must be special, with None for its bytes",
+                )
+
+
+def _single_bytes(token_bytes: Sequence[bytes | None], spell: Speller) -> dict[int, TokenId]:
+    found: dict[int, TokenId] = {}
+    several: set[int] = set()
+    for token, text in enumerate(token_bytes):
+        if text is None or len(text) != 1:
+            continue
+        if text[0] in found:
+            several.add(text[0])
+        else:
+            found[text[0]] = TokenId(token)
+    # Byte fallback spells "A" both as A and as <0x41>; the model has only ever read the first.
+    for byte in several:
+        if byte < 0x80 and len(own := spell(chr(byte))) == 1:
+            found[byte] = TokenId(own[0])
+    return dict(sorted(found.items()))
+
+
+def _digest(token_bytes: Sequence[bytes | None], end_ids: Iterable[TokenId]) -> str:
+    # The lengths keep apart vocabularies whose bytes are the same in a row.
+    lengths = [-1 if text is None else len(text) for text in token_bytes]
+    digest = hashlib.sha256(np.array(lengths, dtype="<i8").tobytes())
+    digest.update(b"".join(text for text in token_bytes if text is not None))
+    digest.update(np.array(sorted(end_ids), dtype="<i8").tobytes())
+    return digest.hexdigest()

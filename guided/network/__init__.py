@@ -1,6 +1,0 @@
-"""Context-free grammars → networks of automata that call each other."""
-
-from guided.network.build import network_from_grammar
-from guided.network.network import CallEdge, HoleText, Network
-
-__all__ = ["CallEdge", "HoleText", "Network", "network_from_grammar"]

@@ -1,1 +1,0 @@
-"""Run-time recognisers over bytes: states, transitions and the way out. No tokens here."""

@@ -1,0 +1,234 @@
+"""Deterministic automata over bytes, the form in which regular parts reach a recogniser."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.regular.codepoints import CodePoints
+from guided.regular.dfa import DEAD, Dfa
+from guided.regular.equal_columns import equal_columns
+from guided.regular.reachability import coaccessible
+from guided.regular.spelling import FIRST_CLASS, laid_out
+from guided.regular.utf8 import ByteRanges
+from guided.runtime.fuel import spend
+
+__all__ = [
+    "MAX_BLOCK_CELLS",
+    "ByteDfa",
+    "byte_classes",
+    "byte_dfa_from_dfa",
+    "byte_dfa_from_literals",
+    "byte_dfa_from_rows",
+]
+
+MAX_BLOCK_CELLS: Final = 8_000_000
+Spelling = Callable[[int, int], Iterator[ByteRanges]]
+
+
+class ByteDfa:
+    """A trimmed automaton over bytes; state 0 starts, and every state can still accept.
+
+    ``byte_class`` is uint8 ``[256]``, ``next`` is int32 ``[states, classes]`` with DEAD for no
+    move. ``label`` is int32 ``[states]``: DEAD where a state does not accept, else what it accepts
+    as. The first ``between`` states, all unless said, stand between two code points, the others
+    inside of one.
+    """
+
+    __slots__ = ("between", "byte_class", "label", "next")
+
+    def __init__(
+        self,
+        byte_class: NDArray[np.uint8],
+        next: NDArray[np.int32],
+        label: NDArray[np.int32],
+        between: int = sys.maxsize,
+    ) -> None:
+        self.byte_class: Final = byte_class
+        self.next: Final = next
+        self.label: Final = label
+        self.between: Final = min(between, len(label))
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the table, in bytes."""
+        return self.next.nbytes + self.label.nbytes + self.byte_class.nbytes
+
+    def step(self, state: int, byte: int) -> int:
+        """The state behind ``byte``, or DEAD."""
+        return int(self.next[state, self.byte_class[byte]])
+
+    def run(self, text: bytes) -> int | None:
+        """The label that the whole text is accepted as, or ``None``."""
+        state = 0 if len(self) else DEAD
+        for byte in text:
+            if state == DEAD:
+                return None
+            state = self.step(state, byte)
+        return None if state == DEAD or self.label[state] == DEAD else int(self.label[state])
+
+    def keep(self, labels: Collection[int]) -> ByteDfa:
+        """The automaton of the texts that are accepted as one of these labels."""
+        kept = np.where(np.isin(self.label, list(labels)), self.label, DEAD).astype(np.int32)
+        return _trimmed(self.byte_class, self.next, kept, self.between)
+
+    def check(self) -> None:
+        """Raise AssertionError unless the automaton is well formed and trimmed."""
+        assert self.next.shape[0] == len(self)
+        assert int(self.byte_class.max(initial=0)) < max(self.next.shape[1], 1)
+        assert coaccessible(self.next, self.label != DEAD).all(), "not trimmed"
+
+
+def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = ()) -> ByteDfa:
+    """Spell every code point of ``dfa`` in bytes, without those that a vocabulary misses.
+
+    The classes are spelled once, as a template that every state follows; rows inside of a code
+    point that lead to the same places are laid down once. States keep their order.
+    """
+    if not len(dfa):
+        return _empty()
+    template, byte_class = _template(dfa.classes, spelling, frozenset(missing))
+    table = laid_out(dfa.next, template, MAX_BLOCK_CELLS)
+    if table is None:
+        raise LimitExceededError(
+            f"its automaton over bytes needs more than {MAX_BLOCK_CELLS} cells",
+            limit=MAX_BLOCK_CELLS,
+            hint="lower the bound on the length",
+        )
+    spend(table.size // 8)
+    label = np.full(len(table), DEAD, dtype=np.int32)
+    label[: len(dfa)] = dfa.label
+    return _trimmed(byte_class, table, label, len(dfa))
+
+
+def byte_dfa_from_literals(
+    literals: Iterable[tuple[bytes, int]], missing: Collection[int] = ()
+) -> ByteDfa:
+    """The trie of the literals, each accepted as its label; those with a missing byte are left out.
+
+    Raises ValueError where one text has two labels.
+    """
+    children: list[dict[int, int]] = [{}]
+    labels = [DEAD]
+    for text, label in literals:
+        if any(byte in missing for byte in text):
+            continue
+        spend(len(text))
+        node = 0
+        for byte in text:
+            node = children[node].setdefault(byte, len(children))
+            if node == len(children):
+                children.append({})
+                labels.append(DEAD)
+        if labels[node] not in (DEAD, label):
+            raise ValueError(f"{text!r} is labelled {labels[node]} and {label}")
+        labels[node] = label
+    if len(children) == 1 and labels[0] == DEAD:
+        return _empty()
+    used = sorted({byte for edges in children for byte in edges})
+    byte_class = np.zeros(256, dtype=np.uint8)  # class 0: bytes of no literal
+    byte_class[used] = np.arange(1, len(used) + 1)
+    table = np.full((len(children), len(used) + 1), DEAD, dtype=np.int32)
+    for node, edges in enumerate(children):
+        for byte, child in edges.items():
+            table[node, byte_class[byte]] = child
+    return ByteDfa(byte_class, table, np.array(labels, dtype=np.int32), len(children))
+
+
+@functools.lru_cache(maxsize=256)
+def _template(
+    classes: tuple[CodePoints, ...], spelling: Spelling, missing: frozenset[int]
+) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+    """The trie of all spellings, as ``laid_out`` takes it, and the class of each byte.
+
+    Node 0 comes first, and every other one, equal ones merged, behind those that it leads to.
+    """
+    sequences = [
+        (sequence, FIRST_CLASS - number)
+        for number, chars in enumerate(classes)
+        for low, high in chars.ranges
+        for sequence in _spelled(spelling, low, high)
+    ]
+    spend(len(sequences))
+    rows: list[tuple[int, ...]] = [()]
+    numbers: dict[tuple[int, ...], int] = {}
+
+    def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
+        row = [DEAD] * 256
+        groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
+        for sequence, target in entries:
+            low, high = sequence[0]
+            if len(sequence) > 1:
+                groups.setdefault((low, high), []).append((sequence[1:], target))
+            else:
+                row[low : high + 1] = [target] * (high + 1 - low)
+        for (low, high), group in groups.items():
+            row[low : high + 1] = [number(group)] * (high + 1 - low)
+        for byte in missing:
+            row[byte] = DEAD
+        return tuple(row)
+
+    def number(entries: Sequence[tuple[ByteRanges, int]]) -> int:
+        row = node(entries)
+        known = numbers.setdefault(row, len(rows))
+        if known == len(rows):
+            rows.append(row)
+        return known
+
+    rows[0] = node(sequences)
+    stacked = np.array(rows, dtype=np.int32)
+    byte_class, representative = byte_classes(stacked)
+    template = np.ascontiguousarray(stacked[:, representative])
+    # Both are kept, and shared by all automata of these classes.
+    template.flags.writeable = byte_class.flags.writeable = False
+    return template, byte_class
+
+
+@functools.lru_cache(maxsize=4096)
+def _spelled(spelling: Spelling, low: int, high: int) -> tuple[ByteRanges, ...]:
+    return tuple(spelling(low, high))
+
+
+def byte_classes(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], list[int]]:
+    """The class of each byte, uint8 ``[256]``, and a byte of each class: equal columns are one."""
+    byte_class, representative = equal_columns(np.ascontiguousarray(rows))
+    return byte_class, representative.tolist()
+
+
+def _empty() -> ByteDfa:
+    return ByteDfa(
+        np.zeros(256, dtype=np.uint8), np.empty((0, 1), np.int32), np.empty(0, np.int32), 0
+    )
+
+
+def _trimmed(
+    byte_class: NDArray[np.uint8],
+    table: NDArray[np.int32],
+    label: NDArray[np.int32],
+    between: int,
+) -> ByteDfa:
+    """Drop states that cannot accept, which leaving out bytes may have made."""
+    live = np.nonzero(coaccessible(table, label != DEAD))[0]
+    if len(live) == len(label):
+        return ByteDfa(byte_class, table, label, between)
+    if not len(live) or live[0] != 0:
+        return _empty()
+    renumber = np.full(len(label) + 1, DEAD, dtype=np.int32)
+    renumber[live] = np.arange(len(live), dtype=np.int32)
+    inside = int(np.searchsorted(live, between))
+    return ByteDfa(byte_class, renumber[table[live]], label[live], inside)
+
+
+def byte_dfa_from_rows(rows: NDArray[np.int32], label: NDArray[np.int32]) -> ByteDfa:
+    """The automaton of full rows, int32 ``[states, 256]``; bytes that nothing tells apart merge."""
+    byte_class, representative = byte_classes(rows)
+    return _trimmed(byte_class, np.ascontiguousarray(rows[:, representative]), label, len(label))

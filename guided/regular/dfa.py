@@ -1,0 +1,425 @@
+"""Deterministic automata over classes of code points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.regular.codepoints import ANY, EMPTY, CodePoints
+from guided.regular.expression import (
+    ANYTHING,
+    Alternate,
+    Both,
+    Chars,
+    Concat,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+)
+from guided.regular.minimize import minimal_columns
+from guided.regular.moves import moves_of, moves_on
+from guided.regular.nfa import Nfa, nfa_from_regular
+from guided.regular.pairs import completed, pair_up
+from guided.regular.partition import partition
+from guided.regular.reachability import coaccessible
+from guided.regular.subsets import MAX_CELLS, smallest_table
+from guided.regular.threads import Threads
+from guided.runtime.fuel import spend
+
+__all__ = [
+    "DEAD",
+    "MAX_DFA_STATES",
+    "Dfa",
+    "combine",
+    "crawl",
+    "dfa_from_nfa",
+    "dfa_from_regular",
+    "length_dfa",
+    "without",
+]
+
+DEAD: Final = -1
+MAX_DFA_STATES: Final = 50_000
+MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
+"""States before equal ones merge."""
+MAX_SIDES: Final = 200
+"""What is about whole texts, inside of one another. Compiled, recursion has no other limit."""
+_FEW_CODES: Final = 1_000
+"""Codes that take less time to be counted than a few numbers to be sorted."""
+
+
+class Dfa:
+    """A trimmed deterministic automaton; state 0 starts, and every state can still accept.
+
+    ``next`` is int32 ``[states, classes]`` with DEAD for no move; ``classes`` are disjoint sets of
+    code points, and what none of them holds leads nowhere. ``label`` is int32 ``[states]``: DEAD
+    where a state does not accept, else what it accepts as. An empty language has no states.
+    """
+
+    __slots__ = ("_accepting", "_edges", "_moves", "classes", "label", "next")
+
+    def __init__(
+        self,
+        classes: tuple[CodePoints, ...],
+        next: NDArray[np.int32],
+        label: NDArray[np.int32],
+    ) -> None:
+        self.classes: Final = classes
+        self.next: Final = next
+        self.label: Final = label
+        self._accepting: NDArray[np.bool_] | None = None
+        self._moves: NDArray[np.int32] | None = None
+        self._edges: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def moves(self) -> NDArray[np.int32]:
+        """Sources, targets and classes of all moves, int32 ``[3, moves]``."""
+        if self._moves is None:
+            self._moves = moves_of(self.next)
+        return self._moves
+
+    def edges(self, low: int, high: int) -> list[tuple[int, int, int]]:
+        """Source, code point and target of each move over one of these, which are few."""
+        found = self._edges.get((low, high))
+        if found is None:
+            found = self._edges[low, high] = self._edges_over(low, high)
+        return found
+
+    def _edges_over(self, low: int, high: int) -> list[tuple[int, int, int]]:
+        read: list[list[int]] = []
+        columns: list[int] = []
+        for column, chars in enumerate(self.classes):
+            if chars.ranges and chars.ranges[-1][1] >= low:
+                listed = [
+                    code_point
+                    for first, last in chars.ranges
+                    for code_point in range(max(first, low), min(last, high) + 1)
+                ]
+                if listed:
+                    read.append(listed)
+                    columns.append(column)
+        if not columns:
+            return []
+        moves = moves_on(self.next, np.array(columns, dtype=np.int32))
+        return [
+            (source, code_point, target)
+            for source, target, place in zip(*moves.tolist(), strict=True)
+            for code_point in read[place]
+        ]
+
+    @property
+    def accepting(self) -> NDArray[np.bool_]:
+        """Whether each state accepts; bool ``[states]``."""
+        if self._accepting is None:
+            self._accepting = self.label != DEAD
+        return self._accepting
+
+    def run(self, text: str) -> int:
+        """The label that the whole text is accepted as, or DEAD; linear in the text."""
+        if not len(self):
+            return DEAD
+        state = 0
+        for character in text:
+            index = next((i for i, c in enumerate(self.classes) if ord(character) in c), None)
+            state = DEAD if index is None else int(self.next[state, index])
+            if state == DEAD:
+                return DEAD
+        return int(self.label[state])
+
+    def accepts(self, text: str) -> bool:
+        """Whether the whole text is in the language, as whatever label."""
+        return self.run(text) != DEAD
+
+    def relabelled(self, labels: Mapping[int, int]) -> Dfa:
+        """The automaton with its labels renamed; texts of a label that is not listed drop out."""
+        renamed = [labels.get(label, DEAD) for label in self.label.tolist()]
+        return _finished(self.classes, self.next, np.array(renamed, dtype=np.int32))
+
+    def check(self) -> None:
+        """Raise AssertionError unless the automaton is well formed and trimmed."""
+        assert self.next.shape == (len(self), len(self.classes)), self.next.shape
+        assert self.next.size == 0 or self.next.max(initial=DEAD) < len(self)
+        union = EMPTY
+        for chars in self.classes:
+            assert not union & chars, f"{chars} overlaps an earlier class"
+            union = union | chars
+        assert coaccessible(self.next, self.accepting).all(), "not trimmed"
+
+
+def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
+    """The automaton of all texts that match as a whole, or, with ``search``, that hold a match.
+
+    Subset construction (Rabin and Scott, 1959). Raises LimitExceededError past MAX_DFA_STATES.
+    """
+    try:
+        return _dfa_from_regular(regular, search, 0)
+    except RecursionError as error:
+        raise _too_deep() from error
+
+
+def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
+    if depth > MAX_SIDES:
+        raise _too_deep()
+    regular = _without_first_look(regular, search=search)
+    if isinstance(regular, Both):
+        sides = [
+            _dfa_from_regular(side, search, depth + 1) for side in (regular.left, regular.right)
+        ]
+        wanted = DEAD if regular.negative else 0
+        return combine(sides, lambda labels: 0 if labels == (0, wanted) else DEAD)
+    dfa = dfa_from_nfa(nfa_from_regular(regular), search=search)
+    if dfa is None:
+        raise too_many_states()
+    return dfa
+
+
+def _too_deep() -> LimitExceededError:
+    return LimitExceededError(
+        "the expression nests too deeply, or begins with too many look-aheads", limit=MAX_SIDES
+    )
+
+
+def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES) -> Dfa | None:
+    """The automaton of the texts along the moves of another one; see ``dfa_from_regular``.
+
+    ``None`` for more than ``most`` states before equal ones merge.
+    """
+    spend(nfa.count)
+    if nfa.looks:
+        parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
+        threads = Threads(nfa, parts, search=search)
+        return crawl(parts.classes, threads.first, threads.step, threads.label)
+    made = smallest_table(nfa, search=search, most=most)
+    if made is None:
+        return None
+    classes, table, label = made
+    if len(label) > MAX_DFA_STATES:
+        raise too_many_states()
+    return Dfa(classes, table, label)
+
+
+def _without_first_look(regular: Regular, *, search: bool) -> Regular:
+    # ^(?=x)y -> ^x and ^y, each found in the text: cheaper than to carry x along as an obligation.
+    # Of a text that matches as a whole the start is where it begins, with or without a ^.
+    if not isinstance(regular, Concat) or (search and Start() not in regular.parts[:1]):
+        return regular
+    first = next((part for part in regular.parts if not isinstance(part, Start)), None)
+    if not isinstance(first, Look) or not first.ahead:
+        return regular
+    rest = tuple(part for part in regular.parts if part is not first)
+    ahead = Concat((Start(), _and_anything(first.item)) if search else (_and_anything(first.item),))
+    return Both(Concat(rest), ahead, first.negative)
+
+
+def _and_anything(regular: Regular) -> Regular:
+    """The expression and any text behind it, of which its last look-ahead speaks."""
+    match regular:
+        case Concat(parts) if parts and isinstance(parts[-1], (Look, Concat, Alternate)):
+            return Concat((*parts[:-1], _and_anything(parts[-1])))
+        case Alternate(options) if any(isinstance(each, (Look, Concat)) for each in options):
+            return Alternate(tuple(map(_and_anything, options)))
+        case Look(item, ahead=True, negative=False):
+            return _and_anything(item)
+        case Look(Chars(chars), ahead=True, negative=True):
+            # (?!c).* -> ([^c].*)?
+            return Repeat(Concat((Chars(~chars), ANYTHING)), 0, 1)
+    return Concat((regular, ANYTHING))
+
+
+def length_dfa(low: int, high: int | None) -> Dfa:
+    """All texts of at least ``low`` and at most ``high`` code points."""
+    size = (low if high is None else high) + 1
+    if size > MAX_DFA_STATES:
+        raise too_many_states()
+    table = np.arange(1, size + 1, dtype=np.int32).reshape(size, 1)
+    table[-1, 0] = DEAD if high is not None else size - 1
+    return Dfa((ANY,), table, np.where(np.arange(size) >= low, 0, DEAD).astype(np.int32))
+
+
+def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Dfa:
+    """The automaton that runs all of them side by side, over all texts.
+
+    ``decide`` gets for each the label it accepts as, or DEAD, and gives the label of the whole, or
+    DEAD. It is asked once for each combination that a text leads to, so it may accept where none
+    of them does (a complement); of no automata it is asked ``decide(())``. Raises
+    LimitExceededError past MAX_DFA_STATES.
+    """
+    joint = partition([ANY, *(chars for dfa in dfas for chars in dfa.classes)])
+    width = len(joint.classes)
+    sides: list[_Side] = []
+    if len(dfas) < 2:
+        # Beside this one a single automaton is followed too, to where texts lead and no further.
+        table = np.zeros((1, width), dtype=np.int32)
+        sides.append(_Side(table, np.zeros(1, dtype=np.int64), [()]))
+    shift = 1
+    for dfa in dfas:
+        columns = np.array(joint.holders(shift, len(dfa.classes)), dtype=np.int32)
+        shift += len(dfa.classes)
+        sides.append(_one_side(completed(dfa.next, columns), np.append(dfa.label, DEAD)))
+    # By twos, so that what many of them add is not carried through all the others.
+    while len(sides) > 1:
+        odd = sides[len(sides) // 2 * 2 :]
+        sides = [_side_by_side(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)] + odd
+    (whole,) = sides
+    decided = np.array([decide(labels) for labels in whole.kinds], dtype=np.int32)
+    return _finished(joint.classes, whole.table, decided[whole.kind])
+
+
+class _Side(NamedTuple):
+    """Some of the automata that are combined."""
+
+    table: NDArray[np.int32]  # [states, classes]
+    kind: NDArray[np.int64]  # [states], places in ``kinds``: few combinations, many states
+    kinds: list[tuple[int, ...]]
+    """Labels of these automata."""
+
+
+def _one_side(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Side:
+    labels, kind = _numbered(label.astype(np.int64) - DEAD)
+    return _Side(table, kind, [(number + DEAD,) for number in labels])
+
+
+def _numbered(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
+    """The numbers among the codes, which are at least 0, ascending, and which of them each is."""
+    if codes.max(initial=0) > len(codes) + _FEW_CODES:
+        distinct, places = np.unique(codes, return_inverse=True)
+        return distinct.tolist(), places.reshape(-1)
+    # Counted rather than sorted.
+    counts = np.bincount(codes)
+    place = np.cumsum(counts != 0) - 1
+    return np.flatnonzero(counts).tolist(), place[codes]
+
+
+def _side_by_side(left: _Side, right: _Side) -> _Side:
+    pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
+    if pairs is None:
+        raise too_many_states()
+    table, lefts, rights = pairs
+    width = len(right.kinds)
+    codes, kind = _numbered(left.kind[lefts] * width + right.kind[rights])
+    kinds = [left.kinds[code // width] + right.kinds[code % width] for code in codes]
+    spend(200 + table.size // 16 + len(kinds) * (1 + len(kinds[0]) // 16))
+    return _Side(table, kind, kinds)
+
+
+def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
+    """The automaton without these texts: their trie is laid over it."""
+    if not len(dfa):
+        return dfa
+    distinct = list(dict.fromkeys(texts))
+    letters = sorted(set().union(*distinct))
+    joint = partition([*dfa.classes, *map(CodePoints.single, letters)])
+    count, known = len(dfa), len(dfa.classes)
+    class_of = {
+        letter: members[0]
+        for letter, members in zip(letters, joint.members[known:], strict=True)
+        if members
+    }
+    columns = joint.holders(0, known)
+    base = np.append(dfa.next, np.full((count, 1), DEAD, dtype=np.int32), axis=1)[:, columns]
+    # Node n of the trie is row n; the automaton itself follows behind all nodes.
+    numbers: dict[tuple[int, str], int] = {}
+    under = [0]
+    ended: list[int] = []
+    edges: list[tuple[int, int, int]] = []
+    for text in distinct:
+        spend(len(text) + 1)
+        node = 0
+        for letter in text:
+            child = numbers.get((node, letter))
+            if child is None:
+                index = class_of.get(letter)  # None of a surrogate
+                state = DEAD if index is None else int(base[under[node], index])
+                if index is None or state == DEAD:
+                    break
+                child = numbers[node, letter] = len(under)
+                under.append(state)
+                edges.append((node, index, child))
+            node = child
+        else:
+            ended.append(node)
+    nodes = len(under)
+    shifted = np.where(base == DEAD, DEAD, base + nodes).astype(np.int32)
+    table = np.concatenate([shifted[under], shifted])
+    for node, index, child in edges:
+        table[node, index] = child
+    label = np.concatenate([dfa.label[under], dfa.label])
+    label[ended] = DEAD
+    return _finished(joint.classes, table, label)
+
+
+_State = TypeVar("_State", bound=Hashable)
+
+
+def crawl(
+    classes: tuple[CodePoints, ...],
+    first: _State,
+    step: Callable[[_State, int], _State | None],
+    label: Callable[[_State], int],
+) -> Dfa:
+    """The automaton of all states that ``step`` leads to from ``first``, trimmed and minimised.
+
+    ``label`` says what a state accepts as, or DEAD. Raises LimitExceededError past MAX_DFA_STATES.
+    """
+    numbers = {first: 0}
+    queue = [first]
+    rows: list[list[int]] = []
+    for state in queue:
+        spend(len(classes))
+        row = []
+        for index in range(len(classes)):
+            reached = step(state, index)
+            if reached is None:
+                row.append(DEAD)
+                continue
+            number = numbers.setdefault(reached, len(queue))
+            if number == len(queue):
+                if number >= MAX_DFA_STATES:
+                    raise too_many_states()
+                queue.append(reached)
+            row.append(number)
+        rows.append(row)
+    table = np.array(rows, dtype=np.int32).reshape(len(rows), len(classes))
+    labels = np.fromiter(map(label, queue), dtype=np.int32, count=len(queue))
+    return _finished(classes, table, labels)
+
+
+def too_many_states() -> LimitExceededError:
+    """The error of an automaton that grew past MAX_DFA_STATES."""
+    return LimitExceededError(
+        f"its automaton needs more than {MAX_DFA_STATES} states",
+        limit=MAX_DFA_STATES,
+        hint="simplify the pattern or lower its bounds",
+    )
+
+
+def _finished(
+    classes: tuple[CodePoints, ...], table: NDArray[np.int32], label: NDArray[np.int32]
+) -> Dfa:
+    """The minimal automaton of a table; classes that no state tells apart become one."""
+    spend(table.size // 8)
+    table, label, group = minimal_columns(table, label)
+    if len(label) > MAX_DFA_STATES:
+        raise too_many_states()
+    width = table.shape[1]
+    if width == len(classes):
+        return Dfa(classes, table, label)
+    members: list[list[CodePoints]] = [[] for _ in range(width)]
+    for chars, number in zip(classes, group.tolist(), strict=True):
+        if number != DEAD:
+            members[number].append(chars)
+    joined = tuple(
+        each[0]
+        if len(each) == 1
+        else CodePoints.of(bounds for chars in each for bounds in chars.ranges)
+        for each in members
+    )
+    return Dfa(joined, table, label)

@@ -1,0 +1,227 @@
+"""Regular expressions as values: what the regex front end makes and automata are built from."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.regular.codepoints import ANY, CodePoints
+from guided.regular.value import Value
+
+__all__ = [
+    "ANYTHING",
+    "MAX_DEPTH",
+    "Alternate",
+    "Both",
+    "Chars",
+    "Concat",
+    "End",
+    "Graph",
+    "Look",
+    "Regular",
+    "Repeat",
+    "Several",
+    "Start",
+    "literal",
+    "word_boundary",
+]
+
+
+MAX_DEPTH: Final = 1_000
+"""Expressions inside of one another. What goes through them does so by recursion, and compiled
+ahead of time that has no limit of its own."""
+
+
+class _Node(Value):
+    """A value made of ``parts``; raises LimitExceededError where they nest MAX_DEPTH deep."""
+
+    __slots__ = ("_depth",)
+
+    def __init__(self, fields: tuple[object, ...], parts: tuple[Regular, ...] = ()) -> None:
+        super().__init__(fields)
+        depth = 0
+        for part in parts:
+            if isinstance(part, _Node) and part._depth >= depth:
+                depth = part._depth + 1
+        if depth > MAX_DEPTH:
+            raise LimitExceededError(
+                f"the expression nests deeper than {MAX_DEPTH}", limit=MAX_DEPTH, field="constraint"
+            )
+        self._depth: Final[int] = depth
+
+
+class Chars(_Node):
+    """One code point out of a set; the empty set matches nothing."""
+
+    __slots__ = ("chars",)
+    __match_args__: Final = ("chars",)
+
+    def __init__(self, chars: CodePoints) -> None:
+        super().__init__((chars,))
+        self.chars: Final = chars
+
+
+class Concat(_Node):
+    """Parts one after another; no parts match the empty text."""
+
+    __slots__ = ("parts",)
+    __match_args__: Final = ("parts",)
+
+    def __init__(self, parts: tuple[Regular, ...]) -> None:
+        super().__init__((parts,), parts)
+        self.parts: Final = parts
+
+
+class Alternate(_Node):
+    """Any one of the options; no options match nothing."""
+
+    __slots__ = ("options",)
+    __match_args__: Final = ("options",)
+
+    def __init__(self, options: tuple[Regular, ...]) -> None:
+        super().__init__((options,), options)
+        self.options: Final = options
+
+
+class Repeat(_Node):
+    """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound.
+
+    ``lazy`` is a remark of the pattern's author, the texts are the same: see
+    ``guided.regular.patterns.lazy``.
+    """
+
+    __slots__ = ("high", "item", "lazy", "low")
+    __match_args__: Final = ("item", "low", "high", "lazy")
+
+    def __init__(self, item: Regular, low: int, high: int | None, lazy: bool = False) -> None:
+        super().__init__((item, low, high, lazy), (item,))
+        self.item: Final = item
+        self.low: Final = low
+        self.high: Final = high
+        self.lazy: Final = lazy
+
+
+class Several(_Node):
+    """``item`` once or more, with ``between`` between one and the next."""
+
+    __slots__ = ("between", "item")
+    __match_args__: Final = ("item", "between")
+
+    def __init__(self, item: Regular, between: Regular) -> None:
+        super().__init__((item, between), (item, between))
+        self.item: Final = item
+        self.between: Final = between
+
+
+class Start(_Node):
+    """Matches the empty text at the start of the whole text."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+
+class End(_Node):
+    """Matches the empty text at the end of the whole text."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(())
+
+
+class Look(_Node):
+    """Matches the empty text where ``item`` matches from here on (``ahead``) or up to here.
+
+    ``negative`` turns that round: where it does not.
+    """
+
+    __slots__ = ("ahead", "item", "negative")
+    __match_args__: Final = ("item", "ahead", "negative")
+
+    def __init__(self, item: Regular, ahead: bool = True, negative: bool = False) -> None:
+        super().__init__((item, ahead, negative), (item,))
+        self.item: Final = item
+        self.ahead: Final = ahead
+        self.negative: Final = negative
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
+
+    ``moves`` is int32 ``[3, moves]``: the state, the state behind, and which of the ``sets`` of
+    code points may be read between them.
+    """
+
+    count: int
+    sets: tuple[CodePoints, ...]
+    moves: NDArray[np.int32]
+    start: int
+    final: int
+
+    @classmethod
+    def of(
+        cls, count: int, moves: Iterable[tuple[int, CodePoints, int]], start: int, final: int
+    ) -> Graph:
+        """The graph of moves given one by one: a state, what may be read, the state behind."""
+        numbers: dict[CodePoints, int] = {}
+        listed = [
+            (source, target, numbers.setdefault(chars, len(numbers)))
+            for source, chars, target in moves
+        ]
+        columns = np.array(listed, dtype=np.int32).reshape(-1, 3).T
+        return Graph(count, tuple(numbers), columns, start, final)
+
+
+class Both(_Node):
+    """Texts that ``left`` accepts and ``right`` does too, or, with ``negative``, does not.
+
+    About whole texts: it stands at the top of an expression or in another ``Both``, and each side
+    is matched or searched for as the whole would be.
+    """
+
+    __slots__ = ("left", "negative", "right")
+    __match_args__: Final = ("left", "right", "negative")
+
+    def __init__(self, left: Regular, right: Regular, negative: bool = False) -> None:
+        super().__init__((left, right, negative), (left, right))
+        self.left: Final = left
+        self.right: Final = right
+        self.negative: Final = negative
+
+
+Regular: TypeAlias = (
+    Chars | Concat | Alternate | Repeat | Several | Start | End | Graph | Look | Both
+)
+
+ANYTHING: Final = Repeat(Chars(ANY), 0, None)
+
+
+def literal(text: str) -> Regular:
+    """Exactly ``text``."""
+    return Concat(tuple(map(_character, text)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _character(character: str) -> Chars:
+    return Chars(CodePoints.single(character))
+
+
+def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
+    """Between a character out of ``word`` and one that is not, an end of the text counting as one.
+
+    With ``negative`` everywhere else: ``\\b`` and ``\\B`` of ECMA-262, section 22.2.2.4.
+    """
+    before, after = [Look(Chars(word), ahead=ahead) for ahead in (False, True)]
+    not_before, not_after = [Look(Chars(word), ahead=a, negative=True) for a in (False, True)]
+    if negative:
+        return Alternate((Concat((before, after)), Concat((not_before, not_after))))
+    return Alternate((Concat((before, not_after)), Concat((not_before, after))))

@@ -1,0 +1,297 @@
+"""Non-deterministic automata over code points (Thompson, CACM 11(6), 1968)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.regular.codepoints import CodePoints
+from guided.regular.expression import (
+    Alternate,
+    Both,
+    Chars,
+    Concat,
+    End,
+    Graph,
+    Look,
+    Regular,
+    Repeat,
+    Several,
+    Start,
+)
+from guided.regular.moves import paste_moves
+
+__all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
+
+MAX_NFA_STATES: Final = 100_000
+_NO_MOVES: Final = np.empty((3, 0), dtype=np.int32)
+
+
+class Edges:
+    """Moves without a character, from ``sources[i]`` to ``targets[i]``."""
+
+    __slots__ = ("sources", "targets")
+
+    def __init__(self) -> None:
+        self.sources: Final[list[int]] = []
+        self.targets: Final[list[int]] = []
+
+    def add(self, source: int, target: int) -> None:
+        self.sources.append(source)
+        self.targets.append(target)
+
+
+class LookAround:
+    """A condition of its own part of the automaton, from ``start`` to ``final``."""
+
+    __slots__ = ("ahead", "final", "negative", "start")
+
+    def __init__(self, start: int, final: int, ahead: bool, negative: bool) -> None:
+        self.start: Final = start
+        self.final: Final = final
+        self.ahead: Final = ahead
+        self.negative: Final = negative
+
+
+class Nfa:
+    """States are indices; state 0 starts and ``final`` ends.
+
+    A move reads a code point out of ``sets[move_sets[i]]``. ``starts`` and ``ends`` may be taken
+    only at the start and at the end of the whole text, ``conditions`` only where a look-around
+    holds: ``looks[condition_looks[i]]``. Equal look-arounds are one; inner ones come first.
+    """
+
+    __slots__ = (
+        "bulk",
+        "bulk_size",
+        "condition_looks",
+        "conditions",
+        "count",
+        "empties",
+        "ends",
+        "final",
+        "look_numbers",
+        "looks",
+        "move_sets",
+        "moves",
+        "sets",
+        "starts",
+    )
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.final = 0
+        self.sets: Final[dict[CodePoints, int]] = {}
+        self.moves: Final = Edges()
+        self.move_sets: list[int] = []
+        self.bulk: NDArray[np.int32] = _NO_MOVES
+        """Sources, targets and sets of more moves, int32 ``[3, room]``."""
+        self.bulk_size = 0
+        self.empties: Final = Edges()
+        self.starts: Final = Edges()
+        self.ends: Final = Edges()
+        self.conditions: Final = Edges()
+        self.condition_looks: list[int] = []
+        self.looks: Final[list[LookAround]] = []
+        self.look_numbers: Final[dict[Look, int]] = {}
+
+    def add_states(self, count: int = 1) -> int:
+        """The first of some new states; raises LimitExceededError past MAX_NFA_STATES."""
+        self.count += count
+        if self.count > MAX_NFA_STATES:
+            raise LimitExceededError(
+                f"the expression needs more than {MAX_NFA_STATES} states",
+                limit=MAX_NFA_STATES,
+                hint="lower the bounds of its repeats, or list fewer and shorter texts",
+            )
+        return self.count - count
+
+    def add_move(self, source: int, chars: CodePoints, target: int) -> None:
+        self.moves.add(source, target)
+        self.move_sets.append(self.sets.setdefault(chars, len(self.sets)))
+
+    def paste(self, moves: NDArray[np.int32], first: int, sets: Items[CodePoints]) -> None:
+        """Add moves in bulk: those of other states, which ``first`` is the first of here."""
+        numbers = [self.sets.setdefault(chars, len(self.sets)) for chars in sets]
+        begin = self.add_bulk(moves.shape[1])
+        paste_moves(self.bulk, begin, moves, first, np.array(numbers, dtype=np.int32))
+
+    def add_bulk(self, size: int) -> int:
+        """Make room for so many moves in bulk, and return the place of the first."""
+        begin = self.bulk_size
+        self.bulk_size += size
+        if self.bulk_size > self.bulk.shape[1]:
+            longer = np.empty((3, 2 * self.bulk_size), dtype=np.int32)
+            longer[:, :begin] = self.bulk[:, :begin]
+            self.bulk = longer
+        return begin
+
+
+def nfa_from_regular(regular: Regular) -> Nfa:
+    """The automaton of an expression; its size is that of the expression with repeats unrolled."""
+    nfa = Nfa()
+    start = nfa.add_states()
+    nfa.final = nfa.add_states()
+    # They stand on their own, so that a repeat does not copy them.
+    _build_looks(nfa, regular)
+    _build(nfa, regular, start, nfa.final)
+    return nfa
+
+
+def _build_looks(nfa: Nfa, node: Regular) -> None:
+    if isinstance(node, (Concat, Alternate)):
+        for part in node.parts if isinstance(node, Concat) else node.options:
+            if not isinstance(part, Chars):
+                _build_looks(nfa, part)
+    elif isinstance(node, Repeat):
+        _build_looks(nfa, node.item)
+    elif isinstance(node, Several):
+        _build_looks(nfa, node.item)
+        _build_looks(nfa, node.between)
+    elif isinstance(node, Look) and node not in nfa.look_numbers:
+        _build_looks(nfa, node.item)
+        entry = nfa.add_states(2)
+        final = _build(nfa, node.item, entry, entry + 1)
+        nfa.look_numbers[node] = len(nfa.looks)
+        nfa.looks.append(LookAround(entry, final, node.ahead, node.negative))
+
+
+def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
+    """Lay ``node`` down from ``start`` to ``end``, or to a state of its own, and return that one.
+
+    Others may begin in ``start`` and end in ``end``, too: nothing leads back into the one or on
+    from the other. What leads on from a state of its own belongs to the node.
+    """
+    if isinstance(node, Concat):
+        if node.parts:
+            for part in node.parts[:-1]:
+                start = _build(nfa, part, start)
+            return _build(nfa, node.parts[-1], start, end)
+        if end is None:
+            return start
+    if isinstance(node, Repeat):
+        return _build_repeat(nfa, node, start, end)
+    if isinstance(node, Several):
+        return _build_several(nfa, node, start, end)
+    if isinstance(node, Graph):
+        return _build_graph(nfa, node, start, end)
+    if end is None:
+        end = nfa.add_states()
+    if isinstance(node, Chars):
+        nfa.add_move(start, node.chars, end)
+    elif isinstance(node, Concat):
+        nfa.empties.add(start, end)
+    elif isinstance(node, Alternate):
+        for option in node.options:
+            _build(nfa, option, start, end)
+    elif isinstance(node, Start):
+        nfa.starts.add(start, end)
+    elif isinstance(node, End):
+        nfa.ends.add(start, end)
+    elif isinstance(node, Look):
+        nfa.conditions.add(start, end)
+        nfa.condition_looks.append(nfa.look_numbers[node])
+    else:
+        assert isinstance(node, Both)
+        raise ValueError("what is about whole texts stands inside an expression")
+    return end
+
+
+def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
+    low, high = repeat.low, repeat.high
+    if high is not None and high <= 1:
+        end = nfa.add_states() if end is None else end
+        if high:
+            _build(nfa, repeat.item, start, end)
+        if not low:
+            nfa.empties.add(start, end)
+        return end
+    # What is repeated leads back to where it began, so that is a state of its own.
+    entry = nfa.add_states()
+    nfa.empties.add(start, entry)
+    exit_ = _build_copies(nfa, repeat, entry)
+    return _ended(nfa, exit_, end)
+
+
+def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
+    """Lay a repeat down behind a state that is its own."""
+    # x{2,4} -> x x (x (x)?)?      x{2,} -> x x+
+    low, high = repeat.low, repeat.high
+    if high is None and not low:
+        return _build(nfa, repeat.item, entry, entry)
+    copies = low if high is None else high
+    begun = _sizes(nfa)
+    exit_ = _build(nfa, repeat.item, entry)
+    if copies == 1:
+        nfa.empties.add(exit_, entry)
+        return exit_
+    # Every copy begins with an entry of its own.
+    size = nfa.count - entry
+    _copy(nfa, begun, size, copies - 1)
+    end = nfa.add_states()
+    for copy in range(copies):
+        here = entry + copy * size
+        if copy >= low:
+            nfa.empties.add(here, end)
+        if copy + 1 < copies:
+            nfa.empties.add(exit_ + copy * size, here + size)
+    last = (copies - 1) * size
+    if high is None:
+        nfa.empties.add(exit_ + last, entry + last)
+    nfa.empties.add(exit_ + last, end)
+    return end
+
+
+def _build_several(nfa: Nfa, several: Several, start: int, end: int | None) -> int:
+    entry = nfa.add_states()
+    nfa.empties.add(start, entry)
+    exit_ = _build(nfa, several.item, entry)
+    _build(nfa, several.between, exit_, entry)
+    return _ended(nfa, exit_, end)
+
+
+def _build_graph(nfa: Nfa, graph: Graph, start: int, end: int | None) -> int:
+    first = nfa.add_states(graph.count)
+    nfa.empties.add(start, first + graph.start)
+    nfa.paste(graph.moves, first, graph.sets)
+    return _ended(nfa, first + graph.final, end)
+
+
+def _ended(nfa: Nfa, exit_: int, end: int | None) -> int:
+    """Lead on to an end that is not the node's own."""
+    if end is None:
+        return exit_
+    nfa.empties.add(exit_, end)
+    return end
+
+
+def _edges(nfa: Nfa) -> tuple[Edges, ...]:
+    return nfa.moves, nfa.empties, nfa.starts, nfa.ends, nfa.conditions
+
+
+def _sizes(nfa: Nfa) -> list[int]:
+    return [*[len(edges.sources) for edges in _edges(nfa)], nfa.bulk_size]
+
+
+def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
+    """Repeat what was laid down since ``begun``, ``size`` states, so many more times behind it."""
+    nfa.add_states(size * times)
+    *begun_edges, begun_bulk = begun
+    for edges, begin in zip(_edges(nfa), begun_edges, strict=True):
+        for ends in (edges.sources, edges.targets):
+            piece = ends[begin:]
+            for copy in range(1, times + 1):
+                shift = copy * size
+                ends += [state + shift for state in piece]
+    nfa.move_sets += nfa.move_sets[begun_edges[0] :] * times
+    nfa.condition_looks += nfa.condition_looks[begun_edges[-1] :] * times
+    moves = nfa.bulk[:, begun_bulk : nfa.bulk_size]
+    if moves.shape[1]:
+        copies = np.tile(moves, times)
+        copies[:2] += np.repeat(np.arange(1, times + 1) * size, moves.shape[1])
+        first = nfa.add_bulk(copies.shape[1])
+        nfa.bulk[:, first : nfa.bulk_size] = copies

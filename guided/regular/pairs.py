@@ -1,0 +1,93 @@
+"""Two transition tables run side by side; compiled, since a product has many thousand cells."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.regular.longer import longer
+from guided.runtime.kernel import making_kernel
+
+__all__ = ["completed", "pair_up"]
+
+
+def pair_up(
+    left: NDArray[np.int32], right: NDArray[np.int32], most: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
+    """All pairs of states that a text leads to, from ``(0, 0)`` on; None for more than ``most``.
+
+    Both tables are complete and have the same classes. Returns the table of the pairs, int32
+    ``[pairs, classes]``, and their left and right states, int32 ``[pairs]``.
+    """
+    # Of one layout, since numba compiles the function anew for every other one.
+    tables = np.ascontiguousarray(left), np.ascontiguousarray(right)
+    count, table, lefts, rights = _pair_up(*tables, most)
+    return None if count > most else (table[:count], lefts[:count], rights[:count])
+
+
+@making_kernel
+def completed(table, columns):  # type: ignore[no-untyped-def]
+    """A table over other columns, with a state without a way out as a row behind the others.
+
+    ``columns`` are those that the new ones were, -1 for what leads there from every state.
+    """
+    count = len(table)
+    whole = np.full((count + 1, len(columns)), count, dtype=np.int32)
+    for state in range(count):
+        for place in range(len(columns)):
+            if columns[place] != -1 and table[state, columns[place]] != -1:
+                whole[state, place] = table[state, columns[place]]
+    return whole
+
+
+@making_kernel
+def _pair_up(left, right, most):  # type: ignore[no-untyped-def]
+    width = left.shape[1]
+    room = min(max(len(left), len(right), 16), most) + 1
+    table = np.empty((room, width), dtype=np.int32)
+    lefts = np.empty(room, dtype=np.int32)
+    rights = np.empty(room, dtype=np.int32)
+    slots = np.full(_slots_for(room), -1, dtype=np.int32)
+    lefts[0] = rights[0] = 0
+    slots[_slot(slots, lefts, rights, 0, 0)] = 0
+    count, done = 1, 0
+    while done < count:
+        for index in range(width):
+            a, b = left[lefts[done], index], right[rights[done], index]
+            slot = _slot(slots, lefts, rights, a, b)
+            if slots[slot] == -1:
+                if count == room:
+                    if count > most:
+                        return count, table, lefts, rights
+                    room = min(2 * room, most + 1)
+                    table = longer(table, room)
+                    lefts, rights = longer(lefts, room), longer(rights, room)
+                    slots = np.full(_slots_for(room), -1, dtype=np.int32)
+                    for pair in range(count):
+                        slots[_slot(slots, lefts, rights, lefts[pair], rights[pair])] = pair
+                    slot = _slot(slots, lefts, rights, a, b)
+                slots[slot] = count
+                lefts[count], rights[count] = a, b
+                count += 1
+            table[done, index] = slots[slot]
+        done += 1
+    return count, table, lefts, rights
+
+
+@making_kernel
+def _slots_for(room):  # type: ignore[no-untyped-def]
+    size = 32
+    while size < 2 * room:
+        size *= 2
+    return size
+
+
+@making_kernel
+def _slot(slots, lefts, rights, a, b):  # type: ignore[no-untyped-def]
+    """Where the pair is, or where it belongs (open addressing)."""
+    mask = len(slots) - 1
+    slot = ((a * 0x9E3779B1) ^ (b * 0x85EBCA77)) * 0x27D4EB2F
+    slot = (slot ^ (slot >> 15)) & mask
+    while slots[slot] != -1 and (lefts[slots[slot]] != a or rights[slots[slot]] != b):
+        slot = (slot + 1) & mask
+    return slot

@@ -1,0 +1,163 @@
+"""The coarsest classes of some sets of code points, compiled by numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from guided.runtime.kernel import inlined, making_kernel
+
+__all__ = ["class_intervals", "ranges_by_group"]
+
+
+@making_kernel
+def class_intervals(ranges, sizes, most):  # type: ignore[no-untyped-def]
+    """The classes that sets are put together of: a sweep over the ends of all ranges.
+
+    ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` how
+    many each set has. Returns the intervals that lie in one class, ascending: first and last code
+    point and class, int32 ``[3, intervals]``; the number of classes; and by set its classes, from
+    ``first[set]`` on. There are -1 classes where sets are cut into more than ``most`` pieces.
+    """
+    ends = _sorted_ends(ranges, sizes)
+    sets, events = len(sizes), len(ends)
+    intervals = np.empty((3, max(events, 1)), dtype=np.int32)
+    first = np.zeros(sets + 1, dtype=np.int32)
+    # Sets that hold where the sweep is at, in any order, and the place of each among them.
+    holding = np.empty(sets, dtype=np.int32)
+    place_of = np.full(sets, -1, dtype=np.int32)
+    held = _held(ends, place_of)
+    if held > most:
+        return intervals, -1, first, first
+    members = np.empty(held, dtype=np.int32)
+    begin = np.zeros(events + 1, dtype=np.int32)
+    room = 16
+    while room < 2 * events:
+        room *= 2
+    slots = np.full(room, -1, dtype=np.int32)
+    count, classes, size = 0, 0, 0
+    key = np.uint64(0)
+    for event in range(events):
+        number = np.int32(ends[event] & 0xFFFFFFFF)
+        place = place_of[number]
+        mixed = np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        if place == -1:
+            place_of[number], holding[size] = size, number
+            size += 1
+            key += mixed
+        else:
+            size -= 1
+            holding[place] = holding[size]
+            place_of[holding[place]] = place
+            place_of[number] = -1
+            key -= mixed
+        code_point = ends[event] >> 32
+        if size == 0 or ends[event + 1] >> 32 == code_point:
+            continue
+        slot = _slot_of(key, size, place_of, slots, begin, members)
+        found = slots[slot]
+        if found == -1:
+            found = slots[slot] = classes
+            for at in range(size):
+                members[begin[found] + at] = holding[at]
+                first[holding[at] + 1] += 1
+            classes += 1
+            begin[classes] = begin[found] + size
+        last = (ends[event + 1] >> 32) - 1
+        if count and intervals[2, count - 1] == found and intervals[1, count - 1] + 1 == code_point:
+            intervals[1, count - 1] = last
+        else:
+            intervals[0, count], intervals[1, count], intervals[2, count] = code_point, last, found
+            count += 1
+    by_set = _classes_by_set(first, begin[: classes + 1], members)
+    return intervals[:, :count], classes, first, by_set
+
+
+@inlined
+def _slot_of(key, size, place_of, slots, begin, members):  # type: ignore[no-untyped-def]
+    """Where the class that so many sets hold here is looked up, or belongs; ``key`` is its hash."""
+    slot = np.int64(key >> np.uint64(20)) & (len(slots) - 1)
+    while slots[slot] != -1:
+        # Of as many sets, all of which hold here, are the same.
+        other = slots[slot]
+        at = begin[other]
+        if begin[other + 1] - at == size:
+            while at < begin[other + 1] and place_of[members[at]] != -1:
+                at += 1
+            if at == begin[other + 1]:
+                break
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@making_kernel
+def _classes_by_set(first, begin, members):  # type: ignore[no-untyped-def]
+    """The classes of each set, out of the sets of each class.
+
+    ``first[set + 1]`` has how many it is in, and is made to be where those of the set begin.
+    """
+    for one in range(len(first) - 1):
+        first[one + 1] += first[one]
+    places = first.copy()
+    by_set = np.empty(begin[-1], dtype=np.int32)
+    for index in range(len(begin) - 1):
+        for at in range(begin[index], begin[index + 1]):
+            by_set[places[members[at]]] = index
+            places[members[at]] += 1
+    return by_set
+
+
+@making_kernel
+def _sorted_ends(ranges, sizes):  # type: ignore[no-untyped-def]
+    """Where sets begin or end to hold code points: above 32 bits the code point, below the set."""
+    ends = np.empty(len(ranges), dtype=np.int64)
+    at = 0
+    for number in range(len(sizes)):
+        for _ in range(sizes[number]):
+            ends[at] = np.int64(ranges[at]) << 32 | number
+            ends[at + 1] = np.int64(ranges[at + 1] + 1) << 32 | number
+            at += 2
+    return ends[np.argsort(ends, kind="mergesort")]
+
+
+@making_kernel
+def _held(ends, place_of):  # type: ignore[no-untyped-def]
+    """How many sets hold each interval, all told."""
+    size, held = 0, 0
+    for event in range(len(ends)):
+        number = ends[event] & 0xFFFFFFFF
+        size += 1 if place_of[number] == -1 else -1
+        place_of[number] = -1 - place_of[number]
+        if event + 1 < len(ends) and ends[event + 1] >> 32 != ends[event] >> 32:
+            held += size
+    place_of[:] = -1
+    return held
+
+
+@making_kernel
+def ranges_by_group(intervals, group, groups):  # type: ignore[no-untyped-def]
+    """The code points of groups of classes, as ranges: int32 ``[2, ranges]``, by group.
+
+    Those of a group are from ``first[group]`` on. ``group`` has that of each class, -1 for none.
+    """
+    count = intervals.shape[1]
+    first = np.zeros(groups + 1, dtype=np.int32)
+    last = np.full(groups, -2, dtype=np.int32)
+    for at in range(count):
+        number = group[intervals[2, at]]
+        if number != -1:
+            first[number + 1] += intervals[0, at] != last[number] + 1
+            last[number] = intervals[1, at]
+    for number in range(groups):
+        first[number + 1] += first[number]
+    ranges = np.empty((2, first[groups]), dtype=np.int32)
+    place = first[:-1].copy()
+    last[:] = -2
+    for at in range(count):
+        number = group[intervals[2, at]]
+        if number != -1:
+            if intervals[0, at] != last[number] + 1:
+                ranges[0, place[number]] = intervals[0, at]
+                place[number] += 1
+            ranges[1, place[number] - 1] = last[number] = intervals[1, at]
+    return first, ranges

@@ -1,0 +1,175 @@
+"""What stands for one character in patterns of ECMA-262: letters, escapes, classes in brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
+from guided.regular.patterns.classes import DIGIT, SPACE, WORD
+from guided.regular.patterns.folding import folded_alike
+from guided.regular.patterns.pattern_text import PatternText
+from guided.regular.patterns.properties import nearest_property, unicode_property
+
+__all__ = ["CharacterReader"]
+
+_CLASSES: Final = {"d": DIGIT, "s": SPACE, "w": WORD}
+_CONTROL_ESCAPES: Final = {"t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "0": "\0"}
+_UNSUPPORTED_ESCAPES: Final = {
+    "k": "a back reference",
+    "A": "an anchor of another dialect (write ^)",
+    "z": "an anchor of another dialect (write $)",
+    "Z": "an anchor of another dialect (write $)",
+}
+_NO_SETS: Final = (
+    "classes inside of classes and operations on them need the flag v, which no schema can give:"
+    " write '[' as '\\[', and a difference as a look-ahead, (?![a-z])\\p{L}"
+)
+
+
+class CharacterReader(PatternText):
+    """Reads what stands for one character, out of one or many."""
+
+    def __init__(self, text: str, pointer: str | None) -> None:
+        super().__init__(text, pointer)
+        self.flags: frozenset[str] = frozenset()
+        """Those of i, m and s that are on where the text is read."""
+        self.holds_bracket = False
+        """Whether a class so far has '[' in it, as one inside of another would begin."""
+
+    def alike(self, chars: CodePoints) -> CodePoints:
+        """The characters, in any case where case is ignored."""
+        return folded_alike(chars) if "i" in self.flags else chars
+
+    def bracket(self, start: int) -> CodePoints:
+        """The class whose '[' stands at ``start`` and has been read."""
+        negated = self.take("^")
+        ranges: list[tuple[int, int]] = []
+        while not self.take("]"):
+            if self.position >= len(self.text):
+                self.invalid("unmatched '['", start)
+            here = self.position
+            low = self.class_atom()
+            if not self.text.startswith("-", self.position) or self.text.startswith(
+                "-]", self.position
+            ):
+                ranges += _ranges(low)
+                continue
+            self.position += 1
+            sign = self.position
+            high = self.class_atom()
+            if not isinstance(low, int) or not isinstance(high, int):
+                if self.text[sign] == "-" and not self.text.startswith("]", self.position):
+                    self.invalid("a range from or to a class", here, _NO_SETS)
+                # [\w-.] -> [\w\-.], since no range begins or ends with a class.
+                ranges += [*_ranges(low), (ord("-"), ord("-")), *_ranges(high)]
+            elif low > high:
+                self.invalid(f"the range {chr(low)!r} to {chr(high)!r} is out of order", here)
+            else:
+                ranges.append((low, high))
+        chars = CodePoints.of(ranges)
+        if ranges and not chars:
+            self.unsupported("surrogates, which no text holds alone,", start)
+        chars = self.alike(chars)
+        return ~chars if negated else chars
+
+    def class_atom(self) -> int | CodePoints:
+        start = self.position
+        character = self.next()
+        if character == "[":
+            self.holds_bracket = True
+        return self.escape(start, in_class=True) if character == "\\" else ord(character)
+
+    def unmatched_bracket(self, start: int) -> None:
+        """A ']' that no class ends at, which is itself unless it may be meant to end another."""
+        if self.holds_bracket:
+            self.invalid("unmatched ']'", start, _NO_SETS)
+
+    def escape(self, start: int, *, in_class: bool) -> int | CodePoints:
+        """What is escaped: one code point, surrogates included, or a class of them."""
+        character = self.next()
+        if character.lower() in _CLASSES:
+            chars = self.alike(_CLASSES[character.lower()])
+            return ~chars if character.isupper() else chars
+        if character == "b" and in_class:
+            return ord("\b")
+        if character in _UNSUPPORTED_ESCAPES:
+            self.unsupported(_UNSUPPORTED_ESCAPES[character], start)
+        if character in "123456789":
+            self.unsupported("an octal escape" if in_class else "a back reference", start)
+        if character in _CONTROL_ESCAPES:
+            if character == "0" and self.text[self.position : self.position + 1].isdecimal():
+                self.unsupported("an octal escape", start)
+            return ord(_CONTROL_ESCAPES[character])
+        if character == "c":
+            letter = self.next()
+            if not (letter.isascii() and letter.isalpha()):
+                self.invalid("a letter has to follow '\\c'", start)
+            return ord(letter) % 32
+        if character == "x":
+            return self.hexadecimal(2, start)
+        if character == "u":
+            return self.unicode_escape(start)
+        if character in "pP":
+            return self.property_escape(start, negated=character == "P")
+        if character.isalnum():
+            self.invalid(f"unknown escape '\\{character}'", start)
+        return ord(character)
+
+    def unicode_escape(self, start: int) -> int:
+        if self.take("{"):
+            end = self.text.find("}", self.position)
+            digits = self.text[self.position : max(end, self.position)]
+            self.position = end + 1
+            return self.from_hexadecimal(digits, start)
+        first = self.hexadecimal(4, start)
+        # A pair of surrogates writes one code point.
+        if 0xD800 <= first < 0xDC00 and self.text.startswith("\\u", self.position):
+            here = self.position
+            self.position += 2
+            if not self.text.startswith("{", self.position):
+                second = self.hexadecimal(4, start)
+                if 0xDC00 <= second < 0xE000:
+                    return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00)
+            self.position = here
+        return first
+
+    def property_escape(self, start: int, *, negated: bool) -> CodePoints:
+        if not self.take("{"):
+            self.invalid("'{' has to follow '\\p'", start)
+        end = self.text.find("}", self.position)
+        if end < 0:
+            self.invalid("unmatched '{'", start)
+        name = self.text[self.position : end]
+        self.position = end + 1
+        chars = unicode_property(name)
+        if chars is None:
+            near = nearest_property(name)
+            hint = None if near is None else f"write \\p{{{near}}}"
+            self.invalid(f"ECMA-262 knows no property {name!r}", start, hint)
+        return ~chars if negated else chars
+
+    def scalar(self, code_point: int, start: int) -> int:
+        if 0xD800 <= code_point < 0xE000:
+            self.invalid(f"{code_point:#x} is a surrogate, which no text holds alone", start)
+        return code_point
+
+    def hexadecimal(self, count: int, start: int) -> int:
+        digits = self.text[self.position : self.position + count]
+        self.position += count
+        if len(digits) < count:
+            self.invalid(f"{count} hexadecimal digits have to follow", start)
+        return self.from_hexadecimal(digits, start)
+
+    def from_hexadecimal(self, digits: str, start: int) -> int:
+        if not digits or any(digit not in "0123456789abcdefABCDEF" for digit in digits):
+            self.invalid(f"{digits!r} is not hexadecimal", start)
+        # More digits than a code point has would take long to read.
+        value = int(digits.lstrip("0")[:7] or "0", 16)
+        if value > MAX_CODE_POINT:
+            self.invalid(f"{digits[:12]!r} is no code point", start)
+        return value
+
+
+def _ranges(atom: int | CodePoints) -> Iterable[tuple[int, int]]:
+    return [(atom, atom)] if isinstance(atom, int) else atom.ranges

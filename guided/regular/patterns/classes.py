@@ -1,0 +1,25 @@
+"""The named classes of characters of ECMA-262 (section 22.2.1)."""
+
+from __future__ import annotations
+
+from guided.regular.codepoints import CodePoints
+
+__all__ = ["DIGIT", "LINE_END", "SPACE", "WORD"]
+
+DIGIT = CodePoints.of([(0x30, 0x39)])
+WORD = CodePoints.of([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
+LINE_END = CodePoints.of([(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)])
+SPACE = LINE_END | CodePoints.of(
+    [
+        (0x09, 0x09),
+        (0x0B, 0x0C),
+        (0x20, 0x20),
+        (0xA0, 0xA0),
+        (0x1680, 0x1680),
+        (0x2000, 0x200A),
+        (0x202F, 0x202F),
+        (0x205F, 0x205F),
+        (0x3000, 0x3000),
+        (0xFEFF, 0xFEFF),
+    ]
+)

@@ -1,0 +1,262 @@
+"""Regular expressions of ECMA-262 (section 22.2, Unicode mode) into ``Regular`` values.
+
+Matching is over code points. Many schemas come from Rust and Python, so names of groups may be
+written as there (``(?P<n>…)``), and flags for the whole pattern at its start (``(?i)``). Of what
+browsers allow beyond the standard (annex B), what can mean one thing only is understood: ``\\-``
+outside of a class, ``[\\w-.]``, a bracket or brace that ends no class and bounds no repeat. Back
+references are refused with their position: they are not regular.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Final
+
+from guided.errors import LimitExceededError
+from guided.regular.codepoints import ANY, CodePoints
+from guided.regular.expression import (
+    Alternate,
+    Chars,
+    Concat,
+    End,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+    word_boundary,
+)
+from guided.regular.patterns.characters import CharacterReader
+from guided.regular.patterns.classes import LINE_END, WORD
+
+__all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
+
+MAX_PATTERN_LENGTH: Final = 20_000
+MAX_GROUP_DEPTH: Final = 100
+MAX_REPEAT: Final = 20_000
+
+_QUANTIFIERS: Final[dict[str, tuple[int, int | None]]] = {
+    "*": (0, None),
+    "+": (1, None),
+    "?": (0, 1),
+    "{": (0, None),  # its bounds follow
+}
+_DOT: Final = Chars(~LINE_END)
+_ANY: Final = Chars(ANY)
+_LOOK_AROUND: Final = {
+    "?=": (True, False),
+    "?!": (True, True),
+    "?<=": (False, False),
+    "?<!": (False, True),
+}
+"""Whether it looks ahead, and whether it is negative."""
+_MODIFIERS: Final = re.compile("([a-z]*)(-?)([a-z]*)([:)])")
+_UNFINISHED: Final = re.compile("[a-z]*-?[a-z]*$")
+_LEADING_FLAGS: Final = re.compile(r"\(\?([ims]+)\)")
+_LINE_START: Final = Alternate((Start(), Look(Chars(LINE_END), ahead=False)))
+_LINE_STOP: Final = Alternate((End(), Look(Chars(LINE_END))))
+
+
+def parse_regex(text: str, *, pointer: str | None = None) -> Regular:
+    """The expression that ``text`` writes; ``pointer`` says in errors where the text stands.
+
+    Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError.
+    """
+    if len(text) > MAX_PATTERN_LENGTH:
+        raise LimitExceededError(
+            f"the pattern has {len(text)} characters, more than {MAX_PATTERN_LENGTH}",
+            limit=MAX_PATTERN_LENGTH,
+            pointer=pointer,
+            hint="say it with several patterns, or with several rules of a grammar",
+        )
+    parser = _Parser(text, pointer)
+    while (flags := _LEADING_FLAGS.match(text, parser.position)) is not None:
+        parser.flags |= set(flags[1])
+        parser.position = flags.end()
+    regular = parser.alternatives()
+    if parser.position < len(text):
+        parser.invalid("unmatched ')'")
+    return regular
+
+
+class _Parser(CharacterReader):
+    """Recursive descent over the grammar of ECMA-262, section 22.2.1."""
+
+    def __init__(self, text: str, pointer: str | None) -> None:
+        super().__init__(text, pointer)
+        self.depth = 0
+
+    def alternatives(self) -> Regular:
+        options = [self.sequence()]
+        while self.take("|"):
+            options.append(self.sequence())
+        return options[0] if len(options) == 1 else Alternate(tuple(options))
+
+    def sequence(self) -> Regular:
+        parts: list[Regular] = []
+        while self.position < len(self.text) and (character := self.peek()) not in "|)":
+            parts.append(self.term(character))
+        return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+    def term(self, character: str) -> Regular:
+        """The term that begins with ``character``."""
+        start = self.position
+        if character == "\\" and self.text.startswith(("\\b", "\\B"), start):
+            self.position += 2
+            return word_boundary(self.alike(WORD), negative=self.text[start + 1] == "B")
+        if character == "(":
+            for sign, (ahead, negative) in _LOOK_AROUND.items():
+                if self.text.startswith(sign, start + 1):
+                    return self.look_around(sign, ahead=ahead, negative=negative)
+        self.position += 1
+        if character == "^":
+            return _LINE_START if "m" in self.flags else Start()
+        if character == "$":
+            return _LINE_STOP if "m" in self.flags else End()
+        return self.quantified(self.atom(character, start))
+
+    def atom(self, character: str, start: int) -> Regular:
+        match character:
+            case ".":
+                return _ANY if "s" in self.flags else _DOT
+            case "(":
+                return self.group(start)
+            case "[":
+                return Chars(self.bracket(start))
+            case "\\":
+                chars = self.escape(start, in_class=False)
+                if isinstance(chars, int):
+                    return self.letter(self.scalar(chars, start))
+                return Chars(self.alike(chars))
+            case "*" | "+" | "?":
+                self.invalid(f"nothing to repeat before {character!r}", start)
+            case "{" if self.looks_like_bounds():
+                self.invalid("nothing to repeat before '{'", start)
+            case "]":
+                self.unmatched_bracket(start)
+        return self.letter(ord(character))
+
+    def letter(self, code_point: int) -> Chars:
+        single = _single(code_point)
+        return Chars(self.alike(single.chars)) if "i" in self.flags else single
+
+    def look_around(self, sign: str, *, ahead: bool, negative: bool) -> Regular:
+        start = self.position
+        self.position += 1 + len(sign)
+        item = self.inside(start)
+        if not ahead and _mentions_end(item):
+            self.unsupported("'$' inside of a look-behind", start)
+        return Look(item, ahead, negative)
+
+    def group(self, start: int) -> Regular:
+        if self.take("?"):
+            if self.take("P<") or self.take("<"):
+                end = self.text.find(">", self.position)
+                if end < 0 or not self.text[self.position : end].isidentifier():
+                    self.invalid("the name of a group is not an identifier", start)
+                self.position = end + 1
+            elif not self.take(":"):
+                return self.modified(start)
+        return self.inside(start)
+
+    def modified(self, start: int) -> Regular:
+        """A group in which flags are on or off, as in ``(?i-s:…)``, from behind its "(?"."""
+        found = _MODIFIERS.match(self.text, self.position)
+        if found is None:
+            if _UNFINISHED.match(self.text, self.position):
+                self.invalid("a group whose flags do not end in ':'", start)
+            self.unsupported("an extension of another dialect", start)
+        on, minus, off, end = found.groups()
+        if other := set(on + off) - set("ims"):
+            self.invalid(f"ECMA-262 knows no flag {min(other)!r} for a part of a pattern", start)
+        if end == ")":
+            hint = f"write (?{on}{minus}{off}:…) around what it is for"
+            self.invalid("a flag for all that follows stands at the start alone", start, hint)
+        if not on + off or len(set(on + off)) < len(on + off):
+            self.invalid("each flag stands once, and one at least, before or behind '-'", start)
+        self.position = found.end()
+        outside = self.flags
+        self.flags = (outside | set(on)) - set(off)
+        inner = self.inside(start)
+        self.flags = outside
+        return inner
+
+    def inside(self, start: int) -> Regular:
+        """What stands between the parentheses of the group that begins at ``start``."""
+        self.depth += 1
+        if self.depth > MAX_GROUP_DEPTH:
+            raise LimitExceededError(
+                f"groups are nested deeper than {MAX_GROUP_DEPTH} at character {start}",
+                limit=MAX_GROUP_DEPTH,
+                pointer=self.pointer,
+            )
+        inner = self.alternatives()
+        if not self.take(")"):
+            self.invalid("unmatched '('", start)
+        self.depth -= 1
+        return inner
+
+    def quantified(self, item: Regular) -> Regular:
+        start = self.position
+        sign = self.text[start : start + 1]
+        if sign not in _QUANTIFIERS:
+            return item
+        self.position += 1
+        if sign == "{" and not self.looks_like_bounds():
+            self.position = start
+            return item
+        low, high = self.bounds(start) if sign == "{" else _QUANTIFIERS[sign]
+        self.take("?")  # a lazy quantifier has the same language
+        if self.position < len(self.text) and self.peek() in "*+?":
+            self.invalid("nothing to repeat: a quantifier follows a quantifier")
+        return Repeat(item, low, high)
+
+    def looks_like_bounds(self) -> bool:
+        """Whether the text behind a brace is ``n}``, ``n,}`` or ``n,m}``."""
+        end = self.text.find("}", self.position)
+        low, comma, high = self.text[self.position : max(end, self.position)].partition(",")
+        if comma and not low and (not high or _is_number(high)):
+            self.invalid("the bounds of a repeat begin with a number", self.position - 1)
+        return _is_number(low) and (not high or _is_number(high)) and (bool(comma) or not high)
+
+    def bounds(self, start: int) -> tuple[int, int | None]:
+        end = self.text.index("}", self.position)
+        first, comma, last = self.text[self.position : end].partition(",")
+        self.position = end + 1
+        if max(len(first), len(last)) > len(str(MAX_REPEAT)):
+            raise self.repeats_too_often(max(first, last, key=len)[:20], start)
+        low = int(first)
+        high = None if comma and not last else int(last or first)
+        if high is not None and high < low:
+            self.invalid(f"the bounds {{{low},{high}}} are out of order", start)
+        if max(low, high or 0) > MAX_REPEAT:
+            raise self.repeats_too_often(str(max(low, high or 0)), start)
+        return low, high
+
+    def repeats_too_often(self, times: str, start: int) -> LimitExceededError:
+        return LimitExceededError(
+            f"the pattern repeats {times} times at character {start}, more than {MAX_REPEAT}",
+            limit=MAX_REPEAT,
+            pointer=self.pointer,
+        )
+
+
+@functools.lru_cache(maxsize=1024)
+def _single(code_point: int) -> Chars:
+    return Chars(CodePoints.of([(code_point, code_point)]))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _mentions_end(node: Regular) -> bool:
+    match node:
+        case End():
+            return True
+        case Concat(parts) | Alternate(parts):
+            return any(map(_mentions_end, parts))
+        case Repeat(item) | Look(item):
+            return _mentions_end(item)
+        case _:
+            return False

@@ -1,0 +1,102 @@
+"""The properties of Unicode that ``\\p`` names (ECMA-262, section 22.2.1, tables 67 to 70).
+
+Scripts are not known to the standard library, and what it does know is of another version of
+Unicode with every Python. So all comes from one table (``unicode.txt``), whose head names its
+version and source.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+from guided.regular.codepoints import ANY, CodePoints
+from guided.regular.patterns.ranges import read_ranges
+
+__all__ = ["nearest_property", "property_names", "unicode_folds", "unicode_property"]
+
+_VALUED: Final = {
+    "General_Category": "gc",
+    "gc": "gc",
+    "Script": "sc",
+    "sc": "sc",
+    "Script_Extensions": "scx",
+    "scx": "scx",
+}
+"""By the name of a property that has values, what stands in front of them in the table."""
+_LONG_NAMES: Final = {"": "", "gc": "", "sc": "Script="}
+_BINARY, _FOLD = "", "fold"
+
+
+@functools.lru_cache(maxsize=512)  # what is asked for comes from requests
+def unicode_property(text: str) -> CodePoints | None:
+    """The code points that ``text`` names, as it stands in ``\\p{…}``; None for one not known."""
+    name, equals, value = text.partition("=")
+    if equals:
+        return _named(_VALUED[name], value) if name in _VALUED else None
+    match name:
+        case "Any":
+            return ANY
+        case "ASCII":
+            return CodePoints.of([(0, 0x7F)])
+        case "Assigned":
+            unassigned = _named("gc", "Cn")
+            assert unassigned is not None, "the table has all categories"
+            return ~unassigned
+    binary = _named(_BINARY, name)
+    return _named("gc", name) if binary is None else binary
+
+
+def property_names() -> tuple[str, ...]:
+    """Everything that ``\\p{…}`` may name, under each of its names."""
+    names = (f"{kind}={name}" if kind else name for kind, name in _table() if kind != _FOLD)
+    return ("Any", "ASCII", "Assigned", *names)
+
+
+def nearest_property(text: str) -> str | None:
+    """What may have been meant by the name of none, as other dialects write it: ``IsGreek``."""
+    meant = _loose(text.rpartition("=")[2])
+    for kind, name in _table():
+        if kind in _LONG_NAMES and _loose(name) in (meant, meant.removeprefix("is")):
+            return _LONG_NAMES[kind] + name
+    return None
+
+
+@functools.cache
+def unicode_folds() -> Mapping[int, int]:
+    """The simple case folding, by code point, of those that it changes."""
+    return MappingProxyType(
+        {
+            code_point: code_point + int(shift)
+            for (kind, shift), written in _table().items()
+            if kind == _FOLD
+            for first, last in read_ranges(written)
+            for code_point in range(first, last + 1)
+        }
+    )
+
+
+def _named(kind: str, name: str) -> CodePoints | None:
+    written = _table().get((kind, name))
+    return None if written is None else CodePoints.of(read_ranges(written))
+
+
+def _loose(name: str) -> str:
+    """A name without what names are not told apart by (Unicode Standard Annex 44, LM3)."""
+    return "".join(filter(str.isalnum, name.lower()))
+
+
+@functools.cache
+def _table() -> Mapping[tuple[str, str], str]:
+    """By kind, empty for what is true or false, and each of its names: the ranges as text."""
+    found: dict[tuple[str, str], str] = {}
+    text = files("guided.regular.patterns").joinpath("unicode.txt").read_text("utf-8")
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            head, _, ranges = line.partition("\t")
+            kind, *names = head.split(" ")
+            found.update({(kind, name): ranges for name in names})
+    return MappingProxyType(found)

@@ -1,0 +1,207 @@
+"""Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser or as it would.
+
+What is matched is the text of one terminal, from its beginning to its end, and look-around sees no
+more than that. Anchors are for whole texts, since they speak of the text around. Where versions of
+Python differ, the one that runs is followed. Refused is what is not regular, and what makes a
+matcher give up texts that the pattern has (possessive quantifiers, atomic groups).
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+from re import _constants as op
+from re import _parser
+from typing import Any, Final, NoReturn
+
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.regular.codepoints import ANY, EMPTY, CodePoints
+from guided.regular.expression import (
+    Alternate,
+    Chars,
+    Concat,
+    End,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+    word_boundary,
+)
+from guided.regular.patterns.case import any_case
+from guided.regular.patterns.plain import plain_regular
+from guided.regular.patterns.python_classes import ascii_class, unicode_class
+
+__all__ = ["parse_python_regex"]
+
+_MAX_PATTERN_LENGTH: Final = 20_000
+_UNSUPPORTED: Final = {
+    op.GROUPREF: ("a back reference", r"\\[1-9]|\(\?P=|\(\?\("),
+    op.GROUPREF_EXISTS: ("a condition on a group", r"\(\?\("),
+    op.GROUPREF_IGNORE: ("a back reference", r"\\[1-9]|\(\?P="),
+    op.POSSESSIVE_REPEAT: ("a possessive quantifier", r"[*+?}]\+"),
+    op.ATOMIC_GROUP: ("an atomic group", r"\(\?>"),
+}
+"""By the operation that is not provided for how to call it, and what it looks like."""
+_ANCHORS: Final = r"\^|\$|\\A|\\Z"
+# As plain numbers: what is asked of a flag by its name takes longer than all else of a letter.
+_IGNORECASE: Final = int(re.IGNORECASE)
+_ASCII_ONLY: Final = int(re.ASCII)
+_DOTALL: Final = int(re.DOTALL)
+_MULTILINE: Final = int(re.MULTILINE)
+_NEWLINE: Final = CodePoints.single("\n")
+_LINE_START: Final = Alternate((Start(), Look(Chars(_NEWLINE), ahead=False)))
+_LINE_STOP: Final = Alternate((End(), Look(Chars(_NEWLINE))))
+_NOT_EMPTY: Final = Alternate((Look(Chars(ANY)), Look(Chars(ANY), ahead=False)))
+
+
+def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> Regular:
+    """The texts that ``re.fullmatch`` accepts; ``flags`` as ``re.compile`` takes them.
+
+    Lazy quantifiers are marked as such. Anchors may stand only where the pattern is ``anchored``:
+    its text is the whole one. Raises InvalidConstraintError, UnsupportedFeatureError or
+    LimitExceededError, the first two with the position in the pattern.
+    """
+    if len(text) > _MAX_PATTERN_LENGTH:
+        raise LimitExceededError(
+            f"the pattern has {len(text)} characters, more than {_MAX_PATTERN_LENGTH}",
+            limit=_MAX_PATTERN_LENGTH,
+            field="constraint",
+            hint="say it with several rules of a grammar",
+        )
+    plain = None if flags else plain_regular(text)
+    return _by_python(text, flags, anchored) if plain is None else plain
+
+
+def _by_python(text: str, flags: int, anchored: bool) -> Regular:
+    try:
+        parsed = _parser.parse(text, flags)
+        return _Translation(text, anchored).sequence(parsed, parsed.state.flags)
+    except re.error as error:
+        raise InvalidConstraintError(
+            f"{error.msg} at character {error.pos} of the pattern", position=error.pos
+        ) from error
+    except (RecursionError, OverflowError) as too_much:
+        raise LimitExceededError(
+            "the pattern nests too deeply or repeats too often",
+            limit=sys.getrecursionlimit(),
+            field="constraint",
+            hint="write it with fewer groups inside of one another, or with lower bounds",
+        ) from too_much
+
+
+class _Translation:
+    """Python's parse tree into ours."""
+
+    def __init__(self, text: str, anchored: bool) -> None:
+        self.text = text
+        self.anchored = anchored
+
+    def sequence(self, items: Any, flags: int) -> Regular:
+        parts = [self.term(operation, argument, flags) for operation, argument in items]
+        return parts[0] if len(parts) == 1 else Concat(tuple(parts))
+
+    def term(self, operation: Any, argument: Any, flags: int) -> Regular:
+        if operation in _UNSUPPORTED:
+            self.refuse(*_UNSUPPORTED[operation])
+        match operation:
+            case op.LITERAL:
+                return _letter(argument, flags & (_IGNORECASE | _ASCII_ONLY))
+            case op.NOT_LITERAL:
+                return Chars(~_folded(_range(argument, argument), flags))
+            case op.ANY:
+                return Chars(ANY if flags & _DOTALL else ~_NEWLINE)
+            case op.IN:
+                return Chars(_members(argument, flags))
+            case op.BRANCH:
+                return Alternate(tuple(self.sequence(each, flags) for each in argument[1]))
+            case op.SUBPATTERN:
+                _, added, removed, inner = argument
+                return self.sequence(inner, (flags | added) & ~removed)
+            case op.MAX_REPEAT | op.MIN_REPEAT:
+                low, high, inner = argument
+                most = None if high is op.MAXREPEAT else int(high)
+                item = self.sequence(inner, flags)
+                return Repeat(item, int(low), most, lazy=operation is op.MIN_REPEAT)
+            case op.ASSERT | op.ASSERT_NOT:
+                direction, inner = argument
+                item = self.sequence(inner, flags)
+                return Look(item, direction > 0, operation is op.ASSERT_NOT)
+            case op.AT:
+                return self.place(argument, flags)
+            case op.FAILURE:
+                return Alternate(())
+        self.refuse(f"the operation {operation}", "")
+
+    def place(self, code: Any, flags: int) -> Regular:
+        if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
+            negative = code is op.AT_NON_BOUNDARY
+            boundary = word_boundary(_category(op.CATEGORY_WORD, flags), negative=negative)
+            if negative and self.anchored and sys.version_info < (3, 14):
+                # Before Python 3.14 a text without characters has no place that is no boundary.
+                return Concat((_NOT_EMPTY, boundary))
+            return boundary
+        if not self.anchored:
+            self.refuse("an anchor, which looks beyond the terminal,", _ANCHORS)
+        if code is op.AT_END_STRING:
+            return End()
+        if code is op.AT_BEGINNING_STRING:
+            return Start()
+        if code is op.AT_BEGINNING:
+            return _LINE_START if flags & _MULTILINE else Start()
+        if flags & _MULTILINE:
+            return _LINE_STOP
+        # Python's $ stands before a last line feed, too.
+        return Alternate((End(), Look(Concat((Chars(_NEWLINE), End())))))
+
+    def refuse(self, what: str, looks_like: str) -> NoReturn:
+        found = re.search(looks_like, self.text) if looks_like else None
+        position = found.start() if found else 0
+        raise UnsupportedFeatureError(
+            f"{what} at character {position} of the pattern is not supported",
+            position=position,
+            hint="write the pattern without it",
+        )
+
+
+def _range(low: int, high: int) -> CodePoints:
+    return CodePoints.of([(low, high)])
+
+
+@functools.lru_cache(maxsize=1024)
+def _letter(code_point: int, flags: int) -> Chars:
+    return Chars(_folded(_range(code_point, code_point), flags))
+
+
+def _folded(chars: CodePoints, flags: int) -> CodePoints:
+    if not flags & _IGNORECASE:
+        return chars
+    if flags & _ASCII_ONLY:
+        ascii_ = _range(0, 127)
+        return chars | (any_case(chars & ascii_) & ascii_)
+    return any_case(chars)
+
+
+def _members(items: Any, flags: int) -> CodePoints:
+    negated = False
+    spelled: list[tuple[int, int]] = []
+    classes = EMPTY
+    for operation, argument in items:
+        match operation:
+            case op.NEGATE:
+                negated = True
+            case op.LITERAL:
+                spelled.append((argument, argument))
+            case op.RANGE:
+                spelled.append(argument)
+            case op.CATEGORY:
+                classes |= _category(argument, flags)
+    chars = _folded(CodePoints.of(spelled), flags) | classes
+    return ~chars if negated else chars
+
+
+def _category(category: Any, flags: int) -> CodePoints:
+    name = str(category)
+    kind = name.rsplit("_", 1)[-1]
+    chars = ascii_class(kind) if flags & _ASCII_ONLY else unicode_class(kind)
+    return ~chars if "_NOT_" in name else chars

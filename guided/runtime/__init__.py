@@ -1,0 +1,1 @@
+"""How our code runs: bounded work, compiled kernels, the environment of a model call."""

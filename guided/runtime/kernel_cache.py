@@ -1,0 +1,132 @@
+"""Where compiled kernels lie on the disk, and when they are too old.
+
+Numba compiles a kernel anew when the file changes that it stands in. Ours take parts of other files
+in, and read constants of those they import: what they depend on is all modules that hold kernels,
+and what these import. The time of a file says nothing, so that kernels may be copied with it.
+
+An installation holds kernels for the processor that it was made on (``guided/kernels``, see
+``setup.py``), which are read and never written. What they do not have lies where numba keeps it, or
+where nothing may be written in a folder of this process, which goes with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from numba.core.caching import (
+    CacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    InTreeCacheLocator,
+)
+
+__all__ = ["INSTALLED", "KernelCache", "compile_again_with_sources", "digest_of_sources"]
+
+INSTALLED = "kernels"
+"""Folder of the package with the kernels that came with it, by package."""
+
+_ROOT = Path(__file__).parent.parent
+_PACKAGES = (
+    *("decoding", "grammar/machine", "grammar/network", "json_schema/formulas"),
+    *("json_schema/machine", "machine", "masks", "model/cpu", "regular", "runtime"),
+)
+"""Packages of kernels."""
+_HOLDS_KERNELS = re.compile(r"^from (numba|guided\.[\w.]*kernel)\b", re.MULTILINE)
+_IMPORTED = re.compile(r"^from guided\.([\w.]+) import", re.MULTILINE)
+
+
+@cache
+def digest_of_sources() -> bytes:
+    """What tells the sources of kernels from those of another version."""
+    digest = hashlib.sha256()
+    for file, text in sorted(_sources().items()):
+        digest.update(f"{file.relative_to(_ROOT)}\0{text}".encode())
+    return digest.digest()
+
+
+def _sources() -> dict[Path, str]:
+    """The modules that hold kernels, and what these import of ours."""
+    texts = {file: file.read_text("utf-8") for name in _PACKAGES for file in _files(name)}
+    waiting = [file for file, text in texts.items() if _HOLDS_KERNELS.search(text)]
+    found: dict[Path, str] = {}
+    while waiting:
+        file = waiting.pop()
+        if file not in found:
+            found[file] = texts.get(file) or file.read_text("utf-8")
+            modules = _IMPORTED.findall(found[file])
+            imported = (_ROOT / f"{module.replace('.', '/')}.py" for module in modules)
+            waiting += (other for other in imported if other.exists())
+    return found
+
+
+def _files(package: str) -> Iterator[Path]:
+    return (_ROOT / package).glob("*.py")
+
+
+class KernelCache(FunctionCache):
+    """The compiled forms of a kernel: those of the installation, and those made since."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__(function)  # type: ignore[no-untyped-call]
+        package = Path(function.__code__.co_filename).parent
+        self._installed: Any = None
+        if (_ROOT / INSTALLED).is_dir() and _ROOT in package.parents:
+            folder = _ROOT / INSTALLED / package.relative_to(_ROOT)
+            self._installed = IndexDataCacheFile(  # type: ignore[no-untyped-call]
+                str(folder), self._impl.filename_base, digest_of_sources()
+            )
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if self._installed is not None:
+            key = self._index_key(sig, target_context.codegen())  # type: ignore[no-untyped-call]
+            data = self._installed.load(key)
+            if data is not None:
+                return self._impl.rebuild(target_context, data)
+        return super()._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+
+
+@cache
+def compile_again_with_sources() -> None:
+    """Have kernels of this package compiled anew whenever any of their sources is another one.
+
+    Those of other packages are cached as before.
+    """
+    locators = CacheImpl._locator_classes
+    CacheImpl._locator_classes = [*map(_of_ours, [*locators, _OfThisProcess]), *locators]
+
+
+class _OfThisProcess(InTreeCacheLocator):
+    """Numba's last resort is the user's cache; who has none could not even import a kernel."""
+
+    def get_cache_path(self) -> str:
+        return _own_folder()
+
+
+@cache
+def _own_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="guided-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _of_ours(locator: Any) -> type[Any]:
+    """The locator of a cache, which says where kernels lie and what they depend on, for ours."""
+
+    class Ours(locator):  # type: ignore[misc]
+        @classmethod
+        def from_function(cls, function: Callable[..., object], file: str) -> Any:
+            is_ours = _ROOT in Path(file).parents
+            return super().from_function(function, file) if is_ours else None
+
+        def get_source_stamp(self) -> Any:
+            return digest_of_sources()
+
+    return Ours

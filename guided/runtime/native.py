@@ -1,0 +1,13 @@
+"""Whether the Python that runs for every token was compiled ahead of time; see docs/native.md."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+__all__ = ["is_native"]
+
+
+def is_native() -> bool:
+    """Whether this is so here; guided does the same without, a quarter slower."""
+    found = find_spec("guided.json_schema.machine.rows")
+    return found is not None and found.origin is not None and not found.origin.endswith(".py")

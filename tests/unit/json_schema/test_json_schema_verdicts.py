@@ -1,0 +1,175 @@
+"""What is said about each keyword of a schema, and about all of them in the documentation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guided.json_schema.reader import Enforcement, Verdict, lower_json_schema
+from guided.json_schema.reader.support import with_current_table
+from guided.spec import FormatMode, JsonOptions, JsonSchema, KeyOrder
+
+
+def _verdicts(schema: Any, options: JsonOptions | None = None) -> dict[str, Verdict]:
+    lowered = lower_json_schema(JsonSchema(json.dumps(schema), options or JsonOptions()))
+    return {verdict.pointer: verdict for verdict in lowered.verdicts}
+
+
+def test_every_keyword_gets_a_verdict_used_or_not() -> None:
+    schema = {
+        "title": "Person",
+        "type": "object",
+        "properties": {"born": {"type": "string", "format": "date"}},
+        "not": {"required": ["x"]},
+        "$defs": {"unused": {"enum": [1]}},
+        "x-note": {"type": "string"},
+    }
+    verdicts = _verdicts(schema)
+    assert {
+        pointer: verdict.enforcement
+        for pointer, verdict in verdicts.items()
+        if pointer != "/properties/born/format"
+    } == {
+        "/title": Enforcement.ANNOTATION,
+        "/type": Enforcement.ENFORCED,
+        "/properties": Enforcement.ENFORCED,
+        "/not": Enforcement.ENFORCED,
+        "/$defs": Enforcement.ANNOTATION,
+        "/x-note": Enforcement.ANNOTATION,
+        "/properties/born/type": Enforcement.ENFORCED,
+        "/not/required": Enforcement.ENFORCED,
+        "/$defs/unused/enum": Enforcement.ENFORCED,
+    }
+    assert verdicts["/x-note"].note == "no draft defines it"
+
+
+_NOTES: list[tuple[Any, JsonOptions, str, Enforcement, str]] = [
+    (
+        {"maxlength": 3},
+        JsonOptions(),
+        "/maxlength",
+        Enforcement.ANNOTATION,
+        "no draft defines it; close to 'maxLength'",
+    ),
+    (
+        {"$schema": "http://json-schema.org/draft-06/schema", "if": {}},
+        JsonOptions(),
+        "/if",
+        Enforcement.ANNOTATION,
+        "means nothing in draft 6",
+    ),
+    ({"then": {}}, JsonOptions(), "/then", Enforcement.ANNOTATION, "means nothing without 'if'"),
+    (
+        {"items": {}, "additionalItems": {}},
+        JsonOptions(),
+        "/additionalItems",
+        Enforcement.ANNOTATION,
+        "means nothing without a list of 'items'",
+    ),
+    (
+        {
+            "$schema": "http://json-schema.org/draft-07/schema",
+            "$ref": "#/definitions/a",
+            "minimum": 1,
+            "definitions": {"a": {}},
+        },
+        JsonOptions(),
+        "/minimum",
+        Enforcement.ANNOTATION,
+        "hidden by $ref up to draft 7",
+    ),
+    (
+        {"properties": {"a": {"$schema": "http://json-schema.org/draft-07/schema"}}},
+        JsonOptions(),
+        "/properties/a/$schema",
+        Enforcement.ANNOTATION,
+        "only a schema with a URI chooses a draft",
+    ),
+    (
+        {"format": "mine"},
+        JsonOptions(),
+        "/format",
+        Enforcement.ANNOTATION,
+        "no rule for the format 'mine'",
+    ),
+    (
+        {"format": "date"},
+        JsonOptions(format=FormatMode.ANNOTATE),
+        "/format",
+        Enforcement.ANNOTATION,
+        "the options make formats notes",
+    ),
+    (
+        {"type": ["string", "null"]},
+        JsonOptions(max_string_length=50),
+        "/type",
+        Enforcement.NARROWED,
+        "at most 50 characters",
+    ),
+    ({"type": "string"}, JsonOptions(max_string_length=None), "/type", Enforcement.ENFORCED, ""),
+    ({"type": "string", "maxLength": 9}, JsonOptions(), "/type", Enforcement.ENFORCED, ""),
+    (
+        {"type": "integer", "minimum": 0},
+        JsonOptions(),
+        "/type",
+        Enforcement.NARROWED,
+        "at most 20 digits on either side of the point",
+    ),
+    (
+        {"type": "integer", "minimum": 0, "exclusiveMaximum": 9},
+        JsonOptions(),
+        "/type",
+        Enforcement.ENFORCED,
+        "",
+    ),
+    (
+        {"properties": {"a": {}, "b": {}}},
+        JsonOptions(),
+        "/properties",
+        Enforcement.NARROWED,
+        "members in the order of the schema",
+    ),
+    (
+        {"properties": {"a": {}, "b": {}}},
+        JsonOptions(key_order=KeyOrder.ANY),
+        "/properties",
+        Enforcement.ENFORCED,
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "pointer", "enforcement", "note"), _NOTES, ids=range(len(_NOTES))
+)
+def test_a_verdict_says_what_is_left_out(
+    schema: Any, options: JsonOptions, pointer: str, enforcement: Enforcement, note: str
+) -> None:
+    assert _verdicts(schema, options)[pointer] == Verdict(pointer, enforcement, note)
+
+
+def test_keywords_of_documents_are_judged_and_those_of_metaschemas_are_not() -> None:
+    schema = {
+        "items": {"$ref": "http://x.org/a"},
+        "not": {"$ref": "http://json-schema.org/draft-07/schema"},
+    }
+    documents = (("http://x.org/a", '{"minimum": 1}'),)
+    lowered = lower_json_schema(JsonSchema(json.dumps(schema), documents=documents))
+    assert [verdict.pointer for verdict in lowered.verdicts] == [
+        "/items",
+        "/not",
+        "/items/$ref",
+        "/not/$ref",
+        "http://x.org/a#/minimum",
+    ]
+
+
+def test_the_table_in_the_documentation_is_current() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "json-schema-support.md").read_text()
+    assert with_current_table(page) == page, (
+        "run python -m guided.json_schema.reader.support docs/json-schema-support.md"
+    )
+    assert "| `unevaluatedItems` | 2019-09 to 2020-12 | enforced |" in page

@@ -1,0 +1,375 @@
+"""The parts that formulas are worked out with: restriction, sharing, scalars, names and values."""
+# ruff: noqa: E501 (a table has one case a line)
+
+from __future__ import annotations
+
+import itertools
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from guided.json_schema.formulas.assertions import (
+    Booleans,
+    Contains,
+    Has,
+    Items,
+    JsonType,
+    Length,
+    Matches,
+    Members,
+    NumberChoices,
+    Numbers,
+    StringChoices,
+    Types,
+)
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf
+from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.machine.asking import asked_of
+from guided.json_schema.machine.evaluation import Evaluation
+from guided.json_schema.machine.json_value import read_value
+from guided.json_schema.machine.names import NameSpace
+from guided.json_schema.machine.restriction import Restriction
+from guided.json_schema.machine.scalars import Scalars, choices_dfa, pattern_dfa, sorted_leaves
+from guided.json_schema.machine.sharing import MAX_PLACES, Sharing
+from guided.json_schema.reader import lower_json_schema
+from guided.machine.block import START, TICK
+from guided.regular.patterns import parse_regex
+from guided.spec import JsonOptions, JsonSchema
+
+_F = Formulas()
+_MUST = frozenset((1,))
+
+
+def _scalars(**options: Any) -> Scalars:
+    return Scalars(_F, JsonOptions(**options), frozenset())
+
+
+def _grammar(*places: Formula) -> JsonGrammar:
+    return JsonGrammar(_F, places, places[0])
+
+
+def _types(*kinds: str) -> Leaf:
+    return _F.leaf(Types(frozenset(map(JsonType, kinds))))
+
+
+def _pattern(text: str) -> Leaf:
+    return _F.leaf(Matches(parse_regex(text)))
+
+
+_SHORT = _F.leaf(Length(0, 2))
+_LISTED = _F.leaf(StringChoices(("a", "bcd", "e")))
+_WHOLE = _F.leaf(Numbers(integer=True))
+
+# --- restriction --------------------------------------------------------------------------
+
+
+def test_what_speaks_about_other_types_falls_away() -> None:
+    restriction = Restriction(_grammar(TRUE))
+    formula = _F.all_of([_types("string", "null"), _SHORT, _WHOLE, _F.negate(_LISTED)])
+    assert restriction.to(JsonType.STRING, formula) is _F.all_of([_SHORT, _F.negate(_LISTED)])
+    assert restriction.to(JsonType.NUMBER, formula) is FALSE
+    assert restriction.null(formula) is False, "not(a list of strings) fails of what is no string"
+    assert restriction.null(_F.all_of([_types("string", "null"), _SHORT])) is True
+
+
+def test_places_are_looked_into() -> None:
+    restriction = Restriction(_grammar(_F.place(1), _F.any_of([_SHORT, _types("null")])))
+    assert restriction.to(JsonType.STRING, _F.place(0)) is _SHORT
+    assert restriction.to(JsonType.OBJECT, _F.place(0)) is TRUE
+
+
+def test_booleans_are_told_apart() -> None:
+    restriction = Restriction(_grammar(TRUE))
+    only_true = _F.leaf(Booleans(frozenset((True,))))
+    assert [restriction.boolean(only_true, value) for value in (True, False)] == [True, False]
+    assert restriction.boolean(_F.negate(only_true), False)
+    assert not restriction.boolean(_types("null"), True)
+
+
+# --- sharing ------------------------------------------------------------------------------
+
+
+def test_small_places_that_say_the_same_become_one_formula() -> None:
+    item = _F.leaf(Items((), _F.place(1)))
+    same = _F.leaf(Items((), _F.place(2)))
+    sharing = Sharing(_grammar(TRUE, _SHORT, _SHORT, item, same))
+    assert sharing.of(_F.place(3)) is sharing.of(_F.place(4)) is _F.leaf(Items((), _SHORT))
+    assert sharing.of(_F.place(1)) is _SHORT
+    assert sharing.of(_WHOLE) is _WHOLE
+
+
+def test_places_that_lead_into_themselves_or_are_many_stay_places() -> None:
+    itself = _F.leaf(Items((), _F.place(0)))
+    many = [_F.leaf(Items((), _F.place(n + 1))) for n in range(1, MAX_PLACES + 2)]
+    sharing = Sharing(_grammar(itself, *many, _SHORT))
+    assert sharing.of(_F.place(0)) is _F.place(0)
+    assert sharing.of(_F.place(1)) is _F.place(1)
+    assert sharing.of(_F.place(len(many))) is _F.leaf(Items((), _SHORT))
+
+
+# --- scalars ------------------------------------------------------------------------------
+
+_TEXTS = ["".join(letters) for n in range(4) for letters in itertools.product("abe", repeat=n)]
+
+STRINGS: list[Formula] = [
+    TRUE,
+    _SHORT,
+    _LISTED,
+    _pattern("^a"),
+    _F.negate(_LISTED),
+    _F.negate(_pattern("^a")),
+    _F.all_of([_SHORT, _pattern("b$")]),
+    _F.any_of([_F.negate(_SHORT), _pattern("^b")]),
+    _F.one_of([_SHORT, _pattern("a"), _LISTED]),
+    _F.all_of([_F.leaf(Length(2, None)), _F.negate(_F.leaf(StringChoices(("ab",))))]),
+    _F.all_of([_F.leaf(Length(1, None)), _F.leaf(Length(0, 2)), _pattern("^[ab]*$")]),
+]
+
+
+@pytest.mark.parametrize("ask", STRINGS, ids=range(len(STRINGS)))
+def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
+    scalars = _scalars()
+    block = scalars.string_block((ask,), _MUST)
+    assert block is not None
+    block.dfa.check()
+    for text in _TEXTS:
+        found = block.dfa.run(json.dumps(text).encode()) is not None
+        if found and block.bounds is not None:
+            low, high = block.bounds
+            found = low <= len(text) and (high is None or len(text) <= high)
+        assert found == scalars.string_fits(ask, text), text
+    shortest = scalars.shortest_string(ask)
+    assert shortest is not None
+    assert scalars.string_fits(ask, json.loads(shortest))
+    least = min(len(text) for text in _TEXTS if scalars.string_fits(ask, text))
+    assert len(json.loads(shortest)) == least
+
+
+@pytest.mark.parametrize("pair", list(itertools.combinations(STRINGS[1:8], 2)), ids=range(21))
+def test_a_block_tells_which_of_several_formulas_a_string_fits(pair: tuple[Formula, ...]) -> None:
+    scalars = _scalars(max_string_length=None)
+    every = frozenset(range(4))
+    block = scalars.string_block(pair, every)
+    assert block is not None
+    for text in _TEXTS:
+        label = block.dfa.run(json.dumps(text).encode())
+        assert label is not None
+        verdict = sum(scalars.string_fits(ask, text) << i for i, ask in enumerate(pair))
+        assert block.verdicts[label] == verdict
+        assert verdict in scalars.string_verdicts(pair)
+    some = scalars.string_block(pair, frozenset((1, 2)))
+    assert some is None or set(some.verdicts) <= {1, 2}
+
+
+def test_strings_are_listed_where_an_assertion_lists_them() -> None:
+    scalars = _scalars()
+    assert scalars.listed((_LISTED,), _MUST) == [("a", 1), ("bcd", 1), ("e", 1)]
+    assert scalars.listed((_F.all_of([_LISTED, _SHORT]),), _MUST) == [("a", 1), ("e", 1)]
+    assert scalars.listed((_SHORT,), _MUST) is None
+    assert scalars.listed((_F.negate(_LISTED),), _MUST) is None
+    assert scalars.listed((_LISTED, _SHORT), frozenset((1, 3))) == [("a", 3), ("bcd", 1), ("e", 3)]
+    assert scalars.listed((_LISTED, _SHORT), frozenset((2, 3))) is None
+
+
+def test_long_lengths_are_counted_beside_the_automaton() -> None:
+    block = _scalars().string_block((_F.leaf(Length(50, 5_000)),), _MUST)
+    assert block is not None
+    assert block.beat is not None
+    assert len(block) < 50
+    assert block.bounds == (50, 5_000)
+    assert {START, TICK} <= set(block.beat.tolist())
+    assert int(block.left[0]) == 52
+    free = _scalars(max_string_length=None).string_block((TRUE,), _MUST)
+    assert free is not None
+    assert free.bounds is None
+
+
+def test_blocks_are_shared_by_schemas_that_ask_for_the_same() -> None:
+    other = Formulas()
+    mine = _scalars().string_block((_pattern("^x+$"),), _MUST)
+    theirs = Scalars(other, JsonOptions(), frozenset()).string_block(
+        (other.leaf(Matches(parse_regex("^x+$"))),), _MUST
+    )
+    assert mine is theirs
+    assert mine is not _scalars(max_string_length=5).string_block((_pattern("^x+$"),), _MUST)
+
+
+NUMBERS: list[tuple[Formula, bytes | None]] = [
+    (TRUE, b"0"),
+    (FALSE, None),
+    (_F.leaf(Numbers(multiple_of=Decimal(7))), b"0"),
+    (_F.leaf(NumberChoices((Decimal(250), Decimal(31)))), b"31"),
+    (_F.negate(_WHOLE), b"0.1"),
+    (_F.all_of([_WHOLE, _F.negate(_F.leaf(NumberChoices((Decimal(0),))))]), b"1"),
+    (_F.all_of([_WHOLE, _F.negate(_WHOLE)]), None),
+]
+
+
+@pytest.mark.parametrize(("ask", "shortest"), NUMBERS, ids=range(len(NUMBERS)))
+def test_the_shortest_number(ask: Formula, shortest: bytes | None) -> None:
+    found = _scalars().shortest_number(ask)
+    assert (found is None) == (shortest is None)
+    if found is not None and shortest is not None:
+        assert len(found) == len(shortest)
+        assert _scalars().number_fits(ask, Decimal(found.decode()))
+
+
+def test_a_list_of_strings_is_a_trie() -> None:
+    dfa = choices_dfa(dict.fromkeys(["ab", "a", "é", ""], 0))
+    assert [dfa.accepts(text) for text in ("ab", "a", "é", "")] == [True] * 4
+    assert not any(dfa.accepts(text) for text in ("b", "abc", "e"))
+
+
+def test_whether_strings_go_on_for_ever() -> None:
+    scalars = _scalars()
+    assert scalars.has_endless_strings(TRUE)
+    assert scalars.has_endless_strings(_pattern("^a+$"))
+    assert not scalars.has_endless_strings(_pattern("^a{1,3}$"))
+    assert not scalars.has_endless_strings(_LISTED)
+    assert not scalars.has_endless_strings(FALSE)
+
+
+# --- names --------------------------------------------------------------------------------
+
+
+def _space(*patterns: str, formulas: tuple[Formula, ...] = ()) -> NameSpace:
+    parsed = tuple(map(parse_regex, patterns))
+    return NameSpace(parsed, formulas, pattern_dfa, _scalars().formula_dfa, frozenset())
+
+
+def test_names_are_told_apart_by_the_patterns_that_are_found_in_them() -> None:
+    space = _space("^a", "b$")
+    classes = {
+        text: space.classes[label]
+        for text in ("ab", "ax", "xb", "x", "")
+        if (label := _class_of(space, text)) is not None
+    }
+    found = {text: len(each.patterns) for text, each in classes.items()}
+    assert found == {"ab": 2, "ax": 1, "xb": 1, "x": 0, "": 0}
+    assert classes["ax"] != classes["xb"]
+    assert classes["x"] == classes[""]
+    assert len(space.classes) == 4
+
+
+def _class_of(space: NameSpace, text: str) -> int | None:
+    block = space.block(frozenset(range(len(space.classes))))
+    assert block is not None
+    return block.dfa.run(json.dumps(text)[1:-1].encode())
+
+
+def test_names_are_told_apart_by_formulas() -> None:
+    space = _space(formulas=(_SHORT,))
+    inside, outside = (_class_of(space, text) for text in ("ab", "abc"))
+    assert inside is not None
+    assert outside is not None
+    assert space.classes[inside].fits == {_SHORT}
+    assert not space.classes[outside].fits
+    assert [space.is_endless(number) for number in (inside, outside)] == [False, True]
+
+
+def test_fresh_names_are_the_shortest_that_are_not_taken() -> None:
+    space = _space("^a?b?$")
+    number = _class_of(space, "ab")
+    assert number is not None
+    assert sorted(space.fresh(number, ())) == [b"", b"a", b"ab", b"b"]
+    assert list(space.fresh(number, {b"", b"a", b"b"})) == [b"ab"]
+    assert list(space.fresh(number, {b"", b"a", b"b", b"ab"})) == []
+    lengths = [len(text) for text in itertools.islice(_space().fresh(0, ()), 30)]
+    assert lengths == sorted(lengths)
+
+
+def test_all_names_of_a_class_are_found() -> None:
+    space = _space("^[a-z]$")
+    number = _class_of(space, "q")
+    assert number is not None
+    assert len(set(space.fresh(number, ()))) == 26
+
+
+# --- values -------------------------------------------------------------------------------
+
+
+def _evaluation(schema: Any) -> tuple[Evaluation, Formula]:
+    constraint = JsonSchema(json.dumps(schema))
+    grammar = lower_json_schema(constraint).grammar
+    return Evaluation(grammar, constraint.options, frozenset(), 1_000), grammar.root
+
+
+VALUES: list[tuple[Any, bytes | None]] = [
+    (True, b"0"),
+    (False, None),
+    ({"type": "null"}, b"null"),
+    ({"enum": ["abcdef", [], 7777777]}, b"[]"),
+    ({"type": ["object", "string"], "minLength": 5}, b"{}"),
+    ({"type": "object", "required": ["a"]}, b'{"a":0}'),
+    ({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}, None),
+    ({"anyOf": [{"type": "null"}, {"type": "array", "items": {"$ref": "#"}, "minItems": 1}]}, b"null"),
+    ({"$defs": {"x": {"type": "array", "minItems": 1, "items": {"anyOf": [{"$ref": "#/$defs/x"}, {"const": 5}]}}}, "$ref": "#/$defs/x"}, b"[5]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "shortest"), VALUES, ids=repr)
+def test_a_short_value_for_every_formula(schema: Any, shortest: bytes | None) -> None:
+    evaluation, root = _evaluation(schema)
+    assert evaluation.values.text(root) == shortest
+
+
+def test_values_that_are_too_long_count_as_none() -> None:
+    evaluation, root = _evaluation({"type": "string", "minLength": 100_000})
+    assert evaluation.values.text(root) is None
+    assert evaluation.values.too_long
+
+
+def test_numbers_are_read_exactly() -> None:
+    assert read_value(b'[1,0.1,{"a":1e2}]') == [Decimal(1), Decimal("0.1"), {"a": Decimal(100)}]
+    assert isinstance(read_value(b"1"), Decimal)
+
+
+# --- what is asked of the next value ------------------------------------------------------
+
+_ONE = _F.leaf(NumberChoices((Decimal(1),)))
+
+
+def test_what_has_to_hold_in_any_case_is_asked_for_as_one() -> None:
+    first, second = (_F.leaf(Items((), rest)) for rest in (_SHORT, _ONE))
+    goal = _F.all_of([first, second])
+    asked, failed = asked_of((goal,), [(first, _SHORT), (second, _ONE)], [], _F, must=True)
+    assert asked.asks == (_F.all_of([_SHORT, _ONE]),)
+    assert (asked.must, asked.links, failed) == (True, (), [])
+
+
+def test_what_need_not_hold_is_linked_to_its_verdict() -> None:
+    sure, first, second = (_F.leaf(Items((), rest)) for rest in (_WHOLE, _SHORT, _ONE))
+    goal = _F.all_of([sure, _F.any_of([first, second])])
+    every: list[tuple[Leaf, Formula]] = [(sure, _WHOLE), (first, _SHORT), (second, _ONE)]
+    asked, failed = asked_of((goal,), every, [], _F, must=True)
+    assert asked.asks == (_WHOLE, _SHORT, _ONE)
+    assert asked.links == ((first, 1), (second, 2))
+    assert not failed
+
+
+def test_what_no_value_fits_has_failed() -> None:
+    first, second = (_F.leaf(Members((), (), rest)) for rest in (FALSE, _ONE))
+    goal = _F.any_of([first, second])
+    asked, failed = asked_of((goal,), [(first, FALSE), (second, _ONE)], [], _F, must=True)
+    assert failed == [first]
+    assert asked.links == ((second, 1),)
+
+
+def test_what_only_counts_is_asked_for_as_well() -> None:
+    counted = _F.leaf(Contains(_ONE, 1, None))
+    asked, _ = asked_of((counted,), [], [(counted, _ONE)], _F, must=True)
+    assert asked.asks == (TRUE, _ONE)
+    assert asked.links == ((counted, 1),)
+
+
+def test_nothing_is_asked_where_nothing_depends_on_it() -> None:
+    goal = _F.leaf(Has("a"))
+    asked, _ = asked_of((goal, goal), [], [], _F, must=False)
+    assert (asked.asks, asked.must, asked.links) == ((TRUE,), True, ())
+
+
+def test_leaves_come_in_the_order_in_which_they_are_written() -> None:
+    formula = _F.all_of([_WHOLE, _F.any_of([_F.negate(_SHORT), _ONE]), _SHORT])
+    assert sorted_leaves((formula, _LISTED)) == [_WHOLE, _SHORT, _ONE, _LISTED]

@@ -1,0 +1,163 @@
+"""Schemas without a document, limits that are passed, and bytes that cannot be spelled."""
+# ruff: noqa: E501 (a table has one case a line)
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from guided.errors import LimitExceededError, UnsatisfiableError
+from guided.json_schema.machine.json_machine import JsonMachine
+from guided.json_schema.reader import lower_json_schema
+from guided.machine.limits import RecognizerLimits
+from guided.runtime.fuel import limited_work
+from guided.spec import JsonOptions, JsonSchema
+from tests.unit.json_schema.documents import Schema, accepts, machine_of
+
+EMPTY: list[Schema] = [
+    False,
+    {"not": {}},
+    {"type": "string", "const": 1},
+    {"enum": [1, 2], "minimum": 3},
+    {"type": "string", "minLength": 3, "maxLength": 2},
+    {"type": "string", "pattern": "^a$", "minLength": 2},
+    {"type": "string", "allOf": [{"pattern": "^a"}, {"pattern": "^b"}]},
+    {"type": "integer", "minimum": 3, "maximum": 2},
+    {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 2},
+    {"type": "integer", "multipleOf": 10, "minimum": 1, "maximum": 9},
+    {"type": "number", "const": 1, "not": {"type": "integer"}},
+    {"type": "object", "required": ["a"], "maxProperties": 0},
+    {"type": "object", "required": ["a"], "properties": {"a": False}},
+    {"type": "object", "required": ["a"], "additionalProperties": False},
+    {"type": "object", "required": ["b"], "propertyNames": {"pattern": "^a"}},
+    {"type": "object", "minProperties": 3, "propertyNames": {"enum": ["a", "b"]}},
+    {"type": "object", "minProperties": 3, "patternProperties": {"^(a|b)$": {}},
+     "additionalProperties": False},
+    {"type": "object", "minProperties": 2, "maxProperties": 1},
+    {"type": "object", "required": ["a"], "dependentRequired": {"a": ["b"]},
+     "properties": {"b": False}},
+    {"type": "object", "required": ["a"], "not": {"required": ["a"]}},
+    {"type": "object", "not": {"minProperties": 0}},
+    {"type": "array", "minItems": 2, "maxItems": 1},
+    {"type": "array", "minItems": 1, "items": False},
+    {"type": "array", "minItems": 3, "prefixItems": [{}, {}], "items": False},
+    {"type": "array", "contains": {"const": 1}, "items": {"const": 2}},
+    {"type": "array", "contains": {"const": 1}, "minContains": 2, "maxContains": 1},
+    {"type": "array", "contains": {"const": 1}, "minContains": 2, "uniqueItems": True},
+    {"type": "array", "uniqueItems": True, "minItems": 3, "items": {"type": "boolean"}},
+    {"type": "array", "uniqueItems": True, "minItems": 3, "items": {"enum": ["a", "b"]}},
+    {"type": "array", "unevaluatedItems": False, "minItems": 1},
+    {"oneOf": [{"type": "integer"}, {"type": "integer"}]},
+    {"oneOf": [{}, True]},
+    {"if": {"type": "string"}, "then": False, "else": False},
+    {"type": "object", "required": ["next"], "properties": {"next": {"$ref": "#"}}},
+    {"type": "array", "minItems": 1, "items": {"$ref": "#"}},
+    {"type": "object", "unevaluatedProperties": False, "minProperties": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("schema", EMPTY, ids=repr)
+def test_a_schema_without_documents_is_refused(schema: Schema) -> None:
+    with pytest.raises(UnsatisfiableError, match="no document satisfies the schema") as caught:
+        machine_of(schema)
+    assert caught.value.pointer == ""
+
+
+def _limited(schema: Schema, **limits: int) -> JsonMachine:
+    grammar = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
+    return JsonMachine(grammar, limits=RecognizerLimits(**limits))
+
+
+def test_documents_that_are_all_too_long_are_over_a_limit() -> None:
+    with pytest.raises(LimitExceededError, match="more than 100000 bytes"):
+        machine_of({"type": "string", "minLength": 200_000})
+
+
+def test_a_table_that_grows_past_its_cells_is_an_error() -> None:
+    with pytest.raises(LimitExceededError, match="more than 100 cells") as caught:
+        _limited({"type": "string", "pattern": "^[a-z]{50}$"}, max_cells=100)
+    assert caught.value.limit == 100
+    assert caught.value.hint is not None
+
+
+def test_contexts_without_end_are_an_error() -> None:
+    machine = _limited({"type": "array", "items": {"$ref": "#"}}, max_contexts=50)
+    with pytest.raises(LimitExceededError, match="more than 50 contexts"):
+        machine.advance(machine.start, b"[" * 60)
+
+
+def test_room_is_kept_to_end_documents() -> None:
+    machine = _limited({"type": "array", "items": {"$ref": "#"}}, max_contexts=50)
+    machine.check_room()
+    assert machine.fullness <= 0.5
+    state = machine.advance(machine.start, b"[" * 15)
+    assert state is not None
+    assert machine.fullness > 0.5
+    with pytest.raises(LimitExceededError, match="may have half"):
+        machine.check_room()
+    assert machine.shortest_end(state) == b"]" * 15
+
+
+def test_work_is_bounded() -> None:
+    names = [f"n{i}" for i in range(60)]
+    schema = {
+        "type": "object",
+        "anyOf": [{"required": [name], "properties": {name: {"minimum": 1}}} for name in names],
+        "properties": {name: {"maximum": 0} for name in names},
+    }
+    with limited_work(500), pytest.raises(LimitExceededError, match="units of work"):
+        machine_of(schema)
+
+
+MISSING: list[tuple[Schema, str, str, str]] = [
+    ({"enum": ["ab", "cd"]}, "a", '"cd"', '"ab"'),
+    ({"type": "boolean"}, "r", "false", "true"),
+    ({"type": ["null", "integer"]}, "n", "1", "null"),
+    ({"type": ["object", "integer"]}, "{", "1", "{}"),
+    ({"type": ["array", "integer"]}, "[", "1", "[]"),
+    ({"type": ["string", "integer"], "pattern": "^é"}, "é", "1", '"é"'),
+    ({"type": "string", "maxLength": 1}, "é", '"a"', '"é"'),
+    ({"type": "string"}, "é", '"\\u0001"', '"😀é"'),
+    ({"type": "string"}, "b", '"a\\n"', '"b"'),
+    ({"type": "string", "minLength": 3}, "a", '"xyz"', '"aaa"'),
+    ({"type": "string", "pattern": "^(a|b)+$"}, "a", '"bb"', '"ab"'),
+    ({"type": "integer"}, "-", "12", "-1"),
+    ({"type": "integer", "minimum": 5}, "5", "6", "5"),
+    ({"type": "object", "properties": {"a": {}, "b": {}}, "additionalProperties": False}, "a", '{"b":1}', '{"a":1}'),
+    ({"type": "object", "minProperties": 1}, "a", '{"b":1}', '{"a":1}'),
+    ({"type": "object", "patternProperties": {"^[ab]$": {}}, "additionalProperties": False, "minProperties": 1}, "a", '{"b":0}', '{"a":0}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "missing", "accepted", "rejected"), MISSING, ids=repr)
+def test_a_text_that_cannot_be_spelled_is_not_recognised(
+    schema: Schema, missing: str, accepted: str, rejected: str
+) -> None:
+    machine = machine_of(schema, missing=frozenset(missing.encode()))
+    assert accepts(machine, accepted)
+    assert not accepts(machine, rejected)
+    assert accepts(machine_of(schema), rejected)
+    machine.check()
+
+
+def test_white_space_that_cannot_be_spelled_is_not_offered() -> None:
+    options = JsonOptions(whitespace=None)
+    machine = machine_of({"type": "array"}, options, frozenset(b"\t\n\r"))
+    assert accepts(machine, "[ ]")
+    assert not accepts(machine, "[\n]")
+
+
+UNSPELLABLE: list[tuple[Any, str]] = [
+    ({"const": "é"}, "é"),
+    ({"enum": [{"é": 1}, ["ü"]]}, "éü"),
+    ({"type": "object", "required": ["é"]}, "é"),
+    ({"type": "string", "pattern": "^é+$"}, "é"),
+]
+
+
+@pytest.mark.parametrize(("schema", "missing"), UNSPELLABLE, ids=repr)
+def test_documents_that_all_need_a_byte_that_is_missing(schema: Schema, missing: str) -> None:
+    with pytest.raises(UnsatisfiableError):
+        machine_of(schema, missing=frozenset(missing.encode()))

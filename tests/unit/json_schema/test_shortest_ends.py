@@ -1,0 +1,96 @@
+"""The shortest way to the end: of whole documents and behind what was written already."""
+# ruff: noqa: E501 (a table has one case a line)
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from guided.spec import JsonOptions
+from tests.unit.json_schema.documents import Schema, accepts, machine_of, reached
+
+
+def _object(**keywords: Any) -> Schema:
+    return {"type": "object", **keywords}
+
+
+ROWS: list[tuple[Schema, str, str]] = [
+    (True, "", "0"),
+    ({"type": "string"}, "", '""'),
+    ({"type": "string"}, '"ab', '"'),
+    ({"type": "string"}, '"\\', '""'),
+    ({"type": "string", "minLength": 3}, "", '"aaa"'),
+    ({"type": "string", "minLength": 3}, '"xy', 'a"'),
+    ({"type": "string", "minLength": 60}, '"' + "x" * 50, "a" * 10 + '"'),
+    ({"type": "string", "pattern": "^ab+c$"}, "", '"abc"'),
+    ({"type": "string", "pattern": "^ab+c$"}, '"abb', 'c"'),
+    ({"type": "null"}, "n", "ull"),
+    ({"type": "boolean"}, "", "true"),
+    ({"type": "boolean"}, "f", "alse"),
+    ({"type": "integer"}, "", "0"),
+    ({"type": "integer"}, "-", "1"),
+    ({"type": "integer"}, "12", ""),
+    ({"type": "integer", "minimum": 100}, "", "100"),
+    ({"type": "integer", "minimum": 100}, "9", "00"),
+    ({"enum": ["long", "b", "lo"]}, "", '"b"'),
+    ({"enum": ["long", "b", "lo"]}, '"lo', '"'),
+    ({"enum": ["long", "b", "lo"]}, '"lon', 'g"'),
+    ({"type": "array"}, "", "[]"),
+    ({"type": "array"}, "[1,", "0]"),
+    ({"type": "array", "minItems": 2}, "", "[0,0]"),
+    ({"type": "array", "minItems": 2}, "[[", "],0]"),
+    ({"type": "array", "contains": {"const": "x"}}, "[1", ',"x"]'),
+    ({"type": "array", "contains": {"const": 5}, "minContains": 2}, "[5", ",5]"),
+    ({"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "minItems": 2}, "", "[1,2]"),
+    ({"type": "array", "items": {"enum": [1, 2]}, "uniqueItems": True, "minItems": 2}, "[2", ",1]"),
+    (_object(), "", "{}"),
+    (_object(), '{"a', '":0}'),
+    (_object(), '{"a":1', "}"),
+    (_object(), '{"a":1,"', '":0}'),
+    (_object(), '{"":1,"', 'b":0}'),
+    (_object(required=["a"]), "", '{"a":0}'),
+    (_object(required=["a", "b"]), '{"a":[', '],"b":0}'),
+    (_object(properties={"a": {"type": "string"}}, required=["a"]), '{"a"', ':""}'),
+    (_object(minProperties=1), "", '{"":0}'),
+    (_object(minProperties=2), '{"":1', ',"0":0}'),
+    (_object(properties={"a": {}, "b": {}}, additionalProperties=False, minProperties=2), "", '{"a":0,"b":0}'),
+    (_object(dependentRequired={"a": ["b"]}), '{"a":1', ',"b":0}'),
+    (_object(**{"not": {"required": ["a"]}}), "", "{}"),
+    (_object(properties={"a": _object(required=["x"])}), '{"a":{', '"x":0}}'),
+    ({"anyOf": [{"type": "array", "minItems": 9}, {"const": "ab"}]}, "", '"ab"'),
+    ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "", "0.5"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "begun", "end"), ROWS, ids=repr)
+def test_shortest_end(schema: Schema, begun: str, end: str) -> None:
+    machine = machine_of(schema, JsonOptions(key_order="any"))
+    found = machine.shortest_end(reached(machine, begun)).decode()
+    assert len(found) == len(end), f"{found!r} instead of {end!r}"
+    assert accepts(machine, begun + found)
+
+
+def test_a_document_that_is_complete_needs_nothing() -> None:
+    machine = machine_of({"type": "array"})
+    behind = reached(machine, "[]")
+    assert machine.is_complete(behind)
+    assert machine.bytes_left(behind) == 0
+    assert machine.shortest_end(behind) == b""
+    assert all(machine.step(behind, byte) is None for byte in range(256))
+
+
+def test_a_number_may_end_or_go_on() -> None:
+    machine = machine_of({"type": "integer"})
+    behind = reached(machine, "1")
+    assert machine.is_accepting(behind)
+    assert not machine.is_complete(behind)
+    assert machine.bytes_left(behind) == 0
+
+
+def test_recursion_ends_at_once() -> None:
+    tree = {"type": "object", "properties": {"t": {"$ref": "#"}}, "required": ["t"]}
+    schema = {"anyOf": [{"type": "null"}, {**tree, "properties": {"t": {"$ref": "#"}}}]}
+    machine = machine_of(schema)
+    assert machine.shortest_end(machine.start) == b"null"
+    assert machine.shortest_end(reached(machine, '{"t":{"t":')) == b"null}}"

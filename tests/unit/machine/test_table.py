@@ -1,0 +1,182 @@
+"""Rows laid down in a table: blocks, chains, single rows and overlays."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.errors import LimitExceededError
+from guided.json_schema.machine.chains import Chains
+from guided.machine.block import STOP, TICK, block_of
+from guided.machine.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
+from guided.regular.byte_dfa import byte_dfa_from_literals
+from guided.regular.dfa import DEAD
+
+_CELLS = 100_000
+
+
+def _walk(table: TransitionTable, row: int, text: bytes) -> int:
+    for byte in text:
+        if row != DEAD:
+            row = table.step(row, byte)
+    return row
+
+
+def _way(table: TransitionTable, row: int) -> bytes:
+    text = bytearray()
+    while table.way[row] != STOP:
+        text.append(int(table.way[row]))
+        row = table.step(row, text[-1])
+    return bytes(text)
+
+
+def test_a_block_is_laid_down_with_its_labels_renamed() -> None:
+    table = TransitionTable(_CELLS)
+    texts = [(b"ab", 0), (b"acd", 1), (b"b", 0)]
+    start = table.add_block(block_of(byte_dfa_from_literals(texts)), {0: 7, 1: 9})
+    assert [int(table.label[_walk(table, start, text)]) for text, _ in texts] == [7, 9, 7]
+    assert _walk(table, start, b"ad") == _walk(table, start, b"abc") == DEAD
+    assert table.label[start] == table.label[_walk(table, start, b"a")] == DEAD
+    assert (table.left[start], _way(table, start), table.aim[start]) == (1, b"b", 7)
+    assert table.only[_walk(table, start, b"ac")] == ord("d")
+    assert table.only[start] == DEAD
+    assert table.exits[_walk(table, start, b"ab")]
+    table.check()
+
+
+def test_blocks_lie_behind_one_another() -> None:
+    table = TransitionTable(_CELLS)
+    block = block_of(byte_dfa_from_literals([(b"x" * 400, 0)]), key="x")
+    first, second = (table.add_block(block, {0: label}) for label in (1, 2))
+    assert second == first + 401
+    assert table.label[_walk(table, first, b"x" * 400)] == 1
+    assert table.label[_walk(table, second, b"x" * 400)] == 2
+    assert table.left[second] == 400
+    table.check()
+
+
+def test_a_chain_spells_one_text() -> None:
+    table = TransitionTable(_CELLS)
+    end = table.add_row({}, label=5)
+    start = table.add_chains(b"abc", [3], [end])
+    assert _walk(table, start, b"abc") == end
+    assert _walk(table, start, b"ac") == DEAD
+    assert (table.left[start], _way(table, start), table.aim[start]) == (3, b"abc", 5)
+    assert [int(table.only[start + i]) for i in range(3)] == list(b"abc")
+    table.check()
+
+
+def test_a_row_takes_the_nearer_way_unless_it_is_told() -> None:
+    table = TransitionTable(_CELLS)
+    end = table.add_row({}, label=5)
+    other = table.add_row({}, label=6)
+    edges = {ord("a"): table.add_chains(b"bc", [2], [end]), ord("x"): other}
+    near = table.add_row(edges)
+    told = table.add_row(edges, way=ord("a"))
+    assert (table.left[near], _way(table, near), table.aim[near]) == (1, b"x", 6)
+    assert (table.left[told], _way(table, told), table.aim[told]) == (3, b"abc", 5)
+    assert table.edges(near) == edges
+    assert table.only[near] == DEAD
+    assert table.only[table.add_row({ord("q"): end})] == ord("q")
+    assert (table.role[near], table.high[near]) == (PLAIN, UNCOUNTED)
+    table.check()
+
+
+def test_a_row_may_lead_to_itself_and_count() -> None:
+    table = TransitionTable(_CELLS)
+    end = table.add_row({}, label=5)
+    row = table.add_row({ord("]"): end}, itself=b" \n", bounds=(0, 3))
+    assert _walk(table, row, b" \n \n") == row
+    assert _walk(table, row, b"  ]") == end
+    assert (table.only[row], table.beat[row]) == (DEAD, TICK)
+    assert (table.low[row], table.high[row]) == (0, 3)
+    endless = table.add_row({ord("]"): end}, itself=b" ", bounds=(2, None))
+    assert (table.low[endless], table.high[endless]) == (2, NO_BOUND)
+    table.check()
+
+
+def test_a_row_is_laid_over_another() -> None:
+    table = TransitionTable(_CELLS)
+    end, other = table.add_row({}, label=5), table.add_row({}, label=6)
+    under = table.add_row({ord("a"): end, ord("b"): end}, role=IN_KEY)
+    over = table.add_overlays([under], [{ord("b"): other, ord("c"): other}])
+    assert table.edges(over) == {ord("a"): end, ord("b"): other, ord("c"): other}
+    assert table.edges(under) == {ord("a"): end, ord("b"): end}
+    assert (table.like[over], table.like[under], table.role[over]) == (under, DEAD, IN_KEY)
+    table.check()
+
+
+def test_rows_laid_over_others_lead_to_one_another() -> None:
+    table = TransitionTable(_CELLS)
+    end, other = table.add_row({}, label=5), table.add_row({}, label=6)
+    inner = table.add_row({ord("x"): end, ord("y"): end})
+    outer = table.add_row({ord("x"): inner, ord("y"): end})
+    first = table.num_rows
+    edges = [{ord("x"): first + 1}, {ord("z"): other}]
+    assert table.add_overlays([outer, inner], edges) == first
+    assert [_walk(table, first, text) for text in (b"xz", b"xy", b"y")] == [other, end, end]
+    assert _walk(table, outer, b"xz") == DEAD
+    assert table.like[first : first + 2].tolist() == [outer, inner]
+    table.check()
+
+
+def test_a_table_that_is_full_says_so() -> None:
+    table = TransitionTable(20)
+    end = table.add_row({}, label=5)
+    table.add_chains(b"abc", [3], [end])
+    with pytest.raises(LimitExceededError, match="more than 20 cells"):
+        table.add_chains(b"abcdefgh", [8], [end])
+
+
+def test_check_finds_a_row_that_leads_nowhere() -> None:
+    table = TransitionTable(_CELLS)
+    table.add_row({ord("a"): table.add_row({}, label=5)})
+    table.check()
+    table.cells[: table.num_cells] = 99
+    with pytest.raises(AssertionError):
+        table.check()
+
+
+def test_texts_are_joined_only_where_they_begin_alike() -> None:
+    table = TransitionTable(_CELLS)
+    chains = Chains(table)
+    texts = [(b'abc"', 1), (b'abd"', 2), (b'x"', 3)]
+    start = chains.one_of(texts)
+    for text, label in texts:
+        assert table.label[_walk(table, start, text)] == label
+    assert _walk(table, start, b'ab"') == _walk(table, start, b"y") == DEAD
+    before = table.num_rows
+    assert chains.one_of(reversed(texts)) == start
+    assert chains.chains([(b'abc"', 1)])[0].row + 3 == _walk(table, start, b"abc")
+    assert table.num_rows == before
+    fewer = chains.one_of(texts[:2])
+    assert table.num_rows - before == 1, "the branch behind the first byte is there"
+    assert _walk(table, fewer, b"abc") == _walk(table, start, b"abc")
+    table.check()
+
+
+@given(st.sets(st.text("ab", max_size=4), min_size=1, max_size=60), st.integers(0, 40))
+def test_texts_laid_down_together_lead_where_each_leads_by_itself(
+    names: set[str], left_out: int
+) -> None:
+    table = TransitionTable(_CELLS)
+    chains = Chains(table)
+    texts = [(name.encode() + b'"', number) for number, name in enumerate(sorted(names))]
+    for some in (texts, texts[left_out:]):
+        if not some:
+            continue
+        start = chains.one_of(some)
+        table.check()
+        shortest = min(some, key=lambda each: len(each[0]))
+        assert table.left[start] == len(shortest[0])
+        assert table.aim[start] in {label for text, label in some if len(text) == table.left[start]}
+        for text, label in some:
+            end = _walk(table, start, text)
+            assert (table.label[end], table.exits[end]) == (label, True)
+        begun = {text[:length] for text, _ in some for length in range(len(text) + 1)}
+        for prefix in begun:
+            row = _walk(table, start, prefix)
+            assert {prefix + bytes((byte,)) for byte in table.edges(row)} == {
+                text for text in begun if text[:-1] == prefix and text != prefix
+            }

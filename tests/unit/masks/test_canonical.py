@@ -1,0 +1,159 @@
+"""Forced runs on real tokenizers: every token of a run is the one the tokenizer itself takes."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tokenizers import Regex as Pattern
+from tokenizers import pre_tokenizers
+
+from guided.constraint import ConstraintCompiler, Matcher
+from guided.masks.huggingface import vocabulary_from_tokenizer
+from guided.spec import Forcing, JsonSchema, Regex, TokenId
+from tests.kit.built_tokenizers import BUILT, built_vocabulary, loaded
+from tests.kit.schemas import compact
+from tests.kit.tokenizers import TOKENIZERS, real_tokenizer, real_vocabulary
+
+_NAMES = ["id", "user_name", "lastName", "e-mail", "$ref", "x-y-z", "2fa", "städte", "名前", "a b"]
+_CHOICES = ["red", "read", "IN_PROGRESS", "v1.2.3", "", "Zürich", "北京", "don't", "N/A", '"']
+_TEXTS = [
+    *("", "ok", "Ada Lovelace", "  lead", "12345", 'it\'s 5" wide', "a\nb", "C:\\dir", "http://a.b/?c=d"),
+    *("naïve – dash", "😀 ok", '{}[]":,', "]", "}", ": ", ", x", '"q"'),
+]  # fmt: skip
+
+_Drawn = tuple[Any, Callable[[], Any]]
+"""A schema, and a function that draws a value that satisfies it."""
+
+
+def _scalar(rng: random.Random) -> _Drawn:
+    chosen = rng.sample(_CHOICES, rng.randint(1, 4))
+    return rng.choice(
+        [
+            ({"type": "string"}, lambda: rng.choice(_TEXTS)),
+            ({"enum": chosen}, lambda: rng.choice(chosen)),
+            ({"type": "integer"}, lambda: rng.choice([0, 7, -3, 1999])),
+            ({"type": "boolean"}, lambda: rng.random() < 0.5),
+            ({"type": ["number", "null"]}, lambda: rng.choice([None, 19.99, -2])),
+            ({"type": "string", "pattern": "^INV-[0-9]{2}$"}, lambda: f"INV-{rng.randint(10, 99)}"),
+        ]
+    )
+
+
+def _value(rng: random.Random, depth: int) -> _Drawn:
+    kind = rng.choice(["scalar", "scalar", "list", "object"]) if depth else "scalar"
+    if kind == "scalar":
+        return _scalar(rng)
+    if kind == "list":
+        items, draw = _value(rng, depth - 1)
+        return {"type": "array", "items": items}, lambda: [draw() for _ in range(rng.randint(0, 3))]
+    return _object(rng, depth - 1)
+
+
+def _object(rng: random.Random, depth: int) -> _Drawn:
+    parts = {name: _value(rng, depth) for name in rng.sample(_NAMES, rng.randint(1, 4))}
+    required = [name for name in parts if rng.random() < 0.7]
+    schema = {
+        "type": "object",
+        "properties": {name: part[0] for name, part in parts.items()},
+        "required": required,
+        "additionalProperties": rng.random() < 0.3,
+    }
+    return schema, lambda: {
+        name: draw() for name, (_, draw) in parts.items() if name in required or rng.random() < 0.5
+    }
+
+
+def _forced(start: Matcher, tokens: list[TokenId]) -> int:
+    """Follow the answer, check every run against it, and count the forced tokens."""
+    matcher, position, forced = start, 0, 0
+    while position < len(tokens):
+        run = matcher.forced_run(Forcing.CANONICAL)
+        assert list(run) == tokens[position : position + len(run)]
+        for token in run or tokens[position : position + 1]:
+            matcher = matcher.advance(token)
+            position += 1
+        forced += len(run)
+    assert matcher.is_accepting
+    return forced
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_every_forced_token_is_the_tokenizers_own(name: str) -> None:
+    """Over random schemas, and documents full of what tokenizers join: empty strings, quotes."""
+    compiler = ConstraintCompiler(real_vocabulary(name))
+    rng = random.Random(7)
+    total = forced = 0
+    for _ in range(25):
+        schema, draw = _object(rng, 2)
+        start = compiler.start(JsonSchema(json.dumps(schema, ensure_ascii=False)))
+        for _ in range(3):
+            text = compact(draw()).decode()
+            tokens = real_tokenizer(name).encode(text, add_special_tokens=False)
+            if name == "llama2":  # puts a dummy space before every text, which an answer has not
+                tokens = list(real_vocabulary(name).spell(text))
+            forced += _forced(start, [TokenId(token) for token in tokens])
+            total += len(tokens)
+    assert forced > 0.2 * total
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern", "run", "others"),
+    [
+        # What is blank is split by what follows.
+        ("llama3", "Age:  [0-9]+", ["Age", ":", " ", " "], []),
+        ("qwen3", "Age:  [0-9]+", ["Age", ":", " ", " "], []),
+        ("smollm2", "Age:  [0-9]+", ["Age", ":", "  "], []),
+        ("llama3", "a\n  [0-9]", ["a", "\n", " ", " "], []),
+        ("llama3", "\t\t[0-9]", ["\t", "\t"], []),
+        ("llama3", "a  (?:[0-9]|\n)", ["a"], ["a  1", "a  \n"]),
+        ("llama3", "a  (?:b|c)", ["a", " "], ["a  b"]),
+        ("llama3", "12(?:34|5)", [], ["1234", "125"]),
+        # Tokens that begin inside of a character that is not certain.
+        ("smollm2", "^x [一-龥]+$", ["x"], ["x 一", "x 龥"]),
+        ("smollm2", "^Mood: [😀-😂]$", ["M", "ood", ":"], ["Mood: 😀"]),
+        # A text that is found ends what stands before it.
+        ("qwen3", "a  (?:<tool_call>|b)", ["a"], ["a  <tool_call>", "a  b"]),
+        ("qwen3", "x<tool_cal(?:l>|k)", ["x"], ["x<tool_call>", "x<tool_calk"]),
+        ("gemma3", "x\n(?:\n|y)", ["x"], ["x\n\n", "x\ny"]),
+        ("llama2", "a▁(?:b|c)", ["a", *"▁".encode()], ["a▁b"]),
+        # Which of two spellings that are as good is taken depends on what stands before.
+        ("built unigram", "x\\.\\.\\.", ["x"], ["x..."]),
+    ],
+)
+def test_a_run_is_what_all_answers_have_in_common(
+    name: str, pattern: str, run: list[str | int], others: list[str]
+) -> None:
+    vocabulary = built_vocabulary(name) if name in BUILT else real_vocabulary(name)
+    matcher = ConstraintCompiler(vocabulary).start(Regex(pattern))
+    forced = matcher.forced_run(Forcing.CANONICAL)
+    wanted = [bytes([part]) if isinstance(part, int) else part.encode() for part in run]
+    assert [vocabulary.token_bytes[token] for token in forced] == wanted
+    for text in others:
+        assert tuple(vocabulary.spell(text)[: len(forced)]) == forced
+    # Not one token more is common to those that are told.
+    assert len(others) < 2 or len({vocabulary.spell(text)[len(forced)] for text in others}) > 1
+
+
+@pytest.mark.parametrize("name", ["built unigram", "built whole unigram", "built with fallback"])
+@pytest.mark.parametrize("text", ["a</s>b", "<unk>", "x<0x41>", "</s", "▁<s>", "<0x0A></s><unk>"])
+def test_forced_text_that_looks_like_a_special_token_is_text(name: str, text: str) -> None:
+    vocabulary = built_vocabulary(name)
+    start = ConstraintCompiler(vocabulary).start(JsonSchema(json.dumps({"const": text})))
+    tokens = [TokenId(token) for token in vocabulary.spell(compact(text).decode())]
+    assert vocabulary.decode(tokens) == compact(text)
+    assert _forced(start, tokens) > 0
+
+
+def test_of_a_tokenizer_that_splits_in_an_unknown_way_only_lone_tokens_are_forced() -> None:
+    tokenizer = BUILT["built without splits"]()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Pattern("[.]+"), "merged_with_next"), tokenizer.pre_tokenizer]
+    )
+    vocabulary = vocabulary_from_tokenizer(loaded(tokenizer))
+    matcher = ConstraintCompiler(vocabulary).start(JsonSchema('{"const": "the name"}'))
+    assert matcher.likely_run() == ()
+    assert matcher.forced_run(Forcing.CANONICAL) == matcher.forced_run(Forcing.STRICT)

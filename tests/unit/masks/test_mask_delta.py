@@ -1,0 +1,59 @@
+"""Masks kept by how they differ from others: always the mask that was given."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guided.masks.mask import Mask, lone_token, mask_of
+from guided.masks.mask_delta import MaskDelta, delta_of
+
+_WORDS = 12
+_words = st.lists(st.sampled_from([0, 1, -1, -(2**31), 2**31 - 1]) | st.integers(0, 7), min_size=1)
+
+
+def _mask(words: list[int]) -> Mask:
+    return np.array((words * _WORDS)[:_WORDS], dtype=np.int32)
+
+
+def _delta(mask: Mask, base: Mask) -> MaskDelta:
+    base.flags.writeable = False
+    return delta_of(mask, base, np.empty((_WORDS, 2), dtype=np.int32))
+
+
+@given(_words, _words, st.data())
+def test_what_is_kept_is_the_mask(words: list[int], base: list[int], data: st.DataObject) -> None:
+    mask = _mask(words)
+    delta = _delta(mask, _mask(base))
+    out = np.full(_WORDS, 99, dtype=np.int32)
+    delta.fill(out)
+    assert out.tolist() == delta.mask().tolist() == mask.tolist()
+    assert delta.is_mask(mask)
+    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+    assert [delta.allows(token) for token in range(32 * _WORDS)] == bits.astype(bool).tolist()
+    assert delta.lone_token() == lone_token(mask)
+    other = mask.copy()
+    other[data.draw(st.integers(0, _WORDS - 1))] ^= 1
+    assert not delta.is_mask(other)
+
+
+@pytest.mark.parametrize(("changed", "is_whole"), [(0, False), (1, False), (3, False), (4, True)])
+def test_a_mask_far_from_its_base_is_kept_whole(changed: int, is_whole: bool) -> None:
+    base = mask_of(32 * _WORDS, [5])
+    mask = base.copy()
+    mask[-changed or _WORDS :] ^= 6
+    delta = _delta(mask, base)
+    assert (delta.base is not base) == is_whole
+    assert len(delta.changes) == (0 if is_whole else changed)
+
+
+def test_memory_of_another_size_is_refused() -> None:
+    delta = _delta(mask_of(32 * _WORDS, [5]), mask_of(32 * _WORDS, []))
+    for words in (_WORDS - 1, _WORDS + 1):
+        with pytest.raises(ValueError, match="does not fit"):
+            delta.fill(np.zeros(words, dtype=np.int32))
+    for token in (-1, 32 * _WORDS):
+        with pytest.raises(IndexError, match="token"):
+            delta.allows(token)

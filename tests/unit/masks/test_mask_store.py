@@ -1,0 +1,118 @@
+"""The store of masks: equal ones once, never more bytes than allowed, the unused ones go first."""
+
+from __future__ import annotations
+
+from guided.masks.held_mask import HeldMask
+from guided.masks.mask import Mask, mask_of
+from guided.masks.mask_store import MaskStore
+
+_SIZE = 320
+_NOTHING = mask_of(_SIZE, [])
+_NOTHING.flags.writeable = False
+
+
+def _mask(*tokens: int) -> Mask:
+    return mask_of(_SIZE, tokens)
+
+
+def _keep(store: MaskStore, *tokens: int) -> HeldMask:
+    """Hold a mask; its fingerprint is the least token."""
+    held, _ = store.keep(_mask(*tokens), min(tokens, default=-1), _NOTHING)
+    store.check()
+    return held
+
+
+def _of_one() -> int:
+    """The bytes of one mask of one token, and of its base."""
+    store = MaskStore(2**20)
+    held = [_keep(store, 1)]
+    first = store.nbytes
+    held.append(_keep(store, 2))
+    assert store.nbytes < 2 * first
+    return store.nbytes - first
+
+
+_BYTES = _of_one()
+
+
+def test_equal_masks_are_stored_once() -> None:
+    store = MaskStore(2**20)
+    first, again, other = _keep(store, 1, 2), _keep(store, 1, 2), _keep(store, 3)
+    assert first is again
+    assert first.delta is not other.delta
+    assert store.nbytes == 2 * _BYTES + _NOTHING.nbytes
+
+
+def test_masks_with_equal_fingerprints_are_told_apart() -> None:
+    store = MaskStore(2**20)
+    first, other, again = _keep(store, 1), _keep(store, 1, 2), _keep(store, 1, 2)
+    assert first.delta is not None
+    assert first.delta.mask().tolist() == _mask(1).tolist()
+    assert other is again
+
+
+def test_a_kept_mask_stays_as_it_was_found() -> None:
+    for tokens in ((1,), range(_SIZE)):  # by what it changes, and whole
+        found = _mask(*tokens)
+        held, delta = MaskStore(2**20).keep(found, 1, _NOTHING)
+        found[:] = 7
+        assert held.delta is delta
+        assert delta.mask().tolist() == _mask(*tokens).tolist()
+
+
+def test_never_more_bytes_than_allowed_and_the_unused_go_first() -> None:
+    store = MaskStore(3 * _BYTES + _NOTHING.nbytes)
+    held = [_keep(store, number) for number in range(3)]
+    held.append(_keep(store, 3))  # the first round finds all of them used, and marks them
+    assert store.nbytes <= store.max_bytes
+    survivors = [holder for holder in held if holder.delta is not None]
+    survivors[0].used = True
+    held.append(_keep(store, 4))
+    assert survivors[0].delta is not None
+    assert store.nbytes <= store.max_bytes
+
+
+def test_a_mask_that_was_taken_away_is_kept_anew() -> None:
+    store = MaskStore(2 * _BYTES + _NOTHING.nbytes)
+    first = _keep(store, 1)
+    others = [_keep(store, number) for number in range(2, 30)]
+    assert first.delta is None
+    assert _keep(store, 1).delta is not None
+    assert others[-1].delta is not None
+    assert store.nbytes <= store.max_bytes
+
+
+def test_holders_that_nobody_has_are_forgotten_with_their_masks() -> None:
+    store = MaskStore(2**20)
+    kept = [_keep(store, number) for number in range(10)]
+    for number in range(500):
+        _keep(store, 10 + number % 50)
+    assert len(store) < 40
+    assert store.nbytes < 40 * _BYTES
+    assert all(held.delta is not None for held in kept)
+
+
+def test_a_base_counts_once_and_as_long_as_a_mask_is_kept_by_it() -> None:
+    store = MaskStore(2**20)
+    bases = [_mask(*range(number, _SIZE)) for number in range(2)]
+    for base in bases:
+        base.flags.writeable = False
+    held = [store.keep(_mask(*range(3, _SIZE)), 1, bases[0])]
+    held.append(store.keep(_mask(*range(4, _SIZE)), 2, bases[0]))
+    assert store.nbytes == 2 * _BYTES + bases[0].nbytes
+    held.append(store.keep(_mask(*range(5, _SIZE)), 3, bases[1]))
+    assert store.nbytes == 3 * _BYTES + 2 * bases[0].nbytes
+    del held[:2]
+    for number in range(6, 12):  # finds those that are gone
+        held.append(store.keep(_mask(*range(number, _SIZE)), number, bases[1]))
+        store.check()
+    assert store.nbytes == len(held) * _BYTES + bases[1].nbytes
+
+
+def test_the_lone_token_of_a_held_mask() -> None:
+    store = MaskStore(2**20)
+    for tokens, lone in (((5,), 5), ((5, 6), None), ((), None)):
+        held = _keep(store, *tokens)
+        assert held.delta is not None
+        assert held.lone(held.delta) == lone
+        assert held.lone(held.delta) == lone

@@ -1,0 +1,161 @@
+"""How texts are split into pieces, and the ways that are left while a text goes on."""
+
+from __future__ import annotations
+
+import json
+import random
+from functools import cache
+from typing import Any
+
+import pytest
+from tokenizers import Regex, Tokenizer, models
+from tokenizers import pre_tokenizers as steps
+
+from guided.masks.huggingface_rules import splitting_of
+from guided.masks.split_pattern import UnknownPatternError, program_of
+from guided.masks.splitting import Splitting, SplitUncertainError
+
+_LLAMA_3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_GPT_4O = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+"
+    r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_DEEPSEEK_3 = (
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"
+    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def _split(pattern: str, behavior: str = "isolated") -> steps.PreTokenizer:
+    return steps.Split(Regex(pattern), behavior)
+
+
+def _letters(*, use_regex: bool) -> steps.PreTokenizer:
+    return steps.ByteLevel(add_prefix_space=False, use_regex=use_regex)
+
+
+_TOKENIZERS: dict[str, list[steps.PreTokenizer]] = {
+    "GPT-2": [_letters(use_regex=True)],
+    "SmolLM2": [steps.Digits(individual_digits=True), _letters(use_regex=True)],
+    "Llama 3": [_split(_LLAMA_3)],
+    "GPT-4o": [_split(_GPT_4O)],
+    "DeepSeek 3": [_split(r"\p{N}{1,3}"), _split("[一-龥\u0800-一가-퟿]+"), _split(_DEEPSEEK_3)],
+    "digits and signs": [steps.Digits(), steps.Punctuation(), steps.Punctuation("contiguous")],
+    "lines": [_split(r"[^\n]*\n"), _split("ab|a(?=b)b?|c{2,3}")],
+    "spaces": [steps.Split(" ", "isolated")],
+    "words": [steps.Metaspace(prepend_scheme="never")],
+}
+_SIGNS = "aabbcsStTé名前 \u0301  \n\n\r\t\xa0\u3000\x1f017٣²½Ⅷ'’\"!,:/{}-_😀\u200dİſ"
+
+
+@cache
+def _splitting(name: str) -> Splitting:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = steps.Sequence(_TOKENIZERS[name])
+    description: dict[str, Any] = json.loads(tokenizer.to_str())
+    splitting = splitting_of(description, "▁" if name == "words" else None)
+    assert splitting is not None
+    return splitting
+
+
+def _own_cuts(name: str, text: str) -> tuple[int, ...]:
+    found = steps.Sequence(_TOKENIZERS[name]).pre_tokenize_str(text)
+    # A character of several bytes has a letter for each of them.
+    return tuple(sorted({begin for _, (begin, _) in found} - {0}))
+
+
+def _drawn_texts(name: str, count: int) -> list[str]:
+    rng = random.Random(f"splitting {name}")
+    return ["".join(rng.choices(_SIGNS, k=rng.randint(1, 14))) for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", _TOKENIZERS)
+def test_a_text_is_split_as_the_tokenizer_splits_it(name: str) -> None:
+    for text in _drawn_texts(name, 1500):
+        assert _splitting(name).cuts(text) == _own_cuts(name, text), text
+
+
+@pytest.mark.parametrize("name", _TOKENIZERS)
+def test_the_ways_of_a_beginning_hold_those_of_all_texts(name: str) -> None:
+    splitting, uncertain = _splitting(name), 0
+    for text in _drawn_texts(name, 500):
+        cuts = _own_cuts(name, text)
+        for size in range(1, len(text)):
+            try:
+                ways = splitting.ways(text[:size])
+            except SplitUncertainError:
+                uncertain += 1
+                continue
+            kept = tuple(cut for cut in cuts if cut <= size)
+            # An open piece may as well end with the text.
+            assert kept in ways or (kept[:-1] in ways and kept[-1:] == (size,)), (text, size)
+    assert uncertain == 0 or name in ("DeepSeek 3", "lines")
+
+
+@pytest.mark.parametrize("name", _TOKENIZERS)
+def test_texts_of_one_opening_leave_the_same_ways(name: str) -> None:
+    splitting = _splitting(name)
+    known: dict[object, str] = {}
+    for text in _drawn_texts(name, 300):
+        for size in range(1, len(text)):
+            try:
+                opening, begin = splitting.opening(text[:size])
+                other = known.setdefault(opening, text[begin:size])
+            except SplitUncertainError:
+                continue
+            rest = text[size:]
+            own, its = (splitting.cuts(before + rest) for before in (text[:size], other))
+            assert _behind(own, size) == _behind(its, len(other)), (text, size, other)
+    assert len(known) < 400
+
+
+def _behind(cuts: tuple[int, ...], place: int) -> list[int]:
+    return [cut - place for cut in cuts if cut > place]
+
+
+@pytest.mark.parametrize(
+    ("text", "ways"),
+    [
+        ("ab", [()]),
+        ("ab ", [(2,)]),
+        ("ab  ", [(2,), (2, 3)]),
+        ("ab\n  ", [(2,), (2, 3), (2, 3, 4)]),
+        ("it's", [(2,)]),
+        ("it'l", [(2,)]),
+        ("12345", [(3,)]),
+    ],
+)
+def test_ways_of_llama_3(text: str, ways: list[tuple[int, ...]]) -> None:
+    assert _splitting("Llama 3").ways(text) == ways
+
+
+_UNKNOWN = r"a++ a+? \ba ^a a$ . (?<=a)b (?<n>a) (a)\1 (?i:ss) [a (a a{,3} [[:alpha:]] a) (?i:é) *a"
+_MAY_BE_EMPTY = "a* a?b* a*|b (?=[A-Z]) (?:(?!a))*"
+_TOO_LARGE = ("(" * 20_000 + "a" + ")" * 20_000, "a{20000000}", "(?:){20000000}a")
+
+
+@pytest.mark.parametrize("pattern", [*_UNKNOWN.split(), *_MAY_BE_EMPTY.split(), *_TOO_LARGE])
+def test_what_is_not_known_of_a_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(UnknownPatternError):
+        program_of(pattern)
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        [steps.Whitespace()],
+        [steps.Split(Regex("a+"), "merged_with_next")],
+        [steps.Split(Regex("a+"), "isolated", invert=True)],
+        [_letters(use_regex=False), steps.Digits()],
+        [steps.UnicodeScripts()],
+    ],
+)
+def test_nothing_is_told_of_other_steps(unknown: list[steps.PreTokenizer]) -> None:
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = steps.Sequence(unknown)
+    assert splitting_of(json.loads(tokenizer.to_str()), None) is None

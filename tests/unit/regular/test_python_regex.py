@@ -1,0 +1,226 @@
+"""Patterns of Python's ``re``, held against ``re`` itself."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import warnings
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from guided.errors import (
+    ConstraintError,
+    GuidedError,
+    InvalidConstraintError,
+    UnsupportedFeatureError,
+)
+from guided.grammar.regex import lower_regex
+from guided.regular.dfa import DEAD, combine, dfa_from_regular
+from guided.regular.expression import Regular
+from guided.regular.patterns.lazy import settled
+from guided.regular.patterns.plain import plain_regular
+from guided.regular.patterns.python import parse_python_regex
+from guided.spec import Regex
+
+_PATTERNS = [
+    ("a|ab*", 0),
+    ("[^a-c]x?", 0),
+    (r"\d+\.\d{2,3}", 0),
+    (r"\w\s\W", 0),
+    (r"[\w.]+@\w+", 0),
+    (r"(?:ab){,2}", 0),
+    (r"(?i:aß)b", 0),
+    ("[a-k]+", re.IGNORECASE),
+    ("[^k]", re.IGNORECASE),
+    ("ſ|µ|i", re.IGNORECASE),
+    ("[A-Z]{1,2}", re.IGNORECASE | re.ASCII),
+    (r"\w+", re.ASCII),
+    (".", 0),
+    (".+", re.DOTALL),
+    ("a b # c\n | c", re.VERBOSE),
+    (r"(?s:.)\n", 0),
+    (r"(?P<name>a)(?#c)b", 0),
+    (r"a(?=b)\w+", 0),
+    (r"\w+(?<!b)c", 0),
+    (r"(?!ab)\w\w", 0),
+    (r"(?!(a|ab)(?!b))\w+|1", 0),
+    (r"(?=ab?(?=b))(?!.b)\w+", 0),
+    (r"(?!a(?!b)|b)\w*", 0),
+    (r"a\bb|a\Bb", 0),
+    (r"[]^-]+", 0),
+    (r"\x41\u00e9\N{BULLET}|\101", 0),
+    ("(?!)|a", 0),
+]
+_CHARACTERS = "abckABCKé.@ \n1Kß٣ſσΣsµιİı_"
+
+
+def _texts() -> list[str]:
+    short = ["".join(text) for n in range(3) for text in itertools.product(_CHARACTERS, repeat=n)]
+    return [
+        *short,
+        "a@bc",
+        "1.25",
+        "1.255",
+        "ababab",
+        "aßB",
+        "Aé•",
+        "ab.c@abc",
+        "abcab",
+        "]^-",
+        "aSSb",
+    ]
+
+
+@pytest.mark.parametrize(("pattern", "flags"), _PATTERNS)
+def test_a_pattern_has_the_texts_that_match_as_a_whole(pattern: str, flags: int) -> None:
+    dfa = dfa_from_regular(parse_python_regex(pattern, flags))
+    compiled = re.compile(pattern, flags)
+    for text in _texts():
+        assert dfa.accepts(text) == bool(compiled.fullmatch(text)), text
+
+
+def _by_python(pattern: str) -> Regular:
+    """What Python's own parser reads: a group of no flags is left to it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return parse_python_regex(f"(?-i:{pattern})", anchored=True)
+
+
+_PLAIN = [
+    "ab|ac|b",
+    "a|[b-d]|e",
+    "|a",
+    "()a(?:b)?",
+    "a*b+?c??",
+    "a{2}b{1,}c{,3}d{2,3}?",
+    r"[+-]?[^\]a-]",
+    r"[\w-][\]\-.]",
+    r"\.\ \/\_\n\t\v\f\r\a",
+    r"\d\D\s\S\w\W",
+    r"\x41[\x42-\u00e9]\u20ac",
+    "(?!ab|c(?=d))..",
+    "é-,:#",
+]
+_PARTS = [*"ab-^|.,:!=?*+{}()[]0123\\n", "(?:", "(?!", "(?=", "[^", "{1,2}", r"\d", r"\n", r"\x4"]
+
+
+@pytest.mark.parametrize("pattern", _PLAIN)
+def test_everyday_patterns_are_not_left_to_python(pattern: str) -> None:
+    assert plain_regular(pattern) is not None
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=10).map("".join))
+@example("[a-]")
+@example("[]a]")
+@example("[^]")
+@example("a{2,1}")
+@example("a{,}")
+@example("(?!)")
+@example("(?=a)*")
+@example("a**")
+@example("a)")
+@example("[--a]")
+@example(r"[\d-a]")
+@example(r"\8|\b|\Z")
+@example(r"\ud800|[\ud800-\udfff]")
+@example("(" * 21 + ")" * 21)
+def test_what_is_not_left_to_python_means_the_same(pattern: str) -> None:
+    plain = plain_regular(pattern)
+    if plain is None:
+        return
+    sides = [dfa_from_regular(plain), dfa_from_regular(_by_python(pattern))]
+    differing = combine(
+        sides, lambda labels: 0 if (DEAD in labels) != (labels == (DEAD, DEAD)) else DEAD
+    )
+    assert not len(differing)
+
+
+_ANCHORED = [
+    (r"\B", 0),
+    (r"\B.?\B", 0),
+    (r"\B|(?!\b)", 0),
+    (r"(?=\B)a?", 0),
+    (r"\b", 0),
+    (r"(?m)^a$|^\n^$", 0),
+    (r"(?:a$\n?^)*", re.MULTILINE),
+    (r"\Aa$\n", re.MULTILINE),
+    (r"(?:^|a)b?\Z", re.MULTILINE),
+    ("(?:^a$)?\n?", 0),
+    (r"(?i)[^k]ß?|(?-i:K)", 0),
+]
+
+
+@pytest.mark.parametrize(("pattern", "flags"), _ANCHORED)
+def test_anchors_and_boundaries_are_those_of_this_python(pattern: str, flags: int) -> None:
+    """``\\B`` in the empty text is another thing since 3.14, so ``re`` itself is the judge."""
+    dfa = dfa_from_regular(parse_python_regex(pattern, flags, anchored=True))
+    compiled = re.compile(pattern, flags)
+    for text in (*_texts(), "a\na", "\n\n", "a\na\n", "b\n"):
+        assert dfa.accepts(text) == bool(compiled.fullmatch(text)), text
+
+
+_LAZY = [
+    '"a*?"',
+    '".*?"',
+    r'".*?(?<!\\)(\\\\)*?"',
+    r"/\*(.|\n)*?\*/",
+    "a+?b",
+    "a{1,3}?a",
+    "(?:a*?b){2}",
+    "(?:a*?b)*c",
+    "(?:a+?|b)*?c",
+    "a??b",
+]
+
+
+@pytest.mark.parametrize("pattern", _LAZY)
+def test_a_lazy_repeat_ends_as_soon_as_it_can(pattern: str) -> None:
+    """A text counts if the matcher stops at its end and not before."""
+    dfa = dfa_from_regular(settled(parse_python_regex(pattern)))
+    compiled = re.compile(pattern)
+    for length in range(8):
+        for letters in itertools.product('ab"\\' if '"' in pattern else "abc/*"[:4], repeat=length):
+            text = "".join(letters)
+            found = compiled.match(text)
+            assert dfa.accepts(text) == bool(found and found.end() == len(text)), text
+
+
+@pytest.mark.parametrize(
+    ("pattern", "kind", "position"),
+    [
+        (r"ab\1", InvalidConstraintError, 3),
+        (r"(a)b\1", UnsupportedFeatureError, 4),
+        (r"(?P<x>a)(?P=x)", UnsupportedFeatureError, 8),
+        ("(?>a)b", UnsupportedFeatureError, 0),
+        ("ba*+", UnsupportedFeatureError, 2),
+        ("a$", UnsupportedFeatureError, 1),
+        ("a(b", InvalidConstraintError, 1),
+        ("[b-a]", InvalidConstraintError, 1),
+    ],
+)
+def test_what_is_refused_is_refused_with_its_position(
+    pattern: str, kind: type[GuidedError], position: int
+) -> None:
+    with pytest.raises(kind) as caught:
+        parse_python_regex(pattern)
+    assert getattr(caught.value, "position") == position  # noqa: B009 - both kinds have it
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("a[b", "unterminated character set at character 1 of the pattern\n\na[b\n ^"),
+        (
+            r"(a)\1",
+            "a back reference at character 3 of the pattern is not supported; "
+            "write the pattern without it\n\n(a)\\1\n   ^",
+        ),
+    ],
+)
+def test_an_error_of_a_constraint_shows_its_place_with_a_caret(pattern: str, message: str) -> None:
+    with pytest.raises(ConstraintError) as caught:
+        lower_regex(Regex(pattern))
+    assert str(caught.value) == message
+    assert caught.value.position == message.rpartition("\n")[2].index("^")

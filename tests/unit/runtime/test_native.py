@@ -1,0 +1,74 @@
+"""What is compiled ahead of time, and that it can be."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from guided.runtime.native import is_native
+
+_ROOT = Path(__file__).parents[3]
+_BUILT = sorted(_ROOT.glob("guided/runtime/*__mypyc*.so"))
+
+
+@pytest.fixture
+def native_modules(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    monkeypatch.chdir(_ROOT)
+    named = runpy.run_path("setup.py", run_name="setup")["native_modules"]()
+    return [_ROOT / name for name in named]
+
+
+def test_what_compiles_is_asked_for_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(_ROOT)
+    asked = runpy.run_path("setup.py", run_name="setup")["compilers"]()
+    needed = tomllib.loads((_ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert {*needed["dependencies"], *needed["optional-dependencies"]["compiler"]} < {*asked}
+    assert any(name.startswith("mypy") for name in asked)
+
+
+def test_what_was_built_is_used() -> None:
+    assert is_native() == bool(_BUILT)
+
+
+def test_kernels_are_left_to_numba(native_modules: list[Path]) -> None:
+    assert native_modules
+    for file in native_modules:
+        assert "@kernel" not in file.read_text("utf-8"), file
+
+
+def test_no_generator_is_kept_for_later(native_modules: list[Path]) -> None:
+    # Compiled, a generator expression is a list that is made at once: one that is given to
+    # somebody who takes all of it is the same, and one that is kept may have no end.
+    kept = [
+        f"{file.relative_to(_ROOT)}:{node.lineno}"
+        for file in native_modules
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Return | ast.Assign | ast.AnnAssign)
+        and isinstance(node.value, ast.GeneratorExp)
+    ]
+    assert not kept
+
+
+def test_a_name_of_errors_has_one_type(native_modules: list[Path]) -> None:
+    # Compiled, a name has the type that it had first: another error bound to it is a TypeError.
+    mixed = [
+        f"{file.relative_to(_ROOT)}:{function.lineno}"
+        for file in native_modules
+        for function in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(function, ast.FunctionDef)
+        and len({name for name, _ in _bound(function)}) < len(_bound(function))
+    ]
+    assert not mixed
+
+
+def _bound(function: ast.FunctionDef) -> set[tuple[str, str]]:
+    """The names that errors are bound to, each with what is caught."""
+    return {
+        (node.name, ast.dump(node.type))
+        for node in ast.walk(function)
+        if isinstance(node, ast.ExceptHandler) and node.name and node.type
+    }
