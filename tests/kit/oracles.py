@@ -5,7 +5,7 @@ from __future__ import annotations
 import decimal
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -21,6 +21,7 @@ from referencing.jsonschema import DRAFT202012
 __all__ = [
     "DIFFERENCES",
     "JUDGES",
+    "UNJUDGED",
     "Difference",
     "Judge",
     "Oracle",
@@ -33,6 +34,7 @@ __all__ = [
 _MAX_EXPONENT: Final = 1_000
 """Numbers beyond are not judged: a validator would write out all their digits."""
 
+_WRITTEN_LONGER: Final = re.compile(r"[0-9](?:\.[0-9]|[eE])")
 _NUMBER: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?[0-9][0-9.eE+-]*)')
 
 
@@ -74,7 +76,28 @@ DIFFERENCES: Final = (
         lambda schema, document: '"uniqueItems"' in schema and "true" in document,
         wrong=Validator.JSONSCHEMA,
     ),
+    Difference(
+        "additionalProperties evaluates what it takes (2019-09, 9.3.2.4); jsonschema forgets that",
+        lambda schema, _: "2019-09" in schema and '"unevaluatedProperties"' in schema,
+        wrong=Validator.JSONSCHEMA,
+    ),
 )
+
+UNJUDGED: Final[Mapping[str, Callable[[str, str], bool]]] = {
+    "before 2020-12 contains evaluates no items (2019-09, 9.3.1.3); both take it that they are": (
+        lambda schema, _: (
+            "2019-09" in schema and '"unevaluatedItems"' in schema and '"contains"' in schema
+        )
+    ),
+    "an integer of draft 4 has neither fraction nor exponent (3.5); both look at the value alone": (
+        lambda schema, document: (
+            "draft-04" in schema
+            and '"integer"' in schema
+            and _WRITTEN_LONGER.search(document) is not None
+        )
+    ),
+}
+"""Where both validators err; by the reason, whether a schema and a document touch it."""
 
 Judge: TypeAlias = Callable[[str], bool | None]
 """Whether a document, as JSON text, is valid.
@@ -93,8 +116,10 @@ class Oracle:
     def is_valid(self, document: str) -> bool | None:
         """Whether the document, as JSON text, is valid; raises OraclesDifferError.
 
-        ``None`` where a number or a pattern is out of reach of both validators.
+        ``None`` where a number, a pattern or the subject is out of reach of both validators.
         """
+        if any(touches(self._schema, document) for touches in UNJUDGED.values()):
+            return None
         verdicts = {validator: judge(document) for validator, judge in self._judges.items()}
         for believed in (
             {verdict for verdict in verdicts.values() if verdict is not None},

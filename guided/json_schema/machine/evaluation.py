@@ -503,10 +503,11 @@ class Evaluation:
         found = self._short_values.get(context)
         if found is None:
             asks, verdicts = self._pending(context).asks, self.accepted(context)
-            wishes = [verdicts]
-            if len(verdicts) > MAX_TOLD_VERDICTS:
-                # One formula of them all has as many parts as all have together.
-                wishes = [(verdict,) for verdict in verdicts]
+            # The search may give up on one formula of them all, which has as many parts as all
+            # have together, where it finds a value of one verdict.
+            wishes = [(verdict,) for verdict in verdicts]
+            if len(verdicts) <= MAX_TOLD_VERDICTS:
+                wishes.insert(0, verdicts)
             texts = map(self.values.text, map(functools.partial(self._one_of, asks), wishes))
             found = next(filter(None, texts), None)
             assert found is not None, asks

@@ -443,9 +443,8 @@ class JsonMachine:
         passed: list[tuple[int, State]] = []
         at = state
         while not self.is_accepting(at):
-            end = self._ends.get(at)
-            if end is not None and (at.texts or at.row in self.rows.between):
-                # Bounds on other states rest on these; inside a block a shorter way may be found.
+            end = self._end_between(at)
+            if end is not None:
                 text += end.rest()
                 break
             ahead = self._ahead(at)
@@ -501,7 +500,18 @@ class JsonMachine:
         # The block ends here, and the way goes on in the next one.
         resolved = self._resolve(state.context, int(self.table.label[row]), state.texts)
         assert resolved is not None, state
-        return self._ahead(State(resolved[0], resolved[1], 0, resolved[2]))
+        behind = State(resolved[0], resolved[1], 0, resolved[2])
+        # As ``bytes_left`` counts it.
+        end = self._end_between(behind)
+        return self._ahead(behind) if end is None else end.rest()
+
+    def _end_between(self, state: State) -> _End | None:
+        """The end that is known from a state between two values, or with a text to remember.
+
+        Bounds on other states rest on these; inside a block a shorter way may be found.
+        """
+        is_between = state.texts or state.row in self.rows.between
+        return self._ends.get(state) if is_between else None
 
     def _to_label(self, row: int) -> tuple[bytes, int]:
         """The bytes to the nearest label, or into a string that owes code points."""

@@ -15,6 +15,7 @@ def _array(**keywords: Any) -> dict[str, Any]:
     return {"type": "array", **keywords}
 
 
+_DRAFT_2019 = "https://json-schema.org/draft/2019-09/schema"
 _INTEGER = {"type": "integer"}
 _UNIQUE = {"type": "array", "uniqueItems": True}
 
@@ -89,6 +90,8 @@ ROWS: list[Row] = [
     (_array(allOf=[{"prefixItems": [{}, {}]}], unevaluatedItems=False), "[1,2]", "[1,2,3]"),
     (_array(anyOf=[{"prefixItems": [{"const": 1}]}, {"prefixItems": [{}, {"const": 2}]}], unevaluatedItems=False), "[] [1] [1,2] [3,2] [3]", "[3,3] [1,3] [3,2,1]"),
     (_array(contains={"const": 1}, unevaluatedItems=False), "[1] [1,1]", "[] [2] [1,2]"),
+    # Before draft 2020-12 ``contains`` evaluates nothing (2019-09, 9.3.1.3).
+    (_array(**{"$schema": _DRAFT_2019}, items=[{}], contains={"type": "string"}, unevaluatedItems=_INTEGER), '["a"] ["a",1]', '["a","b"] [1,"a"]'),
     (_array(contains={"const": 1}, unevaluatedItems={"type": "string"}), '[1,"a"] ["a",1]', '[1,2] ["a"]'),
 ]  # fmt: skip
 

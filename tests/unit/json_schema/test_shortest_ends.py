@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guided.spec import JsonOptions
+from guided.spec import JsonOptions, KeyOrder, Spelling
 from tests.unit.json_schema.documents import Schema, accepts, machine_of, reached
 
 
@@ -94,3 +94,50 @@ def test_recursion_ends_at_once() -> None:
     machine = machine_of(schema)
     assert machine.shortest_end(machine.start) == b"null"
     assert machine.shortest_end(reached(machine, '{"t":{"t":')) == b"null}}"
+
+
+def test_no_end_is_longer_than_the_bound_on_it() -> None:
+    """Behind a number, too, which ends without a byte of its own: budgets count on it."""
+    schema = {"oneOf": [{}, {"items": {"maxItems": 1}}]}
+    machine = machine_of(schema, JsonOptions(spelling=Spelling.ANY))
+    state = machine.start
+    for byte in b'["i!",7,[8],[0,0]]':
+        reached_state = machine.step(state, byte)
+        assert reached_state is not None
+        state = reached_state
+        bound = machine.bytes_left(state)
+        assert len(machine.shortest_end(state)) <= bound, (chr(byte), bound)
+
+
+def test_a_value_is_found_where_the_search_for_any_of_all_its_verdicts_gives_up() -> None:
+    """Many conditions on few different items: what counts as missed must not be an error."""
+    items: Schema = {
+        "type": "array",
+        "uniqueItems": True,
+        "prefixItems": [{}, {}, {"enum": [{}]}, {}, {"enum": [0]}],
+        "allOf": [
+            {"contains": {"enum": [{}, 0, 1]}, "minContains": 3},
+            {"contains": {"enum": [[1]]}},
+            {"contains": {}, "minContains": 5},
+        ],
+    }
+    listed = {"enum": [10, [1.5, "ab"], ["b", "", "ab"]]}
+    other: Schema = {
+        "type": "object",
+        "properties": {
+            "d": {
+                "oneOf": [listed, {"allOf": [{"type": "integer", "maximum": 10}, {"not": listed}]}]
+            }
+        },
+        "additionalProperties": {"enum": [[1, [1], {}, False, 0, True], 7]},
+    }
+    schema: Schema = {
+        "allOf": [
+            {"properties": {"c": items}},
+            {"oneOf": [{"propertyNames": {"enum": ["d", "c"]}}, {"not": other}]},
+        ]
+    }
+    machine = machine_of(schema, JsonOptions(spelling=Spelling.ANY, key_order=KeyOrder.ANY))
+    state = reached(machine, '{"d":10,"c":')
+    assert accepts(machine, '{"d":10,"c":' + machine.shortest_end(state).decode())
+    assert machine.incomplete  # arrays are not among its values, and that is told

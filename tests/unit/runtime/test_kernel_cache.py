@@ -28,7 +28,7 @@ from pathlib import Path
 from guided.runtime import kernel_cache
 
 kernel_cache._ROOT = Path(sys.argv[1])
-sys.path.insert(0, sys.argv[1] + "/tokens")
+sys.path.insert(0, sys.argv[1] + "/masks")
 from whole import whole
 print(whole(), sum(whole.stats.cache_hits.values()))
 """
