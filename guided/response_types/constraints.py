@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import EncodedBytes, EncodedStr, EncoderProtocol
 
-__all__ = ["constraint_of", "encoder_of", "length_keyword", "without_keywords"]
+__all__ = ["changes_case", "constraint_of", "encoder_of", "length_keyword", "without_keywords"]
 
 _MODULE = "pydantic._internal._validators"
 _WORDS = {"list": "Items", "dict": "Properties", "str": "Length", "bytes": "Length"}
@@ -51,6 +51,15 @@ def encoder_of(schema: Mapping[str, Any]) -> type[EncoderProtocol] | None:
             return owner.encoder
         schema = schema["schema"]
     return None
+
+
+def changes_case(schema: Mapping[str, Any], config: Mapping[str, Any]) -> bool:
+    """Whether a string becomes another one before it is decoded, which its pattern cannot see."""
+    while "schema" in schema:
+        schema = schema["schema"]
+    return schema["type"] == "str" and any(
+        schema.get(name, config.get(f"str_{name}")) for name in ("to_lower", "to_upper")
+    )
 
 
 def without_keywords(schema: Mapping[str, Any]) -> dict[str, Any]:

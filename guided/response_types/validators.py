@@ -9,7 +9,12 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from guided.response_types.constraints import constraint_of, encoder_of, length_keyword
+from guided.response_types.constraints import (
+    changes_case,
+    constraint_of,
+    encoder_of,
+    length_keyword,
+)
 from guided.response_types.core_parts import joined, parts
 from guided.response_types.set_items import stay_different
 
@@ -31,7 +36,7 @@ class UnenforcedValidator:
 
 def unenforced_validators(adapter: TypeAdapter[Any]) -> tuple[UnenforcedValidator, ...]:
     """Every such piece of code in a type, in the order of its fields, recursive types once."""
-    found = dict.fromkeys(_Walk(adapter.core_schema).visit(adapter.core_schema, ""))
+    found = dict.fromkeys(_Walk(adapter.core_schema).visit(adapter.core_schema, "", {}))
     return tuple(found)
 
 
@@ -42,23 +47,27 @@ class _Walk:
         if schema["type"] == "definitions":
             self.definitions = {part["ref"]: part for part in schema["definitions"]}
 
-    def visit(self, schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]:
-        """The validators of a core schema and of its parts."""
-        kind = schema["type"]
+    def visit(
+        self, schema: Mapping[str, Any], place: str, config: Mapping[str, Any]
+    ) -> Iterator[UnenforcedValidator]:
+        """The validators of a core schema and of its parts, under the config around it."""
+        kind, config = schema["type"], schema.get("config", config)
         if kind == "definitions":
-            yield from self.visit(schema["schema"], place)
+            yield from self.visit(schema["schema"], place, config)
         elif kind == "definition-ref":
             name = schema["schema_ref"]
             if name not in self.entered:
                 self.entered.add(name)
-                yield from self.visit(self.definitions[name], place)
+                yield from self.visit(self.definitions[name], place, config)
         else:
-            yield from _own(schema, place)
+            yield from _own(schema, place, config)
             for part, step in parts(schema):
-                yield from self.visit(part, joined(place, step))
+                yield from self.visit(part, joined(place, step), config)
 
 
-def _own(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]:
+def _own(
+    schema: Mapping[str, Any], place: str, config: Mapping[str, Any]
+) -> Iterator[UnenforcedValidator]:
     kind = schema["type"]
     if kind.startswith("function-"):
         function = schema["function"]["function"]
@@ -67,7 +76,8 @@ def _own(schema: Mapping[str, Any], place: str) -> Iterator[UnenforcedValidator]
         if constraint is not None and length_keyword(constraint[0], schema["schema"]) is None:
             name = "{}={!r}".format(*constraint)
         encoder = encoder_of(schema)
-        if encoder is not None and _module(encoder) != "pydantic.types":
+        own = encoder is not None and _module(encoder) != "pydantic.types"
+        if encoder is not None and (own or changes_case(schema["schema"], config)):
             name = _name(encoder.decode)
         if name is not None:
             yield UnenforcedValidator(place, name, kind.removeprefix("function-"))

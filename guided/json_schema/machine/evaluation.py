@@ -17,7 +17,7 @@ from guided.json_schema.formulas.assertions import (
     Members,
     Unique,
 )
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf, Not, parts_of
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine import arrays
 from guided.json_schema.machine.arrays import Arrays
@@ -382,6 +382,7 @@ class Evaluation:
             return False
         return (
             _treats_items_alike(pending.frame)
+            and not _may_owe_a_repeat(pending.frame)
             and not self.accepts(context, 0)
             and all(map(self._is_endless, pending.asks))
         )
@@ -505,7 +506,7 @@ class Evaluation:
             asks, verdicts = self._pending(context).asks, self.accepted(context)
             # The search may give up on one formula of them all, which has as many parts as all
             # have together, where it finds a value of one verdict.
-            wishes = [(verdict,) for verdict in verdicts]
+            wishes: list[tuple[int, ...]] = [(verdict,) for verdict in verdicts]
             if len(verdicts) <= MAX_TOLD_VERDICTS:
                 wishes.insert(0, verdicts)
             texts = map(self.values.text, map(functools.partial(self._one_of, asks), wishes))
@@ -558,7 +559,7 @@ class Evaluation:
         key = (frame, self._want(frame, parent))
         found = self._can_end.get(key)
         if found is None:
-            found = self._can_end[key] = self._end(*key) is not None
+            found = self._can_end[key] = self.end_of(frame, parent) is not None
         if not found and not frame.must:
             self._note_unlikely(parent)
         return found
@@ -566,19 +567,25 @@ class Evaluation:
     def end_of(self, frame: Frame, parent: int) -> bytes | None:
         """What completes a container inside ``parent``, ``None`` where nothing was found."""
         assert not isinstance(frame, Pending)
-        return self._end(frame, self._want(frame, parent))
-
-    def _want(self, frame: ObjectFrame | ArrayFrame, parent: int) -> Formula:
-        return frame.goals[0] if frame.must else self._one_of(frame.goals, self.accepted(parent))
-
-    def _end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
+        want = self._want(frame, parent)
         key = (frame, want)
         found = self._ends.get(key)
         if found is None and self._can_end.get(key) is not False:
+            incomplete = self.fuel.incomplete
             found = self._search_end(frame, want)
+            if found is None and not frame.must and self.fuel.incomplete > incomplete:
+                found = self._end_of_one_verdict(frame, parent)
             if found is not None and len(found) < MAX_KEPT_BYTES // 16:
                 self._ends[key] = found
         return found
+
+    def _end_of_one_verdict(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
+        """What the search finds that gave up on one formula of all verdicts together."""
+        wants = (self._one_of(frame.goals, (verdict,)) for verdict in self.accepted(parent))
+        return next(filter(None, (self._search_end(frame, want) for want in wants)), None)
+
+    def _want(self, frame: ObjectFrame | ArrayFrame, parent: int) -> Formula:
+        return frame.goals[0] if frame.must else self._one_of(frame.goals, self.accepted(parent))
 
     def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
         def realise(literals: Literals) -> bytes | None:
@@ -643,6 +650,19 @@ def _treats_items_alike(frame: ArrayFrame) -> bool:
         or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
         for leaf in sorted_leaves(frame.goals)
     )
+
+
+def _may_owe_a_repeat(frame: ArrayFrame) -> bool:
+    """Whether a later item may have to equal this one, as where items must not all differ."""
+    waiting: list[Formula] = list(frame.goals)
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Not) or not frame.must:
+            if any(isinstance(leaf.assertion, Unique) for leaf in sorted_leaves((part,))):
+                return True
+        else:
+            waiting += parts_of(part)
+    return False
 
 
 def _first_item(end: bytes) -> tuple[bytes, bytes]:

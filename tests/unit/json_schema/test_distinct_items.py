@@ -211,3 +211,18 @@ def test_dropped_places_leave_their_values_to_others() -> None:
     distinct.drop()
     assert distinct.add(_numbers(formulas, 1, 2))
     assert sorted(distinct.texts) == [b"1", b"2"]
+
+
+@pytest.mark.parametrize(
+    "items", [{"type": "string"}, {"type": "integer"}, {"type": ["string", "number"]}]
+)
+def test_the_last_item_but_one_may_be_the_one_that_comes_again(items: Any) -> None:
+    """A mask that does not look at the item would say that no later one can equal it."""
+    schema = {"type": "array", "items": items, "not": {"uniqueItems": True}, "maxItems": 2}
+    matcher = compiled(schema, JsonOptions()).start()
+    text = b"[12,12]" if "integer" in items["type"] else b'["ab","ab"]'
+    for byte in text:
+        token = BYTES.byte_ids[byte]
+        assert allows(matcher.mask(), token), (chr(byte), text)
+        matcher = matcher.advance(token)
+    assert matcher.is_accepting

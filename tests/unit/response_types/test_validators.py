@@ -15,8 +15,10 @@ from annotated_types import Gt, Le, Lt, MinLen, MultipleOf, Predicate
 from pydantic import (
     AfterValidator,
     Base64Bytes,
+    Base64Str,
     BaseModel,
     BeforeValidator,
+    ConfigDict,
     Discriminator,
     EmailStr,
     EncodedBytes,
@@ -126,6 +128,16 @@ class Rotated(EncoderProtocol):
         return "rotated"
 
 
+class Lowered(BaseModel):
+    """Base64 in lower case is another text, or none."""
+
+    model_config = ConfigDict(str_to_lower=True)
+
+    note: list[Base64Str]
+    image: Base64Bytes
+    plain: str
+
+
 LOCALHOST = IPv4Address("127.0.0.1")
 DAY = timedelta(days=1)
 
@@ -174,6 +186,7 @@ CASES: list[tuple[Any, list[tuple[str, str, str]]]] = [
     (Annotated[Sequence[int], MinLen(2)], []),
     (ImportString, [("", "import_string", "plain")]),
     (Annotated[bytes, EncodedBytes(encoder=Rotated)], [("", "Rotated.decode", "after")]),
+    (Lowered, [("note[]", "Base64Encoder.decode", "after")]),
 ]
 
 
