@@ -581,8 +581,11 @@ class Evaluation:
 
     def _end_of_one_verdict(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
         """What the search finds that gave up on one formula of all verdicts together."""
-        wants = (self._one_of(frame.goals, (verdict,)) for verdict in self.accepted(parent))
-        return next(filter(None, (self._search_end(frame, want) for want in wants)), None)
+        for verdict in self.accepted(parent):
+            found = self._search_end(frame, self._one_of(frame.goals, (verdict,)))
+            if found is not None:
+                return found
+        return None
 
     def _want(self, frame: ObjectFrame | ArrayFrame, parent: int) -> Formula:
         return frame.goals[0] if frame.must else self._one_of(frame.goals, self.accepted(parent))
