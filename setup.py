@@ -144,7 +144,7 @@ _FLAGS = ["-fvisibility=hidden", "-fno-plt", "-w"]
 that mypyc writes, so warnings are of no use; mypyc makes errors of those it does not know."""
 _LIBRARY = "guided.runtime.native"
 """What all modules share is guided.runtime.native__mypyc."""
-_HEADERS = "build/guided"
+_HEADERS = "build/guided/runtime"
 _COMPILERS = ("mypy>=2.4,<3", "types-cachetools")
 """What mypyc comes with, and what it knows types from."""
 _PREPARE = "from guided.constraint.preparation import prepare_kernels; prepare_kernels()"
