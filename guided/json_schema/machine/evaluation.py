@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any as Json
@@ -37,6 +36,7 @@ MAX_KEPT_BYTES: Final = 4 * 2**20
 """Of the texts that complete containers."""
 _DECODER: Final = json.JSONDecoder()
 _FITTING: Final = (1,)
+_OPENED: Final = {ord("{"): JsonType.OBJECT, ord("["): JsonType.ARRAY}
 MAX_TOLD_VERDICTS: Final = 64
 """Of more verdicts than these, any that a value has will do for a short one."""
 MAX_ENUMERATED_ASKS: Final = 6
@@ -298,13 +298,21 @@ class Evaluation:
 
     def _finds_way(self, context: int, pending: Pending) -> bool:
         for verdict in self._possible(context, pending):
-            if (
-                self._leaves_a_way(context, verdict)
-                and self.values.text(self._one_of(pending.asks, (verdict,))) is not None
-            ):
-                return True
+            if self._leaves_a_way(context, verdict):
+                text = self.values.text(self._one_of(pending.asks, (verdict,)))
+                if text is not None and self._can_begin(context, text):
+                    return True
         self._note_unlikely(context)
         return False
+
+    def _can_begin(self, context: int, text: bytes) -> bool:
+        """Whether a value can be written as well as found.
+
+        The search for the end of a container knows all verdicts at once, and may give up on them
+        where it finds a value of one verdict.
+        """
+        kind = _OPENED.get(text[0])
+        return kind is None or self.open(context, kind) is not None
 
     def _note_unlikely(self, context: int) -> None:
         """Count a context in which something may be missed, since likely verdicts alone are."""
@@ -336,6 +344,9 @@ class Evaluation:
                 value = read_value(text)
                 if self._judged(pending.asks, value) == verdict:
                     frame = self.arrays.value_done(pending, verdict, text)
+                    noted = self._next_items.get(pending.frame)
+                    if frame is not None and noted is not None and noted[0] == text:
+                        self._inherit_end(frame, noted[1])
                     if frame is None or not self.can_end(frame, parent):
                         same = formula_of_value(value, self.formulas)
                         more[self.formulas.negate(same)] = None
@@ -469,7 +480,7 @@ class Evaluation:
             else self.arrays.value_done(pending, verdict, example)
         )
         if isinstance(frame, ArrayFrame):
-            self._inherit_end(pending, frame, verdict)
+            self._inherit_end_by_verdict(pending, frame, verdict)
         parent = self.contexts.parents[context]
         return frame is not None and self.can_end(frame, parent)
 
@@ -480,16 +491,21 @@ class Evaluation:
             assert isinstance(pending.frame, ArrayFrame)
             self._next_items[pending.frame] = _first_item(end)
 
-    def _inherit_end(self, pending: Pending, frame: ArrayFrame, verdict: int) -> None:
-        """A way out that began with an item of this verdict is one for the array behind it too."""
+    def _inherit_end_by_verdict(self, pending: Pending, frame: ArrayFrame, verdict: int) -> None:
+        """A way out that began with an item of this verdict is one for the array after it, too."""
         assert isinstance(pending.frame, ArrayFrame)
         noted = self._next_items.get(pending.frame)
-        key = (frame, frame.goals[0])
-        if noted is None or not frame.must or self._can_end.get(key):
+        if noted is None or not frame.must:
             return
         first, rest = noted
         matters = pending.remembers or bool(pending.links)
         if not matters or first == self.values.text(self._one_of(pending.asks, (verdict,))):
+            self._inherit_end(frame, rest)
+
+    def _inherit_end(self, frame: ArrayFrame, rest: bytes) -> None:
+        """Know the end of an array by what was left of a longer one that began with its items."""
+        key = (frame, frame.goals[0])
+        if frame.must and not self._can_end.get(key):
             self._can_end[key] = True
             self._ends[key] = rest
 
@@ -509,8 +525,11 @@ class Evaluation:
             wishes: list[tuple[int, ...]] = [(verdict,) for verdict in verdicts]
             if len(verdicts) <= MAX_TOLD_VERDICTS:
                 wishes.insert(0, verdicts)
-            texts = map(self.values.text, map(functools.partial(self._one_of, asks), wishes))
-            found = next(filter(None, texts), None)
+            for wish in wishes:
+                text = self.values.text(self._one_of(asks, wish))
+                if text is not None and self._can_begin(context, text):
+                    found = text
+                    break
             assert found is not None, asks
             self._short_values[context] = found
         return found
@@ -571,21 +590,10 @@ class Evaluation:
         key = (frame, want)
         found = self._ends.get(key)
         if found is None and self._can_end.get(key) is not False:
-            incomplete = self.fuel.incomplete
             found = self._search_end(frame, want)
-            if found is None and not frame.must and self.fuel.incomplete > incomplete:
-                found = self._end_of_one_verdict(frame, parent)
             if found is not None and len(found) < MAX_KEPT_BYTES // 16:
                 self._ends[key] = found
         return found
-
-    def _end_of_one_verdict(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
-        """What the search finds that gave up on one formula of all verdicts together."""
-        for verdict in self.accepted(parent):
-            found = self._search_end(frame, self._one_of(frame.goals, (verdict,)))
-            if found is not None:
-                return found
-        return None
 
     def _want(self, frame: ObjectFrame | ArrayFrame, parent: int) -> Formula:
         return frame.goals[0] if frame.must else self._one_of(frame.goals, self.accepted(parent))
