@@ -118,10 +118,8 @@ NATIVE = (
     "guided/regular/patterns/pattern_text.py",
     "guided/regular/patterns/plain.py",
     "guided/regular/patterns/python.py",
-    "guided/runtime/addresses.py",
     "guided/runtime/depth.py",
     "guided/runtime/fuel.py",
-    "guided/runtime/kernel_events.py",
 )
 _BUILDING = {"build", "build_ext", "install", "bdist_wheel", "editable_wheel", "develop"}
 """Of the commands by which this file is run, those that need the extensions."""
@@ -237,10 +235,11 @@ class BuildWithKernels(build):
     """Compiles the kernels as well, for the processor of this machine."""
 
     def run(self) -> None:
+        # What an earlier build left there may be no module any more, and would be packed as well.
+        shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
         if has_kernels():
             root = Path(self.build_lib).absolute()
-            shutil.rmtree(root / _KERNELS, ignore_errors=True)  # those of an earlier build
             self.announce("compiling kernels (a minute or two)", level=2)
             # What was installed to build with is found by the path, too.
             path = os.pathsep.join((str(root), os.environ.get("PYTHONPATH", "")))

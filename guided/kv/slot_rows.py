@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import torch
 
 __all__ = ["DenseRows", "Int8Rows", "SlotRows", "StoredNumbers"]
+
+_LINE: Final = 64
+"""Bytes of a line of the processor's caches, at which rows begin."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,4 +140,6 @@ def _zeros(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tenso
     if device.type != "cpu":
         return torch.zeros(shape, dtype=dtype, device=device)
     nbytes = math.prod(shape) * dtype.itemsize
-    return torch.from_numpy(np.zeros(nbytes, np.uint8)).view(dtype).view(shape)
+    memory = np.zeros(nbytes + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return torch.from_numpy(memory[start : start + nbytes]).view(dtype).view(shape)

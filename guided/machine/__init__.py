@@ -1,1 +1,1 @@
-"""What all recognisers share: their interface, the table of rows, labels. No language here."""
+"""What all recognisers share: their interface, the table of rows, labels whatever they mean."""

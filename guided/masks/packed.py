@@ -18,7 +18,7 @@ Arrays: TypeAlias = tuple[
     NDArray[np.int32],  # cells
     NDArray[np.uint8],  # byte maps [kinds, 256]
     NDArray[np.int64],  # joints, see ``JointTable``
-    NDArray[np.int32],  # facts about contexts, see ``Contexts``
+    NDArray[np.int32],  # facts about contexts, see ``facts``
 ]
 
 

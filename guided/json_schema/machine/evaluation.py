@@ -298,21 +298,27 @@ class Evaluation:
 
     def _finds_way(self, context: int, pending: Pending) -> bool:
         for verdict in self._possible(context, pending):
-            if self._leaves_a_way(context, verdict):
-                text = self.values.text(self._one_of(pending.asks, (verdict,)))
-                if text is not None and self._can_begin(context, text):
-                    return True
+            if (
+                self._leaves_a_way(context, verdict)
+                and self._writable(context, self._one_of(pending.asks, (verdict,))) is not None
+            ):
+                return True
         self._note_unlikely(context)
         return False
 
-    def _can_begin(self, context: int, text: bytes) -> bool:
-        """Whether a value can be written as well as found.
+    def _writable(self, context: int, wish: Formula) -> bytes | None:
+        """A value that can be written where it is awaited, as well as found.
 
         The search for the end of a container knows all verdicts at once, and may give up on them
         where it finds a value of one verdict.
         """
-        kind = _OPENED.get(text[0])
-        return kind is None or self.open(context, kind) is not None
+        text = self.values.text(wish)
+        kind = None if text is None else _OPENED.get(text[0])
+        return (
+            text
+            if kind is None or self.open(context, kind) is not None
+            else self.values.scalar(wish)
+        )
 
     def _note_unlikely(self, context: int) -> None:
         """Count a context in which something may be missed, since likely verdicts alone are."""
@@ -393,7 +399,7 @@ class Evaluation:
             return False
         return (
             _treats_items_alike(pending.frame)
-            and not _may_owe_a_repeat(pending.frame)
+            and not _owes_a_repeat(self._want(pending.frame, self.contexts.parents[context]))
             and not self.accepts(context, 0)
             and all(map(self._is_endless, pending.asks))
         )
@@ -526,9 +532,8 @@ class Evaluation:
             if len(verdicts) <= MAX_TOLD_VERDICTS:
                 wishes.insert(0, verdicts)
             for wish in wishes:
-                text = self.values.text(self._one_of(asks, wish))
-                if text is not None and self._can_begin(context, text):
-                    found = text
+                found = self._writable(context, self._one_of(asks, wish))
+                if found is not None:
                     break
             assert found is not None, asks
             self._short_values[context] = found
@@ -663,12 +668,12 @@ def _treats_items_alike(frame: ArrayFrame) -> bool:
     )
 
 
-def _may_owe_a_repeat(frame: ArrayFrame) -> bool:
-    """Whether a later item may have to equal this one, as where items must not all differ."""
-    waiting: list[Formula] = list(frame.goals)
+def _owes_a_repeat(want: Formula) -> bool:
+    """Whether items of an array that is to fit a formula may have to repeat others."""
+    waiting = [want]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Not) or not frame.must:
+        if isinstance(part, Not):
             if any(isinstance(leaf.assertion, Unique) for leaf in sorted_leaves((part,))):
                 return True
         else:

@@ -444,6 +444,8 @@ class JsonMachine:
         at = state
         while not self.is_accepting(at):
             end = self._end_between(at)
+            if end is None and (behind := self._behind_block(at)) is not None:
+                end = self._end_between(behind)
             if end is not None:
                 text += end.rest()
                 break
@@ -494,16 +496,20 @@ class JsonMachine:
             return self.evaluation.end(state.context)
         if self._owed(state):
             return self._owed_text(state)
-        text, row = self._to_label(state.row)
+        text, _ = self._to_label(state.row)
         if text:
             return text
-        # The block ends here, and the way goes on in the next one.
-        resolved = self._resolve(state.context, int(self.table.label[row]), state.texts)
-        assert resolved is not None, state
-        behind = State(resolved[0], resolved[1], 0, resolved[2])
-        # As ``bytes_left`` counts it.
-        end = self._end_between(behind)
-        return self._ahead(behind) if end is None else end.rest()
+        behind = self._behind_block(state)
+        assert behind is not None, state
+        return self._ahead(behind)
+
+    def _behind_block(self, state: State) -> State | None:
+        """The state after a block that ends here without a byte of its own, as numbers do."""
+        label = int(self.table.label[state.row])
+        if label == DEAD or int(self.table.way[state.row]) != STOP or self._owed(state):
+            return None
+        resolved = self._resolve(state.context, label, state.texts)
+        return None if resolved is None else State(resolved[0], resolved[1], 0, resolved[2])
 
     def _end_between(self, state: State) -> _End | None:
         """The end that is known from a state between two values, or with a text to remember.

@@ -71,7 +71,7 @@ class Values:
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
-        best = self._scalar(formula)
+        best = self.scalar(formula)
         if best is None or len(best) > len(b'{"":0}'):
             for kind, shortest in ((JsonType.ARRAY, self.array), (JsonType.OBJECT, self.object)):
                 if self.restriction.to(kind, formula) is not FALSE:
@@ -83,7 +83,8 @@ class Values:
             return None
         return best
 
-    def _scalar(self, formula: Formula) -> bytes | None:
+    def scalar(self, formula: Formula) -> bytes | None:
+        """The shortest text of a value that fits and is no container."""
         to, missing = self.restriction, self.scalars.missing
         texts: list[bytes] = []
         if to.null(formula):
