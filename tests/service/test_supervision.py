@@ -392,7 +392,7 @@ def test_a_signal_for_the_whole_group_does_not_take_the_engine_away(
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"dtype": "int4"}, "guided: dtype 'int4' is none of 'float32'\n"),
+        ({"dtype": "float64"}, "guided: dtype 'float64' is none of 'float32'\n"),
         (
             {"model": "unreadable"},
             "guided: the model 'unreadable' cannot be read; choose another\n",

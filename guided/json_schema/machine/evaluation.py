@@ -531,12 +531,13 @@ class Evaluation:
             wishes: list[tuple[int, ...]] = [(verdict,) for verdict in verdicts]
             if len(verdicts) <= MAX_TOLD_VERDICTS:
                 wishes.insert(0, verdicts)
+            text: bytes | None = None
             for wish in wishes:
-                found = self._writable(context, self._one_of(asks, wish))
-                if found is not None:
+                text = self._writable(context, self._one_of(asks, wish))
+                if text is not None:
                     break
-            assert found is not None, asks
-            self._short_values[context] = found
+            assert text is not None, asks
+            found = self._short_values[context] = text
         return found
 
     def _one_of(self, goals: tuple[Formula, ...], verdicts: tuple[int, ...]) -> Formula:
