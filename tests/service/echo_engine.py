@@ -171,8 +171,8 @@ def _cut_short(request: GenerationRequest) -> IncompleteAnswerError:
 def load(choice: ModelChoice) -> EchoEngine:
     if choice.model == "unreadable":
         raise ModelError("the model 'unreadable' cannot be read", hint="choose another")
-    if choice.dtype == "int4":
-        raise RequestError("dtype 'int4' is none of 'float32'", field="dtype")
+    if choice.dtype == "float64":
+        raise RequestError("dtype 'float64' is none of 'float32'", field="dtype")
     if choice.model == "broken":
         raise RuntimeError("a loader that went wrong")
     if choice.model == "slow":
