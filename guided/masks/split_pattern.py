@@ -74,9 +74,8 @@ def program_of(pattern: str) -> Program:
         raise UnknownPatternError(pattern)
     reader.steps.append(Step(MATCH))
     if _may_be_empty(reader.steps):
-        raise UnknownPatternError(
-            pattern
-        )  # where the next match begins is the matcher's own affair
+        # Where the next match begins is the matcher's own affair.
+        raise UnknownPatternError(pattern)
     return Program(tuple(reader.steps), tuple(reader.classes))
 
 

@@ -467,8 +467,14 @@ class JsonMachine:
 
     def _joint(self, state: State, byte: int) -> State | None:
         """The state between two blocks where one ends without a byte of its own, as numbers do."""
+        has_label = int(self.table.label[state.row]) != DEAD
+        ends = has_label and self.table.step(state.row, byte) == DEAD
+        return self._behind_label(state) if ends else None
+
+    def _behind_label(self, state: State) -> State | None:
+        """The state after the label of a row; ``None`` where it has none, or must not take it."""
         label = int(self.table.label[state.row])
-        if label == DEAD or self.table.step(state.row, byte) != DEAD:
+        if label == DEAD:
             return None
         resolved = self._resolve(state.context, label, state.texts)
         return None if resolved is None else State(resolved[0], resolved[1], 0, resolved[2])
@@ -504,12 +510,9 @@ class JsonMachine:
         return self._ahead(behind)
 
     def _behind_block(self, state: State) -> State | None:
-        """The state after a block that ends here without a byte of its own, as numbers do."""
-        label = int(self.table.label[state.row])
-        if label == DEAD or int(self.table.way[state.row]) != STOP or self._owed(state):
-            return None
-        resolved = self._resolve(state.context, label, state.texts)
-        return None if resolved is None else State(resolved[0], resolved[1], 0, resolved[2])
+        """The state after a block whose way out ends here, without a byte, as that of numbers."""
+        ends = int(self.table.way[state.row]) == STOP and not self._owed(state)
+        return self._behind_label(state) if ends else None
 
     def _end_between(self, state: State) -> _End | None:
         """The end that is known from a state between two values, or with a text to remember.
