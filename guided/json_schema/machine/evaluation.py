@@ -596,10 +596,22 @@ class Evaluation:
         key = (frame, want)
         found = self._ends.get(key)
         if found is None and self._can_end.get(key) is not False:
+            incomplete = self.fuel.incomplete
             found = self._search_end(frame, want)
+            if found is None and not frame.must and self.fuel.incomplete > incomplete:
+                found = self._end_by_verdict(frame, parent)
             if found is not None and len(found) < MAX_KEPT_BYTES // 16:
                 self._ends[key] = found
         return found
+
+    def _end_by_verdict(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
+        """What the search finds for one verdict where it gives up on all of them together."""
+        hint = self._hints.get(parent)
+        for verdict in sorted(self.accepted(parent), key=lambda verdict: verdict != hint):
+            found = self._search_end(frame, self._one_of(frame.goals, (verdict,)))
+            if found is not None:
+                return found
+        return None
 
     def _want(self, frame: ObjectFrame | ArrayFrame, parent: int) -> Formula:
         return frame.goals[0] if frame.must else self._one_of(frame.goals, self.accepted(parent))
