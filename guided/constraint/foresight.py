@@ -14,9 +14,9 @@ from typing import Final
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import JsonType
-from guided.json_schema.machine.contexts import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT, Judged, KeyClass
+from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
 from guided.json_schema.reader.pointers import child
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.fuel import limited_work, units_left
@@ -53,7 +53,7 @@ def likely_limits(machine: JsonMachine, limits: ConstraintLimits) -> tuple[Likel
 
 
 class _Foresight:
-    """Goes through the contexts of a machine, nearest first, one for each kind of frame."""
+    """Goes through the stacks of a machine, nearest first, one for each kind of frame."""
 
     def __init__(self, machine: JsonMachine, limits: ConstraintLimits) -> None:
         self.machine = machine
@@ -65,8 +65,8 @@ class _Foresight:
     def found(self) -> Iterator[LikelyLimit]:
         steps, told = 0, 0
         while self.waiting and steps < MAX_STEPS and told < MAX_LIMITS and self.work > 0:
-            context, place = self.waiting.popleft()
-            frame = self.machine.contexts.frames[context]
+            stack, place = self.waiting.popleft()
+            frame = self.machine.stacks.frames[stack]
             if frame in self.seen:
                 continue
             self.seen.add(frame)
@@ -74,41 +74,41 @@ class _Foresight:
             with limited_work(self.limits.step_work, "going on from one position"):
                 try:
                     self.machine.check_room()
-                    self.waiting += self._ahead(context, frame, place)
+                    self.waiting += self._ahead(stack, frame, place)
                 except LimitExceededError as error:
                     told += 1
                     yield LikelyLimit(place, str(error))
                 self.work -= self.limits.step_work - (units_left() or 0)
 
-    def _ahead(self, context: int, frame: Frame, place: str) -> list[tuple[int, str]]:
-        """What may come next in a context, each with its place in an answer."""
+    def _ahead(self, stack: int, frame: Frame, place: str) -> list[tuple[int, str]]:
+        """What may come next in a stack, each with its place in an answer."""
         machine, labels = self.machine, self.machine.labels
         if isinstance(frame, ArrayFrame):
-            return self._behind(context, ITEM, child(place, "*"))
+            return self._behind(stack, ITEM, child(place, "*"))
         if isinstance(frame, ObjectFrame):
-            names, classes = machine.evaluation.candidates(context)
+            names, classes = machine.evaluation.candidates(stack)
             ahead = [(labels.of_key(name), child(place, name)) for name in names]
             ahead += [(labels.number(KeyClass(number)), child(place, "*")) for number in classes]
-            return [each for label, inner in ahead for each in self._behind(context, label, inner)]
-        return self._inside(context, frame, place) + self._past(context, frame, place)
+            return [each for label, inner in ahead for each in self._behind(stack, label, inner)]
+        return self._inside(stack, frame, place) + self._past(stack, frame, place)
 
-    def _inside(self, context: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+    def _inside(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
         """The containers that a value may be, and its scalars laid down."""
-        self.machine.rows.value(context)
+        self.machine.rows.value(stack)
         types = frozenset().union(*map(self.machine.evaluation.restriction.types, frame.asks))
         opening = {JsonType.OBJECT: OPEN_OBJECT, JsonType.ARRAY: OPEN_ARRAY}
         labels = [label for kind, label in opening.items() if kind in types]
-        return [each for label in labels for each in self._behind(context, label, place)]
+        return [each for label in labels for each in self._behind(stack, label, place)]
 
-    def _past(self, context: int, frame: Pending, place: str) -> list[tuple[int, str]]:
+    def _past(self, stack: int, frame: Pending, place: str) -> list[tuple[int, str]]:
         """What is behind a value: in an array, all items are taken to be like the first."""
-        if context == ROOT or not isinstance(frame.frame, ObjectFrame):
+        if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
             return []
         around = place[: place.rindex("/")]
-        verdicts = self.machine.evaluation.accepted(context)[:_VERDICTS]
+        verdicts = self.machine.evaluation.accepted(stack)[:_VERDICTS]
         numbers = [DONE if v == 1 else self.machine.labels.number(Judged(v)) for v in verdicts]
-        return [each for label in numbers for each in self._behind(context, label, around)]
+        return [each for label in numbers for each in self._behind(stack, label, around)]
 
-    def _behind(self, context: int, label: int, place: str) -> list[tuple[int, str]]:
-        resolved = self.machine.resolve(context, label)
+    def _behind(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:
+        resolved = self.machine.resolve(stack, label)
         return [] if resolved is None else [(resolved[0], place)]

@@ -9,4 +9,4 @@ __all__ = ["FIRST_UNSURE", "LAST_SURE"]
 LAST_SURE: Final = 4
 """Labels up to this one stand only where they may be taken, unless that depends on a text."""
 FIRST_UNSURE: Final = LAST_SURE + 1
-"""From here on, the context tells whether a label may be taken."""
+"""From here on, the stack tells whether a label may be taken."""

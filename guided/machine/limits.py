@@ -13,5 +13,5 @@ class RecognizerLimits:
 
     max_cells: int = 16_000_000
     """Cells of the transition table, four bytes each."""
-    max_contexts: int = 200_000
+    max_stacks: int = 200_000
     """Nests of open containers, some 300 bytes each."""

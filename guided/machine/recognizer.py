@@ -8,16 +8,16 @@ from typing import Final, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.joints import JointTable
+from guided.machine.stack_transitions import StackTransitions
 from guided.machine.table import TransitionTable
 
-__all__ = ["ContextTable", "Filling", "Recognizer", "State", "state_of"]
+__all__ = ["Filling", "Recognizer", "StackTable", "State", "state_of"]
 
 
 class State(NamedTuple):
     """A position in a text; equal states have equal continuations."""
 
-    context: int
+    stack: int
     row: int
     count: int = 0  # type: ignore[assignment]  # hides a method of tuples that nobody needs
     """Code points so far of a string whose length is bounded, or characters of white space."""
@@ -29,22 +29,22 @@ class State(NamedTuple):
 _new: Final = tuple.__new__
 
 
-def state_of(context: int, row: int, count: int = 0, texts: tuple[bytes, ...] = ()) -> State:
+def state_of(stack: int, row: int, count: int = 0, texts: tuple[bytes, ...] = ()) -> State:
     """The same as the class, in half of the time: for states of every token."""
-    return _new(State, (context, row, count, texts))
+    return _new(State, (stack, row, count, texts))
 
 
-class ContextTable(Protocol):
-    """The contexts of a machine, numbered as they come up; what it says of each is an array."""
+class StackTable(Protocol):
+    """The stacks of a machine, numbered as they come up; what it says of each is an array."""
 
     facts: NDArray[np.int32]
-    """What compiled code knows of each context; see ``facts``."""
+    """What compiled code knows of each stack; see ``facts``."""
     with_keys: list[int]
-    """The contexts that know the free keys that their object already has."""
+    """The stacks that know the free keys that their object already has."""
 
     @property
     def frames(self) -> Sequence[object]:
-        """What each context stands for."""
+        """What each stack stands for."""
         ...
 
     def __len__(self) -> int: ...
@@ -59,17 +59,17 @@ class ContextTable(Protocol):
 
 
 class Recognizer(Protocol):
-    """A machine whose states are a context and a row of its table; see docs/architecture.md.
+    """A machine whose states are a stack and a row of its table; see docs/architecture.md.
 
     It may grow with every question, and raises LimitExceededError where it would grow too large.
     """
 
     start: State
     table: TransitionTable
-    joints: JointTable
+    transitions: StackTransitions
 
     @property
-    def contexts(self) -> ContextTable: ...
+    def stacks(self) -> StackTable: ...
 
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed."""
@@ -80,7 +80,7 @@ class Recognizer(Protocol):
         ...
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in ``row``, which that of ``state`` lies over, in a context where as much may
+        """The state in ``row``, which that of ``state`` lies over, in a stack where as much may
         follow from it.
         """
         ...
@@ -89,15 +89,15 @@ class Recognizer(Protocol):
         """States that together may be gone on from as this one, if that takes less; often none."""
         ...
 
-    def top(self, context: int, depth: int) -> int:
-        """The context with only the innermost ``depth`` callers known, the same for many.
+    def top(self, stack: int, depth: int) -> int:
+        """The stack with only the innermost ``depth`` callers known, the same for many.
 
-        What a walk is sure of in it is so in ``context``, but for the end of the text.
+        What a walk is sure of in it is so in ``stack``, but for the end of the text.
         """
         ...
 
     def beyond(self, state: State) -> State:
-        """The state behind the label of a row, in a context that has a ``top`` of its own."""
+        """The state behind the label of a row, in a stack that has a ``top`` of its own."""
         ...
 
     def is_complete(self, state: State) -> bool:
@@ -112,12 +112,12 @@ class Recognizer(Protocol):
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
         ...
 
-    def free_keys_of(self, context: int) -> set[bytes]:
+    def free_keys_of(self, stack: int) -> set[bytes]:
         """The names of the innermost object that must not come again, so far."""
         ...
 
-    def remember_joint(self, context: int, label: int) -> None:
-        """Enter what a label leads to in a context into the table that walks read."""
+    def remember_transition(self, stack: int, label: int) -> None:
+        """Enter what a label leads to in a stack into the table that walks read."""
         ...
 
     def bytes_left(self, state: State) -> int:
@@ -146,8 +146,8 @@ class Recognizer(Protocol):
 class Filling(Recognizer, Protocol):
     """A machine that can fill a hole in the texts of another one, on whose table it is."""
 
-    def joint(self, context: int, label: int) -> tuple[int, int]:
-        """The context and the row that a label leads to; a row of DEAD where it must not be taken,
-        or, in place of the context, EXACT where that depends on what was written.
+    def transition(self, stack: int, label: int) -> tuple[int, int]:
+        """The stack and the row that a label leads to; a row of DEAD where it must not be taken,
+        or, in place of the stack, EXACT where that depends on what was written.
         """
         ...

@@ -98,7 +98,7 @@ class TransitionTable:
     ``rows`` is int32 ``[rows, 15]``, with room for more: the columns of a row lie side by side, so
     that a step of compiled code reads one line of the cache. Row ``r`` leads on byte ``b`` to row
     ``cells[BASE + byte_maps[KIND, b]]``, or nowhere if that is DEAD. A row with a LABEL other than
-    DEAD may leave its block: the recogniser then resolves the label in the context it is in. LEFT
+    DEAD may leave its block: the recogniser then resolves the label in the stack it is in. LEFT
     is the number of bytes to the nearest label along WAY (STOP where it stands), and AIM is that
     label. ONLY is the one byte that a row goes on with, DEAD where there is none or a choice, and
     EXITS marks rows with a label and no byte to go on with.

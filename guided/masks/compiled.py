@@ -30,7 +30,7 @@ _FEW: Final = 64
 _SPARE_BYTES: Final = 12
 """By how much texts in one place may differ in their shortest ends: a number to be a new name."""
 _ANYWHERE: Final = -1
-"""In place of the context, in places of walks that are the same in all contexts."""
+"""In place of the stack, in places of walks that are the same in all stacks."""
 _TOP_DEPTHS: Final = (0, 2)
 """Callers of a state that are known at first, and where that leaves tokens open: with more of them
 fewer tokens are left, and fewer states are the same."""
@@ -233,10 +233,10 @@ class CompiledConstraint:
         ``None`` where it is its own top. Tops are places of their own where texts may end.
         """
         walker, found, is_accepting = self.walker, None, False
-        context, row, missing, _ = place
+        stack, row, missing, _ = place
         for depth in _TOP_DEPTHS:
-            top = self.machine.top(context, depth)
-            if top == context:
+            top = self.machine.top(stack, depth)
+            if top == stack:
                 break
             if found is None:
                 is_accepting = self.machine.is_accepting(state)
@@ -244,7 +244,7 @@ class CompiledConstraint:
             known = self._known(place)
             if known is None:
                 known = self._remembered(
-                    place, self._walk_of_top(state._replace(context=top), found, is_accepting)
+                    place, self._walk_of_top(state._replace(stack=top), found, is_accepting)
                 )
             found = known
             if not len(found[1].uncertain):
@@ -289,7 +289,7 @@ class CompiledConstraint:
             return []
         tokens: list[int] = []
         begun = state.texts[-1]
-        for key in self.machine.free_keys_of(state.context):
+        for key in self.machine.free_keys_of(state.stack):
             if key.startswith(begun):
                 node = self.binding.trie.find(key[len(begun) :] + b'"')
                 if node is not None:

@@ -2,8 +2,8 @@
 
 Inside a string nearly every token of the vocabulary may follow, and which ones does not depend on
 what the string is part of. Only the tokens that go beyond its closing quote do: they are kept as
-*sites*, the places in the trie where the quote was read, and tried in each context anew. So a walk
-over the whole trie is paid once for each outline of a row, and a new context costs the sites alone.
+*sites*, the places in the trie where the quote was read, and tried in each stack anew. So a walk
+over the whole trie is paid once for each outline of a row, and a new stack costs the sites alone.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def _inner_mask(
 ) -> InnerMask:
     mask = np.zeros(trie.words, dtype=np.int32)
     sites, reach = _scratch.of(trie)
-    stack = np.empty((trie.longest + 1, 3), dtype=np.int64)
+    path = np.empty((trie.longest + 1, 3), dtype=np.int64)
     loops = np.zeros((len(arrays[0]), 3), dtype=np.uint64)
     if outline.horizon == NO_HORIZON:
         find_wide(*arrays[:3], row, np.empty(MAX_WIDE, dtype=np.int32), loops)
@@ -232,7 +232,7 @@ def _inner_mask(
         row,
         node,
         outline.horizon,
-        stack,
+        path,
         loops,
         mask,
         reach,
@@ -262,7 +262,7 @@ def _corrected(
     mask = base.mask.copy()
     sites, _ = _scratch.of(trie)
     gone = np.empty((len(trie), 2), dtype=np.int32)
-    stack = np.empty((trie.longest + 1, 2), dtype=np.int64)
+    path = np.empty((trie.longest + 1, 2), dtype=np.int64)
     num_sites, num_gone = correct_inside(
         trie.nodes,
         trie.token_ids,
@@ -271,7 +271,7 @@ def _corrected(
         other,
         node,
         outline.horizon,
-        stack,
+        path,
         mask,
         sites,
         gone,

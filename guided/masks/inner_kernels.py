@@ -125,7 +125,7 @@ def walk_inside(  # type: ignore[no-untyped-def]
     row,
     top,
     horizon,
-    stack,
+    path,
     loops,
     words,
     reach,
@@ -140,14 +140,14 @@ def walk_inside(  # type: ignore[no-untyped-def]
     ``loops`` is as ``find_wide`` leaves it; see ``_find_loops``. Where all bytes below a node may
     follow a row in any order, the tokens there are taken without looking at them.
     """
-    # Columns of the stack: row, code points so far, code points that a string has at least.
+    # Columns of the path: row, code points so far, code points that a string has at least.
     level = nodes[top, DEPTH]
     horizon += level
-    stack[level, 0], stack[level, 1], stack[level, 2] = row, 0, 0
+    path[level, 0], path[level, 1], path[level, 2] = row, 0, 0
     node, num_sites, most = top + 1, 0, 0
     while node < nodes[top, END]:
         level = nodes[node, DEPTH]
-        current = stack[level - 1, 0]
+        current = path[level - 1, 0]
         target = cells[rows[current, BASE] + byte_maps[rows[current, KIND], nodes[node, BYTE]]]
         if target == DEAD:
             if rows[current, LABEL] != DEAD:
@@ -156,7 +156,7 @@ def walk_inside(  # type: ignore[no-untyped-def]
                 num_sites += 1
             node = nodes[node, END]
             continue
-        count, least = stack[level - 1, 1], stack[level - 1, 2]
+        count, least = path[level - 1, 1], path[level - 1, 2]
         if is_closing(rows, target):
             sites[num_sites, 0], sites[num_sites, 1] = node, count
             sites[num_sites, 2], sites[num_sites, 3] = least, target
@@ -174,7 +174,7 @@ def walk_inside(  # type: ignore[no-untyped-def]
             node = nodes[node, END]
             continue
         most = max(most, least)
-        stack[level, 0], stack[level, 1], stack[level, 2] = target, count, least
+        path[level, 0], path[level, 1], path[level, 2] = target, count, least
         last = nodes[node, END]
         _allow(node, node + 1, least, nodes, token_ids, words, reach)
         node += 1
@@ -197,7 +197,7 @@ def walk_inside(  # type: ignore[no-untyped-def]
 
 @kernel
 def correct_inside(  # type: ignore[no-untyped-def]
-    nodes, token_ids, rows, cells, byte_maps, row, other, top, horizon, stack, words, sites, gone
+    nodes, token_ids, rows, cells, byte_maps, row, other, top, horizon, path, words, sites, gone
 ):
     """Make the mask of ``row`` out of that of the ``other`` row, in ``words``, below a node.
 
@@ -208,11 +208,11 @@ def correct_inside(  # type: ignore[no-untyped-def]
     num_sites, num_gone = 0, 0
     level = nodes[top, DEPTH]
     horizon += level
-    stack[level, 0], stack[level, 1] = row, other
+    path[level, 0], path[level, 1] = row, other
     node = top + 1
     while node < nodes[top, END]:
         level, byte, end = nodes[node, DEPTH], nodes[node, BYTE], nodes[node, END]
-        row, other = stack[level - 1, 0], stack[level - 1, 1]
+        row, other = path[level - 1, 0], path[level - 1, 1]
         target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
         there = DEAD
         if other != DEAD:
@@ -241,7 +241,7 @@ def correct_inside(  # type: ignore[no-untyped-def]
             continue
         if rows[target, BEAT] != NO_BEAT:
             return -1, 0
-        stack[level, 0], stack[level, 1] = target, there
+        path[level, 0], path[level, 1] = target, there
         for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
             token = token_ids[index]
             words[token >> 5] |= np.int32(1) << np.int32(token & 31)

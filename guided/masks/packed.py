@@ -17,18 +17,18 @@ Arrays: TypeAlias = tuple[
     NDArray[np.int32],  # rows, see ``TransitionTable``
     NDArray[np.int32],  # cells
     NDArray[np.uint8],  # byte maps [kinds, 256]
-    NDArray[np.int64],  # joints, see ``JointTable``
-    NDArray[np.int32],  # facts about contexts, see ``facts``
+    NDArray[np.int64],  # transitions, see ``StackTransitions``
+    NDArray[np.int32],  # facts about stacks, see ``facts``
 ]
 
 
 class PackedMachine:
-    """The arrays of one recogniser, with what only a vocabulary can tell of its contexts."""
+    """The arrays of one recogniser, with what only a vocabulary can tell of its stacks."""
 
     def __init__(self, machine: Recognizer, quoted: frozenset[bytes]) -> None:
         self._table = machine.table
-        self._joints = machine.joints
-        self._contexts = machine.contexts
+        self._transitions = machine.transitions
+        self._stacks = machine.stacks
         self._free_keys_of = machine.free_keys_of
         self._quoted = quoted
         self._judged = 0
@@ -38,13 +38,13 @@ class PackedMachine:
 
     def current(self) -> Arrays:
         """The arrays as the recogniser is now; valid until it grows."""
-        table, contexts = self._table, self._contexts
-        if self._judged != len(contexts.with_keys):
-            for context in contexts.with_keys[self._judged :]:
-                if self._quoted.isdisjoint(self._free_keys_of(context)):
-                    contexts.facts[context, KNOWLEDGE] = HARMLESS
-            self._judged = len(contexts.with_keys)
-        return table.rows, table.cells, table.byte_maps, self._joints.slots, contexts.facts
+        table, stacks = self._table, self._stacks
+        if self._judged != len(stacks.with_keys):
+            for stack in stacks.with_keys[self._judged :]:
+                if self._quoted.isdisjoint(self._free_keys_of(stack)):
+                    stacks.facts[stack, KNOWLEDGE] = HARMLESS
+            self._judged = len(stacks.with_keys)
+        return table.rows, table.cells, table.byte_maps, self._transitions.slots, stacks.facts
 
     def addresses(self) -> NDArray[np.int64]:
         """Those of the current arrays, which stay where they are until this is asked again."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.masks.mask import Mask
-from guided.masks.steps import LARGE_SHARE, STACK_WIDTH
+from guided.masks.steps import LARGE_SHARE, PATH_WIDTH
 from guided.masks.trie import TokenTrie
 from guided.runtime.addresses import addresses_of
 
@@ -19,11 +19,11 @@ class Scratch(threading.local):
     """Arrays for walks over one trie, that are nobody's between two walks."""
 
     def __init__(self, trie: TokenTrie) -> None:
-        self.stack: NDArray[np.int64] = np.empty((trie.longest + 3, STACK_WIDTH), dtype=np.int64)
+        self.path: NDArray[np.int64] = np.empty((trie.longest + 3, PATH_WIDTH), dtype=np.int64)
         """Rows of progress (two), of the root, of each byte of a token."""
         self.words: Mask = np.empty(trie.words, dtype=np.int32)
         self.uncertain: NDArray[np.int32] = np.zeros((len(trie), 4), dtype=np.int32)
         """Sites to be walked once more is known."""
         self.put_off: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
         """Nodes with a state each; none of them is below another, so there are not more."""
-        self.addresses = addresses_of((self.stack, self.words, self.uncertain, self.put_off))
+        self.addresses = addresses_of((self.path, self.words, self.uncertain, self.put_off))

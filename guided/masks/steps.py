@@ -1,8 +1,8 @@
 """The moves of a recogniser in compiled code: one byte, the bytes of a token, the nodes of a trie.
 
 Everything here works on the arrays of ``PackedMachine`` and says what ``Recognizer.step`` says. It
-stops where Python has to resolve a joint first, and it is *unsure* where that takes a text that was
-written: a key, or an item that has to differ from others.
+stops where Python has to resolve a transition of the stack first, and it is *unsure* where that
+takes a text that was written: a key, or an item that has to differ from others.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 
 from guided.machine.facts import KNOWLEDGE, KNOWN, TAKEN, TEXTS, UNKNOWN
-from guided.machine.joints import EMPTY_SLOT, EXACT, KEY, LABEL_BITS, ROW, TARGET
 from guided.machine.labels import LAST_SURE
+from guided.machine.stack_transitions import EMPTY_SLOT, EXACT, KEY, LABEL_BITS, ROW, TARGET
 from guided.machine.table import (
     BASE,
     BEAT,
@@ -52,10 +52,10 @@ __all__ = [
     "ELSEWHERE",
     "FINISHED",
     "ITSELF",
-    "JOINT_MISSING",
     "LARGE_SHARE",
     "NOWHERE",
     "PLACES_FULL",
+    "UNRESOLVED",
     "UNSURE",
     "clear_tokens",
     "correct_mask",
@@ -69,14 +69,14 @@ __all__ = [
 ALIVE: Final = 0
 DIES: Final = 1
 UNSURE: Final = 2
-JOINT_MISSING: Final = 3
-"""What becomes of a byte; on JOINT_MISSING, context and row hold the context and the label."""
+UNRESOLVED: Final = 3
+"""What becomes of a byte; on UNRESOLVED, stack and row hold the stack and the label."""
 FINISHED: Final = 0
 PLACES_FULL: Final = 1
-"""What becomes of a walk, besides JOINT_MISSING."""
+"""What becomes of a walk, besides UNRESOLVED."""
 NOWHERE: Final = -1
 ELSEWHERE: Final = -3
-"""In place of a context; the other one where it may be one of several."""
+"""In place of a stack; the other one where it may be one of several."""
 LARGE_SHARE: Final = 256
 """A node is large with more than one in so many of all nodes below it."""
 _WIDE_SHARE: Final = 4
@@ -101,7 +101,7 @@ CHANGE: Final = 3
 WAY: Final = 4
 FATE: Final = 5
 PUT_OFF: Final = 6
-"""Columns of the first row of a walk's stack: how far it is, by what the mask has changed, the way
+"""Columns of the first row of a walk's path: how far it is, by what the mask has changed, the way
 to the latest site with its status, and how many nodes were put off."""
 CHILD: Final = 3
 LAST: Final = 4
@@ -109,8 +109,8 @@ OTHER: Final = 5
 NODE: Final = 6
 PART: Final = 7
 BEYOND_ROW: Final = 8
-STACK_WIDTH: Final = 9
-"""Columns of the rows by depth, behind context, row and count: where among the children of which
+PATH_WIDTH: Final = 9
+"""Columns of the rows by depth, behind stack, row and count: where among the children of which
 node the walk is, and for ``walk_sites`` which part of them it looks at, and the row behind the
 label of the row."""
 INSIDE: Final = 0
@@ -151,7 +151,7 @@ def _machine_at(addresses):  # type: ignore[no-untyped-def]
 def _scratch_at(addresses):  # type: ignore[no-untyped-def]
     """The arrays of a ``Scratch``."""
     return (
-        table_at(addresses[0, 0], addresses[0, 1], STACK_WIDTH, np.int64),
+        table_at(addresses[0, 0], addresses[0, 1], PATH_WIDTH, np.int64),
         table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
         table_at(addresses[2, 0], addresses[2, 1], 4, np.int32),
         table_at(addresses[3, 0], addresses[3, 1], 4, np.int64),
@@ -159,35 +159,35 @@ def _scratch_at(addresses):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _find(joints, context, label):  # type: ignore[no-untyped-def]
-    """The slot of a joint, NOWHERE if it is not there."""
-    key = (context << LABEL_BITS) | label
-    mask = len(joints) - 1
+def _find(transitions, stack, label):  # type: ignore[no-untyped-def]
+    """The slot of a transition, NOWHERE if it is not there."""
+    key = (stack << LABEL_BITS) | label
+    mask = len(transitions) - 1
     slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
-    while joints[slot, KEY] != key:
-        if joints[slot, KEY] == EMPTY_SLOT:
+    while transitions[slot, KEY] != key:
+        if transitions[slot, KEY] == EMPTY_SLOT:
             return NOWHERE
         slot = (slot + 1) & mask
     return slot
 
 
 @inlined
-def _resolved(context, label, machine):  # type: ignore[no-untyped-def]
-    """Status, context and row behind a label."""
-    _, _, _, joints, _ = machine
-    slot = _find(joints, context, label)
+def _resolved(stack, label, machine):  # type: ignore[no-untyped-def]
+    """Status, stack and row behind a label."""
+    _, _, _, transitions, _ = machine
+    slot = _find(transitions, stack, label)
     if slot == NOWHERE:
-        return JOINT_MISSING, context, label
-    if joints[slot, TARGET] == EXACT:
-        return UNSURE, context, label
-    if joints[slot, ROW] == DEAD:
-        return DIES, context, label
-    return ALIVE, joints[slot, TARGET], joints[slot, ROW]
+        return UNRESOLVED, stack, label
+    if transitions[slot, TARGET] == EXACT:
+        return UNSURE, stack, label
+    if transitions[slot, ROW] == DEAD:
+        return DIES, stack, label
+    return ALIVE, transitions[slot, TARGET], transitions[slot, ROW]
 
 
 @inlined
-def _entered(context, row, count, machine, key_context, walking):  # type: ignore[no-untyped-def]
-    """Status, context, row and count in a row whose bounds are kept, and whether the context was
+def _entered(stack, row, count, machine, key_stack, walking):  # type: ignore[no-untyped-def]
+    """Status, stack, row and count in a row whose bounds are kept, and whether the stack was
     asked.
 
     With ``walking`` the closing quote of a key passes where its text matters to no mask.
@@ -195,26 +195,26 @@ def _entered(context, row, count, machine, key_context, walking):  # type: ignor
     rows, _, _, _, facts = machine
     role = rows[row, ROLE]
     if role == KEY_CLOSED:
-        known = facts[context, KNOWLEDGE]
+        known = facts[stack, KNOWLEDGE]
         if not walking:
-            return UNSURE, context, row, count, True
-        if known == UNKNOWN or (known == KNOWN and context != key_context):
-            return UNSURE, context, row, count, True
-    elif role == IN_RARE_KEY and rows[row, ENDS] <= facts[context, TAKEN]:
+            return UNSURE, stack, row, count, True
+        if known == UNKNOWN or (known == KNOWN and stack != key_stack):
+            return UNSURE, stack, row, count, True
+    elif role == IN_RARE_KEY and rows[row, ENDS] <= facts[stack, TAKEN]:
         # It takes the names before it to tell whether any is left.
-        return UNSURE, context, row, count, True
+        return UNSURE, stack, row, count, True
     if rows[row, EXITS]:
-        if walking and rows[row, LABEL] <= LAST_SURE and facts[context, TEXTS] == 0:
+        if walking and rows[row, LABEL] <= LAST_SURE and facts[stack, TEXTS] == 0:
             # The way goes on, and how only matters where another byte comes.
-            return ALIVE, context, row, 0, True
-        status, context, row = _resolved(context, rows[row, LABEL], machine)
-        return status, context, row, 0, True
-    return ALIVE, context, row, count, role in (KEY_CLOSED, IN_RARE_KEY)
+            return ALIVE, stack, row, 0, True
+        status, stack, row = _resolved(stack, rows[row, LABEL], machine)
+        return status, stack, row, 0, True
+    return ALIVE, stack, row, count, role in (KEY_CLOSED, IN_RARE_KEY)
 
 
 @inlined
-def _behind(context, row, count, byte, machine, key_context, walking):  # type: ignore[no-untyped-def]
-    """Status, context, row and count behind a byte, and whether the context was asked."""
+def _behind(stack, row, count, byte, machine, key_stack, walking):  # type: ignore[no-untyped-def]
+    """Status, stack, row and count behind a byte, and whether the stack was asked."""
     rows, cells, byte_maps, _, _ = machine
     asked = False
     target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
@@ -222,18 +222,18 @@ def _behind(context, row, count, byte, machine, key_context, walking):  # type: 
         # The block may end here, and the byte may belong to what follows.
         label = rows[row, LABEL]
         if label == DEAD:
-            return DIES, context, row, count, asked
+            return DIES, stack, row, count, asked
         asked = True
-        status, context, row = _resolved(context, label, machine)
+        status, stack, row = _resolved(stack, label, machine)
         if status != ALIVE:
-            return status, context, row, count, asked
+            return status, stack, row, count, asked
         target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]]
     high = rows[target, HIGH]
     if high < 0:
         count = 0
     elif rows[target, BEAT] == CLOSE_STRING:
         if count < rows[target, LOW]:
-            return DIES, context, target, count, asked
+            return DIES, stack, target, count, asked
         count = 0
     else:
         if rows[target, BEAT] == START:
@@ -241,11 +241,9 @@ def _behind(context, row, count, byte, machine, key_context, walking):  # type: 
         elif rows[target, BEAT] == TICK:
             count += 1
         if count + rows[target, NEED] > high:
-            return DIES, context, target, count, asked
-    status, context, row, count, also = _entered(
-        context, target, count, machine, key_context, walking
-    )
-    return status, context, row, count, asked or also
+            return DIES, stack, target, count, asked
+    status, stack, row, count, also = _entered(stack, target, count, machine, key_stack, walking)
+    return status, stack, row, count, asked or also
 
 
 @inlined
@@ -313,17 +311,17 @@ def _forbid_below(node, nodes, token_ids, words):  # type: ignore[no-untyped-def
 
 
 @inlined
-def _put(level, context, row, count, stack):  # type: ignore[no-untyped-def]
+def _put(level, stack, row, count, path):  # type: ignore[no-untyped-def]
     """The state behind the bytes of a level."""
-    stack[level, 0], stack[level, 1], stack[level, 2] = context, row, count
+    path[level, 0], path[level, 1], path[level, 2] = stack, row, count
 
 
 @inlined
-def _begin(context, row, count, base, changes, stack, words):  # type: ignore[no-untyped-def]
+def _begin(stack, row, count, base, changes, path, words):  # type: ignore[no-untyped-def]
     """Begin a walk from a state with a copy of a mask: the words of ``base`` with ``changes``."""
-    stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS], stack[0, CHANGE] = 0, OUTSIDE, 0, 0
-    stack[0, WAY], stack[0, PUT_OFF] = NO_WAY, 0
-    _put(OUTSIDE, context, row, count, stack)
+    path[0, SITE], path[0, LEVEL], path[0, DOUBTS], path[0, CHANGE] = 0, OUTSIDE, 0, 0
+    path[0, WAY], path[0, PUT_OFF] = NO_WAY, 0
+    _put(OUTSIDE, stack, row, count, path)
     for word in range(len(words)):
         words[word] = base[word]
     for index in range(len(changes)):
@@ -331,17 +329,17 @@ def _begin(context, row, count, base, changes, stack, words):  # type: ignore[no
 
 
 @inlined
-def _key_context(stack, rows):  # type: ignore[no-untyped-def]
-    """The context in which a key is being written, whose closing quote walks let pass."""
-    role = rows[stack[OUTSIDE, 1], ROLE]
-    return stack[OUTSIDE, 0] if role in (IN_KEY, IN_RARE_KEY) else NOWHERE
+def _key_stack(path, rows):  # type: ignore[no-untyped-def]
+    """The stack in which a key is being written, whose closing quote walks let pass."""
+    role = rows[path[OUTSIDE, 1], ROLE]
+    return path[OUTSIDE, 0] if role in (IN_KEY, IN_RARE_KEY) else NOWHERE
 
 
 @inlined
-def _begin_children(level, node, nodes, stack):  # type: ignore[no-untyped-def]
+def _begin_children(level, node, nodes, path):  # type: ignore[no-untyped-def]
     """Go on with the children of a node."""
-    stack[level, CHILD], stack[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
-    stack[level, NODE], stack[level, PART], stack[level, BEYOND_ROW] = node, ALL, NOT_ASKED
+    path[level, CHILD], path[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+    path[level, NODE], path[level, PART], path[level, BEYOND_ROW] = node, ALL, NOT_ASKED
 
 
 @inlined
@@ -352,45 +350,45 @@ def _doubt(node, about, way, doubts, uncertain):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _stop(status, site, level, doubts, change, context, label, stack):  # type: ignore[no-untyped-def]
-    """Keep what a walk goes on with when a joint is resolved; returns what walks return."""
-    stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS] = site, level, doubts
-    stack[0, CHANGE] = np.int64(change)
-    return status, doubts, np.int64(change), context, label, stack[0, PUT_OFF]
+def _stop(status, site, level, doubts, change, stack, label, path):  # type: ignore[no-untyped-def]
+    """Keep what a walk goes on with when a transition is resolved; returns what walks return."""
+    path[0, SITE], path[0, LEVEL], path[0, DOUBTS] = site, level, doubts
+    path[0, CHANGE] = np.int64(change)
+    return status, doubts, np.int64(change), stack, label, path[0, PUT_OFF]
 
 
 @inlined
-def _behind_label(context, label, byte, machine, key_context):  # type: ignore[no-untyped-def]
-    """Status, context, row and count behind a byte that comes behind a label."""
-    status, context, row = _resolved(context, label, machine)
+def _behind_label(stack, label, byte, machine, key_stack):  # type: ignore[no-untyped-def]
+    """Status, stack, row and count behind a byte that comes behind a label."""
+    status, stack, row = _resolved(stack, label, machine)
     if status != ALIVE:
-        return status, context, row, 0
-    status, context, row, count, _ = _behind(context, row, 0, byte, machine, key_context, True)
-    return status, context, row, count
+        return status, stack, row, 0
+    status, stack, row, count, _ = _behind(stack, row, 0, byte, machine, key_stack, True)
+    return status, stack, row, count
 
 
 @inlined
-def _entering(way, about, byte, context, row, count, closings, machine, key_context):  # type: ignore[no-untyped-def]
-    """Status, context, row and count at the sites that a walk gets to in one way, and whether the
-    context was asked.
+def _entering(way, about, byte, stack, row, count, closings, machine, key_stack):  # type: ignore[no-untyped-def]
+    """Status, stack, row and count at the sites that a walk gets to in one way, and whether the
+    stack was asked.
     """
     if way == ITSELF:
-        return ALIVE, context, row, count, False
+        return ALIVE, stack, row, count, False
     if way > ITSELF:
-        return _entered(context, closings[way], 0, machine, key_context, True)
+        return _entered(stack, closings[way], 0, machine, key_stack, True)
     if way == BY_ROW:
-        return _entered(context, about, 0, machine, key_context, True)
+        return _entered(stack, about, 0, machine, key_stack, True)
     if way == BEHIND_LABEL:
-        status, context, row, count = _behind_label(context, about, byte, machine, key_context)
-        return status, context, row, count, True
+        status, stack, row, count = _behind_label(stack, about, byte, machine, key_stack)
+        return status, stack, row, count, True
     if way <= BY_LABEL:
         rows, _, _, _, _ = machine
         label = rows[closings[(BY_LABEL - way) >> 8], LABEL]
-        status, context, row, count = _behind_label(
-            context, label, (BY_LABEL - way) & 255, machine, key_context
+        status, stack, row, count = _behind_label(
+            stack, label, (BY_LABEL - way) & 255, machine, key_stack
         )
-        return status, context, row, count, True
-    return _behind(context, row, count, BY_BYTE - way, machine, key_context, True)
+        return status, stack, row, count, True
+    return _behind(stack, row, count, BY_BYTE - way, machine, key_stack, True)
 
 
 @inlined
@@ -404,11 +402,11 @@ def _entrance(way, about, byte):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _doubt_site(top, about, way, home, closings, rows, stack, doubts, uncertain):  # type: ignore[no-untyped-def]
+def _doubt_site(top, about, way, home, closings, rows, path, doubts, uncertain):  # type: ignore[no-untyped-def]
     """Note a site of which it is not known whether it is entered."""
     if BY_LABEL < way <= BY_PATH:
         return _doubt(top, about, way, doubts, uncertain)
-    if home != stack[OUTSIDE, 0] or BY_PATH < way < ITSELF:
+    if home != path[OUTSIDE, 0] or BY_PATH < way < ITSELF:
         return _doubt(top, 0, BY_PATH, doubts, uncertain)
     if way > ITSELF:
         return _doubt(top, closings[way], BY_ROW, doubts, uncertain)
@@ -417,8 +415,8 @@ def _doubt_site(top, about, way, home, closings, rows, stack, doubts, uncertain)
 
 
 @inlined
-def _behind_path(top, context, row, count, trie, machine, key_context):  # type: ignore[no-untyped-def]
-    """Status, context, row and count behind all bytes of a node."""
+def _behind_path(top, stack, row, count, trie, machine, key_stack):  # type: ignore[no-untyped-def]
+    """Status, stack, row and count behind all bytes of a node."""
     nodes, _, child_bytes, child_nodes = trie
     status, node = ALIVE, 0
     while node != top and status == ALIVE:
@@ -431,10 +429,10 @@ def _behind_path(top, context, row, count, trie, machine, key_context):  # type:
             else:
                 high = middle
         node = child_nodes[low]
-        status, context, row, count, _ = _behind(
-            context, row, count, child_bytes[low], machine, key_context, True
+        status, stack, row, count, _ = _behind(
+            stack, row, count, child_bytes[low], machine, key_stack, True
         )
-    return status, context, row, count
+    return status, stack, row, count
 
 
 @inlined
@@ -476,12 +474,12 @@ def _next_child(child, last, row, part, beyond, child_bytes, machine):  # type: 
 
 
 @inlined
-def _put_off(node, context, row, count, stack, put_off):  # type: ignore[no-untyped-def]
+def _put_off(node, stack, row, count, path, put_off):  # type: ignore[no-untyped-def]
     """Leave what is below a node to another walk."""
-    number = stack[0, PUT_OFF]
-    put_off[number, 0], put_off[number, 1] = node, context
+    number = path[0, PUT_OFF]
+    put_off[number, 0], put_off[number, 1] = node, stack
     put_off[number, 2], put_off[number, 3] = row, count
-    stack[0, PUT_OFF] = number + 1
+    path[0, PUT_OFF] = number + 1
 
 
 @kernel
@@ -490,7 +488,7 @@ def walk_sites(  # type: ignore[no-untyped-def]
     machine,
     scratch,
     home,
-    context,
+    stack,
     row,
     count,
     base,
@@ -521,28 +519,28 @@ def walk_sites(  # type: ignore[no-untyped-def]
     - others: that row of ``closings`` is entered; one of the same string whatever was missing.
 
     Returns FINISHED or what is missing, the number of uncertain nodes, the change of the
-    fingerprint, context and label of the missing joint, and how many nodes were put off; with
-    ``again`` the walk goes on where it stopped. In place of the context a finished walk says
-    whether the context was asked: if not, it is the same in all contexts. ``trie``, ``machine`` and
-    ``scratch`` are addresses. The stack is int64 ``[longest token + 3, STACK_WIDTH]``: what
+    fingerprint, stack and label of the missing transition, and how many nodes were put off; with
+    ``again`` the walk goes on where it stopped. In place of the stack a finished walk says
+    whether the stack was asked: if not, it is the same in all stacks. ``trie``, ``machine`` and
+    ``scratch`` are addresses. The path is int64 ``[longest token + 3, PATH_WIDTH]``: what
     the walk goes on with, the state to begin with, then by depth the state, and where among the
     children the walk is. Large nodes at which the row is wide are put off: ``put_off`` has of each
-    the node and the state there. Of a top without callers ``home`` is the context, of others
+    the node and the state there. Of a top without callers ``home`` is the stack, of others
     ELSEWHERE, else NOWHERE. In a top what is uncertain may be said of many children of a node
     together; and without callers, where the walk is at ``home``, by the row or the label there, as
-    the state that it is completed on then is in its own context. With callers known the walk may
-    come back to the number that it began with in a context that differs in what is unknown.
+    the state that it is completed on then is in its own stack. With callers known the walk may
+    come back to the number that it began with in a stack that differs in what is unknown.
     """
     trie, machine = _trie_at(trie), _machine_at(machine)
     nodes, token_ids, child_bytes, child_nodes = trie
     rows, cells, byte_maps, _, _ = machine
-    stack, words, uncertain, put_off = _scratch_at(scratch)
+    path, words, uncertain, put_off = _scratch_at(scratch)
     if not again:
-        _begin(context, row, count, base, changes, stack, words)
-    key_context = _key_context(stack, rows)
+        _begin(stack, row, count, base, changes, path, words)
+    key_stack = _key_stack(path, rows)
     large = nodes[0, END] // LARGE_SHARE
-    site, level, doubts = stack[0, SITE], stack[0, LEVEL], stack[0, DOUBTS]
-    change, asked = np.uint64(stack[0, CHANGE]), again or rows[stack[OUTSIDE, 1], LABEL] != DEAD
+    site, level, doubts = path[0, SITE], path[0, LEVEL], path[0, DOUBTS]
+    change, asked = np.uint64(path[0, CHANGE]), again or rows[path[OUTSIDE, 1], LABEL] != DEAD
     while site < len(sites):
         if level == OUTSIDE:
             top, about, way = sites[site, 0], sites[site, 1], sites[site, 3]
@@ -551,49 +549,47 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 site += 1
                 continue
             if way == BELOW:
-                stack[0, WAY], stack[0, FATE] = NO_WAY, ALIVE
-                _put(OUTSIDE + 1, stack[OUTSIDE, 0], about, 0, stack)
+                path[0, WAY], path[0, FATE] = NO_WAY, ALIVE
+                _put(OUTSIDE + 1, path[OUTSIDE, 0], about, 0, path)
             elif way in (BY_PATH, BELOW_PATH):
-                status, context, row, count = _behind_path(
+                status, stack, row, count = _behind_path(
                     top,
-                    stack[OUTSIDE, 0],
-                    stack[OUTSIDE, 1],
-                    stack[OUTSIDE, 2],
+                    path[OUTSIDE, 0],
+                    path[OUTSIDE, 1],
+                    path[OUTSIDE, 2],
                     trie,
                     machine,
-                    key_context,
+                    key_stack,
                 )
-                if status >= JOINT_MISSING:
-                    return _stop(status, site, level, doubts, change, context, row, stack)
-                stack[0, WAY], stack[0, FATE], asked = NO_WAY, status, True
-                _put(OUTSIDE + 1, context, row, count, stack)
+                if status >= UNRESOLVED:
+                    return _stop(status, site, level, doubts, change, stack, row, path)
+                path[0, WAY], path[0, FATE], asked = NO_WAY, status, True
+                _put(OUTSIDE + 1, stack, row, count, path)
             elif is_inside:
-                row, count = closings[way], stack[OUTSIDE, 2] + about
-                stack[0, WAY], stack[0, FATE] = way, ALIVE
-                _put(OUTSIDE + 1, stack[OUTSIDE, 0], row, count, stack)
-            elif stack[0, WAY] != _entrance(way, about, nodes[top, BYTE]):
+                row, count = closings[way], path[OUTSIDE, 2] + about
+                path[0, WAY], path[0, FATE] = way, ALIVE
+                _put(OUTSIDE + 1, path[OUTSIDE, 0], row, count, path)
+            elif path[0, WAY] != _entrance(way, about, nodes[top, BYTE]):
                 # Once for all sites of a way: their state stays where the first has put it.
-                status, context, row, count, also = _entering(
+                status, stack, row, count, also = _entering(
                     way,
                     about,
                     nodes[top, BYTE],
-                    stack[OUTSIDE, 0],
-                    stack[OUTSIDE, 1],
-                    stack[OUTSIDE, 2],
+                    path[OUTSIDE, 0],
+                    path[OUTSIDE, 1],
+                    path[OUTSIDE, 2],
                     closings,
                     machine,
-                    key_context,
+                    key_stack,
                 )
                 asked |= also
-                if status >= JOINT_MISSING:
-                    return _stop(status, site, level, doubts, change, context, row, stack)
-                stack[0, WAY], stack[0, FATE] = _entrance(way, about, nodes[top, BYTE]), status
-                _put(OUTSIDE + 1, context, row, count, stack)
-            if stack[0, FATE] == UNSURE:
-                doubts = _doubt_site(
-                    top, about, way, home, closings, rows, stack, doubts, uncertain
-                )
-            if stack[0, FATE] != ALIVE:
+                if status >= UNRESOLVED:
+                    return _stop(status, site, level, doubts, change, stack, row, path)
+                path[0, WAY], path[0, FATE] = _entrance(way, about, nodes[top, BYTE]), status
+                _put(OUTSIDE + 1, stack, row, count, path)
+            if path[0, FATE] == UNSURE:
+                doubts = _doubt_site(top, about, way, home, closings, rows, path, doubts, uncertain)
+            if path[0, FATE] != ALIVE:
                 site += 1
                 continue
             is_below = way in (BELOW, BELOW_PATH)
@@ -603,56 +599,56 @@ def walk_sites(  # type: ignore[no-untyped-def]
                     site += 1
                     continue
                 if nodes[top, END] - top > large:
-                    context, row = stack[OUTSIDE + 1, 0], stack[OUTSIDE + 1, 1]
-                    count = stack[OUTSIDE + 1, 2]
+                    stack, row = path[OUTSIDE + 1, 0], path[OUTSIDE + 1, 1]
+                    count = path[OUTSIDE + 1, 2]
                     if _is_wide(top, row, nodes, child_bytes, rows, cells, byte_maps):
-                        _put_off(top, context, row, count, stack, put_off)
+                        _put_off(top, stack, row, count, path, put_off)
                         site += 1
                         continue
             level += 1
-            _begin_children(level, top, nodes, stack)
-            if is_below and not rows[stack[level, 1], EXITS]:
-                stack[level, PART] = BEYOND
+            _begin_children(level, top, nodes, path)
+            if is_below and not rows[path[level, 1], EXITS]:
+                path[level, PART] = BEYOND
         while level > OUTSIDE:
-            context, row, count = stack[level, 0], stack[level, 1], stack[level, 2]
-            child, last = stack[level, CHILD], stack[level, LAST]
-            if rows[row, EXITS] and child < last and stack[level, PART] == ALL:
+            stack, row, count = path[level, 0], path[level, 1], path[level, 2]
+            child, last = path[level, CHILD], path[level, LAST]
+            if rows[row, EXITS] and child < last and path[level, PART] == ALL:
                 # Once for all children.
-                status, reached, target = _resolved(context, rows[row, LABEL], machine)
+                status, reached, target = _resolved(stack, rows[row, LABEL], machine)
                 if status == ALIVE:
-                    context, row, count = reached, target, 0
-                    _put(level, context, row, count, stack)
-            part, beyond = stack[level, PART], stack[level, BEYOND_ROW]
+                    stack, row, count = reached, target, 0
+                    _put(level, stack, row, count, path)
+            part, beyond = path[level, PART], path[level, BEYOND_ROW]
             child = _next_child(child, last, row, part, beyond, child_bytes, machine)
             if child == last:
                 level -= 1
                 continue
-            stack[level, CHILD] = child
+            path[level, CHILD] = child
             target = cells[rows[row, BASE] + byte_maps[rows[row, KIND], child_bytes[child]]]
             if target == DEAD and beyond == NOT_ASKED:
                 # Once for all children that come behind the label.
-                status, reached, beyond = _resolved(context, rows[row, LABEL], machine)
-                if status >= JOINT_MISSING:
-                    return _stop(status, site, level, doubts, change, reached, beyond, stack)
-                stack[level, BEYOND_ROW], asked = beyond if status == ALIVE else DEAD, True
+                status, reached, beyond = _resolved(stack, rows[row, LABEL], machine)
+                if status >= UNRESOLVED:
+                    return _stop(status, site, level, doubts, change, reached, beyond, path)
+                path[level, BEYOND_ROW], asked = beyond if status == ALIVE else DEAD, True
                 if status == UNSURE and home != NOWHERE:
-                    about, way = (row, BELOW) if context == home else (0, BELOW_PATH)
-                    doubts = _doubt(stack[level, NODE], about, way, doubts, uncertain)
+                    about, way = (row, BELOW) if stack == home else (0, BELOW_PATH)
+                    doubts = _doubt(path[level, NODE], about, way, doubts, uncertain)
                 if status == DIES or (status == UNSURE and home != NOWHERE):
-                    stack[level, PART] = INSIDE if part == ALL else NOTHING
+                    path[level, PART] = INSIDE if part == ALL else NOTHING
                 continue
-            status, context, row, count, also = _behind(
-                context, row, count, child_bytes[child], machine, key_context, True
+            status, stack, row, count, also = _behind(
+                stack, row, count, child_bytes[child], machine, key_stack, True
             )
             asked |= also
-            if status >= JOINT_MISSING:
-                return _stop(status, site, level, doubts, change, context, row, stack)
-            stack[level, CHILD] += 1
+            if status >= UNRESOLVED:
+                return _stop(status, site, level, doubts, change, stack, row, path)
+            path[level, CHILD] += 1
             node = child_nodes[child]
-            if status == UNSURE and home != stack[level, 0]:
+            if status == UNSURE and home != path[level, 0]:
                 doubts = _doubt(node, 0, BY_PATH, doubts, uncertain)
             elif status == UNSURE and target == DEAD:
-                label = rows[stack[level, 1], LABEL]
+                label = rows[path[level, 1], LABEL]
                 doubts = _doubt(node, label, BEHIND_LABEL, doubts, uncertain)
             elif status == UNSURE:
                 doubts = _doubt(node, target, BY_ROW, doubts, uncertain)
@@ -661,44 +657,44 @@ def walk_sites(  # type: ignore[no-untyped-def]
                 if nodes[node, END] - node > large and _is_wide(
                     node, row, nodes, child_bytes, rows, cells, byte_maps
                 ):
-                    _put_off(node, context, row, count, stack, put_off)
+                    _put_off(node, stack, row, count, path, put_off)
                 elif nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
                     level += 1
-                    _put(level, context, row, count, stack)
-                    _begin_children(level, node, nodes, stack)
+                    _put(level, stack, row, count, path)
+                    _begin_children(level, node, nodes, path)
         site += 1
-    return _stop(FINISHED, site, level, doubts, change, int(asked), DEAD, stack)
+    return _stop(FINISHED, site, level, doubts, change, int(asked), DEAD, path)
 
 
 @kernel
 def correct_mask(  # type: ignore[no-untyped-def]
-    trie, machine, scratch, context, row, count, base, changes, other, again
+    trie, machine, scratch, stack, row, count, base, changes, other, again
 ):
     """Make the mask of a row out of that of the ``other`` row, which most bytes lead on alike.
 
     That one is ``base`` with ``changes``, see ``MaskDelta``.
 
     Where both lead to the same row, all below is the same and stays; elsewhere what the other row
-    may have set is forbidden and looked at anew. ``stack`` is as for ``walk_sites``, and so is what
-    is returned, except that where the context was not asked the mask is the same in any; the
+    may have set is forbidden and looked at anew. ``path`` is as for ``walk_sites``, and so is what
+    is returned, except that where the stack was not asked the mask is the same in any; the
     last column by depth is where the other row leads.
     """
     nodes, token_ids, child_bytes, child_nodes = _trie_at(trie)
     machine = _machine_at(machine)
     rows, cells, byte_maps, _, _ = machine
-    stack, words, uncertain, _ = _scratch_at(scratch)
+    path, words, uncertain, _ = _scratch_at(scratch)
     if not again:
-        _begin(context, row, count, base, changes, stack, words)
-        _put(OUTSIDE + 1, context, row, count, stack)
-        _begin_children(OUTSIDE + 1, 0, nodes, stack)
-        stack[OUTSIDE + 1, OTHER] = other
-        stack[0, LEVEL] = OUTSIDE + 1
-    key_context = _key_context(stack, rows)
-    level, doubts = stack[0, LEVEL], stack[0, DOUBTS]
-    change, asked = np.uint64(stack[0, CHANGE]), again or rows[stack[OUTSIDE, 1], LABEL] != DEAD
+        _begin(stack, row, count, base, changes, path, words)
+        _put(OUTSIDE + 1, stack, row, count, path)
+        _begin_children(OUTSIDE + 1, 0, nodes, path)
+        path[OUTSIDE + 1, OTHER] = other
+        path[0, LEVEL] = OUTSIDE + 1
+    key_stack = _key_stack(path, rows)
+    level, doubts = path[0, LEVEL], path[0, DOUBTS]
+    change, asked = np.uint64(path[0, CHANGE]), again or rows[path[OUTSIDE, 1], LABEL] != DEAD
     while level > OUTSIDE:
-        child, last = stack[level, CHILD], stack[level, LAST]
-        row, other = stack[level, 1], stack[level, OTHER]
+        child, last = path[level, CHILD], path[level, LAST]
+        row, other = path[level, 1], path[level, OTHER]
         there = DEAD
         if other != DEAD:
             ends_alike = rows[row, LABEL] == rows[other, LABEL]
@@ -712,84 +708,84 @@ def correct_mask(  # type: ignore[no-untyped-def]
         if child == last:
             level -= 1
             continue
-        status, context, row, count, also = _behind(
-            stack[level, 0],
+        status, stack, row, count, also = _behind(
+            path[level, 0],
             row,
-            stack[level, 2],
+            path[level, 2],
             child_bytes[child],
             machine,
-            key_context,
+            key_stack,
             True,
         )
         asked |= also
-        stack[level, CHILD] = child
-        if status >= JOINT_MISSING:
-            return _stop(status, 0, level, doubts, change, context, row, stack)
-        stack[level, CHILD] += 1
+        path[level, CHILD] = child
+        if status >= UNRESOLVED:
+            return _stop(status, 0, level, doubts, change, stack, row, path)
+        path[level, CHILD] += 1
         node = child_nodes[child]
         if there != DEAD and (rows[there, ROLE] == KEY_CLOSED or rows[there, EXITS]):
             there = DEAD
         if status != ALIVE or there == DEAD:
             change ^= _forbid_below(node, nodes, token_ids, words)
-            asked = True  # if not of the context, something has changed
+            asked = True  # if not of the stack, something has changed
         if status == UNSURE:
             doubts = _doubt(node, 0, BY_PATH, doubts, uncertain)
         elif status == ALIVE:
             change ^= _allow(node, nodes, token_ids, words)
             level += 1
-            _put(level, context, row, count, stack)
-            _begin_children(level, node, nodes, stack)
-            stack[level, OTHER] = there
-    return _stop(FINISHED, 0, level, doubts, change, int(asked), DEAD, stack)
+            _put(level, stack, row, count, path)
+            _begin_children(level, node, nodes, path)
+            path[level, OTHER] = there
+    return _stop(FINISHED, 0, level, doubts, change, int(asked), DEAD, path)
 
 
 @kernel
 def walk_places(  # type: ignore[no-untyped-def]
-    trie, machine, scratch, context, row, count, place_of_token, places
+    trie, machine, scratch, stack, row, count, place_of_token, places
 ):
     """Where every token leads: its slot in the hash table ``places``, int64 ``[slots, 3]``.
 
     ``place_of_token`` keeps what it has for tokens that lead nowhere, or not for sure. Returns
-    FINISHED, what is missing with its context and label, or PLACES_FULL where half of the slots are
+    FINISHED, what is missing with its stack and label, or PLACES_FULL where half of the slots are
     taken.
     """
     nodes, token_ids, _, _ = _trie_at(trie)
     machine = _machine_at(machine)
     rows, _, _, _, _ = machine
-    stack, _, _, _ = _scratch_at(scratch)
-    stack[OUTSIDE, 0], stack[OUTSIDE, 1] = context, row
-    key_context = _key_context(stack, rows)
-    stack[2, 0], stack[2, 1], stack[2, 2] = context, row, count
+    path, _, _, _ = _scratch_at(scratch)
+    path[OUTSIDE, 0], path[OUTSIDE, 1] = stack, row
+    key_stack = _key_stack(path, rows)
+    path[2, 0], path[2, 1], path[2, 2] = stack, row, count
     slots, used = len(places), 0
     node = 1
     while node < nodes[0, END]:
         level = nodes[node, DEPTH] + 2
-        status, context, row, count, _ = _behind(
-            stack[level - 1, 0],
-            stack[level - 1, 1],
-            stack[level - 1, 2],
+        status, stack, row, count, _ = _behind(
+            path[level - 1, 0],
+            path[level - 1, 1],
+            path[level - 1, 2],
             nodes[node, BYTE],
             machine,
-            key_context,
+            key_stack,
             False,
         )
-        if status >= JOINT_MISSING:
-            return status, context, row
+        if status >= UNRESOLVED:
+            return status, stack, row
         if status != ALIVE:
             node = nodes[node, END]
             continue
-        stack[level, 0], stack[level, 1], stack[level, 2] = context, row, count
+        path[level, 0], path[level, 1], path[level, 2] = stack, row, count
         if nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]:
-            slot = (((context * 0x9E3779B1 + row) * 0x85EBCA77 + count) >> 9) % slots
+            slot = (((stack * 0x9E3779B1 + row) * 0x85EBCA77 + count) >> 9) % slots
             while places[slot, 0] != NOWHERE and not (
-                places[slot, 0] == context and places[slot, 1] == row and places[slot, 2] == count
+                places[slot, 0] == stack and places[slot, 1] == row and places[slot, 2] == count
             ):
                 slot = (slot + 1) % slots
             if places[slot, 0] == NOWHERE:
                 used += 1
                 if 2 * used > slots:
                     return PLACES_FULL, NOWHERE, DEAD
-                places[slot, 0], places[slot, 1], places[slot, 2] = context, row, count
+                places[slot, 0], places[slot, 1], places[slot, 2] = stack, row, count
             for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
                 place_of_token[token_ids[index]] = slot
         node += 1
@@ -798,50 +794,50 @@ def walk_places(  # type: ignore[no-untyped-def]
 
 @kernel
 def take_token(  # type: ignore[no-untyped-def]
-    text, first, last, context, row, count, begun, machine
+    text, first, last, stack, row, count, begun, machine
 ):
-    """Status, context, row and count behind the bytes ``text[first:last]``, and where a key begins.
+    """Status, stack, row and count behind the bytes ``text[first:last]``, and where a key begins.
 
     ``begun`` is the place of the first byte of the key that is being written, NOWHERE for none.
     UNSURE where it takes the whole text of a key, or of an item, to go on.
     """
     machine = _machine_at(machine)
     rows, _, _, _, facts = machine
-    status, outer = ALIVE, context
+    status, outer = ALIVE, stack
     for index in range(first, last):
-        status, context, row, count, _ = _behind(
-            context, row, count, text[index], machine, NOWHERE, False
+        status, stack, row, count, _ = _behind(
+            stack, row, count, text[index], machine, NOWHERE, False
         )
-        if status == ALIVE and facts[context, TEXTS]:
+        if status == ALIVE and facts[stack, TEXTS]:
             status = UNSURE
         if status != ALIVE:
             break
-        if context != outer:
-            outer, begun = context, NOWHERE
+        if stack != outer:
+            outer, begun = stack, NOWHERE
         if begun == NOWHERE and (rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY):
             begun = index + 1
-    return status, context, row, count, begun
+    return status, stack, row, count, begun
 
 
 @kernel
 def follow_only(machine, size, forced, reached):  # type: ignore[no-untyped-def]
-    """Status, how many bytes have to follow one another, and the context and label of a joint.
+    """Status, how many bytes have to follow one another, and the stack and label of a transition.
 
-    The bytes are put into ``forced`` behind the ``size`` that are there, the context, row and count
+    The bytes are put into ``forced`` behind the ``size`` that are there, the stack, row and count
     behind each into ``reached``, which begins with those before the first. It ends where there is a
     choice, where the text may end, and where it takes more than that to tell.
     """
     machine = _machine_at(machine)
     rows, _, _, _, facts = machine
-    context, row, count = reached[size, 0], reached[size, 1], reached[size, 2]
+    stack, row, count = reached[size, 0], reached[size, 1], reached[size, 2]
     while size < len(forced) and rows[row, ONLY] != DEAD and rows[row, LABEL] == DEAD:
         byte = rows[row, ONLY]
-        status, context, row, count, _ = _behind(context, row, count, byte, machine, NOWHERE, False)
+        status, stack, row, count, _ = _behind(stack, row, count, byte, machine, NOWHERE, False)
         if status != ALIVE:
-            return status, size, context, row
-        if facts[context, TEXTS] or rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY:
-            return UNSURE, size, context, row
+            return status, size, stack, row
+        if facts[stack, TEXTS] or rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY:
+            return UNSURE, size, stack, row
         forced[size] = byte
         size += 1
-        reached[size, 0], reached[size, 1], reached[size, 2] = context, row, count
-    return ALIVE, size, context, row
+        reached[size, 0], reached[size, 1], reached[size, 2] = stack, row, count
+    return ALIVE, size, stack, row

@@ -1,9 +1,9 @@
 """Which tokens may follow a state of a recogniser: its walk over the trie of a vocabulary.
 
 One depth-first pass tells for every token whether all its bytes may follow. A byte that is not
-allowed skips the whole subtree below it. Where the walk comes to a joint that was never resolved it
-stops, Python resolves it, and the walk goes on from the same node; so each joint costs Python once
-in the life of a recogniser. Three kinds of rows have short cuts: those inside a string share the
+allowed skips the whole subtree below it. Where the walk comes to a transition that was never resolved
+it stops, Python resolves it, and the walk goes on from the same node; so each transition costs
+Python once in the life of a recogniser. Three kinds of rows have short cuts: those inside a string share the
 part of the mask that lies in their block (see ``inner``), those where white space may stand share
 the tokens of white space (see ``blank``), and those that are all but equal to another row correct
 its mask.
@@ -34,9 +34,9 @@ from guided.masks.steps import (
     ELSEWHERE,
     FINISHED,
     ITSELF,
-    JOINT_MISSING,
     NOWHERE,
     PLACES_FULL,
+    UNRESOLVED,
     clear_tokens,
     correct_mask,
     follow_only,
@@ -88,15 +88,15 @@ class Walk:
         Of no top they are nodes whose own tokens and those below are uncertain.
         """
         self.is_local: Final = is_local
-        """Whether it is the same in all contexts; of a row that is like another one, whether the
+        """Whether it is the same in all stacks; of a row that is like another one, whether the
         walk of that one stays as it is."""
 
     def kept(self, delta: MaskDelta) -> KeptWalk:
         """The walk with its mask where it is kept."""
         return KeptWalk(delta, self.fingerprint, self.uncertain)
 
-    def for_one_context(self) -> Walk:
-        """The walk, not to be taken for the same in all contexts."""
+    def for_one_stack(self) -> Walk:
+        """The walk, not to be taken for the same in all stacks."""
         return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
 
     def behind(self, first: Walk) -> Walk:
@@ -153,16 +153,16 @@ class Walker:
     def place(self, state: State) -> Place:
         """What the walk of a state depends on; states with equal places have equal masks.
 
-        Context, row, and code points missing and left, inside of a string as far as tokens reach.
+        Stack, row, and code points missing and left, inside of a string as far as tokens reach.
         """
-        context, row, count, _ = state
+        stack, row, count, _ = state
         traits = self._row_traits.get(row) or self._traits(row)
         if traits.high == COUNTS_NOTHING:
-            return context, row, 0, 0
+            return stack, row, 0, 0
         missing, left = traits.low - count, traits.high - count
         if traits.outline is not None:
             missing, left = min(max(missing, 0), traits.most + 1), min(left, traits.most)
-        return context, row, missing, left
+        return stack, row, missing, left
 
     def like(self, row: int) -> int:
         """The row whose mask that of a row is made from, DEAD for none."""
@@ -193,30 +193,30 @@ class Walker:
         May raise LimitExceededError when the machine is full.
         """
         traits = self._row_traits.get(state.row) or self._traits(state.row)
-        home = state.context if is_top else NOWHERE
+        home = state.stack if is_top else NOWHERE
         if traits.is_blank:
             return self._from_sites(self._blank, state, home, _NO_ROWS, 0, 0)
-        if base is None or self._shares(traits.outline, state.context):
+        if base is None or self._shares(traits.outline, state.stack):
             return self._below(_ROOT, state, home, traits)
         walk = self._corrected(base, state, traits.like)
-        return walk if traits.high == COUNTS_NOTHING else walk.for_one_context()
+        return walk if traits.high == COUNTS_NOTHING else walk.for_one_stack()
 
-    def _remember_joint(self, context: int, label: int) -> None:
+    def _remember_transition(self, stack: int, label: int) -> None:
         self._before_work()
-        self.machine.remember_joint(context, label)
+        self.machine.remember_transition(stack, label)
 
-    def _shares(self, outline: Outline | None, context: int) -> bool:
+    def _shares(self, outline: Outline | None, stack: int) -> bool:
         """Whether a row has an inner mask: names are left wherever it leads."""
         if outline is None or outline.fewest == NO_BOUND:
             return outline is not None
-        return outline.fewest > self.machine.contexts.taken(context)
+        return outline.fewest > self.machine.stacks.taken(stack)
 
     def _below(
         self, node: int, state: State, home: int, traits: RowTraits, begun: Walk | None = None
     ) -> Walk:
         """What is allowed below a node, behind which the state is, added to what was ``begun``."""
         outline = traits.outline
-        if outline is None or not self._shares(outline, state.context):
+        if outline is None or not self._shares(outline, state.stack):
             nothing = self._itself(node) if node else self._all
             return self._from_sites(nothing, state, home, _NO_ROWS, 0, 0, begun)
         like = None
@@ -225,8 +225,8 @@ class Walker:
         inner = self._inner.get(self.packed.current(), state.row, outline, node, like)
         missing, left = traits.low - state.count, traits.high - state.count
         walk = self._from_sites(inner, state, home, outline.closings, missing, left, begun)
-        # Names that are left in this context need not be left in others.
-        return walk if outline.fewest == NO_BOUND else walk.for_one_context()
+        # Names that are left in this stack need not be left in others.
+        return walk if outline.fewest == NO_BOUND else walk.for_one_stack()
 
     def _itself(self, node: int) -> InnerMask:
         """No tokens, and one site."""
@@ -280,7 +280,7 @@ class Walker:
 
         And how many nodes were put off.
         """
-        context, row, count, _ = state
+        stack, row, count, _ = state
         scratch = self._scratch
         addresses = scratch.addresses
         again = False
@@ -290,7 +290,7 @@ class Walker:
                 self.packed.addresses(),
                 addresses,
                 home,
-                context,
+                stack,
                 row,
                 count,
                 first.base,
@@ -303,7 +303,7 @@ class Walker:
             )
             if status == FINISHED:
                 break
-            self._remember_joint(at, label)
+            self._remember_transition(at, label)
             again = True
         uncertain = scratch.uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
         return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at), put_off
@@ -318,7 +318,7 @@ class Walker:
 
     def _corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
         """The walk of a row out of that of the row which it is all but equal to."""
-        context, row, count, _ = state
+        stack, row, count, _ = state
         scratch = self._scratch
         words, addresses = scratch.words, scratch.addresses
         again = False
@@ -327,7 +327,7 @@ class Walker:
                 self._trie,
                 self.packed.addresses(),
                 addresses,
-                context,
+                stack,
                 row,
                 count,
                 base.delta.base,
@@ -338,7 +338,7 @@ class Walker:
             if status == FINISHED:
                 uncertain = np.concatenate([base.uncertain, scratch.uncertain[:doubts]])
                 return Walk(words, base.delta.base, base.fingerprint ^ change, uncertain, not at)
-            self._remember_joint(at, label)
+            self._remember_transition(at, label)
             again = True
 
     def completed(self, walk: KeptWalk, state: State, *, is_top: bool = False) -> Walk:
@@ -432,17 +432,17 @@ class Walker:
 
     def advance(self, state: State, token: int) -> State | None:
         """The exact state behind a token, ``None`` where it is not allowed."""
-        context, row, count, texts = state
+        stack, row, count, texts = state
         text = self._texts.token_bytes[token]
         if text is None:
             return None
         begun = _IN_KEY_BEFORE if texts else NOWHERE
-        if texts and (self.machine.contexts.depth(context) or not self._traits(row).is_key):
+        if texts and (self.machine.stacks.depth(stack) or not self._traits(row).is_key):
             return self._advanced(state, text)
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
         while True:
             status, reached, target, counted, key = take_token(
-                self._texts.joined, first, last, context, row, count, begun, self.packed.addresses()
+                self._texts.joined, first, last, stack, row, count, begun, self.packed.addresses()
             )
             if status == ALIVE and key == NOWHERE:
                 return state_of(reached, target, counted)
@@ -451,9 +451,9 @@ class Walker:
                 return state_of(reached, target, counted, (written,))
             if status == DIES:
                 return None
-            if status != JOINT_MISSING:
+            if status != UNRESOLVED:
                 return self._advanced(state, text)
-            self._remember_joint(reached, target)
+            self._remember_transition(reached, target)
 
     def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
         """The bytes that have to follow, at most so many, and the state behind each.
@@ -468,9 +468,9 @@ class Walker:
         while True:
             addresses = self.packed.addresses()
             status, size, at, label = follow_only(addresses, size, forced, reached)
-            if status != JOINT_MISSING:
+            if status != UNRESOLVED:
                 break
-            self._remember_joint(at, label)
+            self._remember_transition(at, label)
         behind = [state_of(*there) for there in reached[1 : size + 1].tolist()]
         return forced[:size].tobytes(), behind
 
@@ -481,7 +481,7 @@ class Walker:
     def by_place(self, state: State, tokens: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """The tokens, all of them allowed, sorted by where they lead; end tokens are left out.
 
-        Those of one group lead to the same context, row and count; their texts may differ.
+        Those of one group lead to the same stack, row and count; their texts may differ.
         """
         slots = self._slots(state)[tokens]
         known = slots != NOWHERE
@@ -515,4 +515,4 @@ class Walker:
             if status == PLACES_FULL:
                 slots *= 4
             else:
-                self._remember_joint(at, label)
+                self._remember_transition(at, label)

@@ -98,7 +98,7 @@ _WIDE = [
 
 
 @pytest.mark.parametrize("text", _WIDE)
-def test_masks_of_words_that_many_contexts_share_are_exact(text: str) -> None:
+def test_masks_of_words_that_many_stacks_share_are_exact(text: str) -> None:
     limits = ConstraintLimits()
     machine = GrammarMachine(network_from_grammar(lower_lark(text)))
     binding = TokenBinding.of(_WORDS)
@@ -129,7 +129,7 @@ _LONG_WORDS = tiny_vocabulary(
 
 
 @pytest.mark.parametrize("begun", [b"x[(a", b"x[(-a", b"x[(--a", b"x[(---a"])
-def test_words_that_call_again_what_they_left_are_tried_in_every_context(begun: bytes) -> None:
+def test_words_that_call_again_what_they_left_are_tried_in_every_stack(begun: bytes) -> None:
     limits = ConstraintLimits()
     machine = GrammarMachine(network_from_grammar(lower_lark(_BACK_AGAIN)))
     store = MaskStore(limits.max_mask_bytes)
@@ -154,13 +154,13 @@ def test_all_work_for_a_mask_is_limited(text: str) -> None:
         rng = random.Random(seed)
         matcher = ample.start()
         for _ in range(12):
-            size = machine.table.num_rows, len(machine.contexts)
+            size = machine.table.num_rows, len(machine.stacks)
             try:
                 tight.mask(matcher.position)
             except LimitExceededError:
                 refused += 1
             else:
-                assert (machine.table.num_rows, len(machine.contexts)) == size, (seed, matcher)
+                assert (machine.table.num_rows, len(machine.stacks)) == size, (seed, matcher)
             tokens = sorted(_allowed(matcher) - {END})
             if not tokens:
                 break

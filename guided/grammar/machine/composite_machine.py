@@ -1,11 +1,11 @@
 """The recogniser of grammars with holes: texts inside of which other recognisers read.
 
 All share one table of rows. While one reading alone is left, and it is inside of a hole, a row is
-one of the recogniser that fills the hole, and the context is that recogniser's with what follows
+one of the recogniser that fills the hole, and the stack is that recogniser's with what follows
 the hole: walks run through it as if it stood alone. Where several readings are left and one of them
-is inside of a hole, the context is all of them, and every byte of the one row there is for that is
+is inside of a hole, the stack is all of them, and every byte of the one row there is for that is
 a label, which Python resolves. But where all are in rows that lead on alike, such as the strings of
-two schemas, the row is that of the first, and the context knows the rows of the others by it.
+two schemas, the row is that of the first, and the stack knows the rows of the others by it.
 
 Numbers (``12``) are all that may end and go on as well. Where what follows a hole may begin with a
 byte that goes on, too, they are read as one of several readings from the start.
@@ -21,10 +21,10 @@ from guided.grammar.machine.continuations import END
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network.network import Network
 from guided.machine.facts import KNOWLEDGE, KNOWN
-from guided.machine.joints import EXACT
 from guided.machine.labels import FIRST_UNSURE
 from guided.machine.limits import RecognizerLimits
 from guided.machine.recognizer import Filling, State
+from guided.machine.stack_transitions import EXACT
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
@@ -34,7 +34,7 @@ __all__ = ["CompositeMachine"]
 _INSIDE: Final = -1
 _SEVERAL: Final = -2
 _ALIKE: Final = -3
-"""What frames of contexts begin with that are none of the grammar's."""
+"""What frames of stacks begin with that are none of the grammar's."""
 _OTHERS: Final = ((_INSIDE,), (_SEVERAL,), (_ALIKE,))
 _BYTES_OF_TEXTS: Final = range(0xFF)
 """Those that UTF-8 can hold; a row leads on by at most 255 of its own."""
@@ -45,7 +45,7 @@ class _Inside(NamedTuple):
     """The only reading is inside of a hole."""
 
     hole: int
-    context: int
+    stack: int
     """That of the recogniser that fills the hole."""
     continuation: int
 
@@ -81,7 +81,7 @@ class CompositeMachine(GrammarMachine):
         self.fillings = tuple(fillings)
         self._inside: dict[int, _Inside] = {}
         self._several: dict[int, Mapping[int, int]] = {}
-        """By context the readings: the continuation of each state, END among them."""
+        """By stack the readings: the continuation of each state, END among them."""
         self._alike: dict[int, _Alike] = {}
         self._alike_rows = AlikeRows(table)
         # A state is one of the network or, numbered on behind those, a position in a hole.
@@ -96,27 +96,27 @@ class CompositeMachine(GrammarMachine):
 
     # --- moving ---------------------------------------------------------------------------
 
-    def top(self, context: int, depth: int) -> int:  # noqa: ARG002 - it is whole
-        """The context itself: recognisers in holes know nothing of what was cut off."""
-        return context
+    def top(self, stack: int, depth: int) -> int:  # noqa: ARG002 - it is whole
+        """The stack itself: recognisers in holes know nothing of what was cut off."""
+        return stack
 
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
         at: State | None = state
         while at is not None:
-            several = self._several.get(at.context)
+            several = self._several.get(at.stack)
             if several is not None:
                 return self._state_of(self._moved(several, byte))
-            alike = self._alike.get(at.context)
+            alike = self._alike.get(at.stack)
             if alike is not None:
                 return self._step_alike(alike, at, byte)
-            inside = self._inside.get(at.context)
+            inside = self._inside.get(at.stack)
             if inside is not None:
                 behind = self.fillings[inside.hole].step(_local(inside, at), byte)
                 if behind is not None:
                     return self._placed_inside(inside, behind)
             elif (target := self.table.step(at.row, byte)) != DEAD:
-                return self._settled(at.context, target)
+                return self._settled(at.stack, target)
             at = self._behind_end(inside, at)
         return None
 
@@ -132,31 +132,31 @@ class CompositeMachine(GrammarMachine):
         target = self.table.step(state.row, byte)
         if target != DEAD and not self.table.exits[target]:
             first = alike.readings[0]
-            behind = self.fillings[first.hole].step(state._replace(context=first.context), byte)
-            return None if behind is None else behind._replace(context=state.context)
+            behind = self.fillings[first.hole].step(state._replace(stack=first.stack), byte)
+            return None if behind is None else behind._replace(stack=state.stack)
         return self._state_of(self._moved(self._with_returns(self._readings(alike, state)), byte))
 
     def _readings(self, alike: _Alike, state: State) -> dict[int, int]:
         """The readings of a state in rows that are alike."""
         found: dict[int, int] = {}
         for reading, likeness in zip(alike.readings, alike.likenesses, strict=True):
-            local = State(reading.context, likeness.rows[state.row], state.count)
+            local = State(reading.stack, likeness.rows[state.row], state.count)
             number = self._number(_Position(reading.hole, local))
             self.continuations.add(found, number, reading.continuation)
         return found
 
     def _readings_of(self, state: State) -> Mapping[int, int] | None:
         """All readings with all that may follow them, ``None`` where the state tells."""
-        alike = self._alike.get(state.context)
+        alike = self._alike.get(state.stack)
         if alike is not None:
             return self._with_returns(self._readings(alike, state))
-        return self._several.get(state.context)
+        return self._several.get(state.stack)
 
     def _placed_inside(self, inside: _Inside, state: State) -> State:
         if state.row == END_ROW:
             return self._behind(inside.continuation)
-        context = self._context_inside(inside._replace(context=state.context))
-        return state._replace(context=context)
+        stack = self._stack_inside(inside._replace(stack=state.stack))
+        return state._replace(stack=stack)
 
     def _behind(self, continuation: int) -> State:
         """The state behind a hole."""
@@ -167,8 +167,8 @@ class CompositeMachine(GrammarMachine):
         return found
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in another row, in a context where as much may follow."""
-        inside = self._inside.get(state.context)
+        """The state in another row, in a stack where as much may follow."""
+        inside = self._inside.get(state.stack)
         if inside is None:
             return super().beneath(state, row)
         local = _local(inside, state)
@@ -176,7 +176,7 @@ class CompositeMachine(GrammarMachine):
 
     def readings(self, state: State) -> tuple[State, ...]:
         """Of several readings each in a hole by itself, and all others together."""
-        several = self._several.get(state.context)
+        several = self._several.get(state.stack)
         if several is None:
             return ()
         alone: list[State] = []
@@ -188,8 +188,8 @@ class CompositeMachine(GrammarMachine):
                 if self._is_fork(hole, at):
                     others[number] = behind
                 else:
-                    context = self._context_inside(_Inside(hole, at.context, behind))
-                    alone.append(at._replace(context=context))
+                    stack = self._stack_inside(_Inside(hole, at.stack, behind))
+                    alone.append(at._replace(stack=stack))
             # What only ends is there for what may follow it, which is there by itself.
             elif number != END and (self.network.moves[number] != DEAD).any():
                 # The row of a state with calls makes them, which was done.
@@ -199,7 +199,7 @@ class CompositeMachine(GrammarMachine):
         if rules:
             alone.append(self._settled(*self._placed(rules)))
         if others:
-            alone.append(State(self._context_of_several(others), state.row))
+            alone.append(State(self._stack_of_several(others), state.row))
         return tuple(alone)
 
     def is_accepting(self, state: State) -> bool:
@@ -209,7 +209,7 @@ class CompositeMachine(GrammarMachine):
             several = self._readings_of(at)
             if several is not None:
                 return END in several
-            inside = self._inside.get(at.context)
+            inside = self._inside.get(at.stack)
             if inside is None and at.row in self.rows.may_end:
                 return True
             at = self._behind_end(inside, at)
@@ -217,7 +217,7 @@ class CompositeMachine(GrammarMachine):
 
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
-        several = self._several.get(state.context)
+        several = self._several.get(state.stack)
         if several is None:
             return super().only_byte(state)
         only: int | None = None
@@ -244,15 +244,15 @@ class CompositeMachine(GrammarMachine):
 
     def num_readings(self, state: State) -> int:
         """How many states of the network and of what fills its holes the text may be in."""
-        if state.context in self._inside:
+        if state.stack in self._inside:
             return 1
         several = self._readings_of(state)
         return super().num_readings(state) if several is None else len(several)
 
-    def free_keys_of(self, context: int) -> set[bytes]:
+    def free_keys_of(self, stack: int) -> set[bytes]:
         """The names of the innermost object that must not come again, so far."""
-        inside = self._inside.get(context)
-        return set() if inside is None else self.fillings[inside.hole].free_keys_of(inside.context)
+        inside = self._inside.get(stack)
+        return set() if inside is None else self.fillings[inside.hole].free_keys_of(inside.stack)
 
     @property
     def incomplete(self) -> int:
@@ -269,45 +269,45 @@ class CompositeMachine(GrammarMachine):
         """Whether the machine, or one of those in its holes, has grown to half of its limits."""
         return super().is_half_full or any(filling.fullness > 0.5 for filling in self.fillings)
 
-    # --- joints ---------------------------------------------------------------------------
+    # --- transitions ---------------------------------------------------------------------------
 
-    def remember_joint(self, context: int, label: int) -> None:
-        """Enter what a label leads to in a context into the table that walks read."""
-        inside, several = self._inside.get(context), self._several.get(context)
-        alike = self._alike.get(context)
+    def remember_transition(self, stack: int, label: int) -> None:
+        """Enter what a label leads to in a stack into the table that walks read."""
+        inside, several = self._inside.get(stack), self._several.get(stack)
+        alike = self._alike.get(stack)
         if inside is None and several is None and alike is None:
-            super().remember_joint(context, label)
+            super().remember_transition(stack, label)
             return
         behind: State | None
         if inside is not None:
-            target, row = self.fillings[inside.hole].joint(inside.context, label)
+            target, row = self.fillings[inside.hole].transition(inside.stack, label)
             if row == DEAD:
-                self.joints.put(context, label, EXACT if target == EXACT else context, DEAD)
+                self.transitions.put(stack, label, EXACT if target == EXACT else stack, DEAD)
                 return
             behind = self._placed_inside(inside, State(target, row))
         elif alike is not None:
             reached = self._behind_label(alike, label)
             if reached is None:
-                self.joints.put(context, label, EXACT, DEAD)
+                self.transitions.put(stack, label, EXACT, DEAD)
                 return
             behind = self._state_of(reached)
         else:
-            assert several is not None, context
+            assert several is not None, stack
             behind = self._state_of(self._moved(several, label - FIRST_UNSURE))
         if behind is None:
-            self.joints.put(context, label, context, DEAD)
+            self.transitions.put(stack, label, stack, DEAD)
         elif behind.count or behind.texts:
-            self.joints.put(context, label, EXACT, DEAD)
+            self.transitions.put(stack, label, EXACT, DEAD)
         else:
-            self.joints.put(context, label, behind.context, behind.row)
+            self.transitions.put(stack, label, behind.stack, behind.row)
 
     def _behind_label(self, alike: _Alike, label: int) -> dict[int, int] | None:
         """Where a label leads from readings that are alike, ``None`` where their texts say so."""
         reached: dict[int, int] = {}
         for reading, likeness in zip(alike.readings, alike.likenesses, strict=True):
             filling = self.fillings[reading.hole]
-            target, row = filling.joint(reading.context, likeness.labels[label])
-            if target == EXACT or filling.contexts.depth(target):
+            target, row = filling.transition(reading.stack, likeness.labels[label])
+            if target == EXACT or filling.stacks.depth(target):
                 return None
             if row != DEAD:
                 self._reach(reached, reading.hole, State(target, row), reading.continuation)
@@ -321,10 +321,10 @@ class CompositeMachine(GrammarMachine):
         else:
             self.continuations.add(reached, self._number(_Position(hole, state)), behind)
 
-    def _settled(self, context: int, row: int) -> State:
-        while self.contexts.frames[context][:1] not in _OTHERS and self.table.exits[row]:
-            context, row = self.resolve(context, int(self.table.label[row]))
-        return State(context, row)
+    def _settled(self, stack: int, row: int) -> State:
+        while self.stacks.frames[stack][:1] not in _OTHERS and self.table.exits[row]:
+            stack, row = self.resolve(stack, int(self.table.label[row]))
+        return State(stack, row)
 
     # --- readings -------------------------------------------------------------------------
 
@@ -338,8 +338,8 @@ class CompositeMachine(GrammarMachine):
             alike = self._placed_alike(closed)
             return self._settled(*self._placed(closed)) if alike is None else alike
         position = self._position(lone)
-        context = self._context_inside(_Inside(position.hole, position.state.context, closed[lone]))
-        return position.state._replace(context=context)
+        stack = self._stack_inside(_Inside(position.hole, position.state.stack, closed[lone]))
+        return position.state._replace(stack=stack)
 
     def _position(self, state: int) -> _Position:
         return self._positions[state - self.network.first_hole]
@@ -367,9 +367,9 @@ class CompositeMachine(GrammarMachine):
         if lone is not None:
             hole, state = self._position(lone)
             assert not state.count, "texts of holes begin with a byte that counts nothing"
-            context = self._context_inside(_Inside(hole, state.context, closed[lone]))
-            return context, state.row
-        return self._context_of_several(self._with_returns(closed)), self._row_of_several()
+            stack = self._stack_inside(_Inside(hole, state.stack, closed[lone]))
+            return stack, state.row
+        return self._stack_of_several(self._with_returns(closed)), self._row_of_several()
 
     def _lone(self, closed: Mapping[int, int]) -> int | None:
         """The only state that there is, if it is in a hole and ends where nothing goes on."""
@@ -397,14 +397,14 @@ class CompositeMachine(GrammarMachine):
                 return None
             likenesses.append(likeness)
         readings = tuple(
-            _Inside(hole, state.context, closed[number])
+            _Inside(hole, state.stack, closed[number])
             for number, (hole, state) in zip(kept, positions, strict=True)
         )
-        context = self._context_alike(_Alike(readings, tuple(likenesses)))
-        return State(context, first.row, first.count)
+        stack = self._stack_alike(_Alike(readings, tuple(likenesses)))
+        return State(stack, first.row, first.count)
 
     def _is_fork(self, hole: int, state: State) -> bool:
-        at_start = state.context == self.fillings[hole].start.context
+        at_start = state.stack == self.fillings[hole].start.stack
         return at_start and state.row in self._forks_of(hole)
 
     def _closed(self, configuration: dict[int, int]) -> dict[int, int]:
@@ -498,37 +498,37 @@ class CompositeMachine(GrammarMachine):
                 self.continuations.add(reached, reached_state, behind)
         return reached
 
-    # --- contexts -------------------------------------------------------------------------
+    # --- stacks -------------------------------------------------------------------------
 
-    def _context_inside(self, inside: _Inside) -> int:
-        number = self.contexts.of((_INSIDE, *inside))
+    def _stack_inside(self, inside: _Inside) -> int:
+        number = self.stacks.of((_INSIDE, *inside))
         if number not in self._inside:
             self._inside[number] = inside
-            facts = self.fillings[inside.hole].contexts.facts[inside.context]
-            self.contexts.facts[number] = facts
+            facts = self.fillings[inside.hole].stacks.facts[inside.stack]
+            self.stacks.facts[number] = facts
             if facts[KNOWLEDGE] == KNOWN:
-                self.contexts.with_keys.append(number)
+                self.stacks.with_keys.append(number)
         return number
 
-    def _context_alike(self, alike: _Alike) -> int:
+    def _stack_alike(self, alike: _Alike) -> int:
         frame = [number for reading in alike.readings for number in reading]
         frame += [likeness.number for likeness in alike.likenesses]
-        context = self.contexts.of((_ALIKE, *frame))
-        self._alike.setdefault(context, alike)
-        return context
+        stack = self.stacks.of((_ALIKE, *frame))
+        self._alike.setdefault(stack, alike)
+        return stack
 
-    def _context_of_several(self, closed: Mapping[int, int]) -> int:
+    def _stack_of_several(self, closed: Mapping[int, int]) -> int:
         readings = sorted(
             item
             for item in closed.items()
             if item[0] >= self.network.first_hole or self._keeps(item[0])
         )
-        number = self.contexts.of((_SEVERAL, *(number for item in readings for number in item)))
+        number = self.stacks.of((_SEVERAL, *(number for item in readings for number in item)))
         self._several.setdefault(number, dict(readings))
         return number
 
     def _row_of_several(self) -> int:
-        """The row that every byte leads on from, if what is read in the context says so."""
+        """The row that every byte leads on from, if what is read in the stack says so."""
         if self._any_byte is None:
             add = self.table.add_row
             self._any_byte = add(
@@ -540,7 +540,7 @@ class CompositeMachine(GrammarMachine):
 
     def bytes_left(self, state: State) -> int:
         """Upper bound on the length of ``shortest_end``."""
-        inside = self._inside.get(state.context)
+        inside = self._inside.get(state.stack)
         if inside is not None:
             local = _local(inside, state)
             return self._left_inside(_Position(inside.hole, local), inside.continuation)
@@ -560,7 +560,7 @@ class CompositeMachine(GrammarMachine):
 
     def shortest_end(self, state: State) -> bytes:
         """Bytes that complete the text from here, close to as few as can be."""
-        inside = self._inside.get(state.context)
+        inside = self._inside.get(state.stack)
         if inside is not None:
             local = _local(inside, state)
             return self._way_out_inside(_Position(inside.hole, local), inside.continuation)
@@ -583,4 +583,4 @@ class CompositeMachine(GrammarMachine):
 
 def _local(inside: _Inside, state: State) -> State:
     """A state as the recogniser in the hole knows it."""
-    return state._replace(context=inside.context)
+    return state._replace(stack=inside.stack)

@@ -19,7 +19,7 @@ from guided.grammar.network.network import Network
 from guided.machine.facts import TAKEN, TEXTS
 from guided.runtime.fuel import spend
 
-__all__ = ["CUT", "END", "ROOT", "UNKNOWN", "Continuations", "GrammarContexts"]
+__all__ = ["CUT", "END", "ROOT", "UNKNOWN", "Continuations", "GrammarStacks"]
 
 END: Final = -1
 """In place of a state: the text may end."""
@@ -138,13 +138,13 @@ def _pair(left: int, right: int) -> tuple[int, int]:
     return (left, right) if left < right else (right, left)
 
 
-class GrammarContexts:
-    """Numbers contexts: the continuations that the slots of a row stand for."""
+class GrammarStacks:
+    """Numbers stacks: the continuations that the slots of a row stand for."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.frames: list[tuple[int, ...]] = []
-        # No context of a grammar by itself has names that must not come again.
+        # No stack of a grammar by itself has names that must not come again.
         self.facts: NDArray[np.int32] = np.zeros((256, 3), dtype=np.int32)
         self.with_keys: list[int] = []
         self._numbers: dict[tuple[int, ...], int] = {}
@@ -153,13 +153,13 @@ class GrammarContexts:
         return len(self.frames)
 
     def of(self, continuations: tuple[int, ...]) -> int:
-        """The context with these continuations; raises LimitExceededError when full."""
+        """The stack with these continuations; raises LimitExceededError when full."""
         number = self._numbers.setdefault(continuations, len(self.frames))
         if number == len(self.frames):
             if number >= self.most:
                 del self._numbers[continuations]
                 raise LimitExceededError(
-                    f"the recogniser needs more than {self.most} contexts",
+                    f"the recogniser needs more than {self.most} stacks",
                     limit=self.most,
                     field="constraint",
                     hint="nest less deeply, or make the grammar less ambiguous",

@@ -1,9 +1,9 @@
-"""The recogniser of context-free grammars: a network of automata, run for all its readings at once.
+"""The recogniser of stack-free grammars: a network of automata, run for all its readings at once.
 
 A *configuration* is a set of states of the network, each with the continuation that follows its
-rule. Split into the states (a row, see ``grammar_rows``) and the continuations (a context, see
+rule. Split into the states (a row, see ``grammar_rows``) and the continuations (a stack, see
 ``continuations``) it is a state as all recognisers have them: bytes move the row by a table look-up
-and only where rules are entered or left Python works out the row and the context behind, once.
+and only where rules are entered or left Python works out the row and the stack behind, once.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from guided.grammar.machine.continuations import (
     ROOT,
     UNKNOWN,
     Continuations,
-    GrammarContexts,
+    GrammarStacks,
 )
 from guided.grammar.machine.grammar_rows import Both, Enter, GrammarRows, Return
 from guided.grammar.machine.state_sets import item_of
 from guided.grammar.network.first_bytes import call_order
 from guided.grammar.network.network import Network
-from guided.machine.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.machine.limits import RecognizerLimits
 from guided.machine.recognizer import State, state_of
+from guided.machine.stack_transitions import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, StackTransitions
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
@@ -66,12 +66,12 @@ class GrammarMachine:
         limits = limits or RecognizerLimits()
         self.network = network
         self.table = TransitionTable(limits.max_cells) if table is None else table
-        self.joints = JointTable()
-        self.contexts = GrammarContexts(limits.max_contexts)
-        self.continuations = Continuations(network, limits.max_contexts)
+        self.transitions = StackTransitions()
+        self.stacks = GrammarStacks(limits.max_stacks)
+        self.continuations = Continuations(network, limits.max_stacks)
         self.rows = GrammarRows(network, self.table)
         self._ranks = {network.starts[rule]: rank for rank, rule in enumerate(call_order(network))}
-        # Plain lists: joints ask about few states, and numpy takes long to answer for one.
+        # Plain lists: transitions ask about few states, and numpy takes long to answer for one.
         reads = (network.moves != DEAD).any(axis=1)
         self._accepting: list[bool] = network.accepting.tolist()
         self._is_kept: list[bool] = (network.accepting | reads).tolist()
@@ -82,7 +82,7 @@ class GrammarMachine:
         self._kept: dict[tuple[int, ...], _KeptStates] = {}
         """By states those that their row has."""
         self._tops: dict[tuple[int, int], int] = {}
-        """By context and depth the context with what is further away cut off."""
+        """By stack and depth the stack with what is further away cut off."""
         first = {network.starts[0]: ROOT} if network.starts else {}
         if network.accepts_nothing:
             first[END] = ROOT
@@ -104,7 +104,7 @@ class GrammarMachine:
         while at is not None:
             target = self.table.step(at.row, byte)
             if target != DEAD:
-                return self._settled(at.context, target)
+                return self._settled(at.stack, target)
             # The byte may belong to what follows the rules that end here, however many.
             at = self._behind_label_of(at)
         return None
@@ -119,26 +119,26 @@ class GrammarMachine:
         return current
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in another row of the same context."""
+        """The state in another row of the same stack."""
         return state._replace(row=row)
 
     def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
         """None: a state is gone on from by itself."""
         return ()
 
-    def top(self, context: int, depth: int) -> int:
-        """The context with only the innermost ``depth`` callers known."""
-        top = self._tops.get((context, depth))
+    def top(self, stack: int, depth: int) -> int:
+        """The stack with only the innermost ``depth`` callers known."""
+        top = self._tops.get((stack, depth))
         if top is None:
-            continuations = self.contexts.frames[context]
+            continuations = self.stacks.frames[stack]
             cut = tuple([self.continuations.cut(each, depth) for each in continuations])
-            top = self._tops[context, depth] = self.contexts.of(cut)
+            top = self._tops[stack, depth] = self.stacks.of(cut)
         return top
 
     def beyond(self, state: State) -> State:
         """The state behind the label of a row that has one."""
         label = self.table.label.item(state.row)
-        return self._settled(*self.resolve(state.context, label))
+        return self._settled(*self.resolve(state.stack, label))
 
     def is_complete(self, state: State) -> bool:
         """Whether the text is complete and nothing may follow."""
@@ -160,7 +160,7 @@ class GrammarMachine:
         """How many states of the network the text may be in, its end counted as one."""
         return max(1, len(self.rows.items(state.row)))
 
-    def free_keys_of(self, context: int) -> set[bytes]:  # noqa: ARG002 - no context has any
+    def free_keys_of(self, stack: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
         """Names that must not come again: a grammar knows none."""
         return set()
 
@@ -174,7 +174,7 @@ class GrammarMachine:
         """The share of its limits that the machine has grown to; it never shrinks."""
         return max(
             self.table.num_cells / self.table.max_cells,
-            len(self.contexts) / self.contexts.most,
+            len(self.stacks) / self.stacks.most,
             len(self.continuations) / self.continuations.most,
         )
 
@@ -183,7 +183,7 @@ class GrammarMachine:
         """Whether the machine has grown to half of its limits; asked for every mask."""
         return (
             2 * self.table.num_cells > self.table.max_cells
-            or 2 * len(self.contexts.frames) > self.contexts.most
+            or 2 * len(self.stacks.frames) > self.stacks.most
             or 2 * len(self.continuations.frames) > self.continuations.most
         )
 
@@ -191,42 +191,42 @@ class GrammarMachine:
         """Raise LimitExceededError when the rest of the limits is needed to end texts."""
         if self.is_half_full:
             raise LimitExceededError(
-                f"the recogniser has {self.table.num_cells} cells, {len(self.contexts)} contexts"
+                f"the recogniser has {self.table.num_cells} cells, {len(self.stacks)} stacks"
                 f" and {len(self.continuations)} continuations, and may have half of"
-                f" {self.table.max_cells}, {self.contexts.most} and {self.continuations.most}",
+                f" {self.table.max_cells}, {self.stacks.most} and {self.continuations.most}",
                 limit=self.table.max_cells,
                 field="constraint",
                 hint="nest less deeply, or make the grammar less ambiguous",
             )
 
-    # --- joints ---------------------------------------------------------------------------
+    # --- transitions ---------------------------------------------------------------------------
 
-    def remember_joint(self, context: int, label: int) -> None:
+    def remember_transition(self, stack: int, label: int) -> None:
         """Enter what ``resolve`` says into the table that walks read."""
-        settled = self._settled(*self.resolve(context, label))
-        self.joints.put(context, label, settled.context, settled.row)
+        settled = self._settled(*self.resolve(stack, label))
+        self.transitions.put(stack, label, settled.stack, settled.row)
 
-    def _settled(self, context: int, row: int) -> State:
+    def _settled(self, stack: int, row: int) -> State:
         """The state in a row, behind all labels that have to be taken at once."""
         while self.table.exits[row]:
-            context, row = self.resolve(context, int(self.table.label[row]))
-        return state_of(context, row)
+            stack, row = self.resolve(stack, int(self.table.label[row]))
+        return state_of(stack, row)
 
     def _behind_label_of(self, state: State) -> State | None:
         """The state behind the label of a row, ``None`` where it has none."""
         label = int(self.table.label.item(state.row))
-        return None if label == DEAD else state_of(*self.resolve(state.context, label))
+        return None if label == DEAD else state_of(*self.resolve(state.stack, label))
 
-    def resolve(self, context: int, label: int) -> tuple[int, int]:
-        """The context and the row behind a label."""
-        found = self._resolved.get((context, label))
+    def resolve(self, stack: int, label: int) -> tuple[int, int]:
+        """The stack and the row behind a label."""
+        found = self._resolved.get((stack, label))
         if found is None:
-            found = self._resolved[context, label] = self._resolved_anew(context, label)
+            found = self._resolved[stack, label] = self._resolved_anew(stack, label)
         return found
 
-    def _resolved_anew(self, context: int, label: int) -> tuple[int, int]:
+    def _resolved_anew(self, stack: int, label: int) -> tuple[int, int]:
         meaning = self.rows.meaning(label)
-        continuations = self.contexts.frames[context]
+        continuations = self.stacks.frames[stack]
         match meaning:
             case Return(slots):
                 reached = self._returned([continuations[slot] for slot in slots])
@@ -270,16 +270,16 @@ class GrammarMachine:
         return reached
 
     def _entered(self, configuration: dict[int, int]) -> tuple[int, int]:
-        """Context and row of a configuration, calls that begin in it included.
+        """Stack and row of a configuration, calls that begin in it included.
 
-        In place of the context EXACT where the configuration is not known.
+        In place of the stack EXACT where the configuration is not known.
         """
         if UNKNOWN in configuration:
             return EXACT, self.rows.end
         return self._placed(self._with_calls(configuration))
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
-        """Context and row of a configuration in which no call is still to begin."""
+        """Stack and row of a configuration in which no call is still to begin."""
         key = tuple(closed)
         kept = self._kept.get(key)
         if kept is None:
@@ -291,7 +291,7 @@ class GrammarMachine:
         if row is None:
             items = [item_of(*item) for item in zip(kept.states, pattern, strict=True)]
             row = kept.rows[pattern] = self.rows.row(tuple(items), may_end=kept.may_end)
-        return self.contexts.of(tuple(slots)), row
+        return self.stacks.of(tuple(slots)), row
 
     def _with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
         """A configuration with the rules that are called in it before another byte is read.
@@ -359,7 +359,7 @@ class GrammarMachine:
         return min(left(*item) for item in self._configuration(state))
 
     def _configuration(self, state: State) -> list[tuple[int, int]]:
-        continuations = self.contexts.frames[state.context]
+        continuations = self.stacks.frames[state.stack]
         return [(at, continuations[slot]) for at, slot in self.rows.items(state.row)]
 
     def shortest_end(self, state: State) -> bytes:
@@ -399,14 +399,14 @@ class GrammarMachine:
     # --- parts ----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise AssertionError unless network, table, contexts and joints agree."""
+        """Raise AssertionError unless network, table, stacks and transitions agree."""
         self.network.check()
         self.table.check()
         self.rows.check()
-        slots = self.joints.slots
+        slots = self.transitions.slots
         used = slots[slots[:, KEY] != EMPTY_SLOT]
-        assert len(used) == len(self.joints), (len(used), len(self.joints))
-        assert (used[:, TARGET] < len(self.contexts)).all()
+        assert len(used) == len(self.transitions), (len(used), len(self.transitions))
+        assert (used[:, TARGET] < len(self.stacks)).all()
         assert (used[:, ROW] < self.table.num_rows).all()
         for frames in self.continuations.frames[1:]:
             assert all(UNKNOWN <= state < len(self.network) for state in frames)

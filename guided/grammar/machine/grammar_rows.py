@@ -1,8 +1,8 @@
 """The rows of a grammar's recogniser: sets of states of its network, laid down when needed.
 
-A row is a set of *items*, each a state and the *slot* of the context that holds its continuation.
+A row is a set of *items*, each a state and the *slot* of the stack that holds its continuation.
 Rows with one item are the states of a rule's automaton, laid down rule by rule. Where calls begin
-or come together, and where it takes the context to know what follows, a row has a label:
+or come together, and where it takes the stack to know what follows, a row has a label:
 
     Return   the rules of some slots end here, and another byte than those of the row goes on there
     Enter    calls begin here, or states came together that are to be a row
@@ -68,7 +68,7 @@ class _RuleBlock(NamedTuple):
 
 
 class _Laid(NamedTuple):
-    """A rule's rows, from ``first`` on, with what follows it in a slot of the context.
+    """A rule's rows, from ``first`` on, with what follows it in a slot of the stack.
 
     Its labels begin with ``label``, but for that of its end.
     """

@@ -22,14 +22,14 @@ _new: Final = tuple.__new__
 
 
 class Item(NamedTuple):
-    """A state of the network, and the slot of the context that holds what follows its rule."""
+    """A state of the network, and the slot of the stack that holds what follows its rule."""
 
     state: int
     slot: int
 
 
 def item_of(state: int, slot: int) -> Item:
-    """The same as the class, in half of the time: for items of every joint."""
+    """The same as the class, in half of the time: for items of every transition."""
     return _new(Item, (state, slot))
 
 

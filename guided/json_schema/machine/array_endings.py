@@ -7,10 +7,10 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, Items, Unique
 from guided.json_schema.formulas.formula import TRUE, Formula, Formulas
-from guided.json_schema.machine.contexts import ArrayFrame
 from guided.json_schema.machine.distinct import DistinctTexts
 from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.sharing import Sharing
+from guided.json_schema.machine.stacks import ArrayFrame
 from guided.json_schema.machine.taken import differs, one_of_taken
 from guided.json_schema.machine.values import Values
 from guided.runtime.fuel import spend

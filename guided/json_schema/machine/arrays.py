@@ -13,11 +13,11 @@ from guided.json_schema.formulas.assertions import (
 from guided.json_schema.formulas.formula import FALSE, TRUE, All, Formula, Formulas, Leaf, Not
 from guided.json_schema.machine.array_endings import ArrayEnding
 from guided.json_schema.machine.asking import asked_of
-from guided.json_schema.machine.contexts import ArrayFrame, Pending
 from guided.json_schema.machine.json_value import read_value
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import evaluate_with, sorted_leaves
 from guided.json_schema.machine.search import Literals
+from guided.json_schema.machine.stacks import ArrayFrame, Pending
 from guided.json_schema.machine.taken import differs, with_value
 from guided.json_schema.machine.values import Values
 from guided.runtime.fuel import spend

@@ -11,7 +11,7 @@ __all__ = ["Asked", "asked_of"]
 
 
 class Asked:
-    """Formulas asked of a value; see ``contexts.Pending`` for the fields."""
+    """Formulas asked of a value; see ``stacks.Pending`` for the fields."""
 
     __slots__ = ("asks", "links", "must")
 

@@ -1,4 +1,4 @@
-"""Documents, evaluated as they are written: which contexts can still be brought to a good end."""
+"""Documents, evaluated as they are written: which stacks can still be brought to a good end."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf, Not,
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine import arrays
 from guided.json_schema.machine.arrays import Arrays
-from guided.json_schema.machine.contexts import ArrayFrame, Contexts, Frame, ObjectFrame, Pending
 from guided.json_schema.machine.json_value import read_value
 from guided.json_schema.machine.objects import Objects, Plain
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars, evaluate_with, json_key, sorted_leaves
 from guided.json_schema.machine.search import Fuel, Literals, satisfy
+from guided.json_schema.machine.stacks import ArrayFrame, Frame, ObjectFrame, Pending, Stacks
 from guided.json_schema.machine.taken import formula_of_value
 from guided.json_schema.machine.values import Values
 from guided.spec import JsonOptions
@@ -44,22 +44,22 @@ MAX_ENUMERATED_ASKS: Final = 6
 
 
 class Evaluation:
-    """The contexts of one grammar, and the moves between them that leave a way to the end."""
+    """The stacks of one grammar, and the moves between them that leave a way to the end."""
 
     def __init__(
         self,
         grammar: JsonGrammar,
         options: JsonOptions,
         missing: frozenset[int],
-        max_contexts: int,
+        max_stacks: int,
     ) -> None:
         self.formulas = grammar.formulas
         self.restriction = Restriction(grammar)
         self.scalars = Scalars(grammar.formulas, options, missing)
         self.fuel = Fuel()
         self.values = Values(self.restriction, self.scalars, self.fuel)
-        self.contexts = Contexts(Pending(None, (grammar.root,), must=True), max_contexts)
-        self.objects = Objects(self.restriction, self.scalars, self.values, self.contexts)
+        self.stacks = Stacks(Pending(None, (grammar.root,), must=True), max_stacks)
+        self.objects = Objects(self.restriction, self.scalars, self.values, self.stacks)
         self.arrays = Arrays(grammar.formulas, self.restriction, self.values)
         self.values.object = self._shortest_object
         self.values.array = self._shortest_array
@@ -84,72 +84,72 @@ class Evaluation:
 
     # --- moves ----------------------------------------------------------------------------
 
-    def open(self, context: int, kind: JsonType) -> int | None:
-        """The context of a container that opens where a value is awaited."""
-        pending = self._pending(context)
+    def open(self, stack: int, kind: JsonType) -> int | None:
+        """The stack of a container that opens where a value is awaited."""
+        pending = self._pending(stack)
         must = pending.must and len(pending.asks) == 1
         frame = (
             self.objects.open(pending.asks, must=must)
             if kind is JsonType.OBJECT
             else self.arrays.open(pending.asks, must=must)
         )
-        if not self.can_end(frame, context):
+        if not self.can_end(frame, stack):
             return None
-        return self.contexts.enter(frame, context)
+        return self.stacks.enter(frame, stack)
 
-    def name_written(self, context: int, name: str) -> int | None:
-        """The context of the value of a name that the schema spells out."""
-        frame = self._object(context)
-        return self._awaited(context, self.objects.name_written(frame, name))
+    def name_written(self, stack: int, name: str) -> int | None:
+        """The stack of the value of a name that the schema spells out."""
+        frame = self._object(stack)
+        return self._awaited(stack, self.objects.name_written(frame, name))
 
-    def class_written(self, context: int, number: int, key: bytes | None) -> int | None:
-        """The context of the value of another name, of one class."""
-        frame = self._object(context)
-        return self._awaited(context, self.objects.class_written(frame, number, key))
+    def class_written(self, stack: int, number: int, key: bytes | None) -> int | None:
+        """The stack of the value of another name, of one class."""
+        frame = self._object(stack)
+        return self._awaited(stack, self.objects.class_written(frame, number, key))
 
-    def behind_names(self, context: int) -> int:
-        """The context in which no spelled-out name is left, and free names go on as in this one."""
-        found = self._behind_names.get(context)
+    def behind_names(self, stack: int) -> int:
+        """The stack in which no spelled-out name is left, and free names go on as in this one."""
+        found = self._behind_names.get(stack)
         if found is None:
-            found = self._behind_names[context] = self._without_names(context)
+            found = self._behind_names[stack] = self._without_names(stack)
         return found
 
-    def _without_names(self, context: int) -> int:
-        frame = self.contexts.frames[context]
+    def _without_names(self, stack: int) -> int:
+        frame = self.stacks.frames[stack]
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
-            return context
+            return stack
         plain = self.objects.plain(frame)
         if plain is None or self.objects.owed(frame, plain) is not None:
-            return context
+            return stack
         written = len(self.objects.orders[frame.order].names)
         behind = ObjectFrame(frame.goals, frame.must, frame.order, written, frame.keys, begun=True)
-        return self.contexts.enter(behind, self.contexts.parents[context])
+        return self.stacks.enter(behind, self.stacks.parents[stack])
 
-    def item_begun(self, context: int) -> int | None:
-        """The context of the next item."""
-        if context not in self._begun:
-            self._begun[context] = self._item_begun(context)
-        return self._begun[context]
+    def item_begun(self, stack: int) -> int | None:
+        """The stack of the next item."""
+        if stack not in self._begun:
+            self._begun[stack] = self._item_begun(stack)
+        return self._begun[stack]
 
-    def _item_begun(self, context: int) -> int | None:
-        frame = self.contexts.frames[context]
+    def _item_begun(self, stack: int) -> int | None:
+        frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
         pending = self.arrays.item_begun(frame)
         if pending is not None:
             self._note_next_item(frame, pending)
         if pending is not None and pending.remembers:
-            pending = self._without_traps(context, pending)
-        begun = self._awaited(context, pending)
-        if begun is None and pending is not None and not self.may_close(context):
+            pending = self._without_traps(stack, pending)
+        begun = self._awaited(stack, pending)
+        if begun is None and pending is not None and not self.may_close(stack):
             # The search knows a way that the likely verdicts miss: that of its own first item.
-            value = read_value(b"[" + self.end(context).lstrip(b","))[0]
-            begun = self._hinted(context, pending, value)
+            value = read_value(b"[" + self.end(stack).lstrip(b","))[0]
+            begun = self._hinted(stack, pending, value)
         return begun
 
-    def value_done(self, context: int, verdict: int, text: bytes | None = None) -> int | None:
-        """The context behind a value; not for the value of the whole document."""
-        pending = self._pending(context)
-        parent = self.contexts.parents[context]
+    def value_done(self, stack: int, verdict: int, text: bytes | None = None) -> int | None:
+        """The stack behind a value; not for the value of the whole document."""
+        pending = self._pending(stack)
+        parent = self.stacks.parents[stack]
         frame: Frame | None
         if isinstance(pending.frame, ObjectFrame):
             frame = self.objects.value_done(pending, verdict)
@@ -157,67 +157,65 @@ class Evaluation:
             frame = self.arrays.value_done(pending, verdict, text)
         if frame is None or not (pending.sure or self.can_end(frame, parent)):
             return None
-        return self.contexts.enter(frame, parent)
+        return self.stacks.enter(frame, parent)
 
-    def closed(self, context: int) -> int:
+    def closed(self, stack: int) -> int:
         """The verdict on a container that closes."""
-        found = self._closed.get(context)
+        found = self._closed.get(stack)
         if found is None:
-            frame = self.contexts.frames[context]
+            frame = self.stacks.frames[stack]
             if isinstance(frame, ObjectFrame):
                 found = self.objects.verdict(frame)
             else:
                 assert isinstance(frame, ArrayFrame), frame
                 found = self.arrays.verdict(frame)
-            self._closed[context] = found
+            self._closed[stack] = found
         return found
 
-    def may_close(self, context: int) -> bool:
+    def may_close(self, stack: int) -> bool:
         """Whether a container may close."""
-        parent = self.contexts.parents[context]
-        return self.accepts(parent, self.closed(context))
+        parent = self.stacks.parents[stack]
+        return self.accepts(parent, self.closed(stack))
 
-    def candidates(self, context: int) -> tuple[tuple[str, ...], frozenset[int]]:
+    def candidates(self, stack: int) -> tuple[tuple[str, ...], frozenset[int]]:
         """The names that may come next, and the classes of other names that may."""
-        frame = self._object(context)
+        frame = self._object(stack)
         plain = self.objects.plain(frame)
         if plain is None:
-            return self._candidates(context, frame)
+            return self._candidates(stack, frame)
         return self._candidates_of_plain(frame, plain)
 
-    def _candidates(
-        self, context: int, frame: ObjectFrame
-    ) -> tuple[tuple[str, ...], frozenset[int]]:
+    def _candidates(self, stack: int, frame: ObjectFrame) -> tuple[tuple[str, ...], frozenset[int]]:
         names = tuple(
             name
             for name in self._spellable_ahead(frame)
-            if self.name_written(context, name) is not None
+            if self.name_written(stack, name) is not None
         )
         classes = frozenset(
             number
             for number in range(len(self.objects.space(frame.goals).classes))
             if self.objects.has_fresh_name(frame, number)
-            and self.class_written(context, number, None) is not None
+            and self.class_written(stack, number, None) is not None
         )
-        if not names and not classes and not self.may_close(context):
-            return self._candidate_of_search(context, frame)
+        if not names and not classes and not self.may_close(stack):
+            return self._candidate_of_search(stack, frame)
         return names, classes
 
     def _candidate_of_search(
-        self, context: int, frame: ObjectFrame
+        self, stack: int, frame: ObjectFrame
     ) -> tuple[tuple[str, ...], frozenset[int]]:
         """The name with which the way goes on that the search knows."""
-        members = read_value(b"{" + self.end(context).lstrip(b","))
+        members = read_value(b"{" + self.end(stack).lstrip(b","))
         name, value = next(iter(members.items()))
         if name in self.objects.orders[frame.order].index:
             pending = self.objects.name_written(frame, name)
             assert pending is not None, name
-            found = self._hinted(context, pending, value) is not None
+            found = self._hinted(stack, pending, value) is not None
             return ((name,) if found else ()), frozenset()
         number = self.objects.class_of(frame, name)
         pending = self.objects.class_written(frame, number, None)
         assert pending is not None, name
-        found = self._hinted(context, pending, value) is not None
+        found = self._hinted(stack, pending, value) is not None
         return (), frozenset((number,) if found else ())
 
     def _candidates_of_plain(
@@ -267,46 +265,46 @@ class Evaluation:
             if isinstance(leaf.assertion, Members)
         )
 
-    def _awaited(self, context: int, pending: Pending | None) -> int | None:
-        """The context of a value, if there is one that leaves a way to the end."""
+    def _awaited(self, stack: int, pending: Pending | None) -> int | None:
+        """The stack of a value, if there is one that leaves a way to the end."""
         if pending is None:
             return None
-        inner = self.contexts.enter(pending, self.contexts.parents[context])
+        inner = self.stacks.enter(pending, self.stacks.parents[stack])
         return inner if self._has_way(inner) else None
 
-    def _hinted(self, context: int, pending: Pending, value: Json) -> int | None:
-        """The context of a value after which there is a way, as one value is known to show."""
-        inner = self.contexts.enter(pending, self.contexts.parents[context])
+    def _hinted(self, stack: int, pending: Pending, value: Json) -> int | None:
+        """The stack of a value after which there is a way, as one value is known to show."""
+        inner = self.stacks.enter(pending, self.stacks.parents[stack])
         verdict = self._judged(pending.asks, value)
         self._hints[inner] = verdict
         for known in (self._ways, self._accepted, self._short_values):
             known.pop(inner, None)
         return inner if self._has_way(inner) else None
 
-    def _has_way(self, context: int) -> bool:
+    def _has_way(self, stack: int) -> bool:
         """Whether some value leaves a way to the end; the first that is found will do."""
-        found = self._ways.get(context)
+        found = self._ways.get(stack)
         if found is None:
-            pending = self._pending(context)
+            pending = self._pending(stack)
             found = (
                 self.values.text(pending.asks[0]) is not None
                 if pending.sure
-                else self._finds_way(context, pending)
+                else self._finds_way(stack, pending)
             )
-            self._ways[context] = found
+            self._ways[stack] = found
         return found
 
-    def _finds_way(self, context: int, pending: Pending) -> bool:
-        for verdict in self._possible(context, pending):
+    def _finds_way(self, stack: int, pending: Pending) -> bool:
+        for verdict in self._possible(stack, pending):
             if (
-                self._leaves_a_way(context, verdict)
-                and self._writable(context, self._one_of(pending.asks, (verdict,))) is not None
+                self._leaves_a_way(stack, verdict)
+                and self._writable(stack, self._one_of(pending.asks, (verdict,))) is not None
             ):
                 return True
-        self._note_unlikely(context)
+        self._note_unlikely(stack)
         return False
 
-    def _writable(self, context: int, wish: Formula) -> bytes | None:
+    def _writable(self, stack: int, wish: Formula) -> bytes | None:
         """A value that can be written where it is awaited, as well as found.
 
         The search for the end of a container knows all verdicts at once, and may give up on them
@@ -315,28 +313,26 @@ class Evaluation:
         text = self.values.text(wish)
         kind = None if text is None else _OPENED.get(text[0])
         return (
-            text
-            if kind is None or self.open(context, kind) is not None
-            else self.values.scalar(wish)
+            text if kind is None or self.open(stack, kind) is not None else self.values.scalar(wish)
         )
 
-    def _note_unlikely(self, context: int) -> None:
-        """Count a context in which something may be missed, since likely verdicts alone are."""
-        pending = self._pending(context)
+    def _note_unlikely(self, stack: int) -> None:
+        """Count a stack in which something may be missed, since likely verdicts alone are."""
+        pending = self._pending(stack)
         many = len(pending.asks) > MAX_ENUMERATED_ASKS and not self._keeps_its_way(pending)
-        if many and context not in self._unlikely:
-            self._unlikely.add(context)
+        if many and stack not in self._unlikely:
+            self._unlikely.add(stack)
             self.fuel.incomplete += 1
 
-    def _without_traps(self, context: int, pending: Pending) -> Pending | None:
+    def _without_traps(self, stack: int, pending: Pending) -> Pending | None:
         """Forbid the values after which items that are owed could not differ, or not repeat one."""
         assert isinstance(pending.frame, ArrayFrame)
         if not pending.links and _treats_items_alike(pending.frame):
             return pending  # each value leaves as many that differ
-        parent = self.contexts.parents[context]
+        parent = self.stacks.parents[stack]
         again = self.arrays.repeatable(pending.frame)
         more: dict[Formula, None] = {}
-        for verdict in self._possible(context, pending):
+        for verdict in self._possible(stack, pending):
             asked = self._one_of(pending.asks, (verdict,))
             if self.values.text(asked) is None:
                 continue
@@ -387,20 +383,20 @@ class Evaluation:
             return self.scalars.string_fits(self.restriction.to(JsonType.STRING, ask), value)
         return self.scalars.number_fits(self.restriction.to(JsonType.NUMBER, ask), value)
 
-    def is_rare(self, context: int, number: int) -> bool:
+    def is_rare(self, stack: int, number: int) -> bool:
         """Whether a class has a limited number of names only."""
-        return not self.objects.space(self._object(context).goals).is_endless(number)
+        return not self.objects.space(self._object(stack).goals).is_endless(number)
 
-    def is_roomy(self, context: int) -> bool:
+    def is_roomy(self, stack: int) -> bool:
         """Whether what may follow an item does not depend on which of endlessly many it is."""
-        pending = self._pending(context)
+        pending = self._pending(stack)
         assert isinstance(pending.frame, ArrayFrame), pending
         if pending.hazy:
             return False
         return (
             _treats_items_alike(pending.frame)
-            and not _owes_a_repeat(self._want(pending.frame, self.contexts.parents[context]))
-            and not self.accepts(context, 0)
+            and not _owes_a_repeat(self._want(pending.frame, self.stacks.parents[stack]))
+            and not self.accepts(stack, 0)
             and all(map(self._is_endless, pending.asks))
         )
 
@@ -417,28 +413,28 @@ class Evaluation:
 
     # --- what may come of a value ---------------------------------------------------------
 
-    def accepts(self, context: int, verdict: int) -> bool:
+    def accepts(self, stack: int, verdict: int) -> bool:
         """Whether a value with this verdict leaves a way to the end."""
-        key = (context, verdict)
+        key = (stack, verdict)
         found = self._acceptable.get(key)
         if found is None:
-            found = verdict in self.accepted(context) or self._leaves_a_way(context, verdict)
+            found = verdict in self.accepted(stack) or self._leaves_a_way(stack, verdict)
             self._acceptable[key] = found
         return found
 
-    def accepted(self, context: int) -> tuple[int, ...]:
+    def accepted(self, stack: int) -> tuple[int, ...]:
         """The verdicts on the value awaited that leave a way to the end.
 
         Those of containers are tried in likely combinations only, where many formulas are asked.
         """
-        found = self._accepted.get(context)
+        found = self._accepted.get(stack)
         if found is None:
-            pending = self._pending(context)
+            pending = self._pending(stack)
             if self._keeps_its_way(pending):
                 return _FITTING
-            possible = self._possible(context, pending)
-            found = tuple(v for v in possible if self._leaves_a_way(context, v))
-            self._accepted[context] = found
+            possible = self._possible(stack, pending)
+            found = tuple(v for v in possible if self._leaves_a_way(stack, v))
+            self._accepted[stack] = found
         return found
 
     @staticmethod
@@ -446,7 +442,7 @@ class Evaluation:
         """Whether a value that fits surely leaves a way."""
         return pending.frame is None or pending.sure
 
-    def _possible(self, context: int, pending: Pending) -> list[int]:
+    def _possible(self, stack: int, pending: Pending) -> list[int]:
         """Verdicts that a value may get: all of them, or where they are many the likely ones."""
         if self._keeps_its_way(pending):
             return [1]
@@ -456,7 +452,7 @@ class Evaluation:
         likely = self._likely.get(asks)
         if likely is None:
             likely = self._likely[asks] = self._likely_verdicts(asks)
-        hint = self._hints.get(context)
+        hint = self._hints.get(stack)
         return likely if hint is None or hint in likely else [*likely, hint]
 
     def _likely_verdicts(self, asks: tuple[Formula, ...]) -> list[int]:
@@ -473,8 +469,8 @@ class Evaluation:
             likely.update(dict.fromkeys(_combinations([to.to(kind, ask) for ask in asks])))
         return list(likely)
 
-    def _leaves_a_way(self, context: int, verdict: int) -> bool:
-        pending = self._pending(context)
+    def _leaves_a_way(self, stack: int, verdict: int) -> bool:
+        pending = self._pending(stack)
         if self._keeps_its_way(pending):
             return verdict == 1
         if pending.must and not verdict & 1:
@@ -487,7 +483,7 @@ class Evaluation:
         )
         if isinstance(frame, ArrayFrame):
             self._inherit_end_by_verdict(pending, frame, verdict)
-        parent = self.contexts.parents[context]
+        parent = self.stacks.parents[stack]
         return frame is not None and self.can_end(frame, parent)
 
     def _note_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
@@ -521,11 +517,11 @@ class Evaluation:
             return None
         return self.values.text(self._one_of(pending.asks, (verdict,)))
 
-    def short_value(self, context: int) -> bytes:
+    def short_value(self, stack: int) -> bytes:
         """A short value that leaves a way to the end."""
-        found = self._short_values.get(context)
+        found = self._short_values.get(stack)
         if found is None:
-            asks, verdicts = self._pending(context).asks, self.accepted(context)
+            asks, verdicts = self._pending(stack).asks, self.accepted(stack)
             # The search may give up on one formula of them all, which has as many parts as all
             # have together, where it finds a value of one verdict.
             wishes: list[tuple[int, ...]] = [(verdict,) for verdict in verdicts]
@@ -533,11 +529,11 @@ class Evaluation:
                 wishes.insert(0, verdicts)
             text: bytes | None = None
             for wish in wishes:
-                text = self._writable(context, self._one_of(asks, wish))
+                text = self._writable(stack, self._one_of(asks, wish))
                 if text is not None:
                     break
             assert text is not None, asks
-            found = self._short_values[context] = text
+            found = self._short_values[stack] = text
         return found
 
     def _one_of(self, goals: tuple[Formula, ...], verdicts: tuple[int, ...]) -> Formula:
@@ -571,10 +567,10 @@ class Evaluation:
 
     # --- ways out -------------------------------------------------------------------------
 
-    def end(self, context: int) -> bytes:
-        """What completes the container of a context, its closing bracket included."""
-        frame = self.contexts.frames[context]
-        text = self.end_of(frame, self.contexts.parents[context])
+    def end(self, stack: int) -> bytes:
+        """What completes the container of a stack, its closing bracket included."""
+        frame = self.stacks.frames[stack]
+        text = self.end_of(frame, self.stacks.parents[stack])
         assert text is not None, frame
         return text
 
@@ -643,13 +639,13 @@ class Evaluation:
 
     # --- parts ----------------------------------------------------------------------------
 
-    def _pending(self, context: int) -> Pending:
-        pending = self.contexts.frames[context]
+    def _pending(self, stack: int) -> Pending:
+        pending = self.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         return pending
 
-    def _object(self, context: int) -> ObjectFrame:
-        frame = self.contexts.frames[context]
+    def _object(self, stack: int) -> ObjectFrame:
+        frame = self.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         return frame
 

@@ -1,10 +1,10 @@
 """The recogniser of JSON constraints: a pushdown machine over blocks of table rows.
 
-A state is a context (the nest of open containers, and what is left to fit of each) and a row (the
+A state is a stack (the nest of open containers, and what is left to fit of each) and a row (the
 place inside a block). Inside a block a byte moves the row by a table look-up. Where a block ends
-its label is *resolved* in the context, which enters or leaves containers and gives the row where
-the next block begins. Only these joints run Python, each once: they are remembered in a table that
-the mask walk reads.
+its label is *resolved* for the stack, which pushes or pops containers and gives the row where the
+next block begins. Only these transitions run Python, each once: they are cached in a table that the
+mask walk reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from cachetools import LRUCache
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.json_grammar import JsonGrammar
-from guided.json_schema.machine.contexts import ROOT, ArrayFrame, ObjectFrame, Pending
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.labels import (
     CLOSE,
@@ -37,10 +36,11 @@ from guided.json_schema.machine.labels import (
 from guided.json_schema.machine.rows import Rows
 from guided.json_schema.machine.scalars import json_key
 from guided.json_schema.machine.search import MAX_TRIES
+from guided.json_schema.machine.stacks import ROOT, ArrayFrame, ObjectFrame, Pending
 from guided.json_schema.machine.values import MAX_SHORTEST_BYTES
-from guided.machine.joints import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, JointTable
 from guided.machine.limits import RecognizerLimits
 from guided.machine.recognizer import State
+from guided.machine.stack_transitions import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, StackTransitions
 from guided.machine.table import (
     CLOSE_STRING,
     END_ROW,
@@ -100,14 +100,12 @@ class JsonMachine:
         table: TransitionTable | None = None,
     ) -> None:
         limits = limits or RecognizerLimits()
-        self.evaluation = Evaluation(
-            grammar, options or JsonOptions(), missing, limits.max_contexts
-        )
-        self.contexts = self.evaluation.contexts
+        self.evaluation = Evaluation(grammar, options or JsonOptions(), missing, limits.max_stacks)
+        self.stacks = self.evaluation.stacks
         self.table = TransitionTable(limits.max_cells) if table is None else table
         self.rows = Rows(self.evaluation, self.table)
         self.labels = self.rows.labels
-        self.joints = JointTable()
+        self.transitions = StackTransitions()
         self._behind_values: dict[tuple[int, int], tuple[int, int] | None] = {}
         self._behind_unknown_names: dict[tuple[int, int], tuple[int, int] | None] = {}
         self._rests: dict[tuple[int, int], int] = {}
@@ -125,18 +123,18 @@ class JsonMachine:
 
     def step(self, state: State, byte: int) -> State | None:
         """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
-        context, row, count, texts = state
+        stack, row, count, texts = state
         table = self.table
         target = table.step(row, byte)
         while target == DEAD:
             # The block may end here, and the byte may belong to what follows.
             label = int(table.label[row])
-            if label == DEAD or (context == ROOT and label == DONE):
+            if label == DEAD or (stack == ROOT and label == DONE):
                 return None
-            resolved = self._resolve(context, label, texts)
+            resolved = self._resolve(stack, label, texts)
             if resolved is None:
                 return None
-            context, row, texts = resolved
+            stack, row, texts = resolved
             count = 0
             target = table.step(row, byte)
         counted = self._counted(target, count)
@@ -146,20 +144,20 @@ class JsonMachine:
         if texts:
             texts = tuple(text + bytes((byte,)) for text in texts)
         role = table.role[target]
-        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.contexts.depth(context):
+        if role in (IN_KEY, IN_RARE_KEY) and len(texts) == self.stacks.depth(stack):
             texts = (*texts, b"")
         key = written[-1] if role == KEY_CLOSED else None
-        if key is not None and key in self.free_keys_of(context):
+        if key is not None and key in self.free_keys_of(stack):
             return None
-        if role == IN_RARE_KEY and not self._can_close_key(context, target, texts[-1]):
+        if role == IN_RARE_KEY and not self._can_close_key(stack, target, texts[-1]):
             return None
         while table.exits[target]:
-            resolved = self._resolve(context, int(table.label[target]), texts, key)
+            resolved = self._resolve(stack, int(table.label[target]), texts, key)
             if resolved is None:
                 return None
-            context, target, texts = resolved
+            stack, target, texts = resolved
             counted, key = 0, None
-        return State(context, target, counted, texts)
+        return State(stack, target, counted, texts)
 
     def _counted(self, target: int, count: int) -> int | None:
         """The count behind a byte that leads to a row, ``None`` past its bounds."""
@@ -186,22 +184,22 @@ class JsonMachine:
         return current
 
     def beneath(self, state: State, row: int) -> State:
-        """The state in ``row``, which that of ``state`` lies over, in a context where as much may
+        """The state in ``row``, which that of ``state`` lies over, in a stack where as much may
         follow from it: one for all members of an object.
         """
-        context = self.evaluation.behind_names(state.context)
-        return State(context, row, state.count, state.texts)
+        stack = self.evaluation.behind_names(state.stack)
+        return State(stack, row, state.count, state.texts)
 
     def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
         """None: a state is gone on from by itself."""
         return ()
 
-    def top(self, context: int, depth: int) -> int:  # noqa: ARG002 - it is whole
-        """The context itself: contexts already leave out what few tokens depend on."""
-        return context
+    def top(self, stack: int, depth: int) -> int:  # noqa: ARG002 - it is whole
+        """The stack itself: stacks already leave out what few tokens depend on."""
+        return stack
 
     def beyond(self, state: State) -> State:
-        """Never asked for: no context has a top of its own."""
+        """Never asked for: no stack has a top of its own."""
         raise AssertionError(f"{state} has no top")
 
     def is_complete(self, state: State) -> bool:
@@ -210,7 +208,7 @@ class JsonMachine:
 
     def is_accepting(self, state: State) -> bool:
         """Whether the document may end here."""
-        return state.context == ROOT and (
+        return state.stack == ROOT and (
             state.row == END_ROW or int(self.table.label[state.row]) == DONE
         )
 
@@ -221,11 +219,11 @@ class JsonMachine:
             return None
         return only
 
-    def free_keys_of(self, context: int) -> set[bytes]:
+    def free_keys_of(self, stack: int) -> set[bytes]:
         """The names of the innermost object that the schema does not spell out, so far."""
-        frame = self.contexts.frames[context]
+        frame = self.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
-        return set(self.contexts.keys(frame.keys))
+        return set(self.stacks.keys(frame.keys))
 
     @property
     def incomplete(self) -> int:
@@ -237,118 +235,113 @@ class JsonMachine:
         """The share of its limits that the machine has grown to; it never shrinks."""
         return max(
             self.table.num_cells / self.table.max_cells,
-            len(self.contexts) / self.contexts.max_contexts,
+            len(self.stacks) / self.stacks.max_stacks,
         )
 
     def check_room(self) -> None:
         """Raise LimitExceededError when the rest of the limits is needed to end documents."""
-        table, contexts = self.table, self.contexts
-        if (
-            2 * table.num_cells > table.max_cells
-            or 2 * len(contexts.frames) > contexts.max_contexts
-        ):
+        table, stacks = self.table, self.stacks
+        if 2 * table.num_cells > table.max_cells or 2 * len(stacks.frames) > stacks.max_stacks:
             raise LimitExceededError(
-                f"the recogniser has {self.table.num_cells} cells and {len(self.contexts)} contexts"
-                f" and may have half of {self.table.max_cells} and {self.contexts.max_contexts}",
+                f"the recogniser has {self.table.num_cells} cells and {len(self.stacks)} stacks"
+                f" and may have half of {self.table.max_cells} and {self.stacks.max_stacks}",
                 limit=self.table.max_cells,
                 field="constraint",
                 hint="ask for less at once: shorter strings, smaller lists, fewer members",
             )
 
-    # --- joints ---------------------------------------------------------------------------
+    # --- transitions ---------------------------------------------------------------------------
 
     def resolve(
-        self, context: int, label: int, *, item: bytes | None = None, key: bytes | None = None
+        self, stack: int, label: int, *, item: bytes | None = None, key: bytes | None = None
     ) -> tuple[int, int] | None:
-        """The context and the row behind ``label``, ``None`` where it must not be taken.
+        """The stack and the row behind ``label``, ``None`` where it must not be taken.
 
-        ``item`` is the text of the value that ends, where the context remembers it; ``key`` that of
+        ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of
         a free name that is closed: without it the set of names becomes unknown.
         """
         evaluation, rows = self.evaluation, self.rows
         if label == DONE:
-            return self._value_done(context, 1, item)
+            return self._value_done(stack, 1, item)
         if label == CLOSE:
-            verdict = evaluation.closed(context)
-            return self._value_done(self.contexts.parents[context], verdict, item)
+            verdict = evaluation.closed(stack)
+            return self._value_done(self.stacks.parents[stack], verdict, item)
         if label == ITEM:
-            begun = evaluation.item_begun(context)
+            begun = evaluation.item_begun(stack)
             return None if begun is None else (begun, rows.value(begun))
         if label == OPEN_OBJECT:
-            opened = evaluation.open(context, JsonType.OBJECT)
+            opened = evaluation.open(stack, JsonType.OBJECT)
             return None if opened is None else (opened, rows.members(opened))
         if label == OPEN_ARRAY:
-            opened = evaluation.open(context, JsonType.ARRAY)
+            opened = evaluation.open(stack, JsonType.ARRAY)
             if opened is None:
                 return None
             return rows.first_item(opened, evaluation.item_begun(opened))
         meaning = self.labels.meaning(label)
         if isinstance(meaning, Judged):
-            return self._value_done(context, meaning.verdict, item)
+            return self._value_done(stack, meaning.verdict, item)
         if isinstance(meaning, EmptyArray):
-            return self._value_done(self.contexts.parents[context], meaning.verdict, item)
+            return self._value_done(self.stacks.parents[stack], meaning.verdict, item)
         if isinstance(meaning, Key):
-            named = evaluation.name_written(context, meaning.name)
+            named = evaluation.name_written(stack, meaning.name)
         else:
             assert isinstance(meaning, KeyClass), meaning
             if key is None:
-                return self._unknown_name(evaluation.behind_names(context), meaning.number)
-            named = evaluation.class_written(context, meaning.number, key)
+                return self._unknown_name(evaluation.behind_names(stack), meaning.number)
+            named = evaluation.class_written(stack, meaning.number, key)
         return None if named is None else (named, rows.colon_and_value(named))
 
-    def _unknown_name(self, context: int, number: int) -> tuple[int, int] | None:
+    def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
         """What is behind a free name of a class, whichever it is."""
-        at = context, number
+        at = stack, number
         if at not in self._behind_unknown_names:
-            named = self.evaluation.class_written(context, number, None)
+            named = self.evaluation.class_written(stack, number, None)
             found = None if named is None else (named, self.rows.colon_and_value(named))
             self._behind_unknown_names[at] = found
         return self._behind_unknown_names[at]
 
-    def _value_done(self, context: int, verdict: int, item: bytes | None) -> tuple[int, int] | None:
+    def _value_done(self, stack: int, verdict: int, item: bytes | None) -> tuple[int, int] | None:
         if item is not None:
-            return self._behind_value(context, verdict, item)
+            return self._behind_value(stack, verdict, item)
         # Strings, numbers and every closing bracket of a value meet here.
-        key = context, verdict
+        key = stack, verdict
         if key not in self._behind_values:
-            self._behind_values[key] = self._behind_value(context, verdict, None)
+            self._behind_values[key] = self._behind_value(stack, verdict, None)
         return self._behind_values[key]
 
-    def _behind_value(
-        self, context: int, verdict: int, item: bytes | None
-    ) -> tuple[int, int] | None:
-        if not self.evaluation.accepts(context, verdict):
+    def _behind_value(self, stack: int, verdict: int, item: bytes | None) -> tuple[int, int] | None:
+        if not self.evaluation.accepts(stack, verdict):
             return None
-        if context == ROOT:
+        if stack == ROOT:
             return ROOT, END_ROW
-        behind = self.evaluation.value_done(context, verdict, item)
+        behind = self.evaluation.value_done(stack, verdict, item)
         if behind is None:
             return None
-        frame = self.contexts.frames[behind]
+        frame = self.stacks.frames[behind]
         if isinstance(frame, ArrayFrame):
             return behind, self.rows.next_item(behind)
         return behind, self.rows.members(behind)
 
-    def ends_value_of(self, context: int, label: int) -> int | None:
-        """The context in which a value ends by ``label``, ``None`` for other labels."""
+    def ends_value_of(self, stack: int, label: int) -> int | None:
+        """The stack in which a value ends by ``label``, ``None`` for other labels."""
         if label == DONE:
-            return context
+            return stack
         if label == CLOSE:
-            return self.contexts.parents[context]
+            return self.stacks.parents[stack]
         if label in _OPENING:
             return None
         meaning = self.labels.meaning(label)
         if isinstance(meaning, EmptyArray):
-            return self.contexts.parents[context]
-        return context if isinstance(meaning, Judged) else None
+            return self.stacks.parents[stack]
+        return stack if isinstance(meaning, Judged) else None
 
-    def remember_joint(self, context: int, label: int) -> None:
+    def remember_transition(self, stack: int, label: int) -> None:
         """Enter what ``resolve`` says without a text into the table that walks read."""
-        self.joints.put(context, label, *self.joint(context, label))
+        self.transitions.put(stack, label, *self.transition(stack, label))
 
-    def joint(self, context: int, label: int) -> tuple[int, int]:
-        """What a label leads to in a context, as the table of joints says it."""
-        at = context, label
+    def transition(self, stack: int, label: int) -> tuple[int, int]:
+        """What a label leads to in a stack, as the table of transitions says it."""
+        at = stack, label
         while True:
             if self._needs_text(*at):
                 return EXACT, DEAD
@@ -359,37 +352,37 @@ class JsonMachine:
                 return resolved
             at = resolved[0], int(self.table.label[resolved[1]])
 
-    def _needs_text(self, context: int, label: int) -> bool:
+    def _needs_text(self, stack: int, label: int) -> bool:
         """Whether what follows a label depends on which item or name was written."""
-        if not self.contexts.depth(context) and label in _TEXTLESS:
+        if not self.stacks.depth(stack) and label in _TEXTLESS:
             return False
-        ended = self.ends_value_of(context, label)
+        ended = self.ends_value_of(stack, label)
         if ended is None:
             meaning = self.labels.meaning(label)
             if isinstance(meaning, KeyClass):
-                return self.evaluation.is_rare(context, meaning.number)
+                return self.evaluation.is_rare(stack, meaning.number)
             return False
         if not self._remembers(ended):
             return False
-        return ended != context or not self.evaluation.is_roomy(ended)
+        return ended != stack or not self.evaluation.is_roomy(ended)
 
-    def _remembers(self, context: int) -> bool:
-        frame = self.contexts.frames[context]
+    def _remembers(self, stack: int) -> bool:
+        frame = self.stacks.frames[stack]
         return isinstance(frame, Pending) and frame.remembers
 
     def _resolve(
-        self, context: int, label: int, texts: tuple[bytes, ...], key: bytes | None = None
+        self, stack: int, label: int, texts: tuple[bytes, ...], key: bytes | None = None
     ) -> tuple[int, int, tuple[bytes, ...]] | None:
         """``resolve`` with the texts that are being remembered."""
-        ended = self.ends_value_of(context, label)
+        ended = self.ends_value_of(stack, label)
         item = None
         if ended is not None and self._remembers(ended):
-            item = texts[self.contexts.depth(ended) - 1]
-        resolved = self.resolve(context, label, item=item, key=key)
+            item = texts[self.stacks.depth(ended) - 1]
+        resolved = self.resolve(stack, label, item=item, key=key)
         if resolved is None:
             return None
         behind, row = resolved
-        depth = self.contexts.depth(behind)
+        depth = self.stacks.depth(behind)
         texts = texts[:depth]
         return behind, row, texts + (b"",) * (depth - len(texts))
 
@@ -407,26 +400,26 @@ class JsonMachine:
         if state.texts:
             return len(self.shortest_end(state))
         if state.row in self.rows.between:
-            return self._rest(state.context, _FROM_HERE, state)
+            return self._rest(state.stack, _FROM_HERE, state)
         label = int(self.table.aim[state.row])
         if label == DEAD:
             return len(self.shortest_end(state))
         left = int(self.table.left[state.row]) + self._owed(state)
-        return left + self._rest(state.context, label, state)
+        return left + self._rest(state.stack, label, state)
 
-    def _rest(self, context: int, label: int, state: State) -> int:
+    def _rest(self, stack: int, label: int, state: State) -> int:
         """Bytes from a label to the end of the document, or from a state between two values."""
-        rest = self._rests.get((context, label))
+        rest = self._rests.get((stack, label))
         if rest is None:
-            if context == ROOT and label == DONE:
+            if stack == ROOT and label == DONE:
                 rest = 0
             elif label == _FROM_HERE:
                 rest = len(self.shortest_end(state))
             else:
-                resolved = self._resolve(context, label, ())
-                assert resolved is not None, (context, label)
+                resolved = self._resolve(stack, label, ())
+                assert resolved is not None, (stack, label)
                 rest = len(self.shortest_end(State(resolved[0], resolved[1], 0, resolved[2])))
-            self._rests[context, label] = rest
+            self._rests[stack, label] = rest
         return rest
 
     def _owed(self, state: State) -> int:
@@ -437,7 +430,7 @@ class JsonMachine:
         """Bytes that complete the document from here, close to as few as can be.
 
         Behind every byte of it the shortest end is no longer than the rest of it. Where
-        ``bytes_left`` was asked for, it spends little and needs no more contexts or rows.
+        ``bytes_left`` was asked for, it spends little and needs no more stacks or rows.
         """
         text = bytearray()
         passed: list[tuple[int, State]] = []
@@ -458,14 +451,14 @@ class JsonMachine:
                     assert count, (state, bytes(text), byte)
                     break
                 passed.append((len(text), at))
-                joint = self._joint(at, byte)
-                if joint is not None:
-                    passed.append((len(text), joint))
+                transition = self._transition(at, byte)
+                if transition is not None:
+                    passed.append((len(text), transition))
                 text.append(byte)
                 at = reached
         return self._remembered_end(state, passed, bytes(text))
 
-    def _joint(self, state: State, byte: int) -> State | None:
+    def _transition(self, state: State, byte: int) -> State | None:
         """The state between two blocks where one ends without a byte of its own, as numbers do."""
         has_label = int(self.table.label[state.row]) != DEAD
         ends = has_label and self.table.step(state.row, byte) == DEAD
@@ -476,7 +469,7 @@ class JsonMachine:
         label = int(self.table.label[state.row])
         if label == DEAD:
             return None
-        resolved = self._resolve(state.context, label, state.texts)
+        resolved = self._resolve(state.stack, label, state.texts)
         return None if resolved is None else State(resolved[0], resolved[1], 0, resolved[2])
 
     def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
@@ -499,7 +492,7 @@ class JsonMachine:
         if self.table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._rest_of_key(state)
         if state.row in self.rows.between:
-            return self.evaluation.end(state.context)
+            return self.evaluation.end(state.stack)
         if self._owed(state):
             return self._owed_text(state)
         text, _ = self._to_label(state.row)
@@ -547,35 +540,35 @@ class JsonMachine:
     def _rest_of_key(self, state: State) -> bytes:
         """What closes a name that may stand here, one that is owed if it begins so."""
         begun = state.texts[-1]
-        owed = self.evaluation.end(state.context).lstrip(b",")
+        owed = self.evaluation.end(state.stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
             key = json_key(name)[1:]
             if key.startswith(begun):
                 return key[len(begun) :]
         for text in itertools.islice(self._ends_of_key(state.row), _KEY_TRIES):
-            if self._name_may_stand(state.context, state.texts[-1] + text[:-1]):
+            if self._name_may_stand(state.stack, state.texts[-1] + text[:-1]):
                 return text
         raise AssertionError(f"no name is left at {state}")
 
-    def _can_close_key(self, context: int, row: int, begun: bytes) -> bool:
-        if self.table.ends[row] > self.contexts.taken(context):
+    def _can_close_key(self, stack: int, row: int, begun: bytes) -> bool:
+        if self.table.ends[row] > self.stacks.taken(stack):
             return True
-        at = (context, row, begun)
+        at = (stack, row, begun)
         found = self._closable.get(at)
         if found is None:
             ends = itertools.islice(self._ends_of_key(row), _KEY_TRIES)
-            found = any(self._name_may_stand(context, begun + text[:-1]) for text in ends)
+            found = any(self._name_may_stand(stack, begun + text[:-1]) for text in ends)
             self._closable[at] = found
         return found
 
-    def _name_may_stand(self, context: int, key: bytes) -> bool:
-        frame = self.contexts.frames[context]
+    def _name_may_stand(self, stack: int, key: bytes) -> bool:
+        frame = self.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         order = self.evaluation.objects.orders[frame.order]
         if key in order.spelled:
             name = json.loads(b'"' + key + b'"')
-            return self.evaluation.name_written(context, name) is not None
-        return key not in self.free_keys_of(context)
+            return self.evaluation.name_written(stack, name) is not None
+        return key not in self.free_keys_of(stack)
 
     def _ends_of_key(self, row: int) -> Iterator[bytes]:
         """The texts from inside a name to behind its closing quote, shortest first."""
@@ -594,14 +587,14 @@ class JsonMachine:
     # --- parts ----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise AssertionError unless table, contexts and joints agree with one another."""
+        """Raise AssertionError unless table, stacks and transitions agree with one another."""
         self.table.check()
-        for number, parent in enumerate(self.contexts.parents[1:], start=1):
+        for number, parent in enumerate(self.stacks.parents[1:], start=1):
             assert 0 <= parent < number, (number, parent)
-        slots = self.joints.slots
+        slots = self.transitions.slots
         used = slots[slots[:, KEY] != EMPTY_SLOT]
-        assert len(used) == len(self.joints), (len(used), len(self.joints))
-        assert (used[:, TARGET] < len(self.contexts)).all()
+        assert len(used) == len(self.transitions), (len(used), len(self.transitions))
+        assert (used[:, TARGET] < len(self.stacks)).all()
         assert (used[:, ROW] < self.table.num_rows).all()
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:

@@ -1,4 +1,4 @@
-"""Labels: what the end of a block means to the context around it, numbered as they are needed."""
+"""Labels: what the end of a block means to the stack around it, numbered as they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The joints of a document that has every member, resolved before a text gets to them.
+"""The transitions of a document that has every member, resolved before a text gets to them.
 
 What a recogniser works out when a text first gets somewhere, the token that leads there waits for.
 Most documents begin as their schema does, so some of it is worked out along with compiling: not
@@ -11,15 +11,15 @@ from contextlib import suppress
 from typing import Final
 
 from guided.errors import LimitExceededError
-from guided.json_schema.machine.contexts import ROOT, ObjectFrame, Pending
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT
+from guided.json_schema.machine.stacks import ROOT, ObjectFrame, Pending
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import limited_work
 
 __all__ = ["look_ahead"]
 
-_JOINTS: Final = 20
+_TRANSITIONS: Final = 20
 _WORK: Final = 500
 _COLON: Final = ord(":")
 _SCALARS: Final = frozenset(b'"-0123456789tfn')
@@ -29,28 +29,28 @@ followed along one item."""
 
 
 def look_ahead(machine: JsonMachine) -> None:
-    """Resolve joints of a machine that has resolved none; what takes much work waits."""
+    """Resolve transitions of a machine that has resolved none; what takes much work waits."""
     with suppress(LimitExceededError), limited_work(_WORK, "looking ahead"):
         _follow(machine)
 
 
 def _follow(machine: JsonMachine) -> None:
-    context, row, seen = machine.start.context, machine.start.row, set[int]()
-    while len(machine.joints) < _JOINTS and row != DEAD and context not in seen:
-        seen.add(context)
+    stack, row, seen = machine.start.stack, machine.start.row, set[int]()
+    while len(machine.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:
+        seen.add(stack)
         ahead: tuple[int, int] | None = None
-        for label in _labels(machine, context, row):
-            joint = machine.joint(context, label)
-            machine.joints.put(context, label, *joint)
-            ahead = ahead or joint
+        for label in _labels(machine, stack, row):
+            transition = machine.transition(stack, label)
+            machine.transitions.put(stack, label, *transition)
+            ahead = ahead or transition
         if ahead is None:
             return
-        context, row = ahead
+        stack, row = ahead
 
 
-def _labels(machine: JsonMachine, context: int, row: int) -> list[int]:
+def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
     """What may end or begin where a text stands between two parts, what leads furthest first."""
-    table, frame = machine.table, machine.contexts.frames[context]
+    table, frame = machine.table, machine.stacks.frames[stack]
     if isinstance(frame, Pending):
         # Behind a name a colon comes first.
         value = table.step(row, _COLON)
@@ -59,10 +59,10 @@ def _labels(machine: JsonMachine, context: int, row: int) -> list[int]:
     behind = [target for target in edges.values() if table.exits[target]]
     labels = dict.fromkeys(int(table.label[target]) for target in behind)
     if isinstance(frame, ObjectFrame):
-        names, _ = machine.evaluation.candidates(context)
+        names, _ = machine.evaluation.candidates(stack)
         return [*map(machine.labels.of_key, names[:1]), *labels]
     is_scalar = isinstance(frame, Pending) and not _SCALARS.isdisjoint(edges)
-    if is_scalar and context != ROOT and machine.evaluation.accepts(context, 1):
+    if is_scalar and stack != ROOT and machine.evaluation.accepts(stack, 1):
         labels[DONE] = None
     return sorted(labels, key=_reach)
 

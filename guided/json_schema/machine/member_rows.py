@@ -38,7 +38,7 @@ class MemberRows:
 
     The rows of one name are laid down once and joined to others only where names begin alike. Where
     names are free, the rows of all names that the schema spells out lie over those of any name;
-    which of them may still be written the context knows.
+    which of them may still be written the stack knows.
     """
 
     def __init__(self, chains: Chains, labels: Labels) -> None:

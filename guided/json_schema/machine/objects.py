@@ -18,14 +18,6 @@ from guided.json_schema.formulas.assertions import (
 )
 from guided.json_schema.formulas.formula import FALSE, TRUE, All, Formula, Leaf, Not
 from guided.json_schema.machine.asking import Asked, asked_of
-from guided.json_schema.machine.contexts import (
-    NO_KEYS,
-    ROOT,
-    UNKNOWN_KEYS,
-    Contexts,
-    ObjectFrame,
-    Pending,
-)
 from guided.json_schema.machine.names import NameClass, NameSpace
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import (
@@ -35,6 +27,14 @@ from guided.json_schema.machine.scalars import (
     sorted_leaves,
 )
 from guided.json_schema.machine.search import Literals
+from guided.json_schema.machine.stacks import (
+    NO_KEYS,
+    ROOT,
+    UNKNOWN_KEYS,
+    ObjectFrame,
+    Pending,
+    Stacks,
+)
 from guided.json_schema.machine.values import Values
 from guided.regular.dfa import Dfa
 from guided.regular.expression import Regular
@@ -74,14 +74,14 @@ class Objects:
     """The rules of objects."""
 
     def __init__(
-        self, restriction: Restriction, scalars: Scalars, values: Values, contexts: Contexts
+        self, restriction: Restriction, scalars: Scalars, values: Values, stacks: Stacks
     ) -> None:
         self.formulas = scalars.formulas
         self.restriction = restriction
         self.sharing = restriction.sharing
         self.scalars = scalars
         self.values = values
-        self.contexts = contexts
+        self.stacks = stacks
         self.any_order = scalars.options.key_order is KeyOrder.ANY
         self.orders: list[Order] = []
         self._order_numbers: dict[tuple[str, ...], int] = {}
@@ -123,7 +123,7 @@ class Objects:
         number = self._order_numbers.setdefault(key, len(self.orders))
         if number == len(self.orders):
             spelled = frozenset(json_key(name)[1:-1] for name in key)
-            self.contexts.order_sizes.append(len(key))
+            self.stacks.order_sizes.append(len(key))
             self.orders.append(Order(key, {name: i for i, name in enumerate(key)}, spelled))
         return ObjectFrame(goals, must, number, 0 if self.any_order else -1)
 
@@ -156,7 +156,7 @@ class Objects:
         space = self.space(frame.goals)
         if space.is_endless(number):
             return True
-        taken = {*self.contexts.keys(frame.keys), *self.orders[frame.order].spelled}
+        taken = {*self.stacks.keys(frame.keys), *self.orders[frame.order].spelled}
         found = next(space.fresh(number, taken), None) is not None
         if not found and space.gave_up(number):
             self.values.fuel.incomplete += 1
@@ -167,7 +167,7 @@ class Objects:
         where it is not known.
         """
         found = self.space(frame.goals).classes[number]
-        keys = UNKNOWN_KEYS if key is None else self.contexts.with_key(frame.keys, key)
+        keys = UNKNOWN_KEYS if key is None else self.stacks.with_key(frame.keys, key)
         count = len(self.orders[frame.order].names)
         written = frame.written if self.any_order else count
         return self._await(frame, found, written, keys)
@@ -527,7 +527,7 @@ class _Completion:
 
     def _fresh_names(self, number: int) -> Iterator[bytes]:
         """Names of a class that the object does not have."""
-        keys = self.objects.contexts.keys(self.frame.keys)
+        keys = self.objects.stacks.keys(self.frame.keys)
         taken = {*keys, *self.order.spelled, *self.free}
         space = self.objects.space(self.frame.goals)
         yield from space.fresh(number, taken)

@@ -8,7 +8,6 @@ from typing import Final
 from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.formula import FALSE, Formula
 from guided.json_schema.machine.chains import Chains
-from guided.json_schema.machine.contexts import ObjectFrame, Pending
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.labels import (
     CLOSE,
@@ -22,6 +21,7 @@ from guided.json_schema.machine.labels import (
 )
 from guided.json_schema.machine.member_rows import MemberRows
 from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.stacks import ObjectFrame, Pending
 from guided.json_schema.machine.text_rows import lay_texts
 from guided.machine.block import Block
 from guided.machine.table import END_ROW, TransitionTable
@@ -37,7 +37,7 @@ _Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
 
 
 class Rows:
-    """Lays blocks down for contexts; equal places of different contexts share their rows.
+    """Lays blocks down for stacks; equal places of different stacks share their rows.
 
     The first to use a table lays down the row behind the document, which is that of all of them.
 
@@ -74,41 +74,41 @@ class Rows:
 
     # --- values ---------------------------------------------------------------------------
 
-    def value(self, context: int, *, spaced: bool = True) -> int:
-        """The row in which the value awaited in a context begins."""
-        key = self._value_key(context, spaced)
+    def value(self, stack: int, *, spaced: bool = True) -> int:
+        """The row in which the value awaited in a stack begins."""
+        key = self._value_key(stack, spaced)
         found = self._values.get(key)
         if found is None:
-            edges, way = self._value_edges(context)
+            edges, way = self._value_edges(stack)
             found = self._values[key] = self._structural(edges, spaced=spaced, way=way)
         return found
 
-    def colon_and_value(self, context: int) -> int:
+    def colon_and_value(self, stack: int) -> int:
         """The row behind a name."""
-        value = self.value(context)
+        value = self.value(stack)
         found = self._colons.get(value)
         if found is None:
             found = self._colons[value] = self._structural({_COLON: value})
         return found
 
-    def _value_key(self, context: int, spaced: bool) -> object:
-        pending = self.evaluation.contexts.frames[context]
+    def _value_key(self, stack: int, spaced: bool) -> object:
+        pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
-        return (pending.asks, self.evaluation.accepted(context), spaced)
+        return (pending.asks, self.evaluation.accepted(stack), spaced)
 
-    def _value_edges(self, context: int) -> tuple[dict[int, int], int]:
+    def _value_edges(self, stack: int) -> tuple[dict[int, int], int]:
         """The first bytes of the value awaited, with their rows, and that of a short one."""
-        pending = self.evaluation.contexts.frames[context]
+        pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
-        key = (pending.asks, self.evaluation.accepted(context))
+        key = (pending.asks, self.evaluation.accepted(stack))
         found = self._edges.get(key)
         if found is None:
-            edges = self._new_value_edges(context, pending.asks, frozenset(key[1]))
-            found = self._edges[key] = (edges, self.evaluation.short_value(context)[0])
+            edges = self._new_value_edges(stack, pending.asks, frozenset(key[1]))
+            found = self._edges[key] = (edges, self.evaluation.short_value(stack)[0])
         return found
 
     def _new_value_edges(
-        self, context: int, asks: tuple[Formula, ...], verdicts: frozenset[int]
+        self, stack: int, asks: tuple[Formula, ...], verdicts: frozenset[int]
     ) -> dict[int, int]:
         to = self.evaluation.restriction
         # Of a type that fits none of the formulas, a value has the verdict 0.
@@ -135,14 +135,14 @@ class Rows:
             (JsonType.ARRAY, ord("["), OPEN_ARRAY),
         ):
             spelled = kind in types and byte not in self.scalars.missing
-            if spelled and self._opens(context, kind, asks):
+            if spelled and self._opens(stack, kind, asks):
                 edges[byte] = self.exit_row(label)
         return edges
 
-    def _opens(self, context: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
+    def _opens(self, stack: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
         if len(asks) == 1 and self.evaluation.restriction.to(kind, asks[0]) is FALSE:
-            return self.evaluation.accepts(context, 0)
-        return self.evaluation.open(context, kind) is not None
+            return self.evaluation.accepts(stack, 0)
+        return self.evaluation.open(stack, kind) is not None
 
     def _string_edges(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> dict[int, int]:
         listed = self.scalars.listed(asks, verdicts)
@@ -199,21 +199,21 @@ class Rows:
 
     # --- objects --------------------------------------------------------------------------
 
-    def members(self, context: int) -> int:
+    def members(self, stack: int) -> int:
         """The row in which the next member or the closing brace is due."""
-        frame = self.evaluation.contexts.frames[context]
+        frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
-        closable = self.evaluation.may_close(context)
+        closable = self.evaluation.may_close(stack)
         # Nothing but its frame tells which names a plain object may be given.
         plain = self.evaluation.objects.plain(frame) is not None
-        place: object = (frame, closable) if plain else context
+        place: object = (frame, closable) if plain else stack
         found = self._members.get(place)
         if found is None:
-            found = self._members[place] = self._new_members(context, frame, closable)
+            found = self._members[place] = self._new_members(stack, frame, closable)
         return found
 
-    def _new_members(self, context: int, frame: ObjectFrame, closable: bool) -> int:
-        names, classes = self.evaluation.candidates(context)
+    def _new_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
+        names, classes = self.evaluation.candidates(stack)
         behind_quote = self._name(frame, names, classes) if names or classes else None
         key = (frame.begun, closable, behind_quote)
         if key not in self._member_rows:
@@ -244,16 +244,16 @@ class Rows:
 
     # --- arrays ---------------------------------------------------------------------------
 
-    def first_item(self, context: int, item: int | None) -> tuple[int, int]:
-        """The context and the row behind an opening bracket.
+    def first_item(self, stack: int, item: int | None) -> tuple[int, int]:
+        """The stack and the row behind an opening bracket.
 
-        ``item`` is the context of the first item, ``None`` where there must not be one.
+        ``item`` is the stack of the first item, ``None`` where there must not be one.
         """
-        closable = self.evaluation.may_close(context)
+        closable = self.evaluation.may_close(stack)
         if item is None:
-            assert closable, self.evaluation.contexts.frames[context]
-            return context, self._only_close()
-        verdict = self.evaluation.closed(context) if closable else None
+            assert closable, self.evaluation.stacks.frames[stack]
+            return stack, self._only_close()
+        verdict = self.evaluation.closed(stack) if closable else None
         key = (self._value_key(item, True), verdict)
         if key not in self._items:
             edges, way = self._value_edges(item)
@@ -264,10 +264,10 @@ class Rows:
             self._items[key] = self._structural(edges, way=way)
         return item, self._items[key]
 
-    def next_item(self, context: int) -> int:
+    def next_item(self, stack: int) -> int:
         """The row behind an item: a comma, the closing bracket, or both."""
-        closable = self.evaluation.may_close(context)
-        more = self.evaluation.item_begun(context) is not None
+        closable = self.evaluation.may_close(stack)
+        more = self.evaluation.item_begun(stack) is not None
         key = (closable, more)
         if key not in self._items:
             edges = {ord("]"): self.exit_row(CLOSE)} if closable else {}

@@ -217,7 +217,7 @@ def test_many_repeats_of_a_schema_are_taken_or_refused() -> None:
 
 
 def test_readings_without_number_end_in_a_limit() -> None:
-    limits = ConstraintLimits(recognizer=RecognizerLimits(max_contexts=400))
+    limits = ConstraintLimits(recognizer=RecognizerLimits(max_stacks=400))
     start = ConstraintCompiler(BYTES, limits).start(Sequence([Regex("(?s).*"), JsonObject()]))
     text = b"".join(b'{"%d' % number for number in range(200))
     with pytest.raises(LimitExceededError):

@@ -119,15 +119,15 @@ def test_states_do_not_grow_with_the_text() -> None:
     machine = GrammarMachine(network_from_grammar(lower_lark(read_grammar("arithmetic").text)))
     piece = b"1 + f(2 * x, -y) / "
     state = machine.advance(machine.start, piece * 3)
-    sizes = len(machine.contexts), len(machine.continuations), machine.table.num_rows
+    sizes = len(machine.stacks), len(machine.continuations), machine.table.num_rows
     assert state is not None
     assert machine.advance(state, piece * 500) == state
-    assert sizes == (len(machine.contexts), len(machine.continuations), machine.table.num_rows)
+    assert sizes == (len(machine.stacks), len(machine.continuations), machine.table.num_rows)
 
 
 def test_a_full_machine_still_ends_its_text() -> None:
     network = network_from_grammar(lower_lark(read_grammar("json").text))
-    machine = GrammarMachine(network, RecognizerLimits(max_contexts=50))
+    machine = GrammarMachine(network, RecognizerLimits(max_stacks=50))
     state, depth = machine.start, 0
     while machine.fullness < 0.9:
         reached = machine.step(state, ord("["))

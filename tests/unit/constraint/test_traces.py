@@ -128,8 +128,8 @@ def test_the_same_constraint_is_compiled_once() -> None:
 
 
 def test_a_recogniser_that_is_full_refuses_masks_but_still_ends_the_answer() -> None:
-    """Each free key makes a context of its own, so a bound on them is hit while an answer runs."""
-    limits = ConstraintLimits(recognizer=RecognizerLimits(max_contexts=40))
+    """Each free key makes a stack of its own, so a bound on them is hit while an answer runs."""
+    limits = ConstraintLimits(recognizer=RecognizerLimits(max_stacks=40))
     compiler = ConstraintCompiler(_VOCABULARY, limits)
     matcher = compiler.start(JsonSchema('{"type": "object", "additionalProperties": {}}'))
     is_full = False
@@ -150,7 +150,7 @@ def test_a_recogniser_that_is_full_refuses_masks_but_still_ends_the_answer() -> 
 
 def test_new_answers_begin_on_a_new_recogniser_when_the_old_one_fills_up() -> None:
     """So that a popular constraint never dies; an answer under way keeps the one it began on."""
-    limits = ConstraintLimits(recognizer=RecognizerLimits(max_contexts=100))
+    limits = ConstraintLimits(recognizer=RecognizerLimits(max_stacks=100))
     compiler = ConstraintCompiler(_VOCABULARY, limits)
     constraint = JsonSchema('{"type": "object", "additionalProperties": {"type": "integer"}}')
     first = compiler.compile(constraint)

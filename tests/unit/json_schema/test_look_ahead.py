@@ -1,4 +1,4 @@
-"""Joints that are resolved before a text gets to them: what walks would have found themselves."""
+"""Transitions resolved before a text gets to them: what walks would have found themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from guided.errors import GuidedError
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.look_ahead import look_ahead
 from guided.json_schema.reader import lower_json_schema
-from guided.machine.joints import EMPTY_SLOT, KEY, LABEL_BITS
+from guided.machine.stack_transitions import EMPTY_SLOT, KEY, LABEL_BITS
 from guided.spec import JsonOptions, JsonSchema
 from tests.kit.hard_schemas import hard_schema
 
@@ -34,9 +34,9 @@ def _machine(schema: Any) -> JsonMachine:
     return JsonMachine(lowered.grammar, JsonOptions())
 
 
-def _joints(machine: JsonMachine) -> list[tuple[int, int, tuple[int, int]]]:
-    """Context and label of each, and what the table says of it."""
-    slots = machine.joints.slots[machine.joints.slots[:, KEY] != EMPTY_SLOT].tolist()
+def _transitions(machine: JsonMachine) -> list[tuple[int, int, tuple[int, int]]]:
+    """Stack and label of each, and what the table says of it."""
+    slots = machine.transitions.slots[machine.transitions.slots[:, KEY] != EMPTY_SLOT].tolist()
     return [
         (key >> LABEL_BITS, key & ((1 << LABEL_BITS) - 1), (target, row))
         for key, target, row in slots
@@ -51,10 +51,10 @@ def test_what_is_found_ahead_is_what_a_walk_finds(seed: int) -> None:
     except GuidedError:
         return
     look_ahead(machine)
-    found = _joints(machine)
+    found = _transitions(machine)
     assert len({each[:2] for each in found}) == len(found), "each is there once"
-    for context, label, behind in found:
-        assert machine.joint(context, label) == behind
+    for stack, label, behind in found:
+        assert machine.transition(stack, label) == behind
     machine.table.check()
 
 
@@ -62,13 +62,13 @@ def test_the_first_members_are_found() -> None:
     machine = _machine(_NESTED)
     look_ahead(machine)
     names = [machine.labels.of_key(name) for name in ("name", "tags", "home", "street")]
-    assert {label for _, label, _ in _joints(machine)} >= set(names)
+    assert {label for _, label, _ in _transitions(machine)} >= set(names)
 
 
-def test_no_more_is_done_than_a_few_joints_and_little_work() -> None:
+def test_no_more_is_done_than_a_few_transitions_and_little_work() -> None:
     wide = {"properties": {f"p{n}": {"type": "string"} for n in range(500)}, "type": "object"}
     machine = _machine(wide)
     look_ahead(machine)
-    assert len(machine.joints) < 40
+    assert len(machine.transitions) < 40
     hard = {"properties": {"a": {"pattern": "(a|b)*a(a|b){12}$", "type": "string"}}}
     assert machine_of(JsonSchema(json.dumps(hard))).start is not None

@@ -82,14 +82,14 @@ def test_a_table_that_grows_past_its_cells_is_an_error() -> None:
     assert caught.value.hint is not None
 
 
-def test_contexts_without_end_are_an_error() -> None:
-    machine = _limited({"type": "array", "items": {"$ref": "#"}}, max_contexts=50)
-    with pytest.raises(LimitExceededError, match="more than 50 contexts"):
+def test_stacks_without_end_are_an_error() -> None:
+    machine = _limited({"type": "array", "items": {"$ref": "#"}}, max_stacks=50)
+    with pytest.raises(LimitExceededError, match="more than 50 stacks"):
         machine.advance(machine.start, b"[" * 60)
 
 
 def test_room_is_kept_to_end_documents() -> None:
-    machine = _limited({"type": "array", "items": {"$ref": "#"}}, max_contexts=50)
+    machine = _limited({"type": "array", "items": {"$ref": "#"}}, max_stacks=50)
     machine.check_room()
     assert machine.fullness <= 0.5
     state = machine.advance(machine.start, b"[" * 15)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.machine.joints import KEY, TARGET, joint_key
+from guided.machine.stack_transitions import KEY, TARGET, transition_key
 from guided.machine.table import IN_KEY, IN_RARE_KEY, PLAIN
 from guided.spec import JsonOptions
 from tests.unit.json_schema.documents import Schema, machine_of, reached
@@ -57,7 +57,7 @@ def test_a_free_name_is_remembered_while_it_is_written() -> None:
     behind = reached(machine, '{"ab":1,"xy":2')
     assert behind.texts == ()
     closed = reached(machine, '{"ab":1,"xy":2,"')
-    assert machine.free_keys_of(closed.context) == {b"ab", b"xy"}
+    assert machine.free_keys_of(closed.stack) == {b"ab", b"xy"}
 
 
 def test_names_of_a_limited_number_are_rare() -> None:
@@ -105,20 +105,20 @@ def test_equal_positions_are_equal_states() -> None:
     assert reached(nested, '{"a":nu') != reached(nested, '{"b":nu')
 
 
-def test_joints_without_a_text_agree_with_steps() -> None:
+def test_transitions_without_a_text_agree_with_steps() -> None:
     """What is remembered for walks over many tokens is what ``step`` finds."""
     machine = machine_of({"type": "object", "properties": {"a": {"type": "integer"}}})
     behind = reached(machine, '{"a":1')
     label = int(machine.table.label[behind.row])
-    machine.remember_joint(behind.context, label)
-    assert len(machine.joints) == 1
-    resolved = machine.resolve(behind.context, label)
+    machine.remember_transition(behind.stack, label)
+    assert len(machine.transitions) == 1
+    resolved = machine.resolve(behind.stack, label)
     assert resolved is not None
-    slots = machine.joints.slots
-    slot = int(np.nonzero(slots[:, KEY] == joint_key(behind.context, label))[0][0])
+    slots = machine.transitions.slots
+    slot = int(np.nonzero(slots[:, KEY] == transition_key(behind.stack, label))[0][0])
     assert tuple(slots[slot, TARGET:].tolist()) == resolved
     after = machine.step(behind, ord(","))
     assert after is not None
-    assert after.context == resolved[0]
+    assert after.stack == resolved[0]
     assert after.row == machine.table.step(resolved[1], ord(","))
     machine.check()

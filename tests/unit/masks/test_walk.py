@@ -66,14 +66,14 @@ _SCHEMAS: dict[str, Any] = {
         "properties": {"a": _SHORT, "ab": {"type": "integer"}},
         "additionalProperties": {"type": "boolean"},
     },
-    "the same names in several contexts": {
+    "the same names in several stacks": {
         "type": "array",
         "prefixItems": [_MEMBERS, _NEEDY, {"type": "array", "items": _MEMBERS}],
         "items": {**_NEEDY, "additionalProperties": {"type": "null"}},
         "minItems": 2,
         "maxItems": 5,
     },
-    "the same closed names in several contexts": {
+    "the same closed names in several stacks": {
         "type": "array",
         "prefixItems": [{**_MEMBERS, "additionalProperties": False}],
         "items": {**_NEEDY, "additionalProperties": False},
@@ -114,7 +114,7 @@ def _compiled(schema: Any, options: JsonOptions) -> CompiledConstraint:
 
 
 def _fresh(schema: Any, options: JsonOptions) -> CompiledConstraint:
-    """One of which no joint is known yet."""
+    """One of which no transition is known yet."""
     compiler = ConstraintCompiler(_VOCABULARY)
     return compiler.compile(JsonSchema(json.dumps(schema), options))
 

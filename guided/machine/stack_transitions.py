@@ -1,4 +1,4 @@
-"""What becomes of a context when a label is taken in it, in a form that compiled code can read."""
+"""What becomes of a stack when a label is taken in it, in a form that compiled code can read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EMPTY_SLOT", "EXACT", "KEY", "LABEL_BITS", "ROW", "TARGET", "JointTable", "joint_key"]
+__all__ = [
+    "EMPTY_SLOT",
+    "EXACT",
+    "KEY",
+    "LABEL_BITS",
+    "ROW",
+    "TARGET",
+    "StackTransitions",
+    "transition_key",
+]
 
 KEY: Final = 0
 TARGET: Final = 1
@@ -17,24 +26,24 @@ ROW: Final = 2
 _COLUMNS: Final = 3
 
 EMPTY_SLOT: Final = -1
-"""Key of a slot that holds no joint."""
+"""Key of a slot that holds no transition."""
 EXACT: Final = -2
-"""In place of a target context: it depends on what was written, which the context does not tell."""
+"""In place of a target stack: it depends on what was written, which the stack does not tell."""
 LABEL_BITS: Final = 24
 _LEAST_SLOTS: Final = 1024
 _SLOT: Final = struct.Struct("3q")
 
 
-def joint_key(context: int, label: int) -> int:
-    """The key of a joint in the table."""
-    return context << LABEL_BITS | label
+def transition_key(stack: int, label: int) -> int:
+    """The key of a transition in the table."""
+    return stack << LABEL_BITS | label
 
 
-class JointTable:
-    """An open-addressing hash table from (context, label) to (context, row).
+class StackTransitions:
+    """An open-addressing hash table from (stack, label) to (stack, row).
 
-    ``slots`` is int64 ``[slots, 3]``, their number a power of two: key (``joint_key``), context and
-    row. A row of DEAD stands for a label that must not be taken.
+    ``slots`` is int64 ``[slots, 3]``, their number a power of two: key (``transition_key``), stack
+    and row. A row of DEAD stands for a label that must not be taken.
     """
 
     def __init__(self) -> None:
@@ -44,15 +53,15 @@ class JointTable:
     def __len__(self) -> int:
         return self.used
 
-    def put(self, context: int, label: int, target: int, row: int) -> None:
-        """Add a joint that is not there yet."""
+    def put(self, stack: int, label: int, target: int, row: int) -> None:
+        """Add a transition that is not there yet."""
         if 2 * (self.used + 1) > len(self.slots):
             self._rehash()
-        self._insert(joint_key(context, label), target, row)
+        self._insert(transition_key(stack, label), target, row)
         self.used += 1
 
     def _insert(self, key: int, target: int, row: int) -> None:
-        # The contexts, which follow one another, are spread by the multiplication.
+        # The stacks, which follow one another, are spread by the multiplication.
         taken, mask = self._flat, len(self.slots) - 1
         slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
         while taken[_COLUMNS * slot] != EMPTY_SLOT:
@@ -67,5 +76,5 @@ class JointTable:
     def _rehash(self) -> None:
         old = self.slots
         self._allocate(4 * len(old))
-        for joint in old[old[:, KEY] != EMPTY_SLOT].tolist():
-            self._insert(*joint)
+        for transition in old[old[:, KEY] != EMPTY_SLOT].tolist():
+            self._insert(*transition)

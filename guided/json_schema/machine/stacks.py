@@ -17,14 +17,14 @@ __all__ = [
     "ROOT",
     "UNKNOWN_KEYS",
     "ArrayFrame",
-    "Contexts",
     "Frame",
     "ObjectFrame",
     "Pending",
+    "Stacks",
 ]
 
 ROOT: Final = 0
-"""The context of the whole document: its value is awaited."""
+"""The stack of the whole document: its value is awaited."""
 NO_KEYS: Final = 0
 UNKNOWN_KEYS: Final = -1
 """Some free keys were written, and a walk over many tokens at once does not know which."""
@@ -82,16 +82,16 @@ class Pending(NamedTuple):
 Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
 
 
-class Contexts:
+class Stacks:
     """Interns stacks of frames and sets of free keys; equal stacks have equal numbers."""
 
-    def __init__(self, root: Pending, max_contexts: int) -> None:
-        self.max_contexts = max_contexts
+    def __init__(self, root: Pending, max_stacks: int) -> None:
+        self.max_stacks = max_stacks
         self.frames: list[Frame] = [root]
         self.parents: list[int] = [ROOT]
         self._hold(np.zeros((256, 3), dtype=np.int32))
         self.with_keys: list[int] = []
-        """The contexts of which KNOWN is said."""
+        """The stacks of which KNOWN is said."""
         self.order_sizes: list[int] = []
         """The number of names in each order of an object; kept by who knows them."""
         self._numbers: dict[tuple[Frame, int], int] = {(root, ROOT): ROOT}
@@ -101,7 +101,7 @@ class Contexts:
 
     def _hold(self, facts: NDArray[np.int32]) -> None:
         self.facts = facts
-        """What compiled code knows of each context; see ``facts``."""
+        """What compiled code knows of each stack; see ``facts``."""
         self._flat = facts.reshape(-1).data
         """What Python reads and writes single facts in, many times as fast as with numpy."""
 
@@ -109,15 +109,15 @@ class Contexts:
         return len(self.frames)
 
     def enter(self, frame: Frame, parent: int) -> int:
-        """The context of ``frame`` inside ``parent``; raises LimitExceededError when full."""
+        """The stack of ``frame`` inside ``parent``; raises LimitExceededError when full."""
         next_number = len(self.frames)
         number = self._numbers.setdefault((frame, parent), next_number)
         if number == next_number:
-            if number >= self.max_contexts:
+            if number >= self.max_stacks:
                 del self._numbers[frame, parent]
                 raise LimitExceededError(
-                    f"the recogniser needs more than {self.max_contexts} contexts",
-                    limit=self.max_contexts,
+                    f"the recogniser needs more than {self.max_stacks} stacks",
+                    limit=self.max_stacks,
                     field="constraint",
                 )
             self.frames.append(frame)
