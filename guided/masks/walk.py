@@ -3,10 +3,10 @@
 One depth-first pass tells for every token whether all its bytes may follow. A byte that is not
 allowed skips the whole subtree below it. Where the walk comes to a transition that was never
 resolved it stops, Python resolves it, and the walk goes on from the same node; so each transition
-costs Python once in the life of a recogniser. Three kinds of rows have short cuts: those inside a string
-share the part of the mask that lies in their block (see ``inner``), those where white space may
-stand share the tokens of white space (see ``blank``), and those that are all but equal to another
-row correct its mask.
+costs Python once in the life of a recogniser. Three kinds of rows have short cuts: those inside a
+string share the part of the mask that lies in their block (see ``inner``), those where white space
+may stand share the tokens of white space (see ``blank``), and those that are all but equal to
+another row correct its mask.
 """
 
 from __future__ import annotations

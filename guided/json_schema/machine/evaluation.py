@@ -144,6 +144,8 @@ class Evaluation:
             # The search knows a way that the likely verdicts miss: that of its own first item.
             value = read_value(b"[" + self.end(stack).lstrip(b","))[0]
             begun = self._hinted(stack, pending, value)
+            if begun is None:
+                begun = self._only_value(stack, pending, value)
         return begun
 
     def value_done(self, stack: int, verdict: int, text: bytes | None = None) -> int | None:
@@ -280,6 +282,12 @@ class Evaluation:
         for known in (self._ways, self._accepted, self._short_values):
             known.pop(inner, None)
         return inner if self._has_way(inner) else None
+
+    def _only_value(self, stack: int, pending: Pending, value: Json) -> int | None:
+        """The stack of one known value, where no way is found after others with its verdict."""
+        self.fuel.incomplete += 1
+        narrowed = self._narrowed(pending, formula_of_value(value, self.formulas))
+        return None if narrowed is None else self._hinted(stack, narrowed, value)
 
     def _has_way(self, stack: int) -> bool:
         """Whether some value leaves a way to the end; the first that is found will do."""

@@ -144,6 +144,55 @@ def test_a_value_is_found_where_the_search_for_any_of_all_its_verdicts_gives_up(
     assert machine.advance(state, machine.shortest_end(state)) is not None
 
 
+def test_an_item_of_the_way_out_is_offered_where_the_search_misses_the_way_after_others() -> None:
+    """Others that the same conditions hold of: which of them was written matters later."""
+
+    def pairs(*values: str) -> Schema:
+        return {"enum": [{"a": int(value[0]), "b": int(value[1])} for value in values]}
+
+    def pair(a: Schema, b: Schema, **more: object) -> Schema:
+        return {"type": "object", "properties": {"a": a, "b": b}, **more}
+
+    closed = {"additionalProperties": False}
+    two = pair({"enum": [["", 3], 2]}, {"enum": [1, "", {"a": False}]}, required=["b"], **closed)
+    small = pair({"type": "integer", "maximum": 3}, {"minimum": 0, "maximum": 1}, **closed)
+    owed = pair({"type": "integer", "maximum": 2}, {}, required=["b"], minProperties=2)
+    schema: Schema = {
+        "allOf": [
+            {
+                "contains": pairs("31", "00", "10", "21", "01", "22", "30", "12"),
+                "minContains": 8,
+            },
+            {
+                "uniqueItems": True,
+                "minItems": 10,
+                "prefixItems": [
+                    {"a": 1, "b": 0},
+                    pairs("30", "00", "11"),
+                    pairs("10", "00"),
+                    pairs("21", "30"),
+                    pair({"const": 0}, {"minimum": 0, "maximum": 0}, minProperties=2, **closed),
+                    pairs("31", "21", "01"),
+                    {"allOf": [small, {"oneOf": [two, {"not": two}]}]},
+                    pairs("12", "32"),
+                    {"allOf": [owed, {"multipleOf": 2, "exclusiveMaximum": 0}]},
+                    pairs("01"),
+                ],
+                "allOf": [
+                    {
+                        "contains": pairs("31", "00", "10", "21", "01", "32", "30", "12"),
+                        "minContains": 8,
+                    }
+                ],
+            },
+        ]
+    }
+    machine = machine_of(schema, JsonOptions(spelling=Spelling.ANY, key_order=KeyOrder.ANY))
+    state = machine.advance(machine.start, b"[")
+    assert state is not None
+    assert machine.advance(state, machine.shortest_end(state)) is not None
+
+
 def test_an_item_of_the_way_out_is_no_trap() -> None:
     """Also where the search for what may follow it gives up."""
     listed: Schema = {
