@@ -5,18 +5,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SERVED := $(VENV)/.served
 STAMP := $(VENV)/.installed
 NATIVE := $(VENV)/.native
+INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
 .PHONY: demo demo-grammars test test-long fuzz check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
-demo: $(or $(wildcard $(NATIVE)),$(STAMP))
+demo: $(or $(wildcard $(NATIVE)),$(SERVED))
 	$(BIN)/python -m examples.demo
 
-demo-grammars: $(or $(wildcard $(NATIVE)),$(STAMP))
+demo-grammars: $(or $(wildcard $(NATIVE)),$(SERVED))
 	$(BIN)/python -m examples.demo_grammars
 
 # Two tests at a time, each on one core; WORKERS=8 where there are cores and memory (5 GiB each).
@@ -65,14 +67,18 @@ $(NATIVE): $(STAMP) setup.py $(wildcard guided/*.py guided/*/*.py guided/*/*/*.p
 interpreted:
 	rm -f $(NATIVE) guided/*.so guided/*/*.so guided/*/*/*.so
 
-# torch comes first and by its exact version: whatever depends on it would otherwise bring the
-# newest build, which may be several gigabytes of CUDA.
-$(STAMP): pyproject.toml constraints.txt
-	@echo "== creating $(VENV) and installing what is needed (a few minutes the first time)"
+# What serving takes. torch comes first and by its exact version: whatever depends on it would
+# otherwise bring the newest build, which may be several gigabytes of CUDA.
+$(SERVED): pyproject.toml constraints.txt
+	@echo "== creating $(VENV) and installing what is needed (a minute or two the first time)"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --progress-bar on -c constraints.txt $(TORCH)
-	GUIDED_NATIVE=no $(BIN)/python -m pip install --progress-bar on -c constraints.txt \
-		-e '.[server,client,bench,dev]'
+	$(INSTALL) $(TORCH)
+	GUIDED_NATIVE=no $(INSTALL) -e '.[server,client]'
+	touch $(SERVED)
+
+# What tests and checks take besides.
+$(STAMP): $(SERVED)
+	GUIDED_NATIVE=no $(INSTALL) -e '.[bench,dev]'
 	mkdir -p $(VENV)/typing && ln -sfn ../../service $(VENV)/typing/guided_service
 	ln -sfn ../../grammars $(VENV)/typing/guided_grammars
 	touch $(STAMP)
