@@ -159,7 +159,8 @@ class EngineConnection:
         future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         try:
-            self._send(Submit(request_id, request, time.monotonic(), stream))
+            received = time.monotonic()
+            self._send(Submit.of(request_id, request, received=received, stream=stream))
             yield future
         finally:
             del self._waiting[request_id]

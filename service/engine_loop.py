@@ -139,7 +139,9 @@ def _submit(
     asked: Submit,
 ) -> None:
     try:
-        engine.submit(asked.request_id, asked.request, received=asked.received, stream=asked.stream)
+        engine.submit(
+            asked.request_id, asked.request(), received=asked.received, stream=asked.stream
+        )
     except GuidedError as error:
         _send(socket, _message(asked.request_id, error))
     except Exception as error:

@@ -11,7 +11,7 @@ from guided.v1 import model_pb2 as pb
 from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided_service.abort import Context, abort
 from guided_service.config import ServerConfig
-from guided_service.encode_stats import encode_model, encode_stats
+from guided_service.encode import encode_model, encode_stats
 
 __all__ = ["ModelServicer", "ModelWitness"]
 

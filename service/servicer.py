@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from google.rpc import status_pb2
@@ -20,10 +19,11 @@ from guided.errors import (
 from guided.spec import LONGEST_DEADLINE, GenerationRequest, GenerationResult
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceServicer
+from guided.wire import refuse_unknown_fields
+from guided.wire_request import decode_request
 from guided_service.abort import Context, abort, shown
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
-from guided_service.decode import decode_request, refuse_unknown_fields
 from guided_service.encode import encode_event, encode_result
 from guided_service.status import status_of
 
@@ -175,9 +175,9 @@ class GenerationServicer(GenerationServiceServicer):
 
 def _asked(message: pb.GenerateRequest, context: Context) -> GenerationRequest:
     """The request, due a little before its call is."""
-    request, remaining = decode_request(message), context.time_remaining()
+    remaining = context.time_remaining()
     if remaining is None:
-        return request
+        return decode_request(message)
     # What is almost over already is for the engine to refuse.
     seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
-    return replace(request, deadline=min(seconds, request.deadline or seconds))
+    return decode_request(message, latest_seconds=seconds)

@@ -1,28 +1,38 @@
-"""The command ``guided bench``."""
+"""The command ``guided bench``, and how far it is, on standard error."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from guided.cli.bench_progress import BenchProgress
-from guided.cli.examples import shown_with
+from guided.cli.common import shown_with
 from guided.errors import RequestError
 from guided.extras import needing
 from guided.runtime.environment import prepare_environment
 
 if TYPE_CHECKING:
-    from guided.bench import Target
+    from guided.bench import Target, Way
 
-__all__ = ["bench"]
+__all__ = ["BenchProgress", "bench"]
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -152,3 +162,46 @@ def _check_plot(path: Path) -> None:
         raise RequestError(f"--plot {str(path)!r} ends in none of {', '.join(_PICTURES)}")
     with needing("guided bench --plot", "bench"):
         import_module("matplotlib")
+
+
+class BenchProgress:
+    """A bar in a terminal, a line for each part of the workload elsewhere."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, soft_wrap=True)
+        self._began = time.monotonic()
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bars.add_task("warming up", total=None)
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        self._line("warming up")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def tell(self, way: Way, done: int, total: int) -> None:
+        """Say which part of the workload begins, and how many are done of how many."""
+        self._bars.update(self._task, description=way.value, completed=done, total=total)
+        seconds = time.monotonic() - self._began
+        self._line(f"{way.value}: part {done + 1} of {total}, after {seconds:.0f} s")
+
+    def _line(self, text: str) -> None:
+        if not self._console.is_terminal:
+            self._console.print(text, highlight=False)

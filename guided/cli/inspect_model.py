@@ -9,7 +9,7 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from guided.cli.examples import shown_with
+from guided.cli.common import shown_with
 from guided.extras import needing
 
 __all__ = ["inspect_model"]

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from guided.errors import InvalidConstraintError
-from guided.spec.given import named_pairs, word_of
 from guided.spec.json_options import JsonOptions
 from guided.spec.library import read_grammar
+from guided.spec.option import named_pairs, word_of
 from guided.spec.structure import Structure, check_nesting, digest_of
 
 __all__ = ["Choice", "Ebnf", "JsonSchema", "Lark", "Reading", "Regex", "RegexDialect"]

@@ -12,7 +12,7 @@ import pytest
 
 from guided.client import AsyncClient, Client, RawPrompt, Request
 from guided.client.channel import CHANNEL_OPTIONS
-from guided.client.request import Options
+from guided.client.options import Options
 from guided.errors import (
     DeadlineExceededError,
     IncompleteAnswerError,

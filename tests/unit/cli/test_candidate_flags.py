@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from guided.cli.candidate_flags import read_beams
+from guided.cli.flags import read_beams
 from guided.spec import Beams
 
 

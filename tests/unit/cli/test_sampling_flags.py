@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 import typer
 
-from guided.cli.generate import generate
-from guided.cli.logprob_lines import logprob_lines
-from guided.cli.sampling_flags import read_logit_bias
-from guided.client.request import Options, Request
+from guided.cli.flags import read_logit_bias
+from guided.cli.generate import logprob_lines
 from guided.spec import Alternative, TokenId, TokenLogprobs
-
-
-def test_every_option_of_the_client_has_a_flag_with_the_same_default() -> None:
-    flags = inspect.signature(generate).parameters
-    elsewhere = {"json_options", "documents", "stop_tokens"}
-    assert Options.__annotations__.keys() - elsewhere <= flags.keys()
-    for name in Options.__annotations__.keys() - elsewhere - {"logit_bias", "stop"}:
-        assert flags[name].default == inspect.signature(Request).parameters[name].default, name
 
 
 def test_biases_are_read() -> None:
