@@ -37,9 +37,8 @@ from guided_service.messages import (
     read_from_engine,
     write,
 )
-from guided_service.outbox import Outbox
 
-__all__ = ["CutOffError", "EngineConnection"]
+__all__ = ["CutOffError", "EngineConnection", "Outbox"]
 
 _LAST_WORDS_SECONDS = 0.1
 """How long messages of an ended process may take through the socket."""
@@ -47,6 +46,37 @@ _LAST_WORDS_SECONDS = 0.1
 
 class CutOffError(ServiceUnavailableError):
     """The request had begun to run when its engine ended, so it may be what ended it."""
+
+
+class Outbox:
+    """Keeps what was not taken yet as one piece; it holds no more than the text of one answer.
+
+    Whoever reads slowly gets longer pieces, and the engine waits for nobody.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._is_closed = False
+        self._has_news = asyncio.Event()
+
+    def put(self, text: str) -> None:
+        """Add text."""
+        self._pieces.append(text)
+        self._has_news.set()
+
+    def close(self) -> None:
+        """Let nobody wait for more."""
+        self._is_closed = True
+        self._has_news.set()
+
+    async def take(self) -> str:
+        """All that is there, waiting for some; empty once it is closed and nothing is left."""
+        await self._has_news.wait()
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if not self._is_closed:
+            self._has_news.clear()
+        return text
 
 
 class EngineConnection:

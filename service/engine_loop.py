@@ -1,7 +1,11 @@
-"""The loop of the engine process: take messages in, step, send answers out."""
+"""The engine process, which ends with its server: its loop takes messages, steps, sends answers."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, TypeVar
@@ -13,7 +17,6 @@ from guided.errors import GuidedError
 from guided.incident import incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
-from guided_service.lifeline import is_orphan
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -32,7 +35,15 @@ from guided_service.messages import (
     write,
 )
 
-__all__ = ["FinishedRequest", "Loader", "RunningEngine", "run_engine"]
+__all__ = [
+    "FinishedRequest",
+    "Loader",
+    "RunningEngine",
+    "die_with_parent",
+    "ignore_terminal_signals",
+    "is_orphan",
+    "run_engine",
+]
 
 _POLL_MILLIS = 1000
 """How long an idle engine sleeps before it looks whether the server is still there."""
@@ -157,3 +168,35 @@ def _message(request_id: str, outcome: GenerationResult | GuidedError) -> FromEn
 
 def _send(socket: zmq.Socket[bytes], message: FromEngine) -> None:
     socket.send(write(message))
+
+
+# The life of the process, tied to that of the server
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Ask the kernel, where it can, to kill this process when its parent ends.
+
+    It also reaches a process that is deep in a download; elsewhere ``is_orphan`` has to do.
+    """
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+
+def is_orphan(parent: int) -> bool:
+    """Whether the process that started this one is gone."""
+    return os.getppid() != parent
+
+
+def ignore_terminal_signals() -> None:
+    """Leave stopping to the server.
+
+    An interrupt from a terminal and a service manager's SIGTERM reach the whole group of
+    processes, and the server still needs its engine to finish what runs.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
+import msgspec
 import structlog
 
 from guided.errors import GuidedError, ServiceUnavailableError
@@ -28,18 +29,11 @@ _log = structlog.get_logger()
 
 def choice_of(config: ServerConfig) -> ModelChoice:
     """What the engine is told of a server's settings."""
-    return ModelChoice(
-        config.model,
-        config.dtype,
-        config.threads,
-        config.cache_tokens,
-        # It crosses to another process, which knows plain numbers.
-        None if config.kv_memory is None else int(config.kv_memory),
-        config.kv_dtype,
-        config.reuse_prefixes,
-        config.reward_model,
-        config.device,
-    )
+    names = ModelChoice.__struct_fields__
+    choice = ModelChoice(**{name: getattr(config, name) for name in names})
+    # It crosses to another process, which knows plain numbers.
+    nbytes = None if config.kv_memory is None else int(config.kv_memory)
+    return msgspec.structs.replace(choice, kv_memory=nbytes)
 
 
 class EngineSupervisor:

@@ -28,9 +28,7 @@ from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import EngineSupervisor
 from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.logs import configure_logs
-from guided_service.model_servicer import ModelServicer
-from guided_service.servicer import GenerationServicer
-from guided_service.unreadable import RefusesUnreadable
+from guided_service.servicers import GenerationServicer, ModelServicer, RefusesUnreadable
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 

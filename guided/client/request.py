@@ -14,8 +14,12 @@ from guided.client.answer import Answer, Candidate
 from guided.client.options import Options, Schema, engine_options, with_options
 from guided.client.prompt import Prompt, spoken_prompt
 from guided.errors import AnswerValidationError, RequestError
-from guided.response_types.adapter import adapter_of, schema_of_adapter
-from guided.response_types.given_schema import document_texts, schema_text
+from guided.response_types.schema_text import (
+    adapter_of,
+    document_texts,
+    schema_of_adapter,
+    schema_text,
+)
 from guided.spec import Constraint, GenerationRequest, JsonOptions, JsonSchema, Regex, Usage
 
 __all__ = ["Request"]

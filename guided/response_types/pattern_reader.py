@@ -6,16 +6,17 @@ import re
 import unicodedata
 from typing import NoReturn
 
-from guided.response_types.pattern_dialects import (
+from guided.response_types.character_sets import (
     ASCII,
     PYTHON,
     RUST,
+    CharacterSet,
     Dialect,
+    escaped,
     known,
     posix_class,
     property_name,
 )
-from guided.response_types.pattern_sets import CharacterSet, escaped
 
 __all__ = ["ForeignPatternError", "PatternReader"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from guided.response_types.literal import literal
-from guided.response_types.ranges import integers_between
+from guided.response_types.pattern_text import integers_between, literal
 
 __all__ = [
     "BASE64_NAMES",

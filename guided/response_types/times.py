@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any, Literal, TypeAlias
 
-from guided.response_types.ranges import at_least, at_most, integers_between
+from guided.response_types.pattern_text import at_least, at_most, integers_between
 
 __all__ = ["Zone", "date_schema", "datetime_schema", "duration_schema", "time_schema"]
 
