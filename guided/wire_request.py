@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from guided.errors import InvalidConstraintError, RequestError
-from guided.naming import naming
+from guided.errors import InvalidConstraintError, RequestError, naming
 from guided.spec import (
     LONGEST_DEADLINE,
     Choice,

@@ -75,7 +75,7 @@ def _config(file: Path | None, given: dict[str, Any]) -> ServerConfig:
 def _told(
     place: tuple[str | int, ...], reason: str, given: dict[str, Any], file: Path | None
 ) -> str:
-    """What is wrong with a setting, and where it was said."""
+    """The fault of a setting, with the option, variable or file that it comes from."""
     if not place:
         return f"settings: {reason}"
     name = str(place[0])

@@ -13,8 +13,7 @@ from typing import Protocol, TypeVar
 import zmq
 
 from guided.error_record import record_error
-from guided.errors import GuidedError
-from guided.incident import incident_of
+from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
 from guided_service.messages import (
@@ -98,7 +97,7 @@ Loader = Callable[[ModelChoice], RunningEngine[FinishedRequest]]
 
 
 def run_engine(settings: EngineSettings, load: Loader) -> int:
-    """Load an engine and serve the one server behind the endpoint; the exit status."""
+    """Load an engine and serve the server that listens at the endpoint; returns the exit status."""
     with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
         socket.set_hwm(0)
         socket.connect(settings.endpoint)
@@ -156,7 +155,7 @@ def _submit(
     except GuidedError as error:
         _send(socket, _message(asked.request_id, error))
     except Exception as error:
-        # What is not admitted has touched no other request, so only this one fails.
+        # A request that is not admitted has touched no other one, so it fails alone.
         _send(socket, _message(asked.request_id, incident_of(error)))
 
 

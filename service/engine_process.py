@@ -43,7 +43,7 @@ def main(load: Loader) -> int:
 def load_real_engine(choice: ModelChoice) -> Engine:
     """The engine that a server was told to load."""
     prepare_environment()
-    # Next to nothing of what is loaded is garbage, and looking for it takes a tenth of the time.
+    # Almost nothing that is loaded is garbage, and looking for it takes a tenth of the time.
     gc.disable()
     progress = LoggedProgress()
     # Loading torch takes seconds, in which the server may go: the lifeline comes first.

@@ -88,7 +88,7 @@ class EngineSupervisor:
         return self._ready_connection().stream(request)
 
     def cut_off(self, seconds: float) -> None:
-        """Fail what still runs after so many seconds of a drain."""
+        """Fail the requests that still run after the ``seconds`` of a drain."""
         if self._connection is not None:
             self._connection.fail_all(
                 CutOffError(

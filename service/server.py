@@ -159,9 +159,10 @@ def _in_url(host: str) -> str:
 
 
 def _refusal(host: str, port: int) -> str | None:
-    """Why the system would not let us listen, which the transport does not tell.
+    """The reason why the system would not let us listen, which the transport does not tell.
 
-    It is content, too, with one of a name's addresses, where callers may try another first.
+    All addresses of a name are tried: the transport is content with one of them, but callers may
+    try another one first.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -45,7 +45,7 @@ __all__ = [
 T = TypeVar("T")
 
 _DELIVERY_SECONDS = 0.1
-"""What is left of a call's deadline for the answer's way to the caller."""
+"""Seconds of a call's deadline that are kept for sending the answer to the caller."""
 
 
 class AnswerMaker(Protocol):
@@ -75,7 +75,7 @@ class GenerationServicer(GenerationServiceServicer):
         return await self._or_abort(context, self._admit_one(request, context))
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
-    # frame when the client goes away, so nothing that it started is left behind.
+    # frame when the client goes away, so it can stop everything that it started.
     @override
     async def GenerateStream(  # type: ignore[override]
         self, request: pb.GenerateStreamRequest, context: Context
@@ -191,7 +191,7 @@ def _asked(message: pb.GenerateRequest, context: Context) -> GenerationRequest:
     remaining = context.time_remaining()
     if remaining is None:
         return decode_request(message)
-    # What is almost over already is for the engine to refuse.
+    # A deadline that has almost passed is for the engine to refuse.
     seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
     return decode_request(message, latest_seconds=seconds)
 

@@ -35,8 +35,8 @@ from guided.errors import (
     TokenRejectedError,
     UnsatisfiableError,
     UnsupportedFeatureError,
+    incident_of,
 )
-from guided.incident import incident_of
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
 

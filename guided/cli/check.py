@@ -33,7 +33,7 @@ __all__ = ["check", "error_json", "print_report", "read_subject", "report_json"]
 
 _TYPE = re.compile(r"([A-Za-z_][\w.]*):([A-Za-z_][\w.]*)")
 _UNBOUNDED = 1_000_000
-"""Columns of what is no terminal; a table takes as many as it needs."""
+"""Columns where the output is no terminal; a table takes as many as it needs."""
 
 
 @shown_with(

@@ -90,7 +90,7 @@ def _named(name: str) -> LibraryGrammar:
 
 
 def _faults(grammar: LibraryGrammar) -> Iterator[str]:
-    """What is wrong with the examples of a grammar; raises ConstraintError for a faulty one."""
+    """The faults of a grammar's examples; raises ConstraintError where the grammar is wrong."""
     # Loaded here, so that the other commands need not wait for it.
     from guided.constraint.machine import machine_of
 

@@ -59,7 +59,7 @@ _RESOLVERS = ("dns", "unix")
 
 
 def checked_address(address: str) -> str:
-    """An address of a server, or ``RequestError`` for what the transport would misread."""
+    """The address of a server; raises ``RequestError`` where the transport would misread it."""
     if not isinstance(address, str):
         raise RequestError(
             f"{address!r} is not an address", field="address", hint="pass host:port as a string"
@@ -75,7 +75,7 @@ def checked_address(address: str) -> str:
 
 
 def checked_seconds(timeout: float) -> float:
-    """A time allowed for a call, or ``RequestError`` for what is no number."""
+    """The time allowed for a call; raises ``RequestError`` unless it is a number."""
     if not isinstance(timeout, Real) or isinstance(timeout, bool):
         raise RequestError(
             f"timeout {timeout!r} is not a number", field="timeout", hint="pass seconds"

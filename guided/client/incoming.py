@@ -182,7 +182,7 @@ class Batch(Generic[T]):
 
 
 def checked_requests(requests: Iterable[Request[T]]) -> tuple[Request[T], ...]:
-    """The requests of a call, or ``RequestError`` for what is none."""
+    """The requests of a call as a tuple; raises ``RequestError`` unless all are requests."""
     hint = "pass a list of guided.Request"
     if not isinstance(requests, Iterable):
         raise RequestError(

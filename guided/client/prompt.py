@@ -1,4 +1,4 @@
-"""The ways to say what the model is asked."""
+"""Prompts, in the forms in which a caller may give them."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Request(Generic[T]):
         specification = GenerationRequest(
             prompt=spoken_prompt(self.prompt), constraint=self._constraint(text), **options
         )
-        # The only way to set what is derived in a frozen value.
+        # A frozen dataclass can be set by no other way.
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
 

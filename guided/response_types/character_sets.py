@@ -5,7 +5,7 @@ intersections inside of brackets; what they cannot hold is written beside them, 
 ``[a-z&&[^x]]`` -> ``(?:(?=[a-z])[^x])``.
 
 A set holds what is surely in it and what may be: an engine may know another version of Unicode than
-what reads the pattern after it. Where that is a later one, characters that are unassigned here
+the reader of the pattern. Where that is a later one, characters that are unassigned here
 (``\\p{Cn}``) are anything there; where it is an earlier one, those that are new here are unassigned
 there. What is allowed needs to be sure, what is excluded to be complete.
 """

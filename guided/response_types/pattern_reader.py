@@ -50,7 +50,7 @@ class PatternReader:
         return digits[0] == "0" or re.fullmatch(r"[0-3][0-7][0-7]", digits) is not None
 
     def escaped(self) -> int | CharacterSet:
-        """What stands behind a backslash: a code point or a set of them."""
+        """What a backslash begins: a code point or a set of them."""
         character = self.take()
         if character in "dwsDWS":
             kind = character.lower()
@@ -98,7 +98,7 @@ class PatternReader:
     # Sets of characters
 
     def bracket(self) -> CharacterSet:
-        """The set behind an opening bracket, to its end."""
+        """The set in brackets, of which the opening one was read."""
         negated = self.take_if("^")
         found = CharacterSet()
         is_first = True

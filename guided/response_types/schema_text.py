@@ -86,8 +86,10 @@ def _refused(response_model: object, error: Exception) -> RequestError:
 
 
 def schema_text(schema: str | Mapping[str, object]) -> str:
-    """A schema as text; ``RequestError`` for what is none, ``InvalidConstraintError`` for what
-    JSON cannot hold.
+    """A schema as text.
+
+    Raises ``RequestError`` unless it is a schema, ``InvalidConstraintError`` where JSON cannot hold
+    it.
     """
     return _text(schema, "schema", hint="pass a type as response_model")
 

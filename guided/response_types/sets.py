@@ -69,8 +69,8 @@ def set_items(array: dict[str, Any]) -> dict[str, Any]:
     """The schema of a set, narrowed in place.
 
     Where a least number of items is asked for, those that pydantic would read as equal are left
-    out: it counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``. Where they
-    are more than can be told, ``stay_different`` says so.
+    out: it counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``. Of some types
+    that cannot be told; ``stay_different`` knows which.
     """
     if not array["items"]:
         array["items"] = {"type": ["string", "number", "null"]}

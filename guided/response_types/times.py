@@ -156,7 +156,7 @@ def _ends(
             for moment in _wall_clocks(bounds[name], zone):
                 floor = _floor(moment, unit)
                 highs.append(floor - unit if name == "lt" and floor == moment else floor)
-    # Zones differ by less than a day; what is in the future here has to be so when it is read.
+    # Zones differ by less than a day; a future time has to be one when it is read as well.
     now = datetime.now(UTC).replace(tzinfo=None)
     if bounds.get("now_op") == "past":
         highs.append(_floor(now - 2 * _DAY, unit))

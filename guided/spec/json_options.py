@@ -69,7 +69,7 @@ class JsonOptions:
     ] = 20
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(
             self,
             whitespace: int | Literal["compact", "free"] | None = ...,
@@ -87,7 +87,7 @@ class JsonOptions:
                 value = word_of(type(each.default), value, each.name)
             elif each.name == "whitespace" and isinstance(value, str):
                 value = _WHITESPACE.get(value, value)
-            # The only way to set what is derived in a frozen value.
+            # A frozen dataclass can be set by no other way.
             object.__setattr__(self, each.name, value)
             if isinstance(each.default, int):
                 _check_integer(value, each.name)

@@ -8,6 +8,7 @@ line; tests/unit/test_options.py holds every option against each of these layers
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,9 +26,11 @@ __all__ = [
     "inside",
     "named_pairs",
     "options_of",
+    "sorted_by_name",
     "word_of",
 ]
 
+T = TypeVar("T")
 Word = TypeVar("Word", bound=StrEnum)
 
 
@@ -37,7 +40,7 @@ class Rule:
 
     allows: Callable[[float], bool]
     complaint: str
-    """What is said about a number that breaks it, after the name and the number."""
+    """The end of the message about a number that breaks it, after the name and the number."""
 
 
 def at_least(least: int) -> Rule:
@@ -126,3 +129,15 @@ def named_pairs(given: object, what: str) -> list[tuple[str, Any]]:
                     hint="pass a dictionary by name",
                 )
     return found
+
+
+def sorted_by_name(pairs: Iterable[tuple[str, T]], what: str) -> tuple[tuple[str, T], ...]:
+    """Pairs in the order of their names, so that the order in which they are given says nothing.
+
+    Raises InvalidConstraintError where a name comes twice; ``what`` is the message about it.
+    """
+    ordered = tuple(sorted(pairs, key=lambda pair: pair[0]))
+    for (name, _), (following, _) in itertools.pairwise(ordered):
+        if name == following:
+            raise InvalidConstraintError(what.format(name))
+    return ordered

@@ -90,11 +90,12 @@ def test_the_table_has_every_option() -> None:
 
 @_each_option
 def test_an_option_has_a_text_and_a_field_in_its_message(option: Declared) -> None:
-    message = {
+    messages: dict[type, Any] = {
         Sampling: pb.Sampling,
         GenerationRequest: pb.GenerateRequest,
         JsonOptions: pb.JsonOptions,
-    }[option.of]
+    }
+    message = messages[option.of]
     assert options_of(option.of)[option.name].text.endswith(".")
     assert option.name in message.DESCRIPTOR.fields_by_name
 
@@ -157,7 +158,7 @@ def test_an_option_reaches_the_engine(option: Declared) -> None:
 
 @_each_option
 def test_an_option_has_a_flag_with_its_default(option: Declared) -> None:
-    commands = [check, generate] if option.of is JsonOptions else [generate]
+    commands: list[Any] = [check, generate] if option.of is JsonOptions else [generate]
     (field,) = (each for each in fields(option.of) if each.name == option.name)
     for command in commands:
         default = inspect.signature(command).parameters[option.name].default
