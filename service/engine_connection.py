@@ -65,7 +65,7 @@ class Outbox:
         self._has_news.set()
 
     def close(self) -> None:
-        """Let nobody wait for more."""
+        """End the text: nobody waits for more."""
         self._is_closed = True
         self._has_news.set()
 
@@ -139,7 +139,7 @@ class EngineConnection:
                 raise AssertionError(f"the engine process began with {message!r}")
 
     async def serve(self) -> str:
-        """Hand answers to who waits for them until the process ends; how it ended."""
+        """Hand answers to their requests until the process ends; returns how it ended."""
         while (message := await self._next_message()) is not None:
             match message:
                 case Grown(deltas):
@@ -219,7 +219,7 @@ class EngineConnection:
         self.close()
 
     def close(self) -> None:
-        """Give back what the connection held; the process must have ended."""
+        """Release the socket and its folder; the process must have ended."""
         self._socket.close()
         self._context.term()
         self._folder.cleanup()

@@ -1,4 +1,4 @@
-"""Keeping an engine process running, and its requests honest when it does not."""
+"""Keeps an engine process running, and fails its requests when it ends."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def choice_of(config: ServerConfig) -> ModelChoice:
 
 
 class EngineSupervisor:
-    """The engine as the rest of the server sees it: there, or coming back."""
+    """The engine as the rest of the server sees it: ready, or being started."""
 
     def __init__(
         self, command: Sequence[str], config: ServerConfig, set_serving: HealthListener

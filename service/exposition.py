@@ -28,7 +28,7 @@ __all__ = ["EngineCollector", "start_exposition"]
 
 
 class EngineCollector(Collector):
-    """Tells a scraper about the server and, while there is one, its engine."""
+    """Gives a scraper the metrics of the server and, while there is one, of its engine."""
 
     def __init__(self, source: ModelSource, in_flight: Callable[[], int]) -> None:
         self._source = source

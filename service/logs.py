@@ -49,7 +49,7 @@ def configure_logs() -> None:
 
 
 class LoggedProgress:
-    """A line for each step once it is done, with its seconds; a long one says before what it is."""
+    """Logs each step with its seconds once it is done; a long one is announced while it runs."""
 
     def __init__(self, silence_seconds: float = _SILENCE_SECONDS) -> None:
         self._silence_seconds = silence_seconds
@@ -81,5 +81,5 @@ class LoggedProgress:
         _log.info(title, seconds=round(time.monotonic() - begun, 2))
 
     def note(self, text: str) -> None:
-        """A line of its own."""
+        """Log a line."""
         _log.info(text)

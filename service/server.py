@@ -1,4 +1,4 @@
-"""The server: what it is put together from, and its life from start to drain."""
+"""The server: its parts, and its life from start to drain."""
 
 from __future__ import annotations
 

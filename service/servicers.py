@@ -187,7 +187,7 @@ class GenerationServicer(GenerationServiceServicer):
 
 
 def _asked(message: pb.GenerateRequest, context: Context) -> GenerationRequest:
-    """The request, due a little before its call is."""
+    """Decode the request; its deadline is a little before that of the call."""
     remaining = context.time_remaining()
     if remaining is None:
         return decode_request(message)
@@ -242,11 +242,11 @@ class ModelServicer(ModelServiceServicer):
 
 @dataclass(frozen=True, slots=True)
 class _Unreadable:
-    """In place of a message."""
+    """Stands for a message that protobuf cannot read."""
 
 
 class RefusesUnreadable(grpc.aio.ServerInterceptor):
-    """Refuses such messages of one service as the mistakes of their senders that they are."""
+    """Refuses messages of one service that cannot be read, as mistakes of their senders."""
 
     def __init__(self, service: str, retry_after_seconds: float) -> None:
         self._methods = f"/{service}/"

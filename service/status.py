@@ -99,9 +99,10 @@ def status_code_of(error: GuidedError) -> grpc.StatusCode:
 
 
 def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Status:
-    """The status of an error; one that may pass asks to be tried again after a while.
+    """Make the status of an error; one that may pass asks its caller to try again after a while.
 
-    What had begun to run does not: it may be what ended the engine, and would end the next one.
+    A request that had begun to run does not: it may have ended the engine, and would end the
+    next one.
     """
     code = status_code_of(error)
     record = _shortened(record_error(error))

@@ -24,13 +24,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from guided.cli.common import shown_with
+from guided.cli.common import DeviceFlag, DtypeFlag, shown_with
 from guided.errors import RequestError
 from guided.extras import needing
 from guided.runtime.environment import prepare_environment
 
 if TYPE_CHECKING:
-    from guided.bench import Target, Way
+    from guided.bench import Comparison, Figures, Target, Way
 
 __all__ = ["BenchProgress", "bench"]
 
@@ -62,12 +62,8 @@ def bench(
     model: Annotated[
         str | None, typer.Option(help="Name or folder of the model; else the default model.")
     ] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="Where the model computes: auto, cpu, cuda or cuda:N.")
-    ] = "auto",
+    dtype: DtypeFlag = None,
+    device: DeviceFlag = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure and request to this file.")
@@ -92,7 +88,6 @@ def bench(
         from guided.bench.tables import figures_tables
 
     requests = read_workload(workload)
-    console = Console()
     with (
         _opened(address, model, dtype, device, threads, concurrency) as target,
         BenchProgress() as progress,
@@ -106,22 +101,29 @@ def bench(
             tell=progress.tell,
         )
     figures = {way: figures_of(runs) for way, runs in comparison.runs.items()}
+    console = Console()
     console.print(
         f"{comparison.model}, {len(requests)} requests, {concurrency} at once", style="bold"
     )
     console.print(figures_tables(figures))
     if json_file is not None:
-        report = {
-            "model": comparison.model,
-            "concurrency": concurrency,
-            "figures": {way: asdict(found) for way, found in figures.items()},
-            "runs": {way: list(map(asdict, runs)) for way, runs in comparison.runs.items()},
-        }
-        json_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        _write_json(json_file, comparison, figures, concurrency)
     if plot is not None:
         from guided.bench.plot import plot_comparison
 
         plot_comparison(comparison, plot)
+
+
+def _write_json(
+    file: Path, comparison: Comparison, figures: dict[Way, Figures], concurrency: int
+) -> None:
+    report = {
+        "model": comparison.model,
+        "concurrency": concurrency,
+        "figures": {way: asdict(found) for way, found in figures.items()},
+        "runs": {way: list(map(asdict, runs)) for way, runs in comparison.runs.items()},
+    }
+    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 @contextmanager
@@ -133,7 +135,7 @@ def _opened(
     threads: int | None,
     concurrency: int,
 ) -> Iterator[Target]:
-    """The server, or an engine that keeps no prefixes, so that nobody profits from another."""
+    """Open the server, or an engine that keeps no prefixes: no request may profit from another."""
     from guided.bench import InProcess, Remote
 
     if address is not None:

@@ -1,12 +1,13 @@
-"""What commands share: examples in their help, files that they read, what they wait for."""
+"""What commands share: flags, examples in their help, files that they read, what they wait for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
+import typer
 from rich.console import Console
 
 from guided.errors import InvalidConstraintError
@@ -14,7 +15,22 @@ from guided.errors import InvalidConstraintError
 if TYPE_CHECKING:
     from guided.machine.recognizer import Recognizer
 
-__all__ = ["examples_of", "read_text", "refused_at", "shown_with", "telling_of_compilation"]
+__all__ = [
+    "DeviceFlag",
+    "DtypeFlag",
+    "examples_of",
+    "read_text",
+    "refused_at",
+    "shown_with",
+    "telling_of_compilation",
+]
+
+DtypeFlag: TypeAlias = Annotated[
+    str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
+]
+DeviceFlag: TypeAlias = Annotated[
+    str, typer.Option(help="Where the model computes: auto, cpu, cuda or cuda:N.")
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -53,7 +69,7 @@ def read_text(file: Path) -> str:
 
 
 def refused_at(machine: Recognizer, text: str) -> int | None:
-    """The first character that does not fit, or the end; ``None`` for a text that fits."""
+    """Find the first character that does not fit, or the end; ``None`` for a text that fits."""
     state = machine.start
     for index, character in enumerate(text):
         following = machine.advance(state, character.encode())
@@ -65,7 +81,7 @@ def refused_at(machine: Recognizer, text: str) -> int | None:
 
 @contextmanager
 def telling_of_compilation() -> Iterator[None]:
-    """Say so when machine code has to be compiled first; in a terminal, how many kernels were."""
+    """Say that kernels have to be compiled, where that is so; in a terminal, how many were."""
     # Loaded here, so that commands without a compiler need none.
     from guided.runtime.kernel_events import telling_of_kernels
 

@@ -122,7 +122,7 @@ HoleFlag: TypeAlias = Annotated[
 def read_template_flags(
     template: Path | None, holes: list[str] | None, options: JsonOptions
 ) -> Template | None:
-    """The template that the flags describe, if one does; schemas are written by ``options``."""
+    """Make the template of the flags, if there is one; ``options`` say how its JSON is written."""
     if template is None:
         if holes:
             raise typer.BadParameter("--hole goes with --template only")
@@ -172,7 +172,7 @@ SingleCallFlag: TypeAlias = Annotated[
 def read_tool_flags(
     tools: Path | None, choice: Calls, options: JsonOptions, *, single: bool
 ) -> Tagged | None:
-    """Free text with calls of the tools, if there are any; arguments are written by ``options``."""
+    """Make free text with calls of the tools, if there are any; ``options`` are of their JSON."""
     if tools is None:
         if single or choice is not Calls.AUTO:
             raise typer.BadParameter("--tool-choice and --single-call go with --tools only")

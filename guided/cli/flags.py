@@ -42,7 +42,7 @@ _UNBOUNDED: Final = "unbounded"
 
 @dataclass(frozen=True, slots=True)
 class _Spelling:
-    """How an option is given where that is not how Python has it."""
+    """How an option is given on the command line, where that differs from Python."""
 
     name: str | None = None
     kind: Any = None
@@ -160,7 +160,7 @@ def read_json_options(given: Mapping[str, Any]) -> JsonOptions:
 
 
 def _bound(text: str) -> Any:
-    """A bound; words, and what is no number, stay as they are, for the options to judge."""
+    """Read a bound; words and other texts stay as they are, for the options to judge."""
     if text == _UNBOUNDED:
         return None
     return int(text) if text.lstrip("-").isdecimal() else text

@@ -69,7 +69,7 @@ def check(
         ),
     ] = None,
 ) -> None:
-    """Hold grammars against their examples; status 1 if one of them is not as it says."""
+    """Check grammars against their examples; ends with status 1 if one does not fit them."""
     console = Console(soft_wrap=True)
     failed = False
     for grammar in map(_named, names or grammar_names()):
@@ -111,7 +111,7 @@ def _faults(grammar: LibraryGrammar) -> Iterator[str]:
 def inspect_grammar(
     grammar: Path, reading: Reading, texts: list[Path], walks: int, model: str
 ) -> None:
-    """Tell what a grammar costs with a model's vocabulary, along texts or random ones."""
+    """Print what a grammar costs with a model's vocabulary, along texts or random ones."""
     # Loaded here, so that the other commands need not wait for it.
     with needing("guided inspect --grammar", "server"):
         from guided.constraint.compiler import ConstraintCompiler
@@ -142,7 +142,7 @@ def inspect_grammar(
 
 
 def _check_text(file: Path, text: str, machine: Recognizer) -> None:
-    """Raise RequestError where a text, which may break off, leaves the grammar."""
+    """Raise RequestError where a text, which may be incomplete, leaves the grammar."""
     refused = refused_at(machine, text)
     if refused is not None and refused < len(text):
         what = Place(text, refused).message(f"the grammar has no {text[refused]!r} here")

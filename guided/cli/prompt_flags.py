@@ -48,7 +48,7 @@ MessagesFlag: TypeAlias = Annotated[
 def read_prompt_flags(
     prompt: str | None, system: Path | None, messages: Path | None
 ) -> str | list[Message]:
-    """What the flags ask, a plain string where it is one turn of the user."""
+    """The prompt of the flags, a plain string where it is a single turn of the user."""
     if prompt is None and messages is None:
         raise typer.BadParameter("there is neither --prompt nor --messages")
     asked = _read_standard_input() if prompt == _STANDARD_INPUT else prompt

@@ -60,7 +60,7 @@ class Incoming(Generic[T]):
 
 
 class Stream(Generic[T]):
-    """An iterator over pieces of the answer's text, and the answer once it is through.
+    """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
     Leaving its ``with`` block before the end cancels the request.
     """
@@ -78,7 +78,7 @@ class Stream(Generic[T]):
         return self._incoming.answer()
 
     def close(self) -> None:
-        """Cancel the request, unless it is through."""
+        """Cancel the request, unless its answer is complete."""
         self._call.cancel()
 
     def __iter__(self) -> Self:
@@ -105,7 +105,7 @@ class Stream(Generic[T]):
 
 
 class AsyncStream(Generic[T]):
-    """An iterator over pieces of the answer's text, and the answer once it is through.
+    """An iterator over pieces of the answer's text, and the answer once the last one was read.
 
     Leaving its ``async with`` block before the end cancels the request.
     """
@@ -120,7 +120,7 @@ class AsyncStream(Generic[T]):
         return self._incoming.answer()
 
     async def close(self) -> None:
-        """Cancel the request, unless it is through."""
+        """Cancel the request, unless its answer is complete."""
         self._call.cancel()
 
     def __aiter__(self) -> Self:

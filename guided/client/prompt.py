@@ -14,7 +14,7 @@ __all__ = ["Prompt", "RawPrompt", "spoken_prompt"]
 
 @dataclass(frozen=True, slots=True)
 class RawPrompt:
-    """Text that goes to the model as it is, around the chat template."""
+    """Text that goes to the model as it is, without the chat template."""
 
     text: str
 

@@ -36,7 +36,7 @@ _TUPLE_SPREAD = 8
 
 
 class AnswerSchema(ScalarSchema):
-    """Pydantic's generator, with everything narrowed that its validators would refuse."""
+    """Pydantic's generator of JSON Schemas, narrowed by everything that its validators refuse."""
 
     @override
     def generate_inner(self, schema: Any) -> JsonSchemaValue:

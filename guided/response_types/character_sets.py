@@ -138,7 +138,7 @@ def known(names: Iterable[str], others: str = "") -> CharacterSet:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """An engine."""
+    """An engine of patterns, and what it takes for digits, words, white space and equal case."""
 
     name: str
     sets: Mapping[str, CharacterSet]
@@ -173,7 +173,7 @@ def _simple_fold(code_point: int) -> int:
 
 
 def _lower(code_point: int) -> int:
-    """As Python's engine compares: simple lower case, and a table of further likenesses."""
+    """Lower case as Python's engine compares: the simple one, and a table of further equals."""
     lower = ord(chr(code_point).lower()[0])
     alike: tuple[int, ...] = _casefix._EXTRA_CASES.get(lower, ())
     return min(lower, *alike) if alike else lower

@@ -29,7 +29,7 @@ class ForeignPatternError(ValueError):
 
 
 class PatternReader:
-    """Reads from a position on; flags say what letters and white space mean there."""
+    """Reads a pattern from a position; flags say what letters and white space mean there."""
 
     def __init__(self, pattern: str, *, is_python: bool) -> None:
         self.pattern = pattern

@@ -166,7 +166,7 @@ def _ends(
 
 
 def _wall_clocks(bound: date | time, zone: Zone) -> list[datetime]:
-    """What pydantic may compare with: it looks at offsets only where both sides have one."""
+    """The times that pydantic may compare with: it uses offsets only where both sides have one."""
     if isinstance(bound, datetime):
         moment = bound
     elif isinstance(bound, time):

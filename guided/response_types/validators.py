@@ -24,7 +24,7 @@ __all__ = ["UnenforcedValidator", "unenforced_validators"]
 
 @dataclass(frozen=True, slots=True)
 class UnenforcedValidator:
-    """A piece of code that may refuse an answer which fits its schema."""
+    """Code that may refuse an answer which fits its schema."""
 
     place: str
     """Dotted path of what it checks, ``[]`` for items and ``{}`` for values; empty for the root."""

@@ -2,7 +2,11 @@
 
 They are fields of ``Sampling``, ``Beams``, ``JsonOptions`` and ``GenerationRequest``. From these
 follow the keyword arguments of the client, the fields of messages, and the flags of the command
-line; tests/unit/test_options.py holds every option against each of these layers.
+line; tests/unit/test_options.py holds every option against each of these layers. A new one needs:
+
+1. a field of one of the dataclasses, and a line of the ``TypedDict`` below it for type checkers;
+2. a field of the same name in proto/guided/v1/generation.proto (``make proto``);
+3. a line in docs/using.md, and one in the table of the test.
 """
 
 from __future__ import annotations
