@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import zmq
 
@@ -69,10 +69,7 @@ class TextDelta(Protocol):
     def text(self) -> str: ...
 
 
-Finished = TypeVar("Finished", bound=FinishedRequest, covariant=True)
-
-
-class RunningEngine(Protocol[Finished]):
+class RunningEngine(Protocol):
     """What the loop needs of an engine."""
 
     @property
@@ -87,12 +84,12 @@ class RunningEngine(Protocol[Finished]):
         self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
     ) -> None: ...
     def cancel(self, request_id: str) -> None: ...
-    def step(self) -> Sequence[Finished]: ...
+    def step(self) -> Sequence[FinishedRequest]: ...
     def stats(self) -> EngineStats: ...
     def take_deltas(self) -> Sequence[TextDelta]: ...
 
 
-Loader = Callable[[ModelChoice], RunningEngine[FinishedRequest]]
+Loader = Callable[[ModelChoice], RunningEngine]
 """How an engine is made; raises ``GuidedError`` where the model or a setting is wrong."""
 
 
@@ -112,7 +109,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
     return 0
 
 
-def _serve(engine: RunningEngine[FinishedRequest], socket: zmq.Socket[bytes], parent: int) -> None:
+def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int) -> None:
     next_report = time.monotonic()
     while not is_orphan(parent):
         if time.monotonic() >= next_report:
@@ -144,7 +141,7 @@ def _received(socket: zmq.Socket[bytes], *, wait: bool) -> Iterator[ToEngine]:
 
 
 def _submit(
-    engine: RunningEngine[FinishedRequest],
+    engine: RunningEngine,
     socket: zmq.Socket[bytes],
     asked: Submit,
 ) -> None:
