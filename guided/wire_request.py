@@ -1,5 +1,12 @@
 """Requests as protobuf messages, and back: how they reach the server, and the engine's process.
 
+::
+
+    client                          server                            engine process
+    Request ─▶ GenerationRequest
+               ─▶ message ──grpc──▶ GenerationRequest, checked
+                                    ─▶ message ──zmq──────────────▶   GenerationRequest
+
 Options are fields of the same name on both sides (``guided.wire``). Constraints are written out
 here: their kinds are the fields of a oneof, so a message says which kind it is.
 """

@@ -1,4 +1,16 @@
-"""What the server and its engine process say to each other."""
+"""What the server and its engine process say to each other.
+
+::
+
+    server                                         engine process
+      │  ── EngineSettings, on the command line ──▶  │  loads the model
+      │  ◀── Ready, or NotStarted and the end ─────  │
+      │  ── Submit ───────────────────────────────▶  │  takes steps
+      │  ◀── Grown, after each step that added text  │
+      │  ◀── Answered or Failed ───────────────────  │
+      │  ◀── Report, at most once a second ────────  │
+      │  ── Cancel, Stop ─────────────────────────▶  │
+"""
 
 from __future__ import annotations
 
