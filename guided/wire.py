@@ -21,11 +21,11 @@ takes the rest; what a message leaves out has the default.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum, StrEnum
-from typing import Any, TypeAlias, TypeVar, cast, get_args, get_type_hints
+from typing import Any, TypeAlias, TypeVar, get_args, get_type_hints
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.duration_pb2 import Duration
@@ -62,10 +62,9 @@ def write(value: Any, message: Message, path: str = "", *, without: Collection[s
     ``path`` is where the value stands in a request, for errors: LimitExceededError for an integer
     that is too large, RequestError for text that is not Unicode.
     """
-    for each in fields(value):
-        descriptor = message.DESCRIPTOR.fields_by_name.get(each.name)
+    for each, descriptor, _ in _shared_fields(type(value), type(message)):
         held = getattr(value, each.name)
-        if descriptor is None or each.name in without or held == each.default:
+        if each.name in without or held == each.default:
             continue
         # A bound is the only message that means something without a value.
         if held is not None or descriptor.message_type is Bound.DESCRIPTOR:
@@ -114,13 +113,11 @@ def read(message: Message, kind: type[T], path: str = "", **others: Any) -> T:
 
     Raises RequestError for a member of an enumeration that this version does not know.
     """
-    hints = _hints(kind)
     found = dict(others)
-    for each in fields(cast("Any", kind)):
-        descriptor = message.DESCRIPTOR.fields_by_name.get(each.name)
-        if descriptor is None or each.name in others or _is_default(message, descriptor, each):
+    for each, descriptor, inner in _shared_fields(kind, type(message)):
+        if each.name in others or _is_default(message, descriptor, each):
             continue
-        value, inner = getattr(message, each.name), _kind_in(hints[each.name])
+        value = getattr(message, each.name)
         at = f"{path}.{each.name}" if path else each.name
         if descriptor.enum_type is not None:
             found[each.name] = _member(inner, descriptor.enum_type, value, at)
@@ -152,7 +149,20 @@ def _value(value: Any, kind: type | None, path: str) -> Any:
     return value
 
 
-_hints: Callable[[Any], Mapping[str, Any]] = functools.cache(get_type_hints)
+@functools.cache
+def _shared_fields(
+    kind: Any, message: type[Message]
+) -> tuple[tuple[Field[Any], Descriptor, type | None], ...]:
+    """The fields of a dataclass that its message has too.
+
+    Each comes with its descriptor, and with the enumeration or dataclass that its type names.
+    """
+    hints, descriptors = get_type_hints(kind), message.DESCRIPTOR.fields_by_name
+    return tuple(
+        (each, descriptors[each.name], _kind_in(hints[each.name]))
+        for each in fields(kind)
+        if each.name in descriptors
+    )
 
 
 def _kind_in(hint: Any) -> type | None:
