@@ -139,10 +139,12 @@ def read_request_flags(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def json_flags() -> Iterator[Parameter]:
-    """The flags of the options of JSON; bounds are numbers or words."""
+def json_flags(*names: str) -> Iterator[Parameter]:
+    """The flags of these options of JSON, or of all; bounds are numbers or words."""
     hints = get_type_hints(JsonOptions)
     for each in fields(JsonOptions):
+        if names and each.name not in names:
+            continue
         is_word = isinstance(each.default, StrEnum)
         spelling = _SPELLINGS.get(each.name, _Spelling(metavar=f"N|{_UNBOUNDED}"))
         yield flag(
@@ -156,7 +158,8 @@ def json_flags() -> Iterator[Parameter]:
 
 def read_json_options(given: Mapping[str, Any]) -> JsonOptions:
     """The options that the flags of JSON stand for; ``RequestError`` names one that is wrong."""
-    return JsonOptions(**{name: _bound(given[name]) for name in options_of(JsonOptions)})
+    names = [name for name in options_of(JsonOptions) if name in given]
+    return JsonOptions(**{name: _bound(given[name]) for name in names})
 
 
 def _bound(text: str) -> Any:
