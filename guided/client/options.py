@@ -50,6 +50,9 @@ class CallOptions(Options, total=False):
 OPTIONS: Final[Mapping[str, Any]] = get_type_hints(Options)
 """All options, each with its type."""
 
+_MAPPINGS = ("logit_bias", "documents")
+"""Options whose default is an empty mapping."""
+
 _DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
     bool: (bool, "True or False"),
     int: (Integral, "an integer"),
@@ -74,14 +77,13 @@ def with_options(kind: AnyClass) -> AnyClass:
 
     The defaults are those of what the engine is told.
     """
-    defaults: dict[str, Any] = {"grammar": None, "json_options": JsonOptions()}
-    for each in (*fields(Sampling), *fields(GenerationRequest)):
-        defaults[each.name] = each.default
+    declared = (*fields(Sampling), *fields(GenerationRequest))
+    defaults = {each.name: each.default for each in declared}
+    defaults |= {"grammar": None, "json_options": JsonOptions()}
     for name, hint in OPTIONS.items():
         kind.__annotations__[name] = hint
-        is_mapping = _DESCRIBED.get(hint, (None, ""))[0] is Mapping
-        default: Any = {"default_factory": dict} if is_mapping else {"default": defaults[name]}
-        setattr(kind, name, field(kw_only=True, **default))
+        made: Any = {"default_factory": dict} if name in _MAPPINGS else {"default": defaults[name]}
+        setattr(kind, name, field(kw_only=True, **made))
     return kind
 
 
