@@ -21,7 +21,7 @@ takes the rest; what a message leaves out has the default.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum, StrEnum
@@ -149,8 +149,7 @@ def _value(value: Any, kind: type | None, path: str) -> Any:
     return value
 
 
-@functools.cache
-def _shared_fields(
+def _find_shared_fields(
     kind: Any, message: type[Message]
 ) -> tuple[tuple[Field[Any], Descriptor, type | None], ...]:
     """The fields of a dataclass that its message has too.
@@ -163,6 +162,11 @@ def _shared_fields(
         for each in fields(kind)
         if each.name in descriptors
     )
+
+
+_shared_fields: Callable[[Any, Any], tuple[tuple[Field[Any], Descriptor, type | None], ...]] = (
+    functools.cache(_find_shared_fields)
+)
 
 
 def _kind_in(hint: Any) -> type | None:
