@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 
@@ -30,21 +31,32 @@ __all__ = ["ErrorRecord", "bare_message", "known_codes", "rebuild_error", "recor
 
 @dataclass(frozen=True, slots=True)
 class ErrorRecord:
-    """What is left of an error once its class is taken away."""
+    """An error without its class."""
 
     code: str
     """Name of the kind of error."""
     message: str
-    """What went wrong; the place and the way out are fields."""
+    """What went wrong; the place and the hint are fields."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """The attributes that are set."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
+    """How an error is made again: a constructor, and what it takes besides the message."""
+
     build: Callable[..., GuidedError]
-    texts: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
+    texts: tuple[str, ...]
+    numbers: tuple[str, ...]
+
+    @classmethod
+    def of(cls, error: type[GuidedError]) -> _Kind:
+        """By the annotations of the error's own constructor."""
+        taken = inspect.signature(error).parameters.values()
+        named = [each for each in taken if each.kind is inspect.Parameter.KEYWORD_ONLY]
+        numbers = tuple(each.name for each in named if str(each.annotation).startswith("int"))
+        texts = tuple(each.name for each in named if each.name not in numbers)
+        return cls(error, texts, numbers)
 
 
 def _incomplete(
@@ -59,25 +71,30 @@ def _incomplete(
     )
 
 
-_COUNTS = tuple(count.name for count in fields(Usage))
-_PLACE = _Kind(InvalidConstraintError, ("pointer", "hint"), ("position",))
-
 _KINDS: Mapping[str, _Kind] = {
-    RequestError.code: _Kind(RequestError, ("field", "hint")),
-    InvalidConstraintError.code: _PLACE,
-    UnsupportedFeatureError.code: _Kind(UnsupportedFeatureError, _PLACE.texts, _PLACE.numbers),
-    UnsatisfiableError.code: _Kind(UnsatisfiableError, _PLACE.texts, _PLACE.numbers),
-    LimitExceededError.code: _Kind(LimitExceededError, ("field", "pointer", "hint"), ("limit",)),
-    TokenRejectedError.code: _Kind(TokenRejectedError, (), ("token",)),
-    IncompleteAnswerError.code: _Kind(_incomplete, ("text", "finish_reason", "hint"), _COUNTS),
-    OutOfMemoryError.code: _Kind(OutOfMemoryError, ("hint",)),
-    ModelError.code: _Kind(ModelError, ("hint",)),
-    MissingExtraError.code: _Kind(MissingExtraError, ("extra", "hint")),
-    ServiceError.code: _Kind(ServiceError, ("hint",)),
-    ServiceUnavailableError.code: _Kind(ServiceUnavailableError, ("hint",)),
-    DeadlineExceededError.code: _Kind(DeadlineExceededError, ("hint",)),
-    RequestCancelledError.code: _Kind(RequestCancelledError, ("hint",)),
-    InternalServiceError.code: _Kind(InternalServiceError, ("hint",)),
+    error.code: _Kind.of(error)
+    for error in (
+        RequestError,
+        InvalidConstraintError,
+        UnsupportedFeatureError,
+        UnsatisfiableError,
+        LimitExceededError,
+        TokenRejectedError,
+        OutOfMemoryError,
+        ModelError,
+        MissingExtraError,
+        ServiceError,
+        ServiceUnavailableError,
+        DeadlineExceededError,
+        RequestCancelledError,
+        InternalServiceError,
+    )
+} | {
+    IncompleteAnswerError.code: _Kind(
+        _incomplete,
+        ("text", "finish_reason", "hint"),
+        tuple(count.name for count in fields(Usage)),
+    )
 }
 
 

@@ -10,7 +10,7 @@ GuidedError
 ├── TokenRejectedError           a token that the constraint does not allow here
 ├── OutOfMemoryError             no room left in the key/value cache
 ├── ModelError                   a model or tokenizer that cannot be fetched, read or used
-├── IncompleteAnswerError        the answer was cut short, and the request wants none such
+├── IncompleteAnswerError        the answer was cut short, and the request asked for an error then
 ├── AnswerValidationError        the answer fits its schema, but its Python type refuses it
 ├── MissingExtraError            a part of guided that is not installed; also an ImportError
 └── ServiceError                 the service did not answer
@@ -19,12 +19,16 @@ GuidedError
     ├── RequestCancelledError          the call was cancelled by its caller
     └── InternalServiceError           a fault of the service itself; carries an incident id
 
-Messages say what, where and the way out. Whatever a message quotes is an attribute as well.
+Messages say what is wrong, where, and what to do. What a message quotes is an attribute as well.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from guided.spec.result import FinishReason, Usage
@@ -48,7 +52,11 @@ __all__ = [
     "TokenRejectedError",
     "UnsatisfiableError",
     "UnsupportedFeatureError",
+    "incident_of",
+    "naming",
 ]
+
+_log: Final = logging.getLogger(__name__)
 
 
 class GuidedError(Exception):
@@ -62,7 +70,7 @@ class GuidedError(Exception):
         super().__init__(message if hint is None else f"{what}; {hint}{empty_line}{picture}")
         self.message = message
         self.hint = hint
-        """The way out, where one is known."""
+        """What to do about it, where that is known."""
 
 
 class RequestError(GuidedError):
@@ -235,3 +243,46 @@ class InternalServiceError(ServiceError):
     """A fault of the service itself, logged there under the incident id in the message."""
 
     code = "INTERNAL"
+
+
+def incident_of(fault: BaseException, failed: str = "the service failed") -> InternalServiceError:
+    """Log an error nobody expected; the caller learns only the id under which it is logged.
+
+    ``failed`` says what did. The text of the fault is left to the log: it may quote a request, and
+    an exception that cannot even be printed must not make another one here.
+    """
+    incident = secrets.token_hex(6)
+    _log.error("%s; incident %s", failed, incident, exc_info=fault)
+    error = InternalServiceError(
+        f"{failed}; incident {incident}", hint="look for the incident in the server's log"
+    )
+    error.__cause__ = fault
+    return error
+
+
+@contextmanager
+def naming(place: tuple[str, ...]) -> Iterator[None]:
+    """Say in errors about a request in which part they are, from the outside in."""
+    try:
+        yield
+    except RequestError as error:
+        if not place:
+            raise
+        message = f"in {', '.join(place)}: {error.message}"
+        named: RequestError
+        match error:
+            case LimitExceededError():
+                named = LimitExceededError(
+                    message,
+                    limit=error.limit,
+                    field=error.field,
+                    pointer=error.pointer,
+                    hint=error.hint,
+                )
+            case ConstraintError():
+                named = type(error)(
+                    message, pointer=error.pointer, position=error.position, hint=error.hint
+                )
+            case _:
+                named = RequestError(message, field=error.field, hint=error.hint)
+        raise named from error

@@ -1,4 +1,4 @@
-"""Which extra of the package brings what is imported here, and the error where it is missing."""
+"""Which extra of the package brings which import, and the error where it is missing."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
 def needing(what: str, extra: str | None = None) -> Iterator[None]:
     """Raise MissingExtraError where ``what``, which is done inside, lacks a module of an extra.
 
-    It names the ``extra`` that has all of what is needed, else the one that brings the module.
+    It names the ``extra`` that has all that is needed, else the one that brings the module.
     """
     try:
         yield

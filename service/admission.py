@@ -1,4 +1,4 @@
-"""A bound on what runs at once: who comes on top is told to come again, not queued."""
+"""A limit on requests in flight. Further ones are refused and told to come again, not queued."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Admission:
 
     @contextmanager
     def admitted(self, requests: int) -> Iterator[None]:
-        """Hold a place for each of so many requests, or raise ``OverloadedError``."""
+        """Hold a place for each request; raises ``OverloadedError`` where there are too few."""
         if self._taken + requests > self._places:
             raise OverloadedError(
                 f"{self._taken} requests are in flight and {requests} more came, "

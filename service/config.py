@@ -1,13 +1,36 @@
-"""What can be set about a server."""
+"""Settings of a server: from options, the environment and a file, in this order."""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import ByteSize, Field, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
-__all__ = ["ServerConfig"]
+from guided.errors import RequestError
+
+__all__ = ["Group", "ServerConfig", "read_config"]
+
+
+class Group(NamedTuple):
+    """The heading that a setting is listed under in the help of ``guided serve``."""
+
+    title: str
+
+
+_MEMORY = Group("Memory")
+_NETWORK = Group("Network")
+_LIMITS = Group("Limits")
+_TIMES = Group("Times, in seconds")
 
 
 class ServerConfig(BaseSettings):
@@ -21,49 +44,45 @@ class ServerConfig(BaseSettings):
     )
 
     model: str | None = None
-    """Hub id, folder or GGUF file of the model; ``None`` is the default model."""
-    dtype: Literal["bfloat16", "float16", "float32", "float64", "int8"] | None = None
-    """Format of the weights; ``None`` is bfloat16, or where that is
-    slow float32 on the CPU and float16 on CUDA."""
-    device: str = "auto"
-    """Where the model computes: ``cpu``, ``cuda`` or ``cuda:N``; ``auto`` is the first CUDA device
-    if there is one that torch can use, else the CPU."""
-    threads: int | None = Field(default=None, ge=1)
-    """Threads of a model call; ``None`` is one per core."""
-    cache_tokens: int | None = Field(default=None, ge=1)
-    """Tokens whose keys and values all running requests may hold together; ``None`` is 16,384, or
-    fewer where they would take more than half of the memory that is left."""
-    kv_memory: ByteSize | None = Field(default=None, gt=0)
-    """Memory for keys and values instead, e.g. ``2GiB``."""
-    kv_dtype: Literal["int8"] | None = None
-    """Format of keys and values; ``None`` is as they are computed."""
-    reuse_prefixes: bool = True
-    """Keep what was computed of prompts for requests that begin alike, as long as there is room."""
+    """Hub id, folder or GGUF file; else the default model."""
     reward_model: str | None = None
-    """Folder of a model for sequence classification with one label, which ranks answers."""
-    host: str = "127.0.0.1"
-    """Address to listen on; ``0.0.0.0`` is every one of the machine's. Traffic is not encrypted."""
-    port: int = Field(default=50051, ge=0, le=65535)
-    """Port to listen on; 0 takes a free one."""
-    metrics_port: int | None = Field(default=None, ge=0, le=65535)
-    """Port for Prometheus to read metrics from, on ``host``; ``None`` serves none, 0 takes a free
-    one."""
-    max_requests_in_flight: int = Field(default=64, ge=1)
-    """Requests that may run at once, each of a batch counted; more are told to come again."""
-    max_batch_size: int = Field(default=64, ge=1)
-    """Requests in one batch; at most ``max_requests_in_flight``."""
-    max_message_bytes: int = Field(default=4 * 2**20, ge=1024)
-    """Size of one call's message in bytes."""
-    retry_after_seconds: float = Field(default=0.5, gt=0)
-    """How long a caller who was turned away is asked to wait, in seconds."""
-    stall_seconds: float = Field(default=60.0, gt=0)
-    """How long the reader of a stream may take nothing before it is cut off, in seconds."""
-    drain_seconds: float = Field(default=30.0, ge=0)
-    """How long running requests may take to finish after SIGTERM, in seconds."""
-    restart_backoff_seconds: float = Field(default=0.5, ge=0)
-    """Wait before a lost engine is started again, in seconds; doubles with each failure."""
-    max_restart_backoff_seconds: float = Field(default=30.0, ge=0)
-    """Longest such wait, in seconds."""
+    """Folder of a reward model (a classifier of one label), for requests that rank by it."""
+    device: str = "auto"
+    """Where the model computes: auto (CUDA if there is any), cpu, cuda or cuda:N."""
+    dtype: Literal["bfloat16", "float16", "float32", "float64", "int8"] | None = None
+    """Format of the weights, e.g. float32 or int8; else bfloat16, or another where that is slow."""
+    threads: int | None = Field(default=None, ge=1)
+    """Threads of a model call; else one for each core."""
+    cache_tokens: Annotated[int | None, _MEMORY] = Field(default=None, ge=1)
+    """Tokens that all running requests may hold together; else 16,384, or as many as fit."""
+    kv_memory: Annotated[ByteSize | None, _MEMORY] = Field(default=None, gt=0)
+    """Memory for keys and values instead, e.g. 2GiB."""
+    kv_dtype: Annotated[Literal["int8"] | None, _MEMORY] = None
+    """Format of keys and values: int8; else as they are computed."""
+    reuse_prefixes: Annotated[bool, _MEMORY] = True
+    """Keep what was computed of prompts for requests that begin alike. On by default."""
+    host: Annotated[str, _NETWORK] = "127.0.0.1"
+    """Address to listen on; 127.0.0.1. Traffic is not encrypted."""
+    port: Annotated[int, _NETWORK] = Field(default=50051, ge=0, le=65535)
+    """Port to listen on; 50051. 0 takes a free one."""
+    metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
+    """Port for Prometheus metrics, on the same address; else none. 0 takes a free one."""
+    max_requests_in_flight: Annotated[int, _LIMITS] = Field(default=64, ge=1)
+    """Requests at once, each of a batch counted; 64. More are told to come again."""
+    max_batch_size: Annotated[int, _LIMITS] = Field(default=64, ge=1)
+    """Requests in one batch; 64."""
+    max_message_bytes: Annotated[int, _LIMITS] = Field(default=4 * 2**20, ge=1024)
+    """Size of one call's message in bytes; 4 MiB."""
+    retry_after_seconds: Annotated[float, _TIMES] = Field(default=0.5, gt=0)
+    """What callers who are turned away are asked to wait; 0.5."""
+    stall_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
+    """How long the reader of a stream may take nothing before it is cut off; 60."""
+    drain_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
+    """What running requests have to finish after SIGTERM; 30."""
+    restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=0.5, ge=0)
+    """Wait before a lost engine is started again; 0.5, doubled by each failure."""
+    max_restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
+    """Longest such wait; 30."""
 
     @model_validator(mode="after")
     def _cache_has_one_size(self) -> Self:
@@ -79,3 +98,44 @@ class ServerConfig(BaseSettings):
                 f"{self.max_requests_in_flight}, so the largest batches could never run"
             )
         return self
+
+
+def read_config(given: Mapping[str, object], file: Path | None) -> ServerConfig:
+    """The settings that were given, and for others those of the environment or of a TOML file.
+
+    Raises RequestError for a file that cannot be read or names a setting that there is not, and
+    pydantic's ValidationError for a value that is wrong.
+    """
+    if file is None:
+        return ServerConfig.model_validate(given)
+    _check_file(file)
+
+    class WithFile(ServerConfig):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - there is none
+            file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - nor such
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+
+    return WithFile.model_validate(given)
+
+
+def _check_file(file: Path) -> None:
+    """Raise RequestError unless the file is TOML and names settings only."""
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise RequestError(f"{file} cannot be read: {error}") from error
+    known = ServerConfig.model_fields
+    for name in settings:
+        if name not in known:
+            close = get_close_matches(name, known, 1) or sorted(known)
+            raise RequestError(
+                f"{file} sets {name!r}, which is no setting of a server",
+                hint=f"there is {', '.join(close)}",
+            )

@@ -1,39 +1,16 @@
-"""From results and errors to protobuf messages."""
+"""From results, and from what an engine counted, to protobuf messages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
+from dataclasses import fields
 
-from google.protobuf.duration_pb2 import Duration
-
-from guided.spec import (
-    CandidateResult,
-    FinishReason,
-    GenerationResult,
-    Timing,
-    TokenLogprobs,
-    Usage,
-)
+from guided.spec import CandidateResult, GenerationResult, TokenLogprobs
+from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
+from guided.v1 import model_pb2
+from guided.wire import duration_of, number_of, write
 
-__all__ = [
-    "FINISH_REASONS",
-    "encode_duration",
-    "encode_event",
-    "encode_result",
-    "encode_usage",
-]
-
-FINISH_REASONS: Mapping[FinishReason, pb.FinishReason.ValueType] = {
-    FinishReason.COMPLETE: pb.FINISH_REASON_COMPLETE,
-    FinishReason.STOP: pb.FINISH_REASON_STOP,
-    FinishReason.LENGTH_CLOSED: pb.FINISH_REASON_LENGTH_CLOSED,
-    FinishReason.LENGTH: pb.FINISH_REASON_LENGTH,
-    FinishReason.STOP_SEQUENCE: pb.FINISH_REASON_STOP_SEQUENCE,
-    FinishReason.DEADLINE_CLOSED: pb.FINISH_REASON_DEADLINE_CLOSED,
-    FinishReason.DEADLINE: pb.FINISH_REASON_DEADLINE,
-}
+__all__ = ["encode_event", "encode_model", "encode_result", "encode_stats"]
 
 
 def encode_event(event: str | GenerationResult) -> pb.GenerateStreamResponse:
@@ -45,67 +22,29 @@ def encode_event(event: str | GenerationResult) -> pb.GenerateStreamResponse:
 
 def encode_result(result: GenerationResult) -> pb.GenerateResponse:
     """The message of one answer."""
-    return pb.GenerateResponse(
-        text=result.text,
-        finish_reason=FINISH_REASONS[result.finish_reason],
-        usage=encode_usage(result.usage),
-        duration=encode_duration(result.seconds),
-        logprobs=[_encode_logprobs(one) for one in result.logprobs],
-        timing=_encode_timing(result.timing),
-        candidates=[_encode_candidate(one) for one in result.candidates],
+    message = pb.GenerateResponse(
+        duration=duration_of(result.seconds),
+        logprobs=map(_encode_logprobs, result.logprobs),
+        candidates=map(_encode_candidate, result.candidates),
     )
+    write(result, message, without=("timing", "logprobs", "candidates"))
+    for each in fields(result.timing):
+        if (seconds := getattr(result.timing, each.name)) is not None:
+            name = each.name.removesuffix("_seconds")
+            getattr(message.timing, name).CopyFrom(duration_of(seconds))
+    return message
 
 
-def _encode_candidate(one: CandidateResult) -> pb.Candidate:
-    return pb.Candidate(
-        index=one.index,
-        text=one.text,
-        finish_reason=FINISH_REASONS[one.finish_reason],
-        num_tokens=len(one.tokens),
-        score=one.score,
-        logprobs=[_encode_logprobs(each) for each in one.logprobs],
+def _encode_candidate(candidate: CandidateResult) -> pb.Candidate:
+    message = pb.Candidate(
+        num_tokens=len(candidate.tokens), logprobs=map(_encode_logprobs, candidate.logprobs)
     )
-
-
-def encode_usage(usage: Usage) -> pb.Usage:
-    """The message of what answers cost."""
-    return pb.Usage(
-        prompt_tokens=usage.prompt_tokens,
-        sampled_tokens=usage.sampled_tokens,
-        forced_tokens=usage.forced_tokens,
-        model_calls=usage.model_calls,
-        drafted_tokens=usage.drafted_tokens,
-        accepted_tokens=usage.accepted_tokens,
-        drafted_calls=usage.drafted_calls,
-        corrected_calls=usage.corrected_calls,
-        reused_tokens=usage.reused_tokens,
-        shared_tokens=usage.shared_tokens,
-        copied_tokens=usage.copied_tokens,
-    )
-
-
-def encode_duration(seconds: float) -> Duration:
-    """The message of a time, to the microsecond."""
-    duration = Duration()
-    duration.FromTimedelta(timedelta(seconds=seconds))
-    return duration
-
-
-def _encode_timing(timing: Timing) -> pb.Timing:
-    return pb.Timing(
-        compiling=encode_duration(timing.compiling_seconds),
-        waiting=encode_duration(timing.waiting_seconds),
-        first_token=_encode_known(timing.first_token_seconds),
-        mean_inter_token=_encode_known(timing.mean_inter_token_seconds),
-        max_inter_token=_encode_known(timing.max_inter_token_seconds),
-    )
-
-
-def _encode_known(seconds: float | None) -> Duration | None:
-    return None if seconds is None else encode_duration(seconds)
+    write(candidate, message, without=("logprobs",))
+    return message
 
 
 def _encode_logprobs(one: TokenLogprobs) -> pb.TokenLogprobs:
+    # Field by field, since an answer may have twenty thousand of these.
     return pb.TokenLogprobs(
         token=one.token,
         text=one.text,
@@ -117,3 +56,23 @@ def _encode_logprobs(one: TokenLogprobs) -> pb.TokenLogprobs:
             for other in one.top
         ],
     )
+
+
+def encode_model(model: ModelInfo) -> model_pb2.Model:
+    """The message of a model."""
+    message = model_pb2.Model()
+    write(model, message)
+    return message
+
+
+def encode_stats(stats: EngineStats) -> model_pb2.EngineStats:
+    """The message of one moment of an engine."""
+    message = model_pb2.EngineStats(uptime=duration_of(stats.seconds))
+    write(stats, message, without=("answered", "phases"))
+    for reason, count in stats.answered.items():
+        number = number_of(reason, pb.FinishReason.DESCRIPTOR)
+        message.answered.add(finish_reason=number, count=count)
+    for phase, seconds in stats.phases.items():
+        number = number_of(phase, model_pb2.Phase.DESCRIPTOR)
+        message.phases.add(phase=number, time=duration_of(seconds))
+    return message

@@ -37,9 +37,8 @@ from guided_service.messages import (
     read_from_engine,
     write,
 )
-from guided_service.outbox import Outbox
 
-__all__ = ["CutOffError", "EngineConnection"]
+__all__ = ["CutOffError", "EngineConnection", "Outbox"]
 
 _LAST_WORDS_SECONDS = 0.1
 """How long messages of an ended process may take through the socket."""
@@ -47,6 +46,37 @@ _LAST_WORDS_SECONDS = 0.1
 
 class CutOffError(ServiceUnavailableError):
     """The request had begun to run when its engine ended, so it may be what ended it."""
+
+
+class Outbox:
+    """Keeps what was not taken yet as one piece; it holds no more than the text of one answer.
+
+    Whoever reads slowly gets longer pieces, and the engine waits for nobody.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._is_closed = False
+        self._has_news = asyncio.Event()
+
+    def put(self, text: str) -> None:
+        """Add text."""
+        self._pieces.append(text)
+        self._has_news.set()
+
+    def close(self) -> None:
+        """End the text: nobody waits for more."""
+        self._is_closed = True
+        self._has_news.set()
+
+    async def take(self) -> str:
+        """All that is there, waiting for some; empty once it is closed and nothing is left."""
+        await self._has_news.wait()
+        text = "".join(self._pieces)
+        self._pieces.clear()
+        if not self._is_closed:
+            self._has_news.clear()
+        return text
 
 
 class EngineConnection:
@@ -109,7 +139,7 @@ class EngineConnection:
                 raise AssertionError(f"the engine process began with {message!r}")
 
     async def serve(self) -> str:
-        """Hand answers to who waits for them until the process ends; how it ended."""
+        """Hand answers to their requests until the process ends; returns how it ended."""
         while (message := await self._next_message()) is not None:
             match message:
                 case Grown(deltas):
@@ -159,7 +189,8 @@ class EngineConnection:
         future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         try:
-            self._send(Submit(request_id, request, time.monotonic(), stream))
+            received = time.monotonic()
+            self._send(Submit.of(request_id, request, received=received, stream=stream))
             yield future
         finally:
             del self._waiting[request_id]
@@ -188,7 +219,7 @@ class EngineConnection:
         self.close()
 
     def close(self) -> None:
-        """Give back what the connection held; the process must have ended."""
+        """Release the socket and its folder; the process must have ended."""
         self._socket.close()
         self._context.term()
         self._folder.cleanup()

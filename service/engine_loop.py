@@ -1,19 +1,21 @@
-"""The loop of the engine process: take messages in, step, send answers out."""
+"""The engine process, which ends with its server: its loop takes messages, steps, sends answers."""
 
 from __future__ import annotations
 
+import ctypes
+import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import zmq
 
 from guided.error_record import record_error
-from guided.errors import GuidedError
-from guided.incident import incident_of
+from guided.errors import GuidedError, incident_of
 from guided.spec import GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
-from guided_service.lifeline import is_orphan
 from guided_service.messages import (
     Answered,
     Cancel,
@@ -32,7 +34,15 @@ from guided_service.messages import (
     write,
 )
 
-__all__ = ["FinishedRequest", "Loader", "RunningEngine", "run_engine"]
+__all__ = [
+    "FinishedRequest",
+    "Loader",
+    "RunningEngine",
+    "die_with_parent",
+    "ignore_terminal_signals",
+    "is_orphan",
+    "run_engine",
+]
 
 _POLL_MILLIS = 1000
 """How long an idle engine sleeps before it looks whether the server is still there."""
@@ -59,10 +69,7 @@ class TextDelta(Protocol):
     def text(self) -> str: ...
 
 
-Finished = TypeVar("Finished", bound=FinishedRequest, covariant=True)
-
-
-class RunningEngine(Protocol[Finished]):
+class RunningEngine(Protocol):
     """What the loop needs of an engine."""
 
     @property
@@ -77,17 +84,17 @@ class RunningEngine(Protocol[Finished]):
         self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
     ) -> None: ...
     def cancel(self, request_id: str) -> None: ...
-    def step(self) -> Sequence[Finished]: ...
+    def step(self) -> Sequence[FinishedRequest]: ...
     def stats(self) -> EngineStats: ...
     def take_deltas(self) -> Sequence[TextDelta]: ...
 
 
-Loader = Callable[[ModelChoice], RunningEngine[FinishedRequest]]
+Loader = Callable[[ModelChoice], RunningEngine]
 """How an engine is made; raises ``GuidedError`` where the model or a setting is wrong."""
 
 
 def run_engine(settings: EngineSettings, load: Loader) -> int:
-    """Load an engine and serve the one server behind the endpoint; the exit status."""
+    """Load an engine and serve the server that listens at the endpoint; returns the exit status."""
     with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
         socket.set_hwm(0)
         socket.connect(settings.endpoint)
@@ -102,7 +109,7 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
     return 0
 
 
-def _serve(engine: RunningEngine[FinishedRequest], socket: zmq.Socket[bytes], parent: int) -> None:
+def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int) -> None:
     next_report = time.monotonic()
     while not is_orphan(parent):
         if time.monotonic() >= next_report:
@@ -134,16 +141,18 @@ def _received(socket: zmq.Socket[bytes], *, wait: bool) -> Iterator[ToEngine]:
 
 
 def _submit(
-    engine: RunningEngine[FinishedRequest],
+    engine: RunningEngine,
     socket: zmq.Socket[bytes],
     asked: Submit,
 ) -> None:
     try:
-        engine.submit(asked.request_id, asked.request, received=asked.received, stream=asked.stream)
+        engine.submit(
+            asked.request_id, asked.request(), received=asked.received, stream=asked.stream
+        )
     except GuidedError as error:
         _send(socket, _message(asked.request_id, error))
     except Exception as error:
-        # What is not admitted has touched no other request, so only this one fails.
+        # A request that is not admitted has touched no other one, so it fails alone.
         _send(socket, _message(asked.request_id, incident_of(error)))
 
 
@@ -155,3 +164,35 @@ def _message(request_id: str, outcome: GenerationResult | GuidedError) -> FromEn
 
 def _send(socket: zmq.Socket[bytes], message: FromEngine) -> None:
     socket.send(write(message))
+
+
+# The life of the process, tied to that of the server
+
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Ask the kernel, where it can, to kill this process when its parent ends.
+
+    It also reaches a process that is deep in a download; elsewhere ``is_orphan`` has to do.
+    """
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+
+
+def is_orphan(parent: int) -> bool:
+    """Whether the process that started this one is gone."""
+    return os.getppid() != parent
+
+
+def ignore_terminal_signals() -> None:
+    """Leave stopping to the server.
+
+    An interrupt from a terminal and a service manager's SIGTERM reach the whole group of
+    processes, and the server still needs its engine to finish what runs.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -10,11 +10,17 @@ import gc
 import sys
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from guided.runtime.environment import prepare_environment
-from guided_service.engine_loop import Loader, run_engine
-from guided_service.lifeline import die_with_parent, ignore_terminal_signals, is_orphan
-from guided_service.logged_progress import LoggedProgress
-from guided_service.logs import configure_logs
+from guided_service.engine_loop import (
+    Loader,
+    die_with_parent,
+    ignore_terminal_signals,
+    is_orphan,
+    run_engine,
+)
+from guided_service.logs import LoggedProgress, configure_logs
 from guided_service.messages import ModelChoice, read_settings
 
 if TYPE_CHECKING:
@@ -37,25 +43,14 @@ def main(load: Loader) -> int:
 def load_real_engine(choice: ModelChoice) -> Engine:
     """The engine that a server was told to load."""
     prepare_environment()
-    # Next to nothing of what is loaded is garbage, and looking for it takes a tenth of the time.
+    # Almost nothing that is loaded is garbage, and looking for it takes a tenth of the time.
     gc.disable()
     progress = LoggedProgress()
     # Loading torch takes seconds, in which the server may go: the lifeline comes first.
     with progress.step("loading torch and transformers"):
         from guided.engine import load_engine
 
-    engine = load_engine(
-        choice.model,
-        dtype=choice.dtype,
-        device=choice.device,
-        threads=choice.threads,
-        cache_tokens=choice.cache_tokens,
-        kv_memory=choice.kv_memory,
-        kv_dtype=choice.kv_dtype,
-        reuse_prefixes=choice.reuse_prefixes,
-        reward_model=choice.reward_model,
-        progress=progress,
-    )
+    engine = load_engine(**msgspec.structs.asdict(choice), progress=progress)
     gc.enable()
     return engine
 

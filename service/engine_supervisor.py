@@ -1,4 +1,4 @@
-"""Keeping an engine process running, and its requests honest when it does not."""
+"""Keeps an engine process running, and fails its requests when it ends."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
+import msgspec
 import structlog
 
 from guided.errors import GuidedError, ServiceUnavailableError
@@ -28,22 +29,15 @@ _log = structlog.get_logger()
 
 def choice_of(config: ServerConfig) -> ModelChoice:
     """What the engine is told of a server's settings."""
-    return ModelChoice(
-        config.model,
-        config.dtype,
-        config.threads,
-        config.cache_tokens,
-        # It crosses to another process, which knows plain numbers.
-        None if config.kv_memory is None else int(config.kv_memory),
-        config.kv_dtype,
-        config.reuse_prefixes,
-        config.reward_model,
-        config.device,
-    )
+    names = ModelChoice.__struct_fields__
+    choice = ModelChoice(**{name: getattr(config, name) for name in names})
+    # It crosses to another process, which knows plain numbers.
+    nbytes = None if config.kv_memory is None else int(config.kv_memory)
+    return msgspec.structs.replace(choice, kv_memory=nbytes)
 
 
 class EngineSupervisor:
-    """The engine as the rest of the server sees it: there, or coming back."""
+    """The engine as the rest of the server sees it: ready, or being started."""
 
     def __init__(
         self, command: Sequence[str], config: ServerConfig, set_serving: HealthListener
@@ -94,7 +88,7 @@ class EngineSupervisor:
         return self._ready_connection().stream(request)
 
     def cut_off(self, seconds: float) -> None:
-        """Fail what still runs after so many seconds of a drain."""
+        """Fail the requests that still run after the ``seconds`` of a drain."""
         if self._connection is not None:
             self._connection.fail_all(
                 CutOffError(

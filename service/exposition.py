@@ -22,16 +22,16 @@ from typing_extensions import override
 
 from guided.errors import ServiceError, ServiceUnavailableError
 from guided.stats import EngineStats, Histogram
-from guided_service.model_servicer import ModelWitness
+from guided_service.servicers import ModelSource
 
 __all__ = ["EngineCollector", "start_exposition"]
 
 
 class EngineCollector(Collector):
-    """Tells a scraper about the server and, while there is one, its engine."""
+    """Gives a scraper the metrics of the server and, while there is one, of its engine."""
 
-    def __init__(self, witness: ModelWitness, in_flight: Callable[[], int]) -> None:
-        self._witness = witness
+    def __init__(self, source: ModelSource, in_flight: Callable[[], int]) -> None:
+        self._source = source
         self._in_flight = in_flight
 
     @override
@@ -41,7 +41,7 @@ class EngineCollector(Collector):
             "guided_requests_in_flight", "Requests that the server has.", self._in_flight()
         )
         try:
-            model, stats = self._witness.model(), self._witness.stats()
+            model, stats = self._source.model(), self._source.stats()
         except ServiceUnavailableError:
             yield _gauge("guided_engine_up", "Whether there is an engine.", 0)
             return

@@ -1,13 +1,22 @@
-"""Where the server's log goes, and in which form."""
+"""The server's log: where it goes, in which form, and what it says of a start."""
 
 from __future__ import annotations
 
 import logging
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import structlog
 
-__all__ = ["configure_logs"]
+__all__ = ["LoggedProgress", "configure_logs"]
+
+_SILENCE_SECONDS = 3.0
+"""After which a step that still runs says so; the next pause is twice as long, and so on."""
+
+_log = structlog.get_logger()
 
 
 def configure_logs() -> None:
@@ -37,3 +46,40 @@ def configure_logs() -> None:
     library.handlers = [handler]
     library.setLevel(logging.INFO)
     library.propagate = False
+
+
+class LoggedProgress:
+    """Logs each step with its seconds once it is done; a long one is announced while it runs."""
+
+    def __init__(self, silence_seconds: float = _SILENCE_SECONDS) -> None:
+        self._silence_seconds = silence_seconds
+
+    @contextmanager
+    def step(
+        self, title: str, *, total_bytes: int | None = None
+    ) -> Iterator[Callable[[int], None]]:
+        """Time a step; its bytes done show where it takes long."""
+        begun, done, ended = time.monotonic(), [0], threading.Event()
+
+        def report(count: int) -> None:
+            done[0] = count
+
+        def tell() -> None:
+            silence = self._silence_seconds
+            while not ended.wait(silence):
+                silence *= 2
+                share = {"percent": 100 * done[0] // total_bytes} if total_bytes else {}
+                _log.info(f"{title} ...", seconds=round(time.monotonic() - begun, 1), **share)
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield report
+        finally:
+            ended.set()
+            teller.join()
+        _log.info(title, seconds=round(time.monotonic() - begun, 2))
+
+    def note(self, text: str) -> None:
+        """Log a line."""
+        _log.info(text)

@@ -1,27 +1,28 @@
-"""What the server and its engine process say to each other."""
+"""What the server and its engine process say to each other.
+
+::
+
+    server                                         engine process
+      │  ── EngineSettings, on the command line ──▶  │  loads the model
+      │  ◀── Ready, or NotStarted and the end ─────  │
+      │  ── Submit ───────────────────────────────▶  │  takes steps
+      │  ◀── Grown, after each step that added text  │
+      │  ◀── Answered or Failed ───────────────────  │
+      │  ◀── Report, at most once a second ────────  │
+      │  ── Cancel, Stop ─────────────────────────▶  │
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import msgspec
 
 from guided.error_record import ErrorRecord
-from guided.spec import (
-    Choice,
-    Ebnf,
-    GenerationRequest,
-    GenerationResult,
-    JsonSchema,
-    Lark,
-    Regex,
-    Structure,
-)
-from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
-from guided.spec.tagged import FreeText, Tagged, Until
+from guided.spec import GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
+from guided.v1 import generation_pb2 as pb
+from guided.wire_request import decode_request, encode_request
 
 __all__ = [
     "Answered",
@@ -73,11 +74,23 @@ class Submit(msgspec.Struct, frozen=True, tag=True):
     """Make this answer."""
 
     request_id: str
-    request: GenerationRequest
+    message: bytes
+    """The request as a ``guided.v1.GenerateRequest``, where constraints say which kind they are."""
     received: float
     """When the server took it, by the machine's clock that never goes back, in seconds."""
     stream: bool = False
     """Send its text as it grows."""
+
+    @classmethod
+    def of(
+        cls, request_id: str, request: GenerationRequest, *, received: float, stream: bool
+    ) -> Self:
+        """The message for a request."""
+        return cls(request_id, encode_request(request).SerializeToString(), received, stream)
+
+    def request(self) -> GenerationRequest:
+        """The request, which is made anew by each call."""
+        return decode_request(pb.GenerateRequest.FromString(self.message))
 
 
 class Cancel(msgspec.Struct, frozen=True, tag=True):
@@ -132,25 +145,8 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 ToEngine: TypeAlias = Submit | Cancel | Stop
 FromEngine: TypeAlias = Ready | NotStarted | Report | Grown | Answered | Failed
 
-_KINDS = (
-    JsonSchema,
-    Lark,
-    Ebnf,
-    Regex,
-    Choice,
-    Text,
-    Sequence,
-    AnyOf,
-    Repeat,
-    Template,
-    FreeText,
-    Until,
-    Tagged,
-)
 _encoder = msgspec.msgpack.Encoder()
-_to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(
-    ToEngine, dec_hook=lambda _, sent: _structure(sent)
-)
+_to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine)
 _from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(FromEngine)
 
 
@@ -162,14 +158,6 @@ def write(message: ToEngine | FromEngine) -> bytes:
 def read_to_engine(payload: bytes) -> ToEngine:
     """The message that the server wrote."""
     return _to_engine.decode(payload)
-
-
-def _structure(sent: Mapping[str, object]) -> Structure:
-    """The constraint that was sent by its fields, which tell the kinds apart."""
-    for kind in _KINDS:
-        if sent.keys() == {field.name for field in fields(kind)}:
-            return msgspec.convert(sent, kind, dec_hook=lambda _, part: _structure(part))
-    raise AssertionError(f"no constraint has the fields {sorted(sent)}")
 
 
 def read_from_engine(payload: bytes) -> FromEngine:

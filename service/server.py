@@ -1,4 +1,4 @@
-"""The server: what it is put together from, and its life from start to drain."""
+"""The server: its parts, and its life from start to drain."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ from guided_service.config import ServerConfig
 from guided_service.engine_supervisor import EngineSupervisor
 from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.logs import configure_logs
-from guided_service.model_servicer import ModelServicer
-from guided_service.servicer import GenerationServicer
-from guided_service.unreadable import RefusesUnreadable
+from guided_service.servicers import GenerationServicer, ModelServicer, RefusesUnreadable
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 
@@ -161,9 +159,10 @@ def _in_url(host: str) -> str:
 
 
 def _refusal(host: str, port: int) -> str | None:
-    """Why the system would not let us listen, which the transport does not tell.
+    """The reason why the system would not let us listen, which the transport does not tell.
 
-    It is content, too, with one of a name's addresses, where callers may try another first.
+    All addresses of a name are tried: the transport is content with one of them, but callers may
+    try another one first.
     """
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

@@ -1,12 +1,14 @@
-"""From an error of the library to a status with details: the one table."""
+"""From an error of the library to a status with details, and the end of a call with it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any, Never, TypeAlias
 
 import grpc
+import grpc.aio
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
@@ -33,11 +35,22 @@ from guided.errors import (
     TokenRejectedError,
     UnsatisfiableError,
     UnsupportedFeatureError,
+    incident_of,
 )
 from guided_service.admission import OverloadedError
 from guided_service.engine_connection import CutOffError
 
-__all__ = ["STATUS_CODES", "status_code_of", "status_of", "trailers_of"]
+__all__ = [
+    "STATUS_CODES",
+    "Context",
+    "abort",
+    "shown",
+    "status_code_of",
+    "status_of",
+    "trailers_of",
+]
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 STATUS_CODES: Mapping[type[GuidedError], grpc.StatusCode] = {
     RequestError: grpc.StatusCode.INVALID_ARGUMENT,
@@ -86,9 +99,10 @@ def status_code_of(error: GuidedError) -> grpc.StatusCode:
 
 
 def status_of(error: GuidedError, retry_after_seconds: float) -> status_pb2.Status:
-    """The status of an error; one that may pass asks to be tried again after a while.
+    """Make the status of an error; one that may pass asks its caller to try again after a while.
 
-    What had begun to run does not: it may be what ended the engine, and would end the next one.
+    A request that had begun to run does not: it may have ended the engine, and would end the
+    next one.
     """
     code = status_code_of(error)
     record = _shortened(record_error(error))
@@ -151,3 +165,20 @@ def _packed(message: Message) -> AnyMessage:
 
 def _millis(seconds: float) -> int:
     return math.ceil(1000 * seconds)
+
+
+async def abort(context: Context, error: Exception, retry_after_seconds: float) -> Never:
+    """End a call with what its caller may see of an error."""
+    failure = shown(error)
+    status = status_of(failure, retry_after_seconds)
+    await context.abort(status_code_of(failure), status.message, trailers_of(status))
+    raise AssertionError("a call went on after its end")
+
+
+def shown(error: Exception) -> GuidedError:
+    """What the caller may see: faults of the service only by the id of their incident."""
+    if isinstance(error, InternalServiceError):
+        return error
+    if isinstance(error, GuidedError) and status_code_of(error) is not grpc.StatusCode.INTERNAL:
+        return error
+    return incident_of(error)

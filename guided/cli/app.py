@@ -14,13 +14,11 @@ from rich.text import Text
 
 from guided.cli.bench import bench
 from guided.cli.check import check
-from guided.cli.examples import examples_of, shown_with
+from guided.cli.common import examples_of, shown_with, telling_of_compilation
+from guided.cli.constraint_flags import GrammarFlag, ReadingFlag
 from guided.cli.generate import generate
-from guided.cli.grammar_flags import GrammarFlag, ReadingFlag
-from guided.cli.grammars import grammars
-from guided.cli.inspect_grammar import inspect_grammar
+from guided.cli.grammars import grammars, inspect_grammar
 from guided.cli.inspect_model import inspect_model
-from guided.cli.prepare import prepare
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
@@ -33,8 +31,8 @@ def main() -> None:
     """Run the command line; a ``GuidedError`` ends it with its message and status 1."""
     app = typer.Typer(name="guided", no_args_is_help=True, pretty_exceptions_enable=False)
     app.callback(epilog=examples_of(_options))(_options)
-    for function in (check, generate, bench, prepare):
-        _command(app, function)
+    for function in (check, generate, bench, _prepare):
+        _command(app, function, function.__name__.lstrip("_"))
     app.add_typer(grammars)
     inspect = typer.Typer(no_args_is_help=True)
     inspect.callback(invoke_without_command=True, epilog=examples_of(_inspect))(_inspect)
@@ -105,6 +103,22 @@ def _inspect(
         raise typer.BadParameter("there is neither a command nor --grammar")
     if grammar is not None:
         inspect_grammar(grammar, reading, text or [], walks, vocabulary)
+
+
+@shown_with("guided prepare", "RUN guided prepare    # in a container's file")
+def _prepare() -> None:
+    """Compile what the first check or constraint would wait for.
+
+    An installation from source holds it already for the processor that it was installed on. Run
+    this where guided was installed on another machine, for example when a container is built. What
+    models are computed with is compiled when one is first loaded.
+    """
+    with telling_of_compilation():
+        # Loaded here, so that the other commands need not wait for it.
+        from guided.constraint.preparation import prepare_kernels
+
+        prepare_kernels()
+    typer.echo("kernels are ready")
 
 
 def _add(app: typer.Typer, command: EntryPoint) -> None:

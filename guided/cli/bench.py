@@ -1,28 +1,38 @@
-"""The command ``guided bench``."""
+"""The command ``guided bench``, and how far it is, on standard error."""
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import TracebackType
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from guided.cli.bench_progress import BenchProgress
-from guided.cli.examples import shown_with
+from guided.cli.common import DeviceFlag, DtypeFlag, shown_with
 from guided.errors import RequestError
 from guided.extras import needing
 from guided.runtime.environment import prepare_environment
 
 if TYPE_CHECKING:
-    from guided.bench import Target
+    from guided.bench import Comparison, Figures, Target, Way
 
-__all__ = ["bench"]
+__all__ = ["BenchProgress", "bench"]
 
 _PICTURES = (".png", ".svg", ".pdf")
 
@@ -52,12 +62,8 @@ def bench(
     model: Annotated[
         str | None, typer.Option(help="Name or folder of the model; else the default model.")
     ] = None,
-    dtype: Annotated[
-        str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="Where the model computes: auto, cpu, cuda or cuda:N.")
-    ] = "auto",
+    dtype: DtypeFlag = None,
+    device: DeviceFlag = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure and request to this file.")
@@ -82,7 +88,6 @@ def bench(
         from guided.bench.tables import figures_tables
 
     requests = read_workload(workload)
-    console = Console()
     with (
         _opened(address, model, dtype, device, threads, concurrency) as target,
         BenchProgress() as progress,
@@ -96,22 +101,29 @@ def bench(
             tell=progress.tell,
         )
     figures = {way: figures_of(runs) for way, runs in comparison.runs.items()}
+    console = Console()
     console.print(
         f"{comparison.model}, {len(requests)} requests, {concurrency} at once", style="bold"
     )
     console.print(figures_tables(figures))
     if json_file is not None:
-        report = {
-            "model": comparison.model,
-            "concurrency": concurrency,
-            "figures": {way: asdict(found) for way, found in figures.items()},
-            "runs": {way: list(map(asdict, runs)) for way, runs in comparison.runs.items()},
-        }
-        json_file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        _write_json(json_file, comparison, figures, concurrency)
     if plot is not None:
         from guided.bench.plot import plot_comparison
 
         plot_comparison(comparison, plot)
+
+
+def _write_json(
+    file: Path, comparison: Comparison, figures: dict[Way, Figures], concurrency: int
+) -> None:
+    report = {
+        "model": comparison.model,
+        "concurrency": concurrency,
+        "figures": {way: asdict(found) for way, found in figures.items()},
+        "runs": {way: list(map(asdict, runs)) for way, runs in comparison.runs.items()},
+    }
+    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
 
 @contextmanager
@@ -123,7 +135,7 @@ def _opened(
     threads: int | None,
     concurrency: int,
 ) -> Iterator[Target]:
-    """The server, or an engine that keeps no prefixes, so that nobody profits from another."""
+    """Open the server, or an engine that keeps no prefixes: no request may profit from another."""
     from guided.bench import InProcess, Remote
 
     if address is not None:
@@ -152,3 +164,46 @@ def _check_plot(path: Path) -> None:
         raise RequestError(f"--plot {str(path)!r} ends in none of {', '.join(_PICTURES)}")
     with needing("guided bench --plot", "bench"):
         import_module("matplotlib")
+
+
+class BenchProgress:
+    """A bar in a terminal, a line for each part of the workload elsewhere."""
+
+    def __init__(self) -> None:
+        self._console = Console(stderr=True, soft_wrap=True)
+        self._began = time.monotonic()
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bars.add_task("warming up", total=None)
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        self._line("warming up")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._bars.stop()
+
+    def tell(self, way: Way, done: int, total: int) -> None:
+        """Say which part of the workload begins, and how many are done of how many."""
+        self._bars.update(self._task, description=way.value, completed=done, total=total)
+        seconds = time.monotonic() - self._began
+        self._line(f"{way.value}: part {done + 1} of {total}, after {seconds:.0f} s")
+
+    def _line(self, text: str) -> None:
+        if not self._console.is_terminal:
+            self._console.print(text, highlight=False)

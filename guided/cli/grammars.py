@@ -1,23 +1,36 @@
-"""The commands ``guided grammars list``, ``show`` and ``check``."""
+"""Commands about grammars: ``guided grammars list``, ``show``, ``check``, ``inspect --grammar``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from guided.cli.examples import examples_of, shown_with
-from guided.cli.refused_at import refused_at
-from guided.cli.waiting import telling_of_compilation
+from guided.cli.common import (
+    examples_of,
+    read_text,
+    refused_at,
+    shown_with,
+    telling_of_compilation,
+)
+from guided.cli.constraint_flags import read_grammar_flags
+from guided.errors import RequestError, TokenRejectedError
+from guided.extras import needing
 from guided.spec import Lark
 from guided.spec.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
+from guided.spec.source_position import Place
 
-__all__ = ["grammars"]
+if TYPE_CHECKING:
+    from guided.constraint.inspection import GrammarInspection
+    from guided.machine.recognizer import Recognizer
+    from guided.spec import Reading
+
+__all__ = ["grammars", "inspect_grammar"]
 
 
 @shown_with("guided grammars list", "guided grammars show sql_select > mine.lark")
@@ -56,7 +69,7 @@ def check(
         ),
     ] = None,
 ) -> None:
-    """Hold grammars against their examples; status 1 if one of them is not as it says."""
+    """Check grammars against their examples; ends with status 1 if one does not fit them."""
     console = Console(soft_wrap=True)
     failed = False
     for grammar in map(_named, names or grammar_names()):
@@ -77,7 +90,7 @@ def _named(name: str) -> LibraryGrammar:
 
 
 def _faults(grammar: LibraryGrammar) -> Iterator[str]:
-    """What is wrong with the examples of a grammar; raises ConstraintError for a faulty one."""
+    """The faults of a grammar's examples; raises ConstraintError where the grammar is wrong."""
     # Loaded here, so that the other commands need not wait for it.
     from guided.constraint.machine import machine_of
 
@@ -93,3 +106,75 @@ def _faults(grammar: LibraryGrammar) -> Iterator[str]:
     for text in grammar.rejected:
         if refused_at(machine, text) is None:
             yield f"not rejected: {text!r}"
+
+
+def inspect_grammar(
+    grammar: Path, reading: Reading, texts: list[Path], walks: int, model: str
+) -> None:
+    """Print what a grammar costs with a model's vocabulary, along texts or random ones."""
+    # Loaded here, so that the other commands need not wait for it.
+    with needing("guided inspect --grammar", "server"):
+        from guided.constraint.compiler import ConstraintCompiler
+        from guided.constraint.inspection import inspect_grammar as inspected
+        from guided.masks.huggingface import vocabulary_from_tokenizer
+        from guided.model.load import load_tokenizer
+        from guided.spec import TokenId
+
+    constraint = read_grammar_flags(grammar, None, None, reading)
+    assert constraint is not None, "a grammar is given"
+    written = [read_text(file) for file in texts]
+    tokenizer = load_tokenizer(model)
+    with telling_of_compilation():
+        compiler = ConstraintCompiler(vocabulary_from_tokenizer(tokenizer))
+        compiler.rehearse()
+    tokens = [
+        [TokenId(token) for token in tokenizer.encode(text, add_special_tokens=False)]
+        for text in written
+    ]
+    try:
+        found = inspected(constraint, compiler, tokens, 0 if texts else walks)
+    except TokenRejectedError:
+        machine = compiler.compile(constraint).machine
+        for file, text in zip(texts, written, strict=True):
+            _check_text(file, text, machine)
+        raise
+    _print_inspection(found)
+
+
+def _check_text(file: Path, text: str, machine: Recognizer) -> None:
+    """Raise RequestError where a text, which may be incomplete, leaves the grammar."""
+    refused = refused_at(machine, text)
+    if refused is not None and refused < len(text):
+        what = Place(text, refused).message(f"the grammar has no {text[refused]!r} here")
+        raise RequestError(
+            f"in {file}, {what}",
+            hint="end the file without a line break" if text[refused:] == "\n" else None,
+        )
+
+
+def _print_inspection(found: GrammarInspection) -> None:
+    table = Table("of the grammar", "")
+    table.add_row("states", f"{found.states:,}")
+    table.add_row("rules that are called", f"{found.called_rules:,}")
+    table.add_row("compiling", f"{found.compile_seconds * 1e3:.1f} ms")
+    table.add_row("first mask", f"{found.first_mask_seconds * 1e3:.1f} ms")
+    console = Console(soft_wrap=True)
+    console.print(table)
+    if not found.traces:
+        return
+    import numpy as np  # only here: clients do without
+
+    allowed = np.concatenate([trace.allowed for trace in found.traces])
+    micros = np.concatenate([trace.mask_seconds for trace in found.traces]) * 1e6
+    readings = np.concatenate([trace.readings for trace in found.traces])
+    along = Table(f"along {len(found.traces)} texts", "median", "mean", "99 %", "most")
+    for name, values, digits in (
+        ("tokens allowed", allowed, 0),
+        ("µs for a mask", micros, 1),
+        ("states at once", readings, 1),
+    ):
+        figures = (np.median(values), values.mean(), np.percentile(values, 99), values.max())
+        along.add_row(name, *(f"{figure:,.{digits}f}" for figure in figures))
+    console.print(along)
+    total = sum(trace.tokens for trace in found.traces)
+    console.print(f"forced: {found.forced_share:.1%} of {total:,} tokens", highlight=False)

@@ -9,7 +9,7 @@ from pydantic import ByteSize, TypeAdapter, ValidationError
 from rich.console import Console
 from rich.table import Table
 
-from guided.cli.examples import shown_with
+from guided.cli.common import DeviceFlag, DtypeFlag, shown_with
 from guided.extras import needing
 
 __all__ = ["inspect_model"]
@@ -24,12 +24,8 @@ def inspect_model(
     model: Annotated[
         str, typer.Argument(help="Hub id, folder or GGUF file; 'default' is the default model.")
     ] = "default",
-    dtype: Annotated[
-        str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
-    ] = None,
-    device: Annotated[
-        str, typer.Option(help="Where the model would compute: auto, cpu, cuda or cuda:N.")
-    ] = "auto",
+    dtype: DtypeFlag = None,
+    device: DeviceFlag = "auto",
     cache_tokens: Annotated[
         int | None, typer.Option(help="Tokens that all running requests may hold together.")
     ] = None,

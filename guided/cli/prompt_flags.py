@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from guided.cli.schema_file import read_schema_file
+from guided.cli.common import read_text
 from guided.spec import Message
 
 __all__ = ["MessagesFlag", "PromptFlag", "SystemFlag", "read_prompt_flags"]
@@ -48,7 +48,7 @@ MessagesFlag: TypeAlias = Annotated[
 def read_prompt_flags(
     prompt: str | None, system: Path | None, messages: Path | None
 ) -> str | list[Message]:
-    """What the flags ask, a plain string where it is one turn of the user."""
+    """The prompt of the flags, a plain string where it is a single turn of the user."""
     if prompt is None and messages is None:
         raise typer.BadParameter("there is neither --prompt nor --messages")
     asked = _read_standard_input() if prompt == _STANDARD_INPUT else prompt
@@ -71,12 +71,12 @@ def _read_standard_input() -> str:
 
 def _text_of(file: Path) -> str:
     """A text without the line break that editors end a file with."""
-    return read_schema_file(file).removesuffix("\n")
+    return read_text(file).removesuffix("\n")
 
 
 def _read_messages(file: Path) -> list[Message]:
     try:
-        listed: Any = json.loads(read_schema_file(file))
+        listed: Any = json.loads(read_text(file))
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{file} is not JSON that can be read: {error}") from error
     if not isinstance(listed, list) or not listed:

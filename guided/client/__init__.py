@@ -2,12 +2,11 @@
 
 from guided.client.answer import Answer, Candidate, Completed
 from guided.client.async_client import AsyncClient
-from guided.client.async_stream import AsyncStream
+from guided.client.channel import wait_until_serving
 from guided.client.client import Client
+from guided.client.incoming import AsyncStream, Stream
 from guided.client.prompt import RawPrompt
-from guided.client.readiness import wait_until_serving
 from guided.client.request import Request
-from guided.client.stream import Stream
 
 __all__ = [
     "Answer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
@@ -11,20 +11,19 @@ from pydantic import TypeAdapter
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.async_stream import AsyncStream
-from guided.client.batch import Batch, checked_requests, in_order
-from guided.client.channel import CHANNEL_OPTIONS, checked_address, checked_seconds
-from guided.client.decode import decode_answer
-from guided.client.decode_stats import decode_model, decode_stats
-from guided.client.encode import encode_batch, encode_request, encode_stream
+from guided.client.channel import CHANNEL_OPTIONS, ClientBase, checked_address
+from guided.client.decode import decode_answer, decode_model, decode_stats
+from guided.client.incoming import AsyncStream, Batch, checked_requests, in_order
+from guided.client.options import CallOptions, Options, Schema
 from guided.client.prompt import Prompt
-from guided.client.request import Options, Request
+from guided.client.request import Request
 from guided.client.status import raising_guided_errors
-from guided.errors import GuidedError, RequestError
+from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
-from guided.v1 import model_pb2
+from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
+from guided.wire_request import encode_request
 
 __all__ = ["AsyncClient"]
 
@@ -33,7 +32,7 @@ Value = TypeVar("Value", default=str)
 """Of an answer without a response model it is the text."""
 
 
-class AsyncClient:
+class AsyncClient(ClientBase):
     """A connection to a server, used in the event loop that it was made in.
 
     >>> async with AsyncClient("localhost:50051") as client:
@@ -44,30 +43,19 @@ class AsyncClient:
 
     def __init__(self, address: str, *, timeout: float = 600.0) -> None:
         """Connect on first use; ``timeout`` bounds each call, in seconds."""
-        self._timeout = checked_seconds(timeout)
-        self._is_closed = False
+        super().__init__(timeout)
         self._channel = grpc.aio.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
         self._service = GenerationServiceStub(self._channel)
         self._model_service = ModelServiceStub(self._channel)
 
     @overload
     async def generate(
-        self,
-        prompt: Prompt,
-        response_model: TypeForm[T],
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        self, prompt: Prompt, response_model: TypeForm[T], **options: Unpack[CallOptions]
     ) -> Answer[T]: ...
 
     @overload
     async def generate(
-        self,
-        prompt: Prompt,
-        *,
-        schema: str | Mapping[str, object],
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        self, prompt: Prompt, *, schema: Schema, **options: Unpack[CallOptions]
     ) -> Answer[Any]: ...
 
     @overload
@@ -75,9 +63,7 @@ class AsyncClient:
         self,
         prompt: Prompt,
         response_model: TypeAdapter[Value] | None = ...,
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        **options: Unpack[CallOptions],
     ) -> Answer[Value]: ...
 
     async def generate(
@@ -85,7 +71,7 @@ class AsyncClient:
         prompt: Prompt,
         response_model: Any = None,
         *,
-        schema: str | Mapping[str, object] | None = None,
+        schema: Schema | None = None,
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Answer[Any]:
@@ -93,26 +79,21 @@ class AsyncClient:
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
-        return await self._generate(Request(prompt, response_model, schema, **options), timeout)
+        self._check_open()
+        request = Request(prompt, response_model, schema, **options)
+        message = encode_request(request.specification)
+        with raising_guided_errors():
+            response = await self._service.Generate(message, timeout=self._seconds(timeout))
+        return request.read(decode_answer(response))
 
     @overload
     def stream(
-        self,
-        prompt: Prompt,
-        response_model: TypeForm[T],
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        self, prompt: Prompt, response_model: TypeForm[T], **options: Unpack[CallOptions]
     ) -> AsyncStream[T]: ...
 
     @overload
     def stream(
-        self,
-        prompt: Prompt,
-        *,
-        schema: str | Mapping[str, object],
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        self, prompt: Prompt, *, schema: Schema, **options: Unpack[CallOptions]
     ) -> AsyncStream[Any]: ...
 
     @overload
@@ -120,9 +101,7 @@ class AsyncClient:
         self,
         prompt: Prompt,
         response_model: TypeAdapter[Value] | None = ...,
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        **options: Unpack[CallOptions],
     ) -> AsyncStream[Value]: ...
 
     def stream(
@@ -130,7 +109,7 @@ class AsyncClient:
         prompt: Prompt,
         response_model: Any = None,
         *,
-        schema: str | Mapping[str, object] | None = None,
+        schema: Schema | None = None,
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> AsyncStream[Any]:
@@ -142,7 +121,9 @@ class AsyncClient:
         """
         self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = encode_stream(request.specification)
+        message = generation_pb2.GenerateStreamRequest(
+            request=encode_request(request.specification)
+        )
         return AsyncStream(
             request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
         )
@@ -165,7 +146,9 @@ class AsyncClient:
         self._check_open()
         checked = checked_requests(requests)
         batch = Batch(checked)
-        message = encode_batch(request.specification for request in checked)
+        message = generation_pb2.GenerateBatchRequest(
+            requests=[encode_request(request.specification) for request in checked]
+        )
         with raising_guided_errors():
             call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
             try:
@@ -206,17 +189,3 @@ class AsyncClient:
         traceback: TracebackType | None,
     ) -> None:
         await self.close()
-
-    async def _generate(self, request: Request[T], timeout: float | None) -> Answer[T]:
-        self._check_open()
-        message = encode_request(request.specification)
-        with raising_guided_errors():
-            response = await self._service.Generate(message, timeout=self._seconds(timeout))
-        return request.read(decode_answer(response))
-
-    def _seconds(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else checked_seconds(timeout)
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise RequestError("the client is closed", hint="make another")

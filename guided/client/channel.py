@@ -1,13 +1,24 @@
-"""How the client's channels behave: retries and sizes."""
+"""Connections to a server: their options, how long calls may take, waiting for it to be ready."""
 
 from __future__ import annotations
 
 import json
+import time
 from numbers import Real
 
-from guided.errors import RequestError
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-__all__ = ["CHANNEL_OPTIONS", "checked_address", "checked_seconds"]
+from guided.client.status import raising_guided_errors
+from guided.errors import RequestError, ServiceError, ServiceUnavailableError
+
+__all__ = [
+    "CHANNEL_OPTIONS",
+    "ClientBase",
+    "checked_address",
+    "checked_seconds",
+    "wait_until_serving",
+]
 
 _RETRY_POLICY = {
     # The first attempt and two more. A server that knows better when to come again says so in
@@ -40,12 +51,15 @@ CHANNEL_OPTIONS: tuple[tuple[str, str | int], ...] = (
 )
 """Options of both the blocking and the asyncio channel."""
 
+_PAUSE_SECONDS = 0.1
+"""Between two looks at a server that is not ready."""
+
 _RESOLVERS = ("dns", "unix")
 """Schemes of addresses that the transport itself reads."""
 
 
 def checked_address(address: str) -> str:
-    """An address of a server, or ``RequestError`` for what the transport would misread."""
+    """The address of a server; raises ``RequestError`` where the transport would misread it."""
     if not isinstance(address, str):
         raise RequestError(
             f"{address!r} is not an address", field="address", hint="pass host:port as a string"
@@ -61,9 +75,55 @@ def checked_address(address: str) -> str:
 
 
 def checked_seconds(timeout: float) -> float:
-    """A time allowed for a call, or ``RequestError`` for what is no number."""
+    """The time allowed for a call; raises ``RequestError`` unless it is a number."""
     if not isinstance(timeout, Real) or isinstance(timeout, bool):
         raise RequestError(
             f"timeout {timeout!r} is not a number", field="timeout", hint="pass seconds"
         )
     return timeout
+
+
+class ClientBase:
+    """What both clients are: a time allowed for calls, and whether they are closed."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = checked_seconds(timeout)
+        self._is_closed = False
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self._timeout if timeout is None else checked_seconds(timeout)
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RequestError("the client is closed", hint="make another")
+
+
+def wait_until_serving(address: str, timeout: float) -> None:
+    """Return once the server's health service says SERVING.
+
+    Raises ``ServiceUnavailableError`` when ``timeout`` seconds have passed without it.
+    """
+    deadline = time.monotonic() + timeout
+    with grpc.insecure_channel(checked_address(address)) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        while (state := _state(health)) != "SERVING":
+            if time.monotonic() >= deadline:
+                raise ServiceUnavailableError(
+                    f"{address} did not say SERVING within {timeout:g} s; its last state is "
+                    f"{state}",
+                    hint="check the server's log, or wait longer",
+                )
+            time.sleep(_PAUSE_SECONDS)
+
+
+def _state(health: health_pb2_grpc.HealthStub) -> str:
+    try:
+        with raising_guided_errors():
+            # The stubs' types leave out the methods, which are attributes set when it is made.
+            response = health.Check(  # type: ignore[attr-defined]
+                health_pb2.HealthCheckRequest(), timeout=5.0
+            )
+    except ServiceError as error:
+        # While one waits, a server that is not there yet is like one that is too busy.
+        return str(error)
+    return str(health_pb2.HealthCheckResponse.ServingStatus.Name(response.status))

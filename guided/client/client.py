@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
@@ -11,20 +11,19 @@ from pydantic import TypeAdapter
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
-from guided.client.batch import Batch, checked_requests, in_order
-from guided.client.channel import CHANNEL_OPTIONS, checked_address, checked_seconds
-from guided.client.decode import decode_answer
-from guided.client.decode_stats import decode_model, decode_stats
-from guided.client.encode import encode_batch, encode_request, encode_stream
+from guided.client.channel import CHANNEL_OPTIONS, ClientBase, checked_address
+from guided.client.decode import decode_answer, decode_model, decode_stats
+from guided.client.incoming import Batch, Stream, checked_requests, in_order
+from guided.client.options import CallOptions, Options, Schema
 from guided.client.prompt import Prompt
-from guided.client.request import Options, Request
+from guided.client.request import Request
 from guided.client.status import raising_guided_errors
-from guided.client.stream import Stream
-from guided.errors import GuidedError, RequestError
+from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
-from guided.v1 import model_pb2
+from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
 from guided.v1.model_pb2_grpc import ModelServiceStub
+from guided.wire_request import encode_request
 
 __all__ = ["Client"]
 
@@ -33,7 +32,7 @@ Value = TypeVar("Value", default=str)
 """Of an answer without a response model it is the text."""
 
 
-class Client:
+class Client(ClientBase):
     """A connection to a server; threads may share it, a forked process may not.
 
     >>> with Client("localhost:50051") as client:
@@ -46,30 +45,19 @@ class Client:
 
     def __init__(self, address: str, *, timeout: float = 600.0) -> None:
         """Connect on first use; ``timeout`` bounds each call, in seconds."""
-        self._timeout = checked_seconds(timeout)
-        self._is_closed = False
+        super().__init__(timeout)
         self._channel = grpc.insecure_channel(checked_address(address), options=CHANNEL_OPTIONS)
         self._service = GenerationServiceStub(self._channel)
         self._model_service = ModelServiceStub(self._channel)
 
     @overload
     def generate(
-        self,
-        prompt: Prompt,
-        response_model: TypeForm[T],
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        self, prompt: Prompt, response_model: TypeForm[T], **options: Unpack[CallOptions]
     ) -> Answer[T]: ...
 
     @overload
     def generate(
-        self,
-        prompt: Prompt,
-        *,
-        schema: str | Mapping[str, object],
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        self, prompt: Prompt, *, schema: Schema, **options: Unpack[CallOptions]
     ) -> Answer[Any]: ...
 
     @overload
@@ -77,9 +65,7 @@ class Client:
         self,
         prompt: Prompt,
         response_model: TypeAdapter[Value] | None = ...,
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        **options: Unpack[CallOptions],
     ) -> Answer[Value]: ...
 
     def generate(
@@ -87,7 +73,7 @@ class Client:
         prompt: Prompt,
         response_model: Any = None,
         *,
-        schema: str | Mapping[str, object] | None = None,
+        schema: Schema | None = None,
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Answer[Any]:
@@ -95,26 +81,21 @@ class Client:
 
         ``timeout`` is in seconds; ``None`` takes the client's.
         """
-        return self._generate(Request(prompt, response_model, schema, **options), timeout)
+        self._check_open()
+        request = Request(prompt, response_model, schema, **options)
+        message = encode_request(request.specification)
+        with raising_guided_errors():
+            response = self._service.Generate(message, timeout=self._seconds(timeout))
+        return request.read(decode_answer(response))
 
     @overload
     def stream(
-        self,
-        prompt: Prompt,
-        response_model: TypeForm[T],
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        self, prompt: Prompt, response_model: TypeForm[T], **options: Unpack[CallOptions]
     ) -> Stream[T]: ...
 
     @overload
     def stream(
-        self,
-        prompt: Prompt,
-        *,
-        schema: str | Mapping[str, object],
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        self, prompt: Prompt, *, schema: Schema, **options: Unpack[CallOptions]
     ) -> Stream[Any]: ...
 
     @overload
@@ -122,9 +103,7 @@ class Client:
         self,
         prompt: Prompt,
         response_model: TypeAdapter[Value] | None = ...,
-        *,
-        timeout: float | None = ...,
-        **options: Unpack[Options],
+        **options: Unpack[CallOptions],
     ) -> Stream[Value]: ...
 
     def stream(
@@ -132,7 +111,7 @@ class Client:
         prompt: Prompt,
         response_model: Any = None,
         *,
-        schema: str | Mapping[str, object] | None = None,
+        schema: Schema | None = None,
         timeout: float | None = None,
         **options: Unpack[Options],
     ) -> Stream[Any]:
@@ -144,7 +123,9 @@ class Client:
         """
         self._check_open()
         request = Request(prompt, response_model, schema, **options)
-        message = encode_stream(request.specification)
+        message = generation_pb2.GenerateStreamRequest(
+            request=encode_request(request.specification)
+        )
         return Stream(
             request, self._service.GenerateStream(message, timeout=self._seconds(timeout))
         )
@@ -165,7 +146,9 @@ class Client:
         self._check_open()
         checked = checked_requests(requests)
         batch = Batch(checked)
-        message = encode_batch(request.specification for request in checked)
+        message = generation_pb2.GenerateBatchRequest(
+            requests=[encode_request(request.specification) for request in checked]
+        )
         with raising_guided_errors():
             call = self._service.GenerateBatch(message, timeout=self._seconds(timeout))
             try:
@@ -206,17 +189,3 @@ class Client:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
-
-    def _generate(self, request: Request[T], timeout: float | None) -> Answer[T]:
-        self._check_open()
-        message = encode_request(request.specification)
-        with raising_guided_errors():
-            response = self._service.Generate(message, timeout=self._seconds(timeout))
-        return request.read(decode_answer(response))
-
-    def _seconds(self, timeout: float | None) -> float:
-        return self._timeout if timeout is None else checked_seconds(timeout)
-
-    def _check_open(self) -> None:
-        if self._is_closed:
-            raise RequestError("the client is closed", hint="make another")

@@ -1,27 +1,18 @@
-"""From protobuf messages to answers and outcomes."""
+"""From protobuf messages to answers, and to what an engine counted."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from google.protobuf.duration_pb2 import Duration
+from dataclasses import fields
 
 from guided.client.answer import Answer, Candidate
 from guided.errors import InternalServiceError
 from guided.spec import Alternative, FinishReason, Timing, TokenId, TokenLogprobs, Usage
+from guided.stats import EngineStats, ModelInfo, Phase
 from guided.v1 import generation_pb2 as pb
+from guided.v1 import model_pb2
+from guided.wire import Descriptor, Word, member_of, read, seconds_of
 
-__all__ = ["FINISH_REASONS", "decode_answer", "decode_finish_reason", "decode_usage", "seconds_of"]
-
-FINISH_REASONS: Mapping[pb.FinishReason.ValueType, FinishReason] = {
-    pb.FINISH_REASON_COMPLETE: FinishReason.COMPLETE,
-    pb.FINISH_REASON_STOP: FinishReason.STOP,
-    pb.FINISH_REASON_LENGTH_CLOSED: FinishReason.LENGTH_CLOSED,
-    pb.FINISH_REASON_LENGTH: FinishReason.LENGTH,
-    pb.FINISH_REASON_STOP_SEQUENCE: FinishReason.STOP_SEQUENCE,
-    pb.FINISH_REASON_DEADLINE_CLOSED: FinishReason.DEADLINE_CLOSED,
-    pb.FINISH_REASON_DEADLINE: FinishReason.DEADLINE,
-}
+__all__ = ["decode_answer", "decode_model", "decode_stats"]
 
 
 def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
@@ -29,61 +20,36 @@ def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
     return Answer(
         value=response.text,
         text=response.text,
-        finish_reason=decode_finish_reason(response.finish_reason),
-        usage=decode_usage(response.usage),
+        finish_reason=_finish_reason(response.finish_reason),
+        usage=read(response.usage, Usage),
         seconds=seconds_of(response.duration),
-        logprobs=tuple(_decode_logprobs(one) for one in response.logprobs),
+        logprobs=tuple(map(_decode_logprobs, response.logprobs)),
         timing=_decode_timing(response.timing),
-        candidates=tuple(_decode_candidate(one) for one in response.candidates),
+        candidates=tuple(map(_decode_candidate, response.candidates)),
     )
 
 
-def decode_finish_reason(number: pb.FinishReason.ValueType) -> FinishReason:
-    """The reason; ``InternalServiceError`` where the server knows one that this client does not."""
-    reason = FINISH_REASONS.get(number)
-    if reason is None:
-        raise InternalServiceError(
-            f"the server sent finish reason {number}, unknown to this client",
-            hint="update the client to the server's version",
-        )
-    return reason
+def decode_model(model: model_pb2.Model) -> ModelInfo:
+    """The model that a server has loaded."""
+    return read(model, ModelInfo)
 
 
-def decode_usage(usage: pb.Usage) -> Usage:
-    """What answers cost."""
-    return Usage(
-        prompt_tokens=usage.prompt_tokens,
-        sampled_tokens=usage.sampled_tokens,
-        forced_tokens=usage.forced_tokens,
-        model_calls=usage.model_calls,
-        drafted_tokens=usage.drafted_tokens,
-        accepted_tokens=usage.accepted_tokens,
-        drafted_calls=usage.drafted_calls,
-        corrected_calls=usage.corrected_calls,
-        reused_tokens=usage.reused_tokens,
-        shared_tokens=usage.shared_tokens,
-        copied_tokens=usage.copied_tokens,
+def decode_stats(stats: model_pb2.EngineStats) -> EngineStats:
+    """One moment of an engine."""
+    return read(
+        stats,
+        EngineStats,
+        seconds=seconds_of(stats.uptime),
+        phases={_phase(each.phase): seconds_of(each.time) for each in stats.phases},
+        answered={_finish_reason(one.finish_reason): one.count for one in stats.answered},
     )
-
-
-def seconds_of(duration: Duration) -> float:
-    """A time in seconds."""
-    return duration.ToTimedelta().total_seconds()
 
 
 def _decode_timing(timing: pb.Timing) -> Timing:
+    known = {descriptor.name: value for descriptor, value in timing.ListFields()}
+    names = {each.name: each.name.removesuffix("_seconds") for each in fields(Timing)}
     return Timing(
-        compiling_seconds=seconds_of(timing.compiling),
-        waiting_seconds=seconds_of(timing.waiting),
-        first_token_seconds=(
-            seconds_of(timing.first_token) if timing.HasField("first_token") else None
-        ),
-        mean_inter_token_seconds=(
-            seconds_of(timing.mean_inter_token) if timing.HasField("mean_inter_token") else None
-        ),
-        max_inter_token_seconds=(
-            seconds_of(timing.max_inter_token) if timing.HasField("max_inter_token") else None
-        ),
+        **{name: seconds_of(known[short]) for name, short in names.items() if short in known}
     )
 
 
@@ -92,14 +58,15 @@ def _decode_candidate(one: pb.Candidate) -> Candidate[str]:
         index=one.index,
         value=one.text,
         text=one.text,
-        finish_reason=decode_finish_reason(one.finish_reason),
+        finish_reason=_finish_reason(one.finish_reason),
         num_tokens=one.num_tokens,
         score=one.score,
-        logprobs=tuple(_decode_logprobs(each) for each in one.logprobs),
+        logprobs=tuple(map(_decode_logprobs, one.logprobs)),
     )
 
 
 def _decode_logprobs(one: pb.TokenLogprobs) -> TokenLogprobs:
+    # Field by field, since an answer may have twenty thousand of these.
     return TokenLogprobs(
         token=TokenId(one.token),
         text=one.text,
@@ -110,3 +77,21 @@ def _decode_logprobs(one: pb.TokenLogprobs) -> TokenLogprobs:
             for other in one.top
         ),
     )
+
+
+def _finish_reason(number: int) -> FinishReason:
+    return _known(FinishReason, pb.FinishReason.DESCRIPTOR, number, "finish reason")
+
+
+def _phase(number: int) -> Phase:
+    return _known(Phase, model_pb2.Phase.DESCRIPTOR, number, "phase")
+
+
+def _known(kind: type[Word], enumeration: Descriptor, number: int, what: str) -> Word:
+    member = member_of(kind, enumeration, number)
+    if member is None:
+        raise InternalServiceError(
+            f"the server sent {what} {number}, unknown to this client",
+            hint="update the client to the server's version",
+        )
+    return member

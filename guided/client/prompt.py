@@ -1,4 +1,4 @@
-"""The ways to say what the model is asked."""
+"""Prompts, in the forms in which a caller may give them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Prompt", "RawPrompt", "spoken_prompt"]
 
 @dataclass(frozen=True, slots=True)
 class RawPrompt:
-    """Text that goes to the model as it is, around the chat template."""
+    """Text that goes to the model as it is, without the chat template."""
 
     text: str
 

@@ -4,167 +4,46 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from enum import StrEnum
-from numbers import Integral, Real
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, Unpack, cast, overload
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Generic, Unpack, cast, overload
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Candidate
+from guided.client.options import Options, Schema, engine_options, with_options
 from guided.client.prompt import Prompt, spoken_prompt
-from guided.client.token_options import bias_pairs, stop_strings, stop_tokens
 from guided.errors import AnswerValidationError, RequestError
-from guided.response_types.adapter import adapter_of, schema_of_adapter
-from guided.response_types.given_schema import document_texts, schema_text
-from guided.spec import (
-    Beams,
-    Constraint,
-    Forcing,
-    GenerationRequest,
-    JsonOptions,
-    JsonSchema,
-    OnIncomplete,
-    Rank,
-    Regex,
-    Sampling,
-    Structure,
-    Usage,
+from guided.response_types.schema_text import (
+    adapter_of,
+    document_texts,
+    schema_of_adapter,
+    schema_text,
 )
+from guided.spec import Constraint, GenerationRequest, JsonOptions, JsonSchema, Regex, Usage
 
-__all__ = ["Options", "Request"]
+__all__ = ["Request"]
 
 T = TypeVar("T", default=Any, covariant=True)
-Word = TypeVar("Word", bound=StrEnum)
-
-
-class Options(TypedDict, total=False):
-    """What may be said about a request besides its prompt and its constraint."""
-
-    max_tokens: int
-    """Budget of the answer in tokens, forced ones included; 256."""
-    temperature: float
-    """0, the default, takes the likeliest token."""
-    top_k: int | None
-    """Keep the k likeliest tokens; ``None`` keeps all."""
-    top_p: float | None
-    """Keep the least set of likeliest tokens whose probability reaches p; ``None`` keeps all."""
-    min_p: float | None
-    """Keep the tokens at least p times as likely as the likeliest; ``None`` keeps all."""
-    typical_p: float | None
-    """Keep the least set that reaches p of the tokens whose surprise is nearest to the entropy;
-    ``None`` keeps all."""
-    epsilon_cutoff: float | None
-    """Keep the tokens of at least this probability; ``None`` keeps all."""
-    eta_cutoff: float | None
-    """Keep the tokens of at least min(eta, sqrt(eta) * exp(-entropy)); ``None`` keeps all."""
-    repetition_penalty: float
-    """Logits of tokens in prompt or answer are divided by it where positive, else multiplied; 1."""
-    presence_penalty: float
-    """Taken off the logit of every token that the answer has; 0."""
-    frequency_penalty: float
-    """Taken off the logit of a token once for each time that the answer has it; 0."""
-    no_repeat_ngram_size: int | None
-    """No run of so many tokens comes twice where there is another way on; ``None`` allows it."""
-    logit_bias: Mapping[int, float]
-    """Token ids and what is added to their logits, from -100 to 100."""
-    penalty_alpha: float | None
-    """Contrastive search among the ``top_k`` likeliest tokens: how much it counts against a token
-    to be like one before it, from 0 to 1; ``None`` does not search."""
-    seed: int | None
-    """The same seed gives the same tokens; ``None`` draws one."""
-    stop: str | Iterable[str]
-    """The answer ends where this string, or one of these, is complete, even unfinished."""
-    stop_tokens: Iterable[int]
-    """The answer ends with one of these tokens, even unfinished."""
-    include_stop: bool
-    """Leave what ended the answer in its text."""
-    top_logprobs: int | None
-    """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it;
-    ``None`` gives none at all."""
-    priority: int
-    """The smaller it is, the earlier the request is served where it has to wait; 0."""
-    deadline: float | None
-    """Seconds after which the answer is closed if it is not complete; ``None`` leaves that to the
-    timeout of the call."""
-    n: int
-    """Answers to be given, ``Answer.candidates``; above 1 only with a temperature or beams; 1."""
-    best_of: int | None
-    """Answers to be drawn, of which the ``n`` best by ``rank`` are given; ``None`` gives all."""
-    rank: Rank | Literal["likelihood", "reward"]
-    """What tells which are best; the likelihood."""
-    beams: Beams | None
-    """Search for the likeliest answers instead of drawing them."""
-    cache_salt: str
-    """Beginnings of prompts are shared in the cache by requests of the same salt alone; empty."""
-    on_incomplete: OnIncomplete | Literal["close", "error"]
-    """What becomes of an answer that its budget or its deadline cuts short: it is closed, which is
-    valid and may say little, or an ``IncompleteAnswerError``; closed."""
-    forcing: Forcing
-    """Which tokens are taken without asking the model; canonical."""
-    grammar: Structure | re.Pattern[str] | None
-    """What the answer must look like, instead of a schema; the value is then its text. A compiled
-    pattern is one that the whole answer matches."""
-    show_schema: bool
-    """Tell the model the schema in a system message; only with a conversation."""
-    json_options: JsonOptions
-    """How JSON is written where its schema leaves that open; compact, in the schema's order."""
-    documents: Mapping[str, str | Mapping[str, object]]
-    """Other schemas that the schema may refer to, by URI; nothing is ever fetched."""
 
 
 @dataclass(frozen=True)
+@with_options
 class Request(Generic[T]):
     """One answer to be made; ``T`` is the type of the answer's value.
 
     >>> Request("Invent a person.", Person, max_tokens=64)
 
     The constraint is the response model's schema, or ``schema``, or none. Everything is checked
-    when the request is made: a wrong value raises ``RequestError`` before anything is sent.
+    when the request is made: a wrong value raises ``RequestError`` before anything is sent. Every
+    option is an attribute.
     """
 
     prompt: Prompt
     response_model: TypeForm[T] | TypeAdapter[T] | None = None
     """Type of the value: whatever pydantic's ``TypeAdapter`` takes, or such an adapter."""
-    schema: str | Mapping[str, object] | None = None
+    schema: Schema | None = None
     """A JSON Schema instead of a response model; the value is then the parsed JSON."""
-    max_tokens: int = field(default=256, kw_only=True)
-    temperature: float = field(default=0.0, kw_only=True)
-    top_k: int | None = field(default=None, kw_only=True)
-    top_p: float | None = field(default=None, kw_only=True)
-    min_p: float | None = field(default=None, kw_only=True)
-    typical_p: float | None = field(default=None, kw_only=True)
-    epsilon_cutoff: float | None = field(default=None, kw_only=True)
-    eta_cutoff: float | None = field(default=None, kw_only=True)
-    repetition_penalty: float = field(default=1.0, kw_only=True)
-    presence_penalty: float = field(default=0.0, kw_only=True)
-    frequency_penalty: float = field(default=0.0, kw_only=True)
-    no_repeat_ngram_size: int | None = field(default=None, kw_only=True)
-    logit_bias: Mapping[int, float] = field(default_factory=dict, kw_only=True)
-    penalty_alpha: float | None = field(default=None, kw_only=True)
-    seed: int | None = field(default=None, kw_only=True)
-    stop: str | Iterable[str] = field(default=(), kw_only=True)
-    stop_tokens: Iterable[int] = field(default=(), kw_only=True)
-    include_stop: bool = field(default=False, kw_only=True)
-    top_logprobs: int | None = field(default=None, kw_only=True)
-    priority: int = field(default=0, kw_only=True)
-    deadline: float | None = field(default=None, kw_only=True)
-    n: int = field(default=1, kw_only=True)
-    best_of: int | None = field(default=None, kw_only=True)
-    rank: Rank | Literal["likelihood", "reward"] = field(default=Rank.LIKELIHOOD, kw_only=True)
-    beams: Beams | None = field(default=None, kw_only=True)
-    cache_salt: str = field(default="", kw_only=True)
-    on_incomplete: OnIncomplete | Literal["close", "error"] = field(
-        default=OnIncomplete.CLOSE, kw_only=True
-    )
-    forcing: Forcing = field(default=Forcing.CANONICAL, kw_only=True)
-    grammar: Structure | re.Pattern[str] | None = field(default=None, kw_only=True)
-    show_schema: bool = field(default=False, kw_only=True)
-    json_options: JsonOptions = field(default_factory=JsonOptions, kw_only=True)
-    documents: Mapping[str, str | Mapping[str, object]] = field(default_factory=dict, kw_only=True)
     specification: GenerationRequest = field(init=False, repr=False, compare=False)
     """The request as the engine knows it."""
     _adapter: TypeAdapter[T] | None = field(init=False, repr=False, compare=False)
@@ -185,11 +64,14 @@ class Request(Generic[T]):
             self,
             prompt: Prompt,
             response_model: TypeAdapter[T] | None = ...,
-            schema: str | Mapping[str, object] | None = ...,
+            schema: Schema | None = ...,
             **options: Unpack[Options],
         ) -> None: ...
 
         def __init__(self, *arguments: Any, **options: Any) -> None: ...
+
+        # Options are fields that checkers do not see.
+        def __getattr__(self, option: str) -> Any: ...
 
     def __post_init__(self) -> None:
         if self.response_model is not None and self.schema is not None:
@@ -206,32 +88,15 @@ class Request(Generic[T]):
                 field="grammar",
                 hint="leave one out",
             )
-        self._check_kinds()
+        options = engine_options(self)
         adapter = None if self.response_model is None else adapter_of(self.response_model)
         text = None if self.schema is None else schema_text(self.schema)
         if adapter is not None:
             text = schema_of_adapter(adapter, self.json_options.spelling)
         specification = GenerationRequest(
-            prompt=spoken_prompt(self.prompt),
-            constraint=self._constraint(text),
-            max_tokens=self.max_tokens,
-            sampling=self._sampling(),
-            forcing=_word(Forcing, self.forcing, "forcing"),
-            show_schema=self.show_schema,
-            stop=stop_strings(self.stop),
-            stop_tokens=stop_tokens(self.stop_tokens),
-            include_stop=self.include_stop,
-            top_logprobs=self.top_logprobs,
-            priority=self.priority,
-            deadline=self.deadline,
-            n=self.n,
-            best_of=self.best_of,
-            rank=_word(Rank, self.rank, "rank"),
-            beams=self.beams,
-            cache_salt=self.cache_salt,
-            on_incomplete=_word(OnIncomplete, self.on_incomplete, "on_incomplete"),
+            prompt=spoken_prompt(self.prompt), constraint=self._constraint(text), **options
         )
-        # The only way to set what is derived in a frozen value.
+        # A frozen dataclass can be set by no other way.
         object.__setattr__(self, "_adapter", adapter)
         object.__setattr__(self, "specification", specification)
 
@@ -246,37 +111,6 @@ class Request(Generic[T]):
             if not is_default:
                 raise RequestError(f"{name} needs a response_model or a schema", field=name)
         return _pattern(self.grammar) if isinstance(self.grammar, re.Pattern) else self.grammar
-
-    def _sampling(self) -> Sampling:
-        return Sampling(
-            temperature=self.temperature,
-            top_k=self.top_k,
-            top_p=self.top_p,
-            seed=self.seed,
-            min_p=self.min_p,
-            typical_p=self.typical_p,
-            epsilon_cutoff=self.epsilon_cutoff,
-            eta_cutoff=self.eta_cutoff,
-            repetition_penalty=self.repetition_penalty,
-            presence_penalty=self.presence_penalty,
-            frequency_penalty=self.frequency_penalty,
-            no_repeat_ngram_size=self.no_repeat_ngram_size,
-            logit_bias=bias_pairs(self.logit_bias),
-            penalty_alpha=self.penalty_alpha,
-        )
-
-    def _check_kinds(self) -> None:
-        for name, (kind, described, is_optional) in _KINDS.items():
-            value = getattr(self, name)
-            if value is None and is_optional:
-                continue
-            # Python counts True as 1; nobody who writes it means that.
-            if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-                raise RequestError(
-                    f"{name} {value!r} is not {described}",
-                    field=f"sampling.{name}" if name in _SAMPLING else name,
-                    hint=f"pass {described}" + (" or None" if is_optional else ""),
-                )
 
     def read(self, plain: Answer[str]) -> Answer[T]:
         """The answer whose value is read from its text, or ``AnswerValidationError``.
@@ -323,46 +157,6 @@ class Request(Generic[T]):
         return cast("T", text if self.schema is None else json.loads(text))
 
 
-_KINDS: Mapping[str, tuple[type | UnionType, str, bool]] = {
-    "max_tokens": (Integral, "an integer", False),
-    "temperature": (Real, "a number", False),
-    "top_k": (Integral, "an integer", True),
-    "top_p": (Real, "a number", True),
-    "min_p": (Real, "a number", True),
-    "typical_p": (Real, "a number", True),
-    "epsilon_cutoff": (Real, "a number", True),
-    "eta_cutoff": (Real, "a number", True),
-    "repetition_penalty": (Real, "a number", False),
-    "presence_penalty": (Real, "a number", False),
-    "frequency_penalty": (Real, "a number", False),
-    "no_repeat_ngram_size": (Integral, "an integer", True),
-    "logit_bias": (Mapping, "a mapping of token ids to numbers", False),
-    "penalty_alpha": (Real, "a number", True),
-    "seed": (Integral, "an integer", True),
-    "stop": (Iterable, "a string, or several", False),
-    "stop_tokens": (Iterable, "a collection of token ids", False),
-    "include_stop": (bool, "True or False", False),
-    "top_logprobs": (Integral, "an integer", True),
-    "priority": (Integral, "an integer", False),
-    "deadline": (Real, "a number", True),
-    "n": (Integral, "an integer", False),
-    "best_of": (Integral, "an integer", True),
-    "beams": (Beams, "a guided.Beams", True),
-    "cache_salt": (str, "a string", False),
-    "show_schema": (bool, "True or False", False),
-    "json_options": (JsonOptions, "a guided.JsonOptions", False),
-    "grammar": (
-        Structure | re.Pattern,
-        "a constraint such as guided.Lark or guided.Template",
-        True,
-    ),
-    "documents": (Mapping, "a mapping of URIs to schemas", False),
-}
-"""Of each option the type, its name in messages, and whether ``None`` is a value."""
-
-_SAMPLING = frozenset(option.name for option in fields(Sampling))
-
-
 def _pattern(compiled: re.Pattern[str]) -> Regex:
     """The constraint of a compiled pattern, its flags written into it."""
     if not isinstance(compiled.pattern, str):
@@ -396,11 +190,3 @@ def _reasons(error: Exception) -> str:
         f"{'.'.join(map(str, fault['loc'])) or 'the answer'}: {fault['msg']}"
         for fault in error.errors(include_url=False)
     )
-
-
-def _word(kind: type[Word], name: str, field: str) -> Word:
-    try:
-        return kind(name)
-    except ValueError as error:
-        known = ", ".join(repr(word.value) for word in kind)
-        raise RequestError(f"{field} {name!r} is none of {known}", field=field) from error

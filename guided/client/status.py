@@ -72,7 +72,7 @@ def error_of_status(status: status_pb2.Status) -> GuidedError:
 
 @contextmanager
 def raising_guided_errors() -> Iterator[None]:
-    """Let no error of the transport out: what leaves is a ``GuidedError`` with it as its cause."""
+    """Raise errors of the transport as a ``GuidedError``, of which they are the cause."""
     try:
         yield
     except grpc.RpcError as error:

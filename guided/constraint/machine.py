@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guided.errors import UnsatisfiableError
+from guided.errors import UnsatisfiableError, naming
 from guided.grammar.composition import lower_composition, without_holes
 from guided.grammar.machine.composite_machine import CompositeMachine
 from guided.grammar.machine.grammar_machine import GrammarMachine
@@ -13,7 +13,6 @@ from guided.json_schema.reader import lower_json_schema
 from guided.machine.limits import RecognizerLimits
 from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
-from guided.naming import naming
 from guided.spec import JsonSchema, Structure
 
 __all__ = ["machine_of"]

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-from guided.errors import GuidedError
-from guided.incident import incident_of
+from guided.errors import GuidedError, incident_of
 
 __all__ = ["Isolation", "is_of_request", "told"]
 

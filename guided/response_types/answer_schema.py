@@ -17,18 +17,16 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import SchemaValidator, core_schema
 from typing_extensions import override
 
-from guided.response_types.constraints import (
+from guided.response_types.core_schema import (
     constraint_of,
     encoder_of,
     length_keyword,
+    parts,
     without_keywords,
 )
-from guided.response_types.core_parts import parts
-from guided.response_types.hashing import has_hash
-from guided.response_types.key_schema import key_schema
-from guided.response_types.narrow import narrow
-from guided.response_types.scalar_schema import ScalarSchema
-from guided.response_types.set_items import set_items
+from guided.response_types.json_text import key_schema
+from guided.response_types.scalar_schema import ScalarSchema, narrow
+from guided.response_types.sets import has_hash, set_items
 from guided.response_types.texts import BASE64_NAMES, base64_pattern
 
 __all__ = ["AnswerSchema"]
@@ -38,7 +36,7 @@ _TUPLE_SPREAD = 8
 
 
 class AnswerSchema(ScalarSchema):
-    """Pydantic's generator, with everything narrowed that its validators would refuse."""
+    """Pydantic's generator of JSON Schemas, narrowed by everything that its validators refuse."""
 
     @override
     def generate_inner(self, schema: Any) -> JsonSchemaValue:

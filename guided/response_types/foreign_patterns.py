@@ -12,9 +12,9 @@ import re
 import sys
 from typing import Final
 
-from guided.response_types.literal import literal
+from guided.response_types.character_sets import CharacterSet, escaped
 from guided.response_types.pattern_reader import ForeignPatternError, PatternReader
-from guided.response_types.pattern_sets import CharacterSet, escaped
+from guided.response_types.pattern_text import literal
 
 __all__ = ["ForeignPatternError", "ecma_pattern"]
 

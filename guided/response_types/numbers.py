@@ -15,7 +15,7 @@ from typing import Any
 __all__ = ["countable", "decimal_schema", "distinct", "finite", "inclusive"]
 
 _EXACT_DIGITS = sys.float_info.dig
-"""Decimal numbers of so many digits survive the way through a float."""
+"""Decimal numbers of at most so many digits are the same after they were a float."""
 _REMAINDER_DIGITS = 27
 _LARGEST = sys.float_info.max
 _FEW = 1e9
@@ -81,7 +81,7 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
     if places is None and step is not None:
         places = _places(step)
     if places is not None:
-        # What is counted as digits includes the zeros behind the point: 0.042 has three.
+        # The zeros after the point count as digits: 0.042 has three.
         fractions = [min(places, _EXACT_DIGITS if digits is None else min(digits, _EXACT_DIGITS))]
     else:
         # As many before the point as are left: 12.345, 1.2345, 0.12345.
@@ -96,13 +96,13 @@ def decimal_schema(bounds: dict[str, Any], *, allow_infinite: bool) -> dict[str,
         forms.append(_counted(0, _whole_digits(digits, places or 0), step, bounds))
     schema = forms[0] if len(forms) == 1 else {"anyOf": forms}
     if places is not None and digits is not None and digits <= places:
-        # The zero before the point counts where nothing stands behind it.
+        # The zero before the point counts where no digit follows.
         return {**schema, "not": {"const": 0}}
     return schema
 
 
 def _whole_digits(digits: int | None, places: int) -> int | None:
-    """How many digits may stand before the point, where so many are kept for what is behind it."""
+    """How many digits may stand before the point where ``places`` are kept for those after it."""
     return None if digits is None else max(0, digits - places)
 
 
@@ -114,7 +114,7 @@ def _exact(bound: Decimal | float) -> Decimal:
 def _counted(
     fraction: int, whole: int | None, step: Decimal | None, bounds: dict[str, Any]
 ) -> dict[str, Any]:
-    """Numbers with so many digits behind the point and before it."""
+    """Numbers with at most ``fraction`` digits after the point and ``whole`` before it."""
     unit = Fraction(1, 10**fraction)
     multiple = unit if step is None else _common_multiple(unit, Fraction(step))
     if fraction == 0:

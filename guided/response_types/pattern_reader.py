@@ -6,16 +6,17 @@ import re
 import unicodedata
 from typing import NoReturn
 
-from guided.response_types.pattern_dialects import (
+from guided.response_types.character_sets import (
     ASCII,
     PYTHON,
     RUST,
+    CharacterSet,
     Dialect,
+    escaped,
     known,
     posix_class,
     property_name,
 )
-from guided.response_types.pattern_sets import CharacterSet, escaped
 
 __all__ = ["ForeignPatternError", "PatternReader"]
 
@@ -28,7 +29,7 @@ class ForeignPatternError(ValueError):
 
 
 class PatternReader:
-    """Reads from a position on; flags say what letters and white space mean there."""
+    """Reads a pattern from a position; flags say what letters and white space mean there."""
 
     def __init__(self, pattern: str, *, is_python: bool) -> None:
         self.pattern = pattern
@@ -49,7 +50,7 @@ class PatternReader:
         return digits[0] == "0" or re.fullmatch(r"[0-3][0-7][0-7]", digits) is not None
 
     def escaped(self) -> int | CharacterSet:
-        """What stands behind a backslash: a code point or a set of them."""
+        """What a backslash begins: a code point or a set of them."""
         character = self.take()
         if character in "dwsDWS":
             kind = character.lower()
@@ -97,7 +98,7 @@ class PatternReader:
     # Sets of characters
 
     def bracket(self) -> CharacterSet:
-        """The set behind an opening bracket, to its end."""
+        """The set in brackets, of which the opening one was read."""
         negated = self.take_if("^")
         found = CharacterSet()
         is_first = True

@@ -1,24 +1,27 @@
-"""Values without parts as JSON Schemas: numbers, strings, times, and those that are listed."""
+"""Pydantic's generator of JSON Schemas: places in its errors, and values without parts.
+
+Those values are numbers, strings, times, and those that are listed.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 import zoneinfo
 from decimal import Decimal
 from typing import Any, Final, cast
 
 from pydantic.errors import PydanticInvalidForJsonSchema
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import core_schema
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
+from pydantic_core import PydanticSerializationError, core_schema
 from typing_extensions import override
 
+from guided.response_types.core_schema import place_of
 from guided.response_types.foreign_patterns import ecma_pattern
 from guided.response_types.json_text import JsonText
 from guided.response_types.listed_values import listed, readable_values
-from guided.response_types.narrow import narrow
 from guided.response_types.numbers import countable, decimal_schema, finite, inclusive
 from guided.response_types.pattern_reader import ForeignPatternError
-from guided.response_types.placed_schema import PlacedSchema
 from guided.response_types.texts import (
     FORMATS,
     STANDARD_NAMES,
@@ -34,11 +37,59 @@ from guided.response_types.times import (
     time_schema,
 )
 
-__all__ = ["ScalarSchema"]
+__all__ = ["ScalarSchema", "narrow"]
 
 _TRIMMED: Final = ecma_pattern(r"^(?:\S|\S[\s\S]*\S)?$")
 _ASCII: Final = r"^[\u0000-\u007f]*$"
 _COMPLEX: Final = r"^-?\d{1,9}(?:\.\d{1,6})?[+-]\d{1,9}(?:\.\d{1,6})?j$"
+
+
+class _PlacedError(PydanticInvalidForJsonSchema):
+    """One whose message begins with the place of what no schema describes."""
+
+
+class PlacedSchema(GenerateJsonSchema):
+    """The generator, with the place in what it raises."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.core_definitions: dict[str, Any] = {}
+        """Core schemas that others refer to, by name."""
+        self._trail: list[Any] = []
+
+    @override
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        self._trail.append(schema)
+        try:
+            return super().generate_inner(schema)
+        except _PlacedError:
+            raise
+        except PydanticInvalidForJsonSchema as error:
+            place = place_of(self._trail)
+            raise _PlacedError(f"{place}: {error.message}" if place else error.message) from error
+        finally:
+            self._trail.pop()
+
+    @override
+    def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
+        """A member of a union that no schema describes would be left out with a warning."""
+        if kind == "skipped-choice":
+            raise _PlacedError(detail)
+
+    @override
+    def encode_default(self, dft: Any) -> Any:
+        """Defaults are notes; one that JSON cannot hold is left out."""
+        encoded = super().encode_default(dft)
+        try:
+            json.dumps(encoded, allow_nan=False)
+        except ValueError as error:
+            raise PydanticSerializationError(str(error)) from error
+        return encoded
+
+    @override
+    def definitions_schema(self, schema: core_schema.DefinitionsSchema) -> JsonSchemaValue:
+        self.core_definitions |= {part["ref"]: part for part in schema["definitions"]}
+        return super().definitions_schema(schema)
 
 
 class ScalarSchema(PlacedSchema):
@@ -202,3 +253,15 @@ def _url(schema: Any) -> JsonSchemaValue:
 
 def _decimal(bound: Any) -> Decimal:
     return Decimal(bound.numerator) / Decimal(bound.denominator)
+
+
+def narrow(schema: JsonSchemaValue, narrower: JsonSchemaValue) -> None:
+    """Narrow a schema in place, beside what it says already."""
+    if all(schema.get(keyword) == value for keyword, value in narrower.items()):
+        return
+    if not schema.keys() & narrower.keys():
+        schema.update(narrower)
+        return
+    others = schema.setdefault("allOf", [])
+    if narrower not in others:
+        others.append(dict(narrower))

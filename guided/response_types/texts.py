@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from guided.response_types.literal import literal
-from guided.response_types.ranges import integers_between
+from guided.response_types.pattern_text import integers_between, literal
 
 __all__ = [
     "BASE64_NAMES",
@@ -102,7 +101,7 @@ _USER = r"(?:[A-Za-z0-9_~-]{1,30}(?::[A-Za-z0-9_~-]{1,30})?@)?"
 
 
 def base64_pattern(least: int, most: int | None, *, url_safe: bool, seven_bit: bool = False) -> str:
-    """Base64 (RFC 4648) with padding, of so many bytes; ``seven_bit`` for bytes below 128."""
+    """Base64 (RFC 4648) with padding, of ``least`` to ``most`` bytes; ``seven_bit`` is ASCII."""
     full, one, two = _BASE64_GROUPS[url_safe, seven_bit]
     options = []
     for rest, last in enumerate(("", one, two)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any, Literal, TypeAlias
 
-from guided.response_types.ranges import at_least, at_most, integers_between
+from guided.response_types.pattern_text import at_least, at_most, integers_between
 
 __all__ = ["Zone", "date_schema", "datetime_schema", "duration_schema", "time_schema"]
 
@@ -156,7 +156,7 @@ def _ends(
             for moment in _wall_clocks(bounds[name], zone):
                 floor = _floor(moment, unit)
                 highs.append(floor - unit if name == "lt" and floor == moment else floor)
-    # Zones differ by less than a day; what is in the future here has to be so when it is read.
+    # Zones differ by less than a day; a future time has to be one when it is read as well.
     now = datetime.now(UTC).replace(tzinfo=None)
     if bounds.get("now_op") == "past":
         highs.append(_floor(now - 2 * _DAY, unit))
@@ -166,7 +166,7 @@ def _ends(
 
 
 def _wall_clocks(bound: date | time, zone: Zone) -> list[datetime]:
-    """What pydantic may compare with: it looks at offsets only where both sides have one."""
+    """The times that pydantic may compare with: it uses offsets only where both sides have one."""
     if isinstance(bound, datetime):
         moment = bound
     elif isinstance(bound, time):

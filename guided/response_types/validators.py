@@ -9,21 +9,22 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from guided.response_types.constraints import (
+from guided.response_types.core_schema import (
     changes_case,
     constraint_of,
     encoder_of,
+    joined,
     length_keyword,
+    parts,
 )
-from guided.response_types.core_parts import joined, parts
-from guided.response_types.set_items import stay_different
+from guided.response_types.sets import stay_different
 
 __all__ = ["UnenforcedValidator", "unenforced_validators"]
 
 
 @dataclass(frozen=True, slots=True)
 class UnenforcedValidator:
-    """A piece of code that may refuse an answer which fits its schema."""
+    """Code that may refuse an answer which fits its schema."""
 
     place: str
     """Dotted path of what it checks, ``[]`` for items and ``{}`` for values; empty for the root."""

@@ -1,15 +1,15 @@
 """What a caller asks for and what comes back: frozen values, validated when they are made."""
 
-from guided.spec.candidates import Beams
 from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Reading, Regex, RegexDialect
-from guided.spec.given import named_pairs, word_of
 from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
+from guided.spec.option import named_pairs, word_of
 from guided.spec.request import (
     HIGHEST_PRIORITY,
     LONGEST_DEADLINE,
     MOST_SALT_BYTES,
     MOST_STOPS,
     MOST_TOP_LOGPROBS,
+    Beams,
     Forcing,
     GenerationRequest,
     Message,
@@ -22,6 +22,7 @@ from guided.spec.result import (
     FinishReason,
     GenerationResult,
     Timing,
+    TokenId,
     TokenLogprobs,
     Usage,
 )
@@ -34,7 +35,6 @@ from guided.spec.structure import (
     check_nesting,
     digest_of,
 )
-from guided.spec.token_id import TokenId
 
 __all__ = [
     "FREE_WHITESPACE",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from string import Formatter
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from guided.errors import InvalidConstraintError, LimitExceededError
 from guided.spec import JsonOptions, JsonSchema, Structure, check_nesting, digest_of, named_pairs
+from guided.spec.option import sorted_by_name
 
 __all__ = [
     "MAX_REPEATS",
@@ -79,7 +79,7 @@ class Sequence(Structure):
     parts: tuple[Structure, ...]
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(self, parts: Iterable[Part]) -> None: ...
 
     def __post_init__(self) -> None:
@@ -100,7 +100,7 @@ class AnyOf(Structure):
     alternatives: tuple[Structure, ...]
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(self, alternatives: Iterable[Part]) -> None: ...
 
     def __post_init__(self) -> None:
@@ -119,14 +119,14 @@ class AnyOf(Structure):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(Structure):
-    """Texts of a part one after another, at least and at most so many; ``None`` is no bound."""
+    """At least ``least`` and at most ``most`` texts of a part in a row; ``None`` is no bound."""
 
     part: Structure
     least: int = 0
     most: int | None = None
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(self, part: Part, least: int = 0, most: int | None = None) -> None: ...
 
     def __post_init__(self) -> None:
@@ -177,12 +177,10 @@ class Template(Structure):
         object.__setattr__(self, "text", text)
         given = [*named_pairs(holes, "holes"), *more.items()]
         filled = [(name, checked_part(part, f"hole {name!r}")) for name, part in given]
-        object.__setattr__(self, "holes", tuple(sorted(filled, key=lambda hole: hole[0])))
         used = {name for _, name in self.pieces() if name is not None}
-        known = [name for name, _ in self.holes]
-        for name, following in itertools.pairwise(known):
-            if name == following:
-                raise InvalidConstraintError(f"the hole {name!r} is given twice")
+        holes = sorted_by_name(filled, "the hole {!r} is given twice")
+        object.__setattr__(self, "holes", holes)
+        known = [name for name, _ in holes]
         for name in known:
             if name not in used:
                 raise InvalidConstraintError(
@@ -197,9 +195,9 @@ class Template(Structure):
         check_nesting(self)
 
     def pieces(self) -> list[tuple[str, str | None]]:
-        """Fixed texts, each with the name of the hole behind it; ``None`` where none is.
+        """Fixed texts, each with the name of the hole that follows; ``None`` where none does.
 
-        Raises InvalidConstraintError for a lone brace, or for what is not the name of a hole.
+        Raises InvalidConstraintError for a lone brace, and for braces around anything but a name.
         """
         if not isinstance(self.text, str):
             raise InvalidConstraintError(f"the text {self.text!r} is no string")
@@ -234,7 +232,7 @@ def _parts(given: object, what: str) -> tuple[Structure, ...]:
 
 
 def checked_part(given: object, what: str) -> Structure:
-    """What a constraint is made of; raises InvalidConstraintError for what is none."""
+    """A part of a constraint, a string as ``Text``; raises InvalidConstraintError for all else."""
     part = Text(given) if isinstance(given, str) else given
     if not isinstance(part, Structure):
         raise InvalidConstraintError(

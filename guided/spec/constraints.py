@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 from guided.errors import InvalidConstraintError
-from guided.spec.given import named_pairs, word_of
 from guided.spec.json_options import JsonOptions
 from guided.spec.library import read_grammar
+from guided.spec.option import named_pairs, sorted_by_name, word_of
 from guided.spec.structure import Structure, check_nesting, digest_of
 
 __all__ = ["Choice", "Ebnf", "JsonSchema", "Lark", "Reading", "Regex", "RegexDialect"]
@@ -30,12 +29,8 @@ class JsonSchema(Structure):
     """
 
     def __post_init__(self) -> None:
-        ordered = tuple(sorted(self.documents))
-        for (uri, _), (following, _) in itertools.pairwise(ordered):
-            if uri == following:
-                raise InvalidConstraintError(f"two documents are given for the URI {uri!r}")
-        # The order in which they are given says nothing, and must not part equal constraints.
-        object.__setattr__(self, "documents", ordered)
+        documents = sorted_by_name(self.documents, "two documents are given for the URI {!r}")
+        object.__setattr__(self, "documents", documents)
 
     def digest(self) -> str:
         return digest_of("json_schema", (self.options, self.documents), self.text)
@@ -71,7 +66,7 @@ class Lark(Structure):
     reading: Reading = Reading.CONTEXT_FREE
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(
             self,
             text: str,
@@ -83,25 +78,21 @@ class Lark(Structure):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reading", word_of(Reading, self.reading, "reading", "constraint"))
-        holes = tuple(sorted(named_pairs(self.holes, "holes"), key=lambda hole: hole[0]))
-        for name, filling in holes:
+        given = named_pairs(self.holes, "holes")
+        for name, filling in given:
             if not isinstance(filling, Structure):
                 raise InvalidConstraintError(
                     f"what fills {name!r} is {type(filling).__name__}, no constraint",
                     hint="a fixed text is written guided.Text(...)",
                 )
-        for (name, _), (following, _) in itertools.pairwise(holes):
-            if name == following:
-                raise InvalidConstraintError(f"two constraints are given for the name {name!r}")
+        holes = sorted_by_name(given, "two constraints are given for the name {!r}")
         object.__setattr__(self, "holes", holes)
         check_nesting(self)
-        ordered = tuple(sorted(named_pairs(self.imports, "imports"), key=lambda one: one[0]))
-        for name, text in ordered:
+        imports = named_pairs(self.imports, "imports")
+        for name, text in imports:
             if not isinstance(text, str):
                 raise InvalidConstraintError(f"the grammar {name!r} is no text")
-        for (name, _), (following, _) in itertools.pairwise(ordered):
-            if name == following:
-                raise InvalidConstraintError(f"two grammars are given for the name {name!r}")
+        ordered = sorted_by_name(imports, "two grammars are given for the name {!r}")
         object.__setattr__(self, "imports", ordered)
 
     @classmethod
@@ -137,7 +128,7 @@ class Regex(Structure):
     dialect: RegexDialect = RegexDialect.PYTHON
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(
             self,
             pattern: str,
@@ -170,7 +161,7 @@ class Choice(Structure):
     options: tuple[str, ...]
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(self, options: Iterable[str]) -> None: ...
 
     def __post_init__(self) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from guided.errors import RequestError
-from guided.spec.given import word_of
+from guided.spec.option import Option, at_least, check_rules, word_of
 
 __all__ = ["FREE_WHITESPACE", "FormatMode", "JsonOptions", "KeyOrder", "Spelling"]
 
@@ -41,6 +41,9 @@ class Spelling(StrEnum):
     """Whatever JSON allows; names, and strings under a pattern, format or list, stay canonical."""
 
 
+_WHITESPACE = {"compact": 0, "free": FREE_WHITESPACE}
+
+
 @dataclass(frozen=True, slots=True)
 class JsonOptions:
     """How JSON is written where its schema leaves that open.
@@ -49,56 +52,53 @@ class JsonOptions:
     keep a model from writing digits, letters or spaces without end; ``None`` lifts them.
     """
 
-    whitespace: int | None = 0
-    """White space characters at most between two tokens of JSON.
-
-    ``"compact"`` is 0, ``"free"`` is ``FREE_WHITESPACE``.
-    """
-    key_order: KeyOrder = KeyOrder.SCHEMA
-    format: FormatMode = FormatMode.ASSERT
-    spelling: Spelling = Spelling.CANONICAL
-    max_string_length: int | None = 10_000
-    """Code points of a string whose schema sets no bound."""
-    max_number_digits: int | None = 20
-    """Digits on either side of the point, of a number whose schema sets no bound there."""
+    whitespace: Annotated[
+        int | None,
+        Option("White space characters at most between two tokens of JSON.", at_least(0)),
+    ] = 0
+    """``"compact"`` is 0, ``"free"`` is ``FREE_WHITESPACE``."""
+    key_order: Annotated[KeyOrder, Option("Order of an object's members.")] = KeyOrder.SCHEMA
+    format: Annotated[FormatMode, Option('What the keyword "format" means.')] = FormatMode.ASSERT
+    spelling: Annotated[Spelling, Option("Spelling of numbers and strings.")] = Spelling.CANONICAL
+    max_string_length: Annotated[
+        int | None, Option("Characters of a string that the schema does not bound.", at_least(1))
+    ] = 10_000
+    max_number_digits: Annotated[
+        int | None,
+        Option("Digits on either side of the point where the schema sets no bound.", at_least(1)),
+    ] = 20
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(
             self,
-            whitespace: int | Literal["compact", "free"] | None = 0,
-            key_order: KeyOrder | Literal["schema", "any"] = KeyOrder.SCHEMA,
-            format: FormatMode | Literal["assert", "annotate"] = FormatMode.ASSERT,
-            spelling: Spelling | Literal["canonical", "any"] = Spelling.CANONICAL,
-            max_string_length: int | None = 10_000,
-            max_number_digits: int | None = 20,
+            whitespace: int | Literal["compact", "free"] | None = ...,
+            key_order: KeyOrder | Literal["schema", "any"] = ...,
+            format: FormatMode | Literal["assert", "annotate"] = ...,
+            spelling: Spelling | Literal["canonical", "any"] = ...,
+            max_string_length: int | None = ...,
+            max_number_digits: int | None = ...,
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        # The only way to set what is derived in a frozen value.
-        object.__setattr__(self, "whitespace", _whitespace(self.whitespace))
-        object.__setattr__(self, "key_order", word_of(KeyOrder, self.key_order, "key_order"))
-        object.__setattr__(self, "format", word_of(FormatMode, self.format, "format"))
-        object.__setattr__(self, "spelling", word_of(Spelling, self.spelling, "spelling"))
-        _check_bound(self.whitespace, 0, "whitespace", '"compact", "free", an integer or None')
-        _check_bound(self.max_string_length, 1, "max_string_length", "an integer or None")
-        _check_bound(self.max_number_digits, 1, "max_number_digits", "an integer or None")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(each.default, StrEnum):
+                value = word_of(type(each.default), value, each.name)
+            elif each.name == "whitespace" and isinstance(value, str):
+                value = _WHITESPACE.get(value, value)
+            # A frozen dataclass can be set by no other way.
+            object.__setattr__(self, each.name, value)
+            if isinstance(each.default, int):
+                _check_integer(value, each.name)
+        check_rules(self, "json_options.")
 
 
-def _whitespace(value: object) -> object:
-    if isinstance(value, str):
-        return {"compact": 0, "free": FREE_WHITESPACE}.get(value, value)
-    return value
-
-
-def _check_bound(value: object, least: int, name: str, described: str) -> None:
-    if value is None:
-        return
-    if not isinstance(value, int) or isinstance(value, bool):
+def _check_integer(value: object, name: str) -> None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        words = ", ".join(f'"{word}"' for word in _WHITESPACE) if name == "whitespace" else ""
         raise RequestError(
             f"{name} {value!r} is not an integer",
             field=f"json_options.{name}",
-            hint=f"pass {described}",
+            hint=f"pass {words}{', ' if words else ''}an integer or None",
         )
-    if value < least:
-        raise RequestError(f"{name} {value!r} is below {least}", field=f"json_options.{name}")

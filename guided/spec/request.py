@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from typing import Annotated, Literal
 
 from guided.errors import LimitExceededError, RequestError
-from guided.spec.candidates import Beams, check_counts, check_sampling
 from guided.spec.constraints import JsonSchema
-from guided.spec.sampling import Sampling
+from guided.spec.option import Option, above, at_least, between, check_rules
+from guided.spec.result import TokenId
+from guided.spec.sampling import Sampling, SamplingOptions
 from guided.spec.structure import Constraint
-from guided.spec.token_id import TokenId
 
 __all__ = [
     "HIGHEST_PRIORITY",
@@ -18,11 +20,13 @@ __all__ = [
     "MOST_SALT_BYTES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
+    "Beams",
     "Forcing",
     "GenerationRequest",
     "Message",
     "OnIncomplete",
     "Rank",
+    "RequestOptions",
 ]
 
 LONGEST_DEADLINE = 86_400.0
@@ -38,6 +42,9 @@ HIGHEST_PRIORITY = 100
 
 MOST_TOP_LOGPROBS = 20
 """Likeliest tokens that may be asked for at each place of an answer."""
+
+_STOPPING = "Stopping and log-probabilities"
+_SEVERAL = "Several answers"
 
 
 class Forcing(StrEnum):
@@ -64,7 +71,7 @@ class OnIncomplete(StrEnum):
     """What becomes of an answer that its budget or its deadline cuts short."""
 
     CLOSE = "close"
-    """It is closed along its shortest way to a valid end, and its finish reason says so."""
+    """It is closed by the shortest completion, and its finish reason says so."""
     ERROR = "error"
     """It is an ``IncompleteAnswerError``, which has its text; of several, the first such one."""
 
@@ -85,47 +92,100 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Beams:
+    """Beam search: the likeliest answers, instead of drawn ones.
+
+    At each place the ``width`` likeliest beginnings are kept. An answer's score is the sum of the
+    log-probabilities of its tokens by the model alone, forced tokens and the token that ends it
+    among them, over (number of those tokens) ** ``length_penalty``.
+    """
+
+    width: Annotated[int, Option("Beginnings that are kept; at least n.", at_least(1))]
+    length_penalty: Annotated[
+        float,
+        Option(
+            "Beams: divide sums of log-probabilities by length to this power; 0 compares sums, 1"
+            " means, and more favours longer answers.",
+            between(-10, 10),
+            group=_SEVERAL,
+        ),
+    ] = 1.0
+    early_stopping: Annotated[
+        bool,
+        Option("Beams: stop once there are as many answers as beams.", group=_SEVERAL),
+    ] = False
+
+    def __post_init__(self) -> None:
+        check_rules(self, "beams.")
+
+
+@dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """One answer to be made."""
 
     prompt: str | tuple[Message, ...]
     """Plain text goes to the model as it is; messages go through its chat template."""
     constraint: Constraint = None
-    max_tokens: int = 256
-    """Budget of the answer in tokens, forced ones included."""
+    max_tokens: Annotated[
+        int, Option("Budget of the answer in tokens, forced ones included.", at_least(1))
+    ] = 256
     sampling: Sampling = field(default_factory=Sampling)
-    forcing: Forcing = Forcing.CANONICAL
-    show_schema: bool = False
-    """Tell the model the schema in a system message; only with messages."""
-    stop: tuple[str, ...] = ()
-    """The answer ends where one of these strings is complete, whatever tokens spell it."""
-    stop_tokens: tuple[TokenId, ...] = ()
-    """The answer ends with one of these tokens."""
-    include_stop: bool = False
-    """Leave the stop string, or the text of the stop token, in the answer's text."""
-    top_logprobs: int | None = None
-    """Log-probabilities of each token, and of so many of the likeliest allowed ones beside it;
-    ``None`` gives none at all."""
-    priority: int = 0
-    """The smaller it is, the earlier the request is served where it has to wait."""
-    deadline: float | None = None
-    """Seconds after which the answer has to be there; one that is not complete by then is closed.
-
-    ``None`` is no deadline.
-    """
-    n: int = 1
-    """Answers to be given. Answer ``i`` of a seed is that of a request with ``seed + i``, modulo
-    2**63."""
-    best_of: int | None = None
-    """Answers to be drawn, of which the ``n`` best by ``rank`` are given; ``None`` gives all."""
-    rank: Rank = Rank.LIKELIHOOD
-    """What tells which are best; only with ``best_of``."""
-    beams: Beams | None = None
-    """Search for the likeliest answers instead of drawing them."""
-    cache_salt: str = ""
-    """Beginnings of prompts are shared in the cache by requests of the same salt alone."""
-    on_incomplete: OnIncomplete = OnIncomplete.CLOSE
-    """What becomes of an answer that its budget or its deadline cuts short."""
+    forcing: Annotated[Forcing, Option("Which tokens are taken without asking the model.")] = (
+        Forcing.CANONICAL
+    )
+    show_schema: Annotated[
+        bool, Option("Tell the model the schema in a system message; only with messages.")
+    ] = False
+    stop: Annotated[
+        tuple[str, ...],
+        Option("End the answer where this text is complete, even unfinished.", group=_STOPPING),
+    ] = ()
+    stop_tokens: Annotated[
+        tuple[TokenId, ...],
+        Option("End the answer with this token, even unfinished.", group=_STOPPING),
+    ] = ()
+    include_stop: Annotated[
+        bool, Option("Leave what ended the answer in its text.", group=_STOPPING)
+    ] = False
+    top_logprobs: Annotated[
+        int | None,
+        Option(
+            "Give log-probabilities of tokens, and of the k likeliest allowed ones beside each.",
+            between(0, MOST_TOP_LOGPROBS),
+            group=_STOPPING,
+        ),
+    ] = None
+    priority: Annotated[
+        int,
+        Option(
+            "The smaller, the earlier it is served where it has to wait.",
+            between(-HIGHEST_PRIORITY, HIGHEST_PRIORITY),
+        ),
+    ] = 0
+    deadline: Annotated[
+        float | None,
+        Option(
+            "Seconds after which an answer that is not complete is closed.",
+            above(0, LONGEST_DEADLINE),
+        ),
+    ] = None
+    n: Annotated[int, Option("Answers to be given.", at_least(1), group=_SEVERAL)] = 1
+    """Answer ``i`` of a seed is that of a request with ``seed + i``, modulo 2**63."""
+    best_of: Annotated[
+        int | None, Option("Draw so many answers, and give the n best of them.", group=_SEVERAL)
+    ] = None
+    rank: Annotated[
+        Rank, Option("What tells which are best; only with best-of.", group=_SEVERAL)
+    ] = Rank.LIKELIHOOD
+    beams: Annotated[
+        Beams | None, Option("Search for the likeliest answers with so many beams.", group=_SEVERAL)
+    ] = None
+    cache_salt: Annotated[
+        str, Option("Share beginnings of prompts in the cache with requests of this salt alone.")
+    ] = ""
+    on_incomplete: Annotated[
+        OnIncomplete, Option("What becomes of an answer that its budget or deadline would close.")
+    ] = OnIncomplete.CLOSE
 
     @property
     def drawn(self) -> int:
@@ -140,35 +200,10 @@ class GenerationRequest:
     def __post_init__(self) -> None:
         if not self.prompt:
             raise RequestError("the prompt is empty", field="prompt")
-        if self.max_tokens < 1:
-            raise RequestError(f"max_tokens {self.max_tokens!r} is below 1", field="max_tokens")
-        if self.show_schema and isinstance(self.prompt, str):
-            raise RequestError(
-                "show_schema needs messages",
-                field="show_schema",
-                hint="pass the prompt as messages, or write the schema into it",
-            )
-        if self.show_schema and self.constraint is None:
-            raise RequestError("show_schema needs a constraint", field="show_schema")
-        if self.show_schema and not isinstance(self.constraint, JsonSchema):
-            raise RequestError("show_schema needs a JSON Schema", field="show_schema")
+        check_rules(self)
+        if self.show_schema:
+            self._check_shown()
         self._check_stops()
-        if self.top_logprobs is not None and not 0 <= self.top_logprobs <= MOST_TOP_LOGPROBS:
-            raise RequestError(
-                f"top_logprobs {self.top_logprobs!r} is not between 0 and {MOST_TOP_LOGPROBS}",
-                field="top_logprobs",
-            )
-        if not -HIGHEST_PRIORITY <= self.priority <= HIGHEST_PRIORITY:
-            raise RequestError(
-                f"priority {self.priority!r} is not between {-HIGHEST_PRIORITY} and "
-                f"{HIGHEST_PRIORITY}",
-                field="priority",
-            )
-        if self.deadline is not None and not 0 < self.deadline <= LONGEST_DEADLINE:
-            raise RequestError(
-                f"deadline {self.deadline!r} is not above 0 and at most {LONGEST_DEADLINE:g}",
-                field="deadline",
-            )
         if len(self.cache_salt.encode(errors="replace")) > MOST_SALT_BYTES:
             raise LimitExceededError(
                 f"cache_salt has more than {MOST_SALT_BYTES} bytes",
@@ -176,27 +211,23 @@ class GenerationRequest:
                 field="cache_salt",
                 hint="a hash of what it is made of will do",
             )
-        check_counts(self.n, self.best_of, self.beams)
-        if self.best_of is None and self.rank is not Rank.LIKELIHOOD:
-            raise RequestError(
-                f"rank {self.rank.value!r} needs best_of, which says among how many answers",
-                field="rank",
-            )
-        check_sampling(self.drawn, self.beams, self.sampling)
-        self._check_beams()
+        self._check_counts()
+        if self.beams is not None:
+            self._check_beams()
+        elif self.drawn > 1:
+            self._check_drawing()
 
-    def _check_beams(self) -> None:
-        if self.beams is None:
-            return
-        for name, is_set in (
-            ("stop", self.stop),
-            ("stop_tokens", self.stop_tokens),
-            ("top_logprobs", self.top_logprobs is not None),
-        ):
-            if is_set:
-                raise RequestError(
-                    f"{name} is not known to beams", field=name, hint="leave it or the beams out"
-                )
+    def _check_shown(self) -> None:
+        if isinstance(self.prompt, str):
+            raise RequestError(
+                "show_schema needs messages",
+                field="show_schema",
+                hint="pass the prompt as messages, or write the schema into it",
+            )
+        if self.constraint is None:
+            raise RequestError("show_schema needs a constraint", field="show_schema")
+        if not isinstance(self.constraint, JsonSchema):
+            raise RequestError("show_schema needs a JSON Schema", field="show_schema")
 
     def _check_stops(self) -> None:
         for name, stops in (("stop", self.stop), ("stop_tokens", self.stop_tokens)):
@@ -213,3 +244,74 @@ class GenerationRequest:
             raise RequestError("a stop string is empty", field="stop")
         if self.include_stop and not self.stop and not self.stop_tokens:
             raise RequestError("include_stop needs stop or stop_tokens", field="include_stop")
+
+    def _check_counts(self) -> None:
+        if self.best_of is not None and self.best_of < self.n:
+            raise RequestError(f"best_of {self.best_of!r} is below n ({self.n})", field="best_of")
+        if self.beams is not None and self.best_of is not None:
+            raise RequestError(
+                "best_of ranks answers that are drawn, and beams draw none",
+                field="best_of",
+                hint="leave it out; the answers of beams are the best first",
+            )
+        if self.beams is not None and self.n > self.beams.width:
+            raise RequestError(
+                f"n {self.n!r} is above the width of the beams ({self.beams.width})",
+                field="n",
+                hint="widen the beams, or ask for fewer",
+            )
+        if self.best_of is None and self.rank is not Rank.LIKELIHOOD:
+            raise RequestError(
+                f"rank {self.rank.value!r} needs best_of, which says among how many answers",
+                field="rank",
+            )
+
+    def _check_drawing(self) -> None:
+        """Raise RequestError where several drawn answers would all be the same."""
+        if self.sampling.is_contrastive:
+            raise RequestError(
+                f"contrastive search gives one answer, not {self.drawn}",
+                field="sampling.penalty_alpha",
+                hint="leave penalty_alpha out, or ask for one answer",
+            )
+        if self.sampling.temperature == 0:
+            raise RequestError(
+                f"{self.drawn} answers of temperature 0 are all the same",
+                field="sampling.temperature",
+                hint="set a temperature, or ask for beams",
+            )
+
+    def _check_beams(self) -> None:
+        """Raise RequestError for options that have no part in beams."""
+        for each in fields(Sampling):
+            if getattr(self.sampling, each.name) != each.default:
+                raise RequestError(
+                    f"{each.name} has no part in beams, which keep the likeliest beginnings",
+                    field=f"sampling.{each.name}",
+                    hint="leave it out, or draw answers with n and best_of",
+                )
+        for name in ("stop", "stop_tokens", "top_logprobs"):
+            if getattr(self, name) not in ((), None):
+                raise RequestError(
+                    f"{name} is not known to beams", field=name, hint="leave it or the beams out"
+                )
+
+
+class RequestOptions(SamplingOptions, total=False):
+    """The options of a ``GenerationRequest`` as keyword arguments, for type checkers."""
+
+    max_tokens: int
+    forcing: Forcing
+    show_schema: bool
+    stop: str | Iterable[str]
+    stop_tokens: Iterable[int]
+    include_stop: bool
+    top_logprobs: int | None
+    priority: int
+    deadline: float | None
+    n: int
+    best_of: int | None
+    rank: Rank | Literal["likelihood", "reward"]
+    beams: Beams | None
+    cache_salt: str
+    on_incomplete: OnIncomplete | Literal["close", "error"]

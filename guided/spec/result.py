@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-
-from guided.spec.token_id import TokenId
+from typing import NewType
 
 __all__ = [
     "Alternative",
@@ -14,9 +13,13 @@ __all__ = [
     "FinishReason",
     "GenerationResult",
     "Timing",
+    "TokenId",
     "TokenLogprobs",
     "Usage",
 ]
+
+TokenId = NewType("TokenId", int)
+"""Number of a token in a vocabulary, which is also its column in the logits."""
 
 
 class FinishReason(StrEnum):
@@ -27,13 +30,13 @@ class FinishReason(StrEnum):
     STOP = "stop"
     """The model chose to end where it was allowed to."""
     LENGTH_CLOSED = "length_closed"
-    """The token budget forced the answer onto its shortest way to a valid end."""
+    """The token budget closed the answer by its shortest completion."""
     LENGTH = "length"
     """The token budget ran out in an answer without a constraint."""
     STOP_SEQUENCE = "stop_sequence"
     """A stop string or stop token of the caller came; the text may be unfinished."""
     DEADLINE_CLOSED = "deadline_closed"
-    """The deadline came near, and the answer took its shortest way to a valid end."""
+    """The deadline came near, and closed the answer by its shortest completion."""
     DEADLINE = "deadline"
     """The deadline came near in an answer without a constraint."""
 
@@ -67,7 +70,7 @@ class Usage:
     model_calls: int = 0
     """Forward passes that this answer took part in, that of its prompt included."""
     drafted_tokens: int = 0
-    """Tokens that were guessed; what is forced behind a guess is not counted."""
+    """Tokens that were guessed; what is forced after a guess is not counted."""
     accepted_tokens: int = 0
     """Guessed tokens that the model agreed with; they count as sampled, too."""
     drafted_calls: int = 0

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated, TypedDict
 
 from guided.errors import LimitExceededError, RequestError
+from guided.spec.option import Option, Rule, above, at_least, between, check_rules, inside
 
-__all__ = ["MOST_BIASES", "Sampling"]
+__all__ = ["MOST_BIASES", "Sampling", "SamplingOptions"]
 
 MOST_BIASES = 1024
 """Tokens that may have a bias in one request."""
+
+_DRAWING = ("temperature", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
+"""Options about a draw, which are not for contrastive search; each of them is off where falsy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,47 +26,77 @@ class Sampling:
     The steps, in order: bias, penalties, ban on repeated n-grams, temperature, then the filters
     top-k, top-p, min-p, typical, epsilon and eta, each on what the one before it left. None of
     them takes the last allowed token away. Tokens that end the answer are neither penalised nor
-    banned.
+    banned. An option that is ``None`` does nothing; without a ``seed`` one is drawn.
     """
 
-    temperature: float = 0.0
-    """0 takes the likeliest token (greedy)."""
-    top_k: int | None = None
-    """Keep the k likeliest tokens; ``None`` keeps all."""
-    top_p: float | None = None
-    """Keep the least set of likeliest tokens whose probability reaches p; ``None`` keeps all."""
-    seed: int | None = None
-    """The same seed gives the same tokens whatever else is in the batch; ``None`` draws one."""
-    min_p: float | None = None
-    """Keep the tokens at least p times as likely as the likeliest; ``None`` keeps all."""
-    typical_p: float | None = None
-    """Keep the least set that reaches p of the tokens whose surprise is nearest to the entropy
-    (locally typical sampling, arXiv:2202.00666); ``None`` keeps all."""
-    epsilon_cutoff: float | None = None
-    """Keep the tokens of at least this probability (arXiv:2210.15191); ``None`` keeps all."""
-    eta_cutoff: float | None = None
-    """Keep the tokens of at least min(eta, sqrt(eta) * exp(-entropy)) (arXiv:2210.15191);
-    ``None`` keeps all."""
-    repetition_penalty: float = 1.0
-    """Logits of tokens in prompt or answer are divided by it where positive, else multiplied."""
-    presence_penalty: float = 0.0
-    """Taken off the logit of every token that the answer has."""
-    frequency_penalty: float = 0.0
-    """Taken off the logit of a token once for each time that the answer has it."""
-    no_repeat_ngram_size: int | None = None
-    """No run of so many tokens comes twice in prompt and answer, where there is another way on;
-    forced runs are not asked. ``None`` allows repeats."""
-    logit_bias: tuple[tuple[int, float], ...] = ()
-    """Token ids and what is added to their logits, from -100 to 100; ordered by token."""
-    penalty_alpha: float | None = None
-    """Contrastive search (arXiv:2202.06417): of the ``top_k`` likeliest tokens, take the one of the
-    largest (1 - alpha) * probability - alpha * likeness to a token before it; ``None`` does not."""
+    temperature: Annotated[float, Option("0 takes the likeliest token.", between(0, 100))] = 0.0
+    top_k: Annotated[int | None, Option("Keep the k likeliest tokens.", at_least(1))] = None
+    top_p: Annotated[
+        float | None,
+        Option("Keep the least set of likeliest tokens whose probability reaches p.", above(0, 1)),
+    ] = None
+    seed: Annotated[
+        int | None,
+        Option(
+            "The same seed gives the same tokens whatever else is in the batch.",
+            Rule(lambda value: 0 <= value < 2**63, "is not between 0 and 2**63 - 1"),
+        ),
+    ] = None
+    min_p: Annotated[
+        float | None,
+        Option("Keep the tokens at least p times as likely as the likeliest.", above(0, 1)),
+    ] = None
+    # Locally typical sampling, arXiv:2202.00666.
+    typical_p: Annotated[
+        float | None,
+        Option("Keep the least set, nearest to the entropy, that reaches p.", above(0, 1)),
+    ] = None
+    # Both cutoffs are those of arXiv:2210.15191.
+    epsilon_cutoff: Annotated[
+        float | None, Option("Keep the tokens of at least this probability.", inside(0, 1))
+    ] = None
+    eta_cutoff: Annotated[
+        float | None,
+        Option("Keep the tokens of at least min(eta, sqrt(eta) * exp(-entropy)).", inside(0, 1)),
+    ] = None
+    repetition_penalty: Annotated[
+        float,
+        Option(
+            "Divide positive logits of tokens in prompt or answer, else multiply.", above(0, 100)
+        ),
+    ] = 1.0
+    presence_penalty: Annotated[
+        float,
+        Option("Subtract it from the logit of every token that the answer has.", between(-2, 2)),
+    ] = 0.0
+    frequency_penalty: Annotated[
+        float,
+        Option("The same, once for each time that the answer has the token.", between(-2, 2)),
+    ] = 0.0
+    no_repeat_ngram_size: Annotated[
+        int | None,
+        Option(
+            "No run of so many tokens comes twice in prompt and answer, where there is another"
+            " allowed token; forced runs are taken all the same.",
+            at_least(1),
+        ),
+    ] = None
+    logit_bias: Annotated[
+        tuple[tuple[int, float], ...],
+        Option("Token ids and what is added to their logits, from -100 to 100; ordered by token."),
+    ] = ()
+    # Contrastive search, arXiv:2202.06417.
+    penalty_alpha: Annotated[
+        float | None,
+        Option(
+            "Contrastive search: of the top-k likeliest tokens, take the one of the largest"
+            " (1 - alpha) * probability - alpha * likeness to a token before it.",
+            between(0, 1),
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
-        for name, (is_right, complaint) in _RULES.items():
-            value = getattr(self, name)
-            if value is not None and not is_right(value):
-                raise RequestError(f"{name} {value!r} {complaint}", field=f"sampling.{name}")
+        check_rules(self, "sampling.")
         _check_bias(self.logit_bias)
         if self.is_contrastive:
             self._check_contrast()
@@ -122,32 +157,23 @@ class Sampling:
         )
 
 
-_Rule = tuple[Callable[[float], bool], str]
+class SamplingOptions(TypedDict, total=False):
+    """The fields of ``Sampling`` as keyword arguments, for type checkers."""
 
-_FROM_1: _Rule = (lambda value: value >= 1, "is below 1")
-_SHARE: _Rule = (lambda value: 0 < value <= 1, "is not above 0 and at most 1")
-_CUTOFF: _Rule = (lambda value: 0 < value < 1, "is not above 0 and below 1")
-_PENALTY: _Rule = (lambda value: -2 <= value <= 2, "is not between -2 and 2")
-
-_DRAWING = ("temperature", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
-"""Options about a draw, which are not for contrastive search; each of them is off where falsy."""
-
-# Each is written so that NaN fails it.
-_RULES: Mapping[str, _Rule] = {
-    "temperature": (lambda value: 0 <= value <= 100, "is not between 0 and 100"),
-    "top_k": _FROM_1,
-    "top_p": _SHARE,
-    "seed": (lambda value: 0 <= value < 2**63, "is not between 0 and 2**63 - 1"),
-    "min_p": _SHARE,
-    "typical_p": _SHARE,
-    "epsilon_cutoff": _CUTOFF,
-    "eta_cutoff": _CUTOFF,
-    "repetition_penalty": (lambda value: 0 < value <= 100, "is not above 0 and at most 100"),
-    "presence_penalty": _PENALTY,
-    "frequency_penalty": _PENALTY,
-    "no_repeat_ngram_size": _FROM_1,
-    "penalty_alpha": (lambda value: 0 <= value <= 1, "is not between 0 and 1"),
-}
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+    seed: int | None
+    min_p: float | None
+    typical_p: float | None
+    epsilon_cutoff: float | None
+    eta_cutoff: float | None
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    no_repeat_ngram_size: int | None
+    logit_bias: Mapping[int, float]
+    penalty_alpha: float | None
 
 
 def _check_bias(biases: tuple[tuple[int, float], ...]) -> None:

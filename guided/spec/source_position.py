@@ -42,7 +42,7 @@ class Place:
 
 
 def _blank(char: str) -> str:
-    """What is as wide as a character in a terminal, and cannot be seen."""
+    """White space as wide as a character in a terminal."""
     if char == "\t":
         return char
     return " " * (0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1)

@@ -1,4 +1,4 @@
-"""Free text, and tags in it behind which a constraint holds: tool calls, sections of reasoning."""
+"""Free text with tags, each of which begins a constraint: tool calls, sections of reasoning."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["Calls", "FreeText", "Tag", "Tagged", "Until"]
 
 @dataclass(frozen=True, slots=True)
 class FreeText(Structure):
-    """Any text in which none of some texts stands."""
+    """Any text that contains none of the given texts."""
 
     without: tuple[str, ...] = ()
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(self, without: str | Iterable[str] = ()) -> None: ...
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ class FreeText(Structure):
 
 @dataclass(frozen=True, slots=True)
 class Until(Structure):
-    """Any text up to where one of some texts first ends, and with it.
+    """Any text up to the first end of one of the given texts, which it includes.
 
     >>> Sequence([Until("</think>"), JsonObject()])
     """
@@ -41,7 +41,7 @@ class Until(Structure):
     ends: tuple[str, ...]
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(self, ends: str | Iterable[str]) -> None: ...
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ class Tag:
     end: str = ""
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(self, begin: str, body: Part, end: str = "") -> None: ...
 
     def __post_init__(self) -> None:
@@ -75,7 +75,7 @@ class Calls(StrEnum):
     """Whether a text has tags in it."""
 
     AUTO = "auto"
-    """As it likes."""
+    """Any number of them."""
     REQUIRED = "required"
     """At least one."""
     NONE = "none"
@@ -86,8 +86,8 @@ class Calls(StrEnum):
 class Tagged(Structure):
     """Free text with tags in it.
 
-    Where a trigger first ends, one of the tags that begin with it has begun, and the free text goes
-    on behind the end of that tag. Where no triggers are given, they are the beginnings of the tags.
+    Where a trigger first ends, one of the tags that begin with it has begun. After the end of that
+    tag the free text continues. Without triggers, the beginnings of the tags are the triggers.
     """
 
     tags: tuple[Tag, ...]
@@ -97,7 +97,7 @@ class Tagged(Structure):
     """Whether there may be more than one tag."""
 
     if TYPE_CHECKING:
-        # What may be given is wider than what is kept.
+        # Arguments may be of wider types than the fields that keep them.
         def __init__(
             self,
             tags: Iterable[Tag],

@@ -15,8 +15,7 @@ from typer.testing import CliRunner
 from guided.engine.formats import WEIGHT_DTYPES
 from guided.errors import RequestError
 from guided_service.cli import serve
-from guided_service.config import ServerConfig
-from guided_service.config_file import read_config
+from guided_service.config import ServerConfig, read_config
 from guided_service.engine_supervisor import choice_of
 from guided_service.messages import EngineSettings, ModelChoice, read_settings
 

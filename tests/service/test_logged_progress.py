@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from guided_service.logged_progress import LoggedProgress
+from guided_service.logs import LoggedProgress
 
 
 def told(lines: list[Any]) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 
 from guided.client import AsyncClient, Client, RawPrompt, Request
 from guided.client.channel import CHANNEL_OPTIONS
-from guided.client.request import Options
+from guided.client.options import Options
 from guided.errors import (
     DeadlineExceededError,
     IncompleteAnswerError,
@@ -24,7 +24,7 @@ from guided.errors import (
 from guided.spec import FinishReason, Usage
 from guided.v1 import generation_pb2 as pb
 from guided.v1.generation_pb2_grpc import GenerationServiceStub
-from guided_service.outbox import Outbox
+from guided_service.engine_connection import Outbox
 from tests.service.server_process import ECHO_SERVER, ServerProcess, serving
 from tests.service.test_supervision import cancelled_requests, eventually
 

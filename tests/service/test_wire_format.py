@@ -9,9 +9,7 @@ from google.protobuf.duration_pb2 import Duration
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from guided.client.decode import decode_answer
-from guided.client.decode_stats import decode_stats
-from guided.client.encode import encode_request
+from guided.client.decode import decode_answer, decode_stats
 from guided.errors import InvalidConstraintError, LimitExceededError, RequestError
 from guided.spec import (
     MAX_NESTING,
@@ -45,9 +43,8 @@ from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided.v1 import generation_pb2 as pb
-from guided_service.decode import decode_request
-from guided_service.encode import encode_result
-from guided_service.encode_stats import encode_stats
+from guided.wire_request import decode_request, encode_request
+from guided_service.encode import encode_result, encode_stats
 from guided_service.messages import (
     Answered,
     Report,
@@ -213,8 +210,11 @@ def test_the_server_reads_the_request_that_the_client_wrote(request: GenerationR
 
 @given(requests | stopping | several)
 def test_the_engine_reads_the_request_that_the_server_wrote(request: GenerationRequest) -> None:
-    asked = Submit("1", request, received=0.5, stream=True)
-    assert read_to_engine(write(asked)) == asked
+    asked = Submit.of("1", request, received=0.5, stream=True)
+    arrived = read_to_engine(write(asked))
+    assert arrived == asked
+    assert isinstance(arrived, Submit)
+    assert arrived.request() == request
 
 
 @given(results)
@@ -349,8 +349,26 @@ def _nested(depth: int) -> Structure:
 def test_grammars_and_patterns_arrive_as_they_were_sent(constraint: Structure) -> None:
     request = GenerationRequest("x", constraint)
     assert decode_request(encode_request(request)) == request
-    submitted = Submit("1", request, received=0.5)
-    assert read_to_engine(write(submitted)) == submitted
+    arrived = read_to_engine(write(Submit.of("1", request, received=0.5, stream=False)))
+    assert isinstance(arrived, Submit)
+    assert arrived.request() == request
+
+
+@pytest.mark.parametrize(
+    ("own", "latest", "deadline"),
+    [(None, None, None), (None, 3.0, 3.0), (2.0, 3.0, 2.0), (4.0, 3.0, 3.0), (4.0, None, 4.0)],
+)
+def test_the_earlier_deadline_counts(
+    own: float | None, latest: float | None, deadline: float | None
+) -> None:
+    message = encode_request(GenerationRequest("x", deadline=own))
+    assert decode_request(message, latest_seconds=latest).deadline == deadline
+
+
+def test_a_deadline_that_is_wrong_is_refused_beside_a_later_one() -> None:
+    message = pb.GenerateRequest(text="x", deadline=Duration(seconds=-1))
+    with pytest.raises(RequestError, match=r"deadline -1\.0 is not above 0"):
+        decode_request(message, latest_seconds=3.0)
 
 
 def test_options_of_json_go_with_a_schema_only() -> None:

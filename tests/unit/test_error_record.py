@@ -27,8 +27,8 @@ from guided.errors import (
     TokenRejectedError,
     UnsatisfiableError,
     UnsupportedFeatureError,
+    naming,
 )
-from guided.naming import naming
 from guided.spec import FinishReason, Usage
 
 words = st.text(max_size=20)

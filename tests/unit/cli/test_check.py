@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from guided import check
-from guided.cli.check_report import print_report
+from guided.cli.check import print_report
 from guided.runtime.native import is_native
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from guided.cli.grammar_flags import read_grammar_flags
+from guided.cli.constraint_flags import read_grammar_flags
 from guided.errors import InvalidConstraintError
 from guided.spec import Choice, Ebnf, Lark, Reading, Regex
 

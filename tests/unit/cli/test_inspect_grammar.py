@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guided.cli.inspect_grammar import inspect_grammar
+from guided.cli.grammars import inspect_grammar
 from guided.errors import GuidedError
 from guided.spec import Reading
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from guided.cli.template_flags import read_template_flags
+from guided.cli.constraint_flags import read_template_flags
 from guided.errors import InvalidConstraintError
 from guided.spec import Ebnf, JsonOptions, JsonSchema, Regex
 from guided.spec.composition import Template

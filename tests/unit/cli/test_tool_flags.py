@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import typer
 
-from guided.cli.tool_flags import read_tool_flags
+from guided.cli.constraint_flags import read_tool_flags
 from guided.constraint import ConstraintCompiler
 from guided.spec import JsonOptions
 from guided.spec.tagged import Calls

@@ -9,7 +9,7 @@ import pytest
 from google.rpc import status_pb2
 
 from guided.client import AsyncClient, Client, Request
-from guided.client.batch import Batch, checked_requests, in_order
+from guided.client.incoming import Batch, checked_requests, in_order
 from guided.errors import AnswerValidationError, InternalServiceError, RequestError
 from guided.v1 import generation_pb2 as pb
 

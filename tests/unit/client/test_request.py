@@ -13,7 +13,6 @@ from annotated_types import Gt
 from pydantic import BaseModel, TypeAdapter, field_validator
 
 from guided.client import Answer, Candidate, RawPrompt, Request
-from guided.client.encode import encode_request
 from guided.constraint import ConstraintCompiler
 from guided.errors import (
     AnswerValidationError,
@@ -35,6 +34,7 @@ from guided.spec import (
     Sampling,
     Usage,
 )
+from guided.wire_request import encode_request
 from tests.kit.walks import BYTES, accepts
 
 

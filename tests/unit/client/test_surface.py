@@ -13,31 +13,24 @@ import pytest
 
 import guided.client
 from guided.client import AsyncClient, Client
-from guided.client.decode import FINISH_REASONS
-from guided.client.decode_stats import PHASES
-from guided.client.encode import (
-    FORCING,
-    FORMAT_MODES,
-    KEY_ORDERS,
-    ON_INCOMPLETE,
-    READINGS,
-    REGEX_DIALECTS,
-    SPELLINGS,
-)
-from guided.client.request import Options, Request
+from guided.client.options import Options
+from guided.client.request import Request
 from guided.spec import (
     FinishReason,
     Forcing,
     FormatMode,
     KeyOrder,
     OnIncomplete,
+    Rank,
     Reading,
     RegexDialect,
     Spelling,
 )
+from guided.spec.tagged import Calls
 from guided.stats import Phase
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
+from guided.wire import member_of, number_of
 
 
 def calls_of(client: type, stub: str) -> set[str]:
@@ -99,32 +92,27 @@ def test_options_are_the_fields_of_a_request() -> None:
     assert set(Options.__annotations__) == fields
 
 
-def test_every_phase_has_its_number() -> None:
-    assert set(PHASES.values()) == set(Phase)
-    assert sorted(PHASES) == sorted(model_pb2.Phase.values())[1:]
-
-
-def test_every_forcing_and_finish_reason_has_its_number() -> None:
-    assert set(FORCING) == set(Forcing)
-    assert sorted(FORCING.values()) == sorted(pb.Forcing.values())[1:]
-    assert set(FINISH_REASONS.values()) == set(FinishReason)
-    assert sorted(FINISH_REASONS) == sorted(pb.FinishReason.values())[1:]
-
-
 @pytest.mark.parametrize(
-    ("numbers", "words", "enumeration"),
+    ("words", "enumeration"),
     [
-        (KEY_ORDERS, KeyOrder, pb.KeyOrder),
-        (ON_INCOMPLETE, OnIncomplete, pb.OnIncomplete),
-        (READINGS, Reading, pb.Reading),
-        (REGEX_DIALECTS, RegexDialect, pb.RegexDialect),
-        (FORMAT_MODES, FormatMode, pb.FormatMode),
-        (SPELLINGS, Spelling, pb.Spelling),
+        (Calls, pb.Calls),
+        (FinishReason, pb.FinishReason),
+        (Forcing, pb.Forcing),
+        (FormatMode, pb.FormatMode),
+        (KeyOrder, pb.KeyOrder),
+        (OnIncomplete, pb.OnIncomplete),
+        (Phase, model_pb2.Phase),
+        (Rank, pb.Rank),
+        (Reading, pb.Reading),
+        (RegexDialect, pb.RegexDialect),
+        (Spelling, pb.Spelling),
     ],
 )
-def test_every_word_of_an_option_has_its_number(numbers: Any, words: Any, enumeration: Any) -> None:
-    assert set(numbers) == set(words)
-    assert sorted(numbers.values()) == sorted(enumeration.values())[1:]
+def test_every_member_of_an_enumeration_has_its_number(words: Any, enumeration: Any) -> None:
+    numbers = [number_of(word, enumeration.DESCRIPTOR) for word in words]
+    assert sorted(numbers) == sorted(enumeration.values())[1:]
+    assert [member_of(words, enumeration.DESCRIPTOR, number) for number in numbers] == list(words)
+    assert member_of(words, enumeration.DESCRIPTOR, 0) is None
 
 
 def test_errors_and_specification_load_no_transport() -> None:

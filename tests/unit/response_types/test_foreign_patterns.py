@@ -17,8 +17,8 @@ from guided.errors import UnsatisfiableError
 from guided.masks.matcher import Matcher
 from guided.regular.patterns.properties import unicode_property
 from guided.response_types import schema_of_adapter
+from guided.response_types.character_sets import NEWER
 from guided.response_types.foreign_patterns import ecma_pattern
-from guided.response_types.pattern_dialects import NEWER
 from guided.response_types.pattern_reader import ForeignPatternError
 from guided.spec import JsonSchema, Regex, RegexDialect, Structure
 from tests.kit.walks import BYTES, accepts

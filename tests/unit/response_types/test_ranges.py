@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.response_types.ranges import at_least, at_most, integers_between
+from guided.response_types.pattern_text import at_least, at_most, integers_between
 
 small = st.integers(-2000, 2000)
 clocks = st.times().map(lambda time: f"{time:%H:%M:%S}")

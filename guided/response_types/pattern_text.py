@@ -1,10 +1,17 @@
-"""Ranges of numbers and of dates as regular expressions."""
+"""Pieces of regular expressions: literal text, and ranges of numbers and of dates."""
 
 from __future__ import annotations
 
-from guided.response_types.literal import literal
+import re
 
-__all__ = ["at_least", "at_most", "integers_between"]
+__all__ = ["at_least", "at_most", "integers_between", "literal"]
+
+_SYNTAX = re.compile(r"[\^$\\.*+?()\[\]{}|/]")
+
+
+def literal(text: str) -> str:
+    """Escape the syntax characters of ECMA-262, and no others: it knows no further escapes."""
+    return _SYNTAX.sub(lambda found: "\\" + found[0], text)
 
 
 def at_least(text: str) -> str:

@@ -1,13 +1,16 @@
-"""The calls of GenerationService."""
+"""The calls of both services, and the refusal of messages that cannot be read."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import replace
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
+import grpc
+import grpc.aio
+from google.protobuf.message import DecodeError
 from google.rpc import status_pb2
 from typing_extensions import override
 
@@ -16,23 +19,33 @@ from guided.errors import (
     GuidedError,
     LimitExceededError,
     RequestCancelledError,
+    RequestError,
 )
-from guided.spec import LONGEST_DEADLINE, GenerationRequest, GenerationResult
+from guided.spec import LONGEST_DEADLINE, MAX_NESTING, GenerationRequest, GenerationResult
+from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
+from guided.v1 import model_pb2
 from guided.v1.generation_pb2_grpc import GenerationServiceServicer
-from guided_service.abort import Context, abort, shown
+from guided.v1.model_pb2_grpc import ModelServiceServicer
+from guided.wire import refuse_unknown_fields
+from guided.wire_request import decode_request
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
-from guided_service.decode import decode_request, refuse_unknown_fields
-from guided_service.encode import encode_event, encode_result
-from guided_service.status import status_of
+from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
+from guided_service.status import Context, abort, shown, status_of
 
-__all__ = ["AnswerMaker", "GenerationServicer"]
+__all__ = [
+    "AnswerMaker",
+    "GenerationServicer",
+    "ModelServicer",
+    "ModelSource",
+    "RefusesUnreadable",
+]
 
 T = TypeVar("T")
 
 _DELIVERY_SECONDS = 0.1
-"""What is left of a call's deadline for the answer's way to the caller."""
+"""Seconds of a call's deadline that are kept for sending the answer to the caller."""
 
 
 class AnswerMaker(Protocol):
@@ -62,7 +75,7 @@ class GenerationServicer(GenerationServiceServicer):
         return await self._or_abort(context, self._admit_one(request, context))
 
     # The generated type expects a handler that yields. One that writes is cancelled in its own
-    # frame when the client goes away, so nothing that it started is left behind.
+    # frame when the client goes away, so it can stop everything that it started.
     @override
     async def GenerateStream(  # type: ignore[override]
         self, request: pb.GenerateStreamRequest, context: Context
@@ -174,10 +187,105 @@ class GenerationServicer(GenerationServiceServicer):
 
 
 def _asked(message: pb.GenerateRequest, context: Context) -> GenerationRequest:
-    """The request, due a little before its call is."""
-    request, remaining = decode_request(message), context.time_remaining()
+    """Decode the request; its deadline is a little before that of the call."""
+    remaining = context.time_remaining()
     if remaining is None:
-        return request
-    # What is almost over already is for the engine to refuse.
+        return decode_request(message)
+    # A deadline that has almost passed is for the engine to refuse.
     seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
-    return replace(request, deadline=min(seconds, request.deadline or seconds))
+    return decode_request(message, latest_seconds=seconds)
+
+
+# ModelService
+
+
+class ModelSource(Protocol):
+    """Where facts about the model come from; ``ServiceUnavailableError`` while there is none."""
+
+    def model(self) -> ModelInfo:
+        """The model that is loaded."""
+
+    def stats(self) -> EngineStats:
+        """What its engine said last about what it has done."""
+
+
+class ModelServicer(ModelServiceServicer):
+    """Tells about the model and its engine."""
+
+    def __init__(self, source: ModelSource, config: ServerConfig) -> None:
+        self._source = source
+        self._config = config
+
+    @override
+    async def GetModel(
+        self, request: model_pb2.GetModelRequest, context: Context
+    ) -> model_pb2.GetModelResponse:
+        """Name the model."""
+        try:
+            return model_pb2.GetModelResponse(model=encode_model(self._source.model()))
+        except Exception as error:
+            await abort(context, error, self._config.retry_after_seconds)
+
+    @override
+    async def GetStats(
+        self, request: model_pb2.GetStatsRequest, context: Context
+    ) -> model_pb2.GetStatsResponse:
+        """Count what the engine has done."""
+        try:
+            return model_pb2.GetStatsResponse(stats=encode_stats(self._source.stats()))
+        except Exception as error:
+            await abort(context, error, self._config.retry_after_seconds)
+
+
+# Messages that protobuf cannot read, which gRPC by itself calls a fault of the server
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """Stands for a message that protobuf cannot read."""
+
+
+class RefusesUnreadable(grpc.aio.ServerInterceptor):
+    """Refuses messages of one service that cannot be read, as mistakes of their senders."""
+
+    def __init__(self, service: str, retry_after_seconds: float) -> None:
+        self._methods = f"/{service}/"
+        self._retry_after_seconds = retry_after_seconds
+
+    @override
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        handler = await continuation(handler_call_details)
+        if handler is None or not handler_call_details.method.startswith(self._methods):
+            return handler
+        assert not handler.request_streaming, "one message asks for all there is"
+        read = handler.request_deserializer
+
+        def tried(message: bytes) -> object:
+            try:
+                return read(message)
+            except DecodeError:
+                return _Unreadable()
+
+        make = (
+            grpc.unary_stream_rpc_method_handler
+            if handler.response_streaming
+            else grpc.unary_unary_rpc_method_handler
+        )
+        answered = handler.unary_stream if handler.response_streaming else handler.unary_unary
+        return make(self._checked(answered), tried, handler.response_serializer)
+
+    def _checked(self, answer: Callable[[Any, Context], Awaitable[Any]]) -> Any:
+        async def answer_readable(message: object, context: Context) -> Any:
+            if isinstance(message, _Unreadable):
+                error = RequestError(
+                    "the message of the call cannot be read as protobuf",
+                    hint=f"nest its messages less deeply; constraints may stand {MAX_NESTING} deep",
+                )
+                await abort(context, error, self._retry_after_seconds)
+            return await answer(message, context)
+
+        return answer_readable

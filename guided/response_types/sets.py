@@ -5,10 +5,55 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from guided.response_types.core_parts import parts
+from guided.response_types.core_schema import CoreSchema, parts
 from guided.response_types.numbers import distinct
 
-__all__ = ["set_items", "stay_different"]
+__all__ = ["has_hash", "set_items", "stay_different"]
+
+_WITHOUT_HASH = frozenset(
+    {"any", "list", "set", "dict", "deque", "ordered-dict", "counter", "typed-dict", "generator"}
+)
+
+
+def has_hash(schema: CoreSchema, definitions: Mapping[str, CoreSchema]) -> bool:
+    """Whether every value of a core schema has one; ``definitions`` are those it may refer to.
+
+    What a function of the user's makes is taken for what it was made of.
+    """
+    return _Hashes(definitions).has(schema)
+
+
+class _Hashes:
+    def __init__(self, definitions: Mapping[str, CoreSchema]) -> None:
+        self.definitions = definitions
+        self.entered: set[str] = set()
+
+    def has(self, schema: CoreSchema) -> bool:
+        kind = schema["type"]
+        match kind:
+            case _ if kind in _WITHOUT_HASH:
+                return False
+            case "definition-ref":
+                return self._has_definition(schema["schema_ref"])
+            case "frozenset":
+                return True
+            case "model" | "dataclass":
+                owner = schema["cls"]
+                return owner.__hash__ is not None and (
+                    owner.__hash__ is object.__hash__ or self.has(schema["schema"])
+                )
+            case "json" if "schema" not in schema:
+                return False
+            case "chain":
+                return self.has(schema["steps"][-1])
+        return all(self.has(part) for part, _ in parts(schema))
+
+    def _has_definition(self, name: str) -> bool:
+        if name in self.entered:
+            return True
+        self.entered.add(name)
+        return name not in self.definitions or self.has(self.definitions[name])
+
 
 # One spelling of each value, where a type has several.
 _ONE_SPELLING = {
@@ -24,8 +69,8 @@ def set_items(array: dict[str, Any]) -> dict[str, Any]:
     """The schema of a set, narrowed in place.
 
     Where a least number of items is asked for, those that pydantic would read as equal are left
-    out: it counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``. Where they
-    are more than can be told, ``stay_different`` says so.
+    out: it counts what is left of ``[1, true]`` or ``[0.1, 0.10000000000000000001]``. Of some types
+    that cannot be told; ``stay_different`` knows which.
     """
     if not array["items"]:
         array["items"] = {"type": ["string", "number", "null"]}
@@ -41,7 +86,7 @@ _ONE_TEXT = frozenset(
 _COMPOUND = frozenset({"nullable", "union", "default"})
 
 
-def stay_different(schema: Mapping[str, Any]) -> bool:
+def stay_different(schema: CoreSchema) -> bool:
     """Whether items of a set that differ in JSON are different values of this core schema."""
     kind = schema["type"]
     if kind == "str":

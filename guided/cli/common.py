@@ -1,0 +1,102 @@
+"""What commands share: flags, examples in their help, files that they read, what they wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+
+import typer
+from rich.console import Console
+
+from guided.errors import InvalidConstraintError
+
+if TYPE_CHECKING:
+    from guided.machine.recognizer import Recognizer
+
+__all__ = [
+    "DeviceFlag",
+    "DtypeFlag",
+    "examples_of",
+    "read_text",
+    "refused_at",
+    "shown_with",
+    "telling_of_compilation",
+]
+
+DtypeFlag: TypeAlias = Annotated[
+    str | None, typer.Option(help="Format of the weights, e.g. float32 or int8.")
+]
+DeviceFlag: TypeAlias = Annotated[
+    str, typer.Option(help="Where the model computes: auto, cpu, cuda or cuda:N.")
+]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_examples: dict[Callable[..., Any], str] = {}
+
+_COMPILING = "compiling kernels for this processor, which is done once and takes a minute or two"
+
+
+def shown_with(*lines: str) -> Callable[[Command], Command]:
+    """Show lines of a shell below the help of a command."""
+
+    def keep(command: Command) -> Command:
+        # A line by itself is a paragraph of its own; brackets are no markup.
+        written = (line.replace("[", r"\[") for line in lines)
+        _examples[command] = "\n\n".join(("[bold]Examples[/bold]", *written))
+        return command
+
+    return keep
+
+
+def examples_of(command: Callable[..., Any]) -> str | None:
+    """The text that is shown below the help of a command."""
+    return _examples.get(command)
+
+
+def read_text(file: Path) -> str:
+    """The text of a file; raises InvalidConstraintError for one that is not UTF-8."""
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidConstraintError(
+            f"{file} is not UTF-8: byte {error.start} is wrong", position=error.start
+        ) from error
+    except OSError as error:
+        raise InvalidConstraintError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def refused_at(machine: Recognizer, text: str) -> int | None:
+    """Find the first character that does not fit, or the end; ``None`` for a text that fits."""
+    state = machine.start
+    for index, character in enumerate(text):
+        following = machine.advance(state, character.encode())
+        if following is None:
+            return index
+        state = following
+    return None if machine.is_accepting(state) else len(text)
+
+
+@contextmanager
+def telling_of_compilation() -> Iterator[None]:
+    """Say that kernels have to be compiled, where that is so; in a terminal, how many were."""
+    # Loaded here, so that commands without a compiler need none.
+    from guided.runtime.kernel_events import telling_of_kernels
+
+    console = Console(stderr=True, soft_wrap=True)
+    status = console.status("")
+
+    def tell(number: int) -> None:
+        if console.is_terminal:
+            status.start()
+            status.update(f"{_COMPILING}: number {number}")
+        elif number == 1:
+            console.print(_COMPILING, highlight=False)
+
+    try:
+        with telling_of_kernels(tell):
+            yield
+    finally:
+        status.stop()

@@ -1,0 +1,209 @@
+"""Flags about what an answer must look like, other than a JSON Schema: grammars, templates, tools.
+
+Calls of tools are written as Qwen and Hermes write them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
+
+import typer
+
+from guided.cli.common import read_text
+from guided.spec import Choice, Ebnf, JsonOptions, JsonSchema, Lark, Reading, Regex, Structure
+from guided.spec.composition import Template
+from guided.spec.tagged import Calls, Tag, Tagged
+
+__all__ = [
+    "ChoiceFlag",
+    "GrammarFlag",
+    "HoleFlag",
+    "ReadingFlag",
+    "RegexFlag",
+    "SingleCallFlag",
+    "TemplateFlag",
+    "ToolChoiceFlag",
+    "ToolsFlag",
+    "only_one",
+    "read_grammar_file",
+    "read_grammar_flags",
+    "read_template_flags",
+    "read_tool_flags",
+]
+
+_FORMATS: Final[Mapping[str, Callable[[str], Lark | Ebnf]]] = {
+    ".lark": Lark,
+    ".gbnf": Ebnf,
+    ".ebnf": Ebnf,
+}
+"""By the end of a file's name what its text is."""
+
+GrammarFlag: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with a grammar for the answer: .lark, .gbnf or .ebnf.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+RegexFlag: TypeAlias = Annotated[
+    str | None, typer.Option(help="Pattern of Python's re that the whole answer matches.")
+]
+ChoiceFlag: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--choice", help="A text that the answer may be; may be repeated."),
+]
+ReadingFlag: TypeAlias = Annotated[
+    Reading,
+    typer.Option(help="Which texts a grammar of Lark has: those of its rules, or what LALR takes."),
+]
+
+
+def read_grammar_flags(
+    grammar: Path | None,
+    regex: str | None,
+    choice: list[str] | None,
+    reading: Reading = Reading.CONTEXT_FREE,
+) -> Lark | Ebnf | Regex | Choice | None:
+    """What the answer must look like, if one of the flags says so."""
+    given: list[Lark | Ebnf | Regex | Choice] = []
+    if grammar is not None:
+        given.append(_read_as(read_grammar_file(grammar), reading))
+    elif reading is not Reading.CONTEXT_FREE:
+        raise typer.BadParameter("--reading goes with --grammar only")
+    if regex is not None:
+        given.append(Regex(regex))
+    if choice:
+        given.append(Choice(choice))
+    if len(given) > 1:
+        raise typer.BadParameter("--grammar, --regex and --choice exclude each other")
+    return given[0] if given else None
+
+
+def _read_as(grammar: Lark | Ebnf, reading: Reading) -> Lark | Ebnf:
+    if isinstance(grammar, Lark):
+        return Lark(grammar.text, reading=reading)
+    if reading is not Reading.CONTEXT_FREE:
+        raise typer.BadParameter("--reading goes with a grammar of Lark only")
+    return grammar
+
+
+def read_grammar_file(file: Path) -> Lark | Ebnf:
+    """The grammar in a file, in the format that its name tells."""
+    if file.suffix not in _FORMATS:
+        known = ", ".join(_FORMATS)
+        raise typer.BadParameter(f"the name of {str(file)!r} ends in none of {known}")
+    return _FORMATS[file.suffix](read_text(file))
+
+
+# Templates
+
+TemplateFlag: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the text of the answer, {name} where a hole is; {{ and }} are braces.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+HoleFlag: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hole",
+        help="What fills a hole of the template: NAME=FILE, a schema (.json) or a grammar, or"
+        " NAME=/PATTERN/, of Python's re; may be repeated.",
+    ),
+]
+
+
+def read_template_flags(
+    template: Path | None, holes: list[str] | None, options: JsonOptions
+) -> Template | None:
+    """Make the template of the flags, if there is one; ``options`` say how its JSON is written."""
+    if template is None:
+        if holes:
+            raise typer.BadParameter("--hole goes with --template only")
+        return None
+    filled: list[tuple[str, Structure]] = []
+    for hole in holes or ():
+        name, sign, filling = hole.partition("=")
+        if not (name and sign and filling):
+            raise typer.BadParameter(f"--hole {hole!r} is not NAME=FILE or NAME=/PATTERN/")
+        filled.append((name, _filling(filling, options)))
+    # Editors end a file with a line break, which the answer need not have.
+    return Template(read_text(template).removesuffix("\n"), filled)
+
+
+def _filling(written: str, options: JsonOptions) -> Structure:
+    if len(written) > 1 and written[0] == written[-1] == "/":
+        return Regex(written[1:-1])
+    file = Path(written)
+    if not file.is_file():
+        raise typer.BadParameter(f"there is no file {written!r}; patterns are written /PATTERN/")
+    if file.suffix == ".json":
+        return JsonSchema(read_text(file), options)
+    return read_grammar_file(file)
+
+
+# Tools
+
+_TRIGGER = "<tool_call>"
+
+ToolsFlag: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the tools that the answer may call, as OpenAI's API takes them: a JSON list"
+        " of objects with name and parameters, each by itself or under function.",
+        exists=True,
+        dir_okay=False,
+    ),
+]
+ToolChoiceFlag: TypeAlias = Annotated[
+    Calls, typer.Option(help="Whether the answer calls tools: as it likes, at least once, never.")
+]
+SingleCallFlag: TypeAlias = Annotated[
+    bool, typer.Option("--single-call", help="Let the answer hold at most one call.")
+]
+
+
+def read_tool_flags(
+    tools: Path | None, choice: Calls, options: JsonOptions, *, single: bool
+) -> Tagged | None:
+    """Make free text with calls of the tools, if there are any; ``options`` are of their JSON."""
+    if tools is None:
+        if single or choice is not Calls.AUTO:
+            raise typer.BadParameter("--tool-choice and --single-call go with --tools only")
+        return None
+    try:
+        listed = json.loads(read_text(tools))
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{tools} is not JSON that can be read: {error}") from error
+    if not isinstance(listed, list) or not listed:
+        raise typer.BadParameter(f"{tools} is no list of one tool or more")
+    tags = [_tag(tools, number, tool, options) for number, tool in enumerate(listed, start=1)]
+    return Tagged(tags, _TRIGGER, choice, parallel=not single)
+
+
+def _tag(file: Path, number: int, tool: Any, options: JsonOptions) -> Tag:
+    function = tool.get("function", tool) if isinstance(tool, dict) else None
+    name = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(name, str) or not name:
+        raise typer.BadParameter(f"tool {number} of {file} has no name")
+    # What takes nothing may leave its parameters out, or empty.
+    parameters = function.get("parameters") or {"type": "object", "additionalProperties": False}
+    return Tag(
+        f'{_TRIGGER}\n{{"name": {json.dumps(name, ensure_ascii=False)}, "arguments": ',
+        JsonSchema(json.dumps(parameters), options),
+        "}\n</tool_call>",
+    )
+
+
+def only_one(*constraints: Structure | None) -> Structure | None:
+    """The one that is given, if there is one."""
+    given = [constraint for constraint in constraints if constraint is not None]
+    if len(given) > 1:
+        raise typer.BadParameter("a grammar, --template and --tools exclude each other")
+    return given[0] if given else None

@@ -1,0 +1,208 @@
+"""Flags of commands that follow from options, each of which is declared once, by its dataclass.
+
+A command takes them as further keyword arguments::
+
+    @with_flags(*json_flags())
+    def check(subject: str, **flags: Any) -> None: ...
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from inspect import Parameter
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_type_hints
+
+import typer
+
+from guided.cli.common import read_text
+from guided.spec import Beams, GenerationRequest, JsonOptions, Sampling
+from guided.spec.option import options_of
+
+__all__ = [
+    "DocumentFlag",
+    "flag",
+    "json_flags",
+    "read_beams",
+    "read_documents",
+    "read_json_options",
+    "read_logit_bias",
+    "read_request_flags",
+    "request_flags",
+    "with_flags",
+]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_UNBOUNDED: Final = "unbounded"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spelling:
+    """How an option is given on the command line, where that differs from Python."""
+
+    name: str | None = None
+    kind: Any = None
+    metavar: str | None = None
+
+
+_SPELLINGS: Final[Mapping[str, _Spelling]] = {
+    "beams": _Spelling(kind=int | None, metavar="WIDTH"),
+    "early_stopping": _Spelling("--early-stopping"),
+    "length_penalty": _Spelling(kind=float | None),
+    "logit_bias": _Spelling(kind=list[str] | None, metavar="TOKEN=BIAS"),
+    "n": _Spelling("-n"),
+    "stop": _Spelling(kind=list[str] | None, metavar="TEXT"),
+    "stop_tokens": _Spelling("--stop-token", list[int] | None, "ID"),
+    "whitespace": _Spelling(metavar="compact|free|unbounded|N"),
+}
+
+DocumentFlag: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--document",
+        metavar="URI=FILE",
+        help="Another schema that the schema refers to; may be given again.",
+    ),
+]
+
+
+def with_flags(*flags: Parameter) -> Callable[[Command], Command]:
+    """Give a command flags besides its own; it takes them by ``**``."""
+
+    def give(command: Any) -> Any:
+        hints = get_type_hints(command, include_extras=True)
+        own = [
+            each.replace(annotation=hints[each.name])
+            for each in inspect.signature(command).parameters.values()
+            if each.kind is not Parameter.VAR_KEYWORD
+        ]
+        command.__signature__ = inspect.Signature([*own, *flags])
+        return command
+
+    return give
+
+
+def flag(
+    name: str,
+    kind: Any,
+    default: object,
+    text: str,
+    *,
+    spelled: str | None = None,
+    metavar: str | None = None,
+    group: str = "",
+) -> Parameter:
+    """One flag; ``spelled`` is its name where that does not follow from the parameter's."""
+    declared = (spelled,) if spelled else ()
+    told = typer.Option(*declared, help=text, metavar=metavar, rich_help_panel=group or None)
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, told]
+    )
+
+
+def request_flags() -> Iterator[Parameter]:
+    """The flags of all options of a request, apart from those of JSON."""
+    for kind, group in ((GenerationRequest, ""), (Beams, ""), (Sampling, "Sampling")):
+        hints, defaults = get_type_hints(kind), {each.name: each.default for each in fields(kind)}
+        for name, told in options_of(kind).items():
+            if name == "width":  # which is what --beams gives
+                continue
+            spelling = _SPELLINGS.get(name, _Spelling())
+            is_other = spelling.kind is not None
+            is_list = is_other and spelling.kind in (list[str] | None, list[int] | None)
+            yield flag(
+                name,
+                spelling.kind if is_other else hints[name],
+                None if is_other else defaults[name],
+                f"{told.text.removesuffix('.')}; may be given again." if is_list else told.text,
+                spelled=spelling.name,
+                metavar=spelling.metavar,
+                group=told.group or group,
+            )
+
+
+def read_request_flags(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the client that the flags of a request stand for."""
+    names = (*options_of(GenerationRequest), *options_of(Sampling))
+    beams, length_penalty, early_stopping = (
+        given[name] for name in ("beams", "length_penalty", "early_stopping")
+    )
+    return {name: given[name] for name in names} | {
+        "beams": read_beams(beams, length_penalty, early_stopping=early_stopping),
+        "logit_bias": read_logit_bias(given["logit_bias"]),
+        "stop": given["stop"] or (),
+        "stop_tokens": given["stop_tokens"] or (),
+    }
+
+
+def json_flags(*names: str) -> Iterator[Parameter]:
+    """The flags of these options of JSON, or of all; bounds are numbers or words."""
+    hints = get_type_hints(JsonOptions)
+    for each in fields(JsonOptions):
+        if names and each.name not in names:
+            continue
+        is_word = isinstance(each.default, StrEnum)
+        spelling = _SPELLINGS.get(each.name, _Spelling(metavar=f"N|{_UNBOUNDED}"))
+        yield flag(
+            each.name,
+            hints[each.name] if is_word else str,
+            each.default if is_word else str(each.default),
+            options_of(JsonOptions)[each.name].text,
+            metavar=None if is_word else spelling.metavar,
+        )
+
+
+def read_json_options(given: Mapping[str, Any]) -> JsonOptions:
+    """The options that the flags of JSON stand for; ``RequestError`` names one that is wrong."""
+    names = [name for name in options_of(JsonOptions) if name in given]
+    return JsonOptions(**{name: _bound(given[name]) for name in names})
+
+
+def _bound(text: str) -> Any:
+    """Read a bound; words and other texts stay as they are, for the options to judge."""
+    if text == _UNBOUNDED:
+        return None
+    return int(text) if text.lstrip("-").isdecimal() else text
+
+
+def read_documents(given: list[str] | None) -> dict[str, str]:
+    """The texts of the documents by URI."""
+    documents: dict[str, str] = {}
+    for pair in given or ():
+        uri, _, file = pair.rpartition("=")
+        if not uri or not Path(file).is_file():
+            raise typer.BadParameter(f"{pair!r} is not URI=FILE with a file that exists")
+        if uri in documents:
+            raise typer.BadParameter(f"two documents are given for the URI {uri!r}")
+        documents[uri] = read_text(Path(file))
+    return documents
+
+
+def read_beams(
+    width: int | None, length_penalty: float | None, *, early_stopping: bool
+) -> Beams | None:
+    """The beams that the flags describe."""
+    if width is not None:
+        return Beams(width, 1.0 if length_penalty is None else length_penalty, early_stopping)
+    if length_penalty is not None or early_stopping:
+        raise typer.BadParameter("--length-penalty and --early-stopping need --beams")
+    return None
+
+
+def read_logit_bias(given: list[str] | None) -> dict[int, float]:
+    """The bias of each token."""
+    biases: dict[int, float] = {}
+    for pair in given or ():
+        token, _, bias = pair.partition("=")
+        try:
+            number, amount = int(token), float(bias)
+        except ValueError as error:
+            raise typer.BadParameter(f"{pair!r} is not TOKEN=BIAS with two numbers") from error
+        if number in biases:
+            raise typer.BadParameter(f"two biases are given for token {number}")
+        biases[number] = amount
+    return biases

@@ -1,0 +1,171 @@
+"""Options of a request as the client's user writes them: keyword arguments, checked by type."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import field, fields
+from enum import StrEnum
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_type_hints
+
+from guided.errors import RequestError
+from guided.spec import Beams, GenerationRequest, JsonOptions, Sampling, Structure, TokenId, word_of
+from guided.spec.option import options_of
+from guided.spec.request import RequestOptions
+
+__all__ = ["OPTIONS", "CallOptions", "Options", "Schema", "engine_options", "with_options"]
+
+AnyClass = TypeVar("AnyClass", bound=type)
+
+Schema: TypeAlias = str | Mapping[str, object]
+"""A JSON Schema, as text or parsed."""
+
+
+class Options(RequestOptions, total=False):
+    """What may be said about a request besides its prompt and its response model.
+
+    Most are options of ``guided.Sampling`` and ``guided.GenerationRequest``, which say what they
+    mean. The others are the client's own.
+    """
+
+    grammar: Structure | re.Pattern[str] | None
+    """What the answer must look like, instead of a schema; the value is then its text. A compiled
+    pattern is one that the whole answer matches."""
+    json_options: JsonOptions
+    """How JSON is written where its schema leaves that open; compact, in the schema's order."""
+    documents: Mapping[str, Schema]
+    """Other schemas that the schema may refer to, by URI; nothing is ever fetched."""
+
+
+class CallOptions(Options, total=False):
+    """The same, and how long the call may take, in seconds."""
+
+    timeout: float | None
+
+
+OPTIONS: Final[Mapping[str, Any]] = get_type_hints(Options)
+"""All options, each with its type."""
+
+_MAPPINGS = ("logit_bias", "documents")
+"""Options whose default is an empty mapping."""
+
+_DESCRIBED: Final[Mapping[Any, tuple[Any, str]]] = {
+    bool: (bool, "True or False"),
+    int: (Integral, "an integer"),
+    float: (Real, "a number"),
+    str: (str, "a string"),
+    Beams: (Beams, "a guided.Beams"),
+    JsonOptions: (JsonOptions, "a guided.JsonOptions"),
+    str | Iterable[str]: (Iterable, "a string, or several"),
+    Iterable[int]: (Iterable, "a collection of token ids"),
+    Mapping[int, float]: (Mapping, "a mapping of token ids to numbers"),
+    Mapping[str, Schema]: (Mapping, "a mapping of URIs to schemas"),
+    Structure | re.Pattern[str]: (
+        Structure | re.Pattern,
+        "a constraint such as guided.Lark or guided.Template",
+    ),
+}
+"""Of the types of options what values are held against, and what they are called in messages."""
+
+
+def with_options(kind: AnyClass) -> AnyClass:
+    """Give a class a keyword-only field for every option, for ``dataclass`` to read.
+
+    The defaults are those of what the engine is told.
+    """
+    declared = (*fields(Sampling), *fields(GenerationRequest))
+    defaults = {each.name: each.default for each in declared}
+    defaults |= {"grammar": None, "json_options": JsonOptions()}
+    for name, hint in OPTIONS.items():
+        kind.__annotations__[name] = hint
+        made: Any = {"default_factory": dict} if name in _MAPPINGS else {"default": defaults[name]}
+        setattr(kind, name, field(kw_only=True, **made))
+    return kind
+
+
+def engine_options(given: Any) -> dict[str, Any]:
+    """The options that the engine is told, out of a request's own, checked and converted.
+
+    Raises RequestError for a value of another type than its option's.
+    """
+    checked = {name: _checked(name, hint, getattr(given, name)) for name, hint in OPTIONS.items()}
+    sampling = Sampling(**{name: checked[name] for name in options_of(Sampling)})
+    return {"sampling": sampling} | {name: checked[name] for name in options_of(GenerationRequest)}
+
+
+def _checked(name: str, hint: Any, value: Any) -> Any:
+    parts = get_args(hint)
+    words = [
+        part for part in (hint, *parts) if isinstance(part, type) and issubclass(part, StrEnum)
+    ]
+    if words:
+        return word_of(words[0], value, name, within="")
+    is_optional = NoneType in parts
+    if value is None and is_optional:
+        return None
+    if is_optional:
+        hint = functools.reduce(operator.or_, [part for part in parts if part is not NoneType])
+    kind, described = _DESCRIBED[hint]
+    # Python counts True as 1; nobody who writes it means that.
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise RequestError(
+            f"{name} {value!r} is not {described}",
+            field=_path(name),
+            hint=f"pass {described}" + (" or None" if is_optional else ""),
+        )
+    return _CONVERTED[name](value) if name in _CONVERTED else value
+
+
+def _path(name: str) -> str:
+    return f"sampling.{name}" if name in options_of(Sampling) else name
+
+
+def _stop_strings(given: str | Iterable[str]) -> tuple[str, ...]:
+    """The stop strings; a single one may stand for itself."""
+    strings = (given,) if isinstance(given, str) else tuple(given)
+    for string in strings:
+        if not isinstance(string, str):
+            raise RequestError(
+                f"stop holds {string!r}, which is not a string", field="stop", hint="pass strings"
+            )
+    return strings
+
+
+def _stop_tokens(given: Iterable[int]) -> tuple[TokenId, ...]:
+    return tuple(TokenId(_token(token, "stop_tokens")) for token in given)
+
+
+def _bias_pairs(given: Mapping[int, float]) -> tuple[tuple[int, float], ...]:
+    """Each token with its bias."""
+    pairs: list[tuple[int, float]] = []
+    for token, bias in given.items():
+        number = _token(token, "logit_bias")
+        if not isinstance(bias, Real) or isinstance(bias, bool):
+            raise RequestError(
+                f"logit_bias holds {bias!r}, which is not a number",
+                field=_path("logit_bias"),
+                hint="pass numbers",
+            )
+        pairs.append((number, float(bias)))
+    return tuple(pairs)
+
+
+def _token(token: object, name: str) -> int:
+    if not isinstance(token, Integral) or isinstance(token, bool):
+        raise RequestError(
+            f"{name} holds {token!r}, which is not a token id",
+            field=_path(name),
+            hint="pass integers",
+        )
+    return int(token)
+
+
+_CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "stop": _stop_strings,
+    "stop_tokens": _stop_tokens,
+    "logit_bias": _bias_pairs,
+}

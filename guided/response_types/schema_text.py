@@ -1,0 +1,179 @@
+"""Schemas as text: of a Python type by pydantic's adapter of it, and those that a caller gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, get_origin
+
+from pydantic import PydanticUserError, TypeAdapter
+from pydantic_core import PydanticSerializationError, SchemaError
+from typing_extensions import TypeForm
+
+from guided.errors import InvalidConstraintError, RequestError
+from guided.response_types.answer_schema import AnswerSchema
+from guided.spec import Spelling
+
+__all__ = [
+    "adapter_of",
+    "document_texts",
+    "is_response_type",
+    "schema_of_adapter",
+    "schema_text",
+]
+
+
+def is_response_type(subject: object) -> bool:
+    """Whether this is a type or an adapter, not what pydantic would take for the name of one."""
+    return (
+        isinstance(subject, type | TypeAdapter)
+        or get_origin(subject) is not None
+        or type(subject).__module__ in ("typing", "typing_extensions")
+    )
+
+
+def adapter_of(response_model: TypeForm[Any] | TypeAdapter[Any]) -> TypeAdapter[Any]:
+    """Pydantic's adapter of a type, or the adapter that was given."""
+    if isinstance(response_model, TypeAdapter):
+        return response_model
+    if not is_response_type(response_model):
+        hint = "pass a type, e.g. a pydantic model, or schema="
+        if isinstance(response_model, Mapping):
+            hint = "pass it as schema="
+        elif isinstance(response_model, re.Pattern):
+            hint = "pass it as grammar=, or Annotated[str, pydantic.Field(pattern=...)]"
+        raise RequestError(
+            f"response_model {response_model!r} is not a type", field="response_model", hint=hint
+        )
+    try:
+        return TypeAdapter(response_model)
+    except Exception as error:  # those of pydantic, of its core, and of what a type itself runs
+        raise _refused(response_model, error) from error
+
+
+def schema_of_adapter(adapter: TypeAdapter[Any], spelling: Spelling = Spelling.CANONICAL) -> str:
+    """The JSON Schema of an adapter's type as text, properties in the order of the fields.
+
+    ``spelling`` is how answers will be written. Raises ``RequestError`` for a type that no JSON
+    Schema describes.
+    """
+    try:
+        schema = adapter.json_schema(schema_generator=AnswerSchema)
+        if spelling is Spelling.ANY:
+            schema = _with_plain_integers(schema)
+        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
+    except (PydanticUserError, PydanticSerializationError, ValueError) as error:
+        raise _refused(adapter, error) from error
+
+
+def _refused(response_model: object, error: Exception) -> RequestError:
+    # Pydantic's own explain themselves on further lines, those of its core go on there.
+    reason = str(error).partition("\n")[0]
+    if isinstance(error, SchemaError):
+        reason = " ".join(str(error).split())
+    is_typed_dict = getattr(error, "code", "") == "typed-dict-version"
+    return RequestError(
+        f"{response_model!r} has no JSON Schema: {reason}",
+        field="response_model",
+        hint="import TypedDict from typing_extensions"
+        if is_typed_dict
+        else "use a type that pydantic can describe, or pass schema=",
+    )
+
+
+# Schemas that a caller gives, with the caller's order of keys
+
+
+def schema_text(schema: str | Mapping[str, object]) -> str:
+    """A schema as text.
+
+    Raises ``RequestError`` unless it is a schema, ``InvalidConstraintError`` where JSON cannot hold
+    it.
+    """
+    return _text(schema, "schema", hint="pass a type as response_model")
+
+
+def document_texts(
+    documents: Mapping[str, str | Mapping[str, object]],
+) -> tuple[tuple[str, str], ...]:
+    """The URI and the text of each document; raises as ``schema_text`` does."""
+    for uri in documents:
+        if not isinstance(uri, str):
+            raise RequestError(
+                f"the document key {uri!r} is not a URI", field="documents", hint="pass a string"
+            )
+    return tuple(
+        (uri, _text(document, "documents", hint="pass text or a dict"))
+        for uri, document in documents.items()
+    )
+
+
+def _text(schema: object, field: str, *, hint: str) -> str:
+    if isinstance(schema, str):
+        return schema
+    if not isinstance(schema, Mapping | bool):
+        raise RequestError(
+            f"{field} is {schema!r}, which is not a JSON Schema", field=field, hint=hint
+        )
+    try:
+        return json.dumps(schema, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidConstraintError(f"the schema is not JSON: {error}") from error
+
+
+# Integers of Python types, where numbers may be spelled in any way
+#
+# JSON Schema takes ``5.0`` and ``5e0`` for integers. Pydantic reads both as floats: those are
+# refused where a type is strict, lose digits beyond 2**53, and end at 64 bits. Draft 4 of JSON
+# Schema knew integers by their spelling, so here they are those of draft 4.
+
+_NAME: Final = "integer-by-spelling"  # no class has a name with hyphens
+_DRAFT_4: Final = {
+    "$schema": "http://json-schema.org/draft-04/schema#",
+    "id": "urn:guided:integer-by-spelling",
+    "type": "integer",
+}
+_REFERENCE: Final = {"$ref": f"#/$defs/{_NAME}"}
+_BY_NAME: Final = frozenset({"properties", "$defs", "patternProperties"})
+_VALUES: Final = frozenset({"default", "examples", "enum", "const"})
+_LARGEST_EXACT: Final = 2**53
+
+
+def _with_plain_integers(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a Python type, its integers written as digits alone."""
+    narrowed: dict[str, Any] = _narrowed(schema)
+    if narrowed == schema:
+        return schema
+    return {**narrowed, "$defs": {**narrowed.get("$defs", {}), _NAME: _DRAFT_4}}
+
+
+def _narrowed(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_narrowed(part) for part in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    found = {
+        word: {name: _narrowed(part) for name, part in value.items()}
+        if word in _BY_NAME
+        else value
+        if word in _VALUES
+        else _narrowed(value)
+        for word, value in schema.items()
+    }
+    if schema.get("type") == "integer" or _is_large(schema.get("const")):
+        return _with(found, _REFERENCE)
+    if any(map(_is_large, schema.get("enum", ()))):
+        others = [v for v in schema["enum"] if isinstance(v, bool) or not isinstance(v, int)]
+        return _with(found, {"anyOf": [_REFERENCE, {"enum": others}]} if others else _REFERENCE)
+    return found
+
+
+def _with(schema: dict[str, Any], narrower: dict[str, Any]) -> dict[str, Any]:
+    if schema.keys() & narrower.keys():
+        return {**schema, "allOf": [*schema.get("allOf", []), narrower]}
+    return {**schema, **narrower}
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, int) and abs(value) > _LARGEST_EXACT

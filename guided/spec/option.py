@@ -1,0 +1,147 @@
+"""Options, each declared once: its default, what it means, and which values it may have.
+
+They are fields of ``Sampling``, ``Beams``, ``JsonOptions`` and ``GenerationRequest``. From these
+follow the keyword arguments of the client, the fields of messages, and the flags of the command
+line; tests/unit/test_options.py holds every option against each of these layers. A new one needs:
+
+1. a field of one of the dataclasses, and a line of the ``TypedDict`` below it for type checkers;
+2. a field of the same name in proto/guided/v1/generation.proto (``make proto``);
+3. a line in docs/using.md, and one in the table of the test.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeVar, cast, get_type_hints
+
+from guided.errors import InvalidConstraintError, RequestError
+
+__all__ = [
+    "Option",
+    "Rule",
+    "above",
+    "at_least",
+    "between",
+    "check_rules",
+    "inside",
+    "named_pairs",
+    "options_of",
+    "sorted_by_name",
+    "word_of",
+]
+
+T = TypeVar("T")
+Word = TypeVar("Word", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Which numbers an option may have. NaN has to break every rule."""
+
+    allows: Callable[[float], bool]
+    complaint: str
+    """The end of the message about a number that breaks it, after the name and the number."""
+
+
+def at_least(least: int) -> Rule:
+    """Numbers from ``least`` up."""
+    return Rule(lambda value: value >= least, f"is below {least}")
+
+
+def between(low: int, high: int) -> Rule:
+    """Numbers from ``low`` to ``high``."""
+    return Rule(lambda value: low <= value <= high, f"is not between {low} and {high}")
+
+
+def above(low: int, most: float) -> Rule:
+    """Numbers above ``low``, and at most ``most``."""
+    return Rule(lambda value: low < value <= most, f"is not above {low} and at most {most:g}")
+
+
+def inside(low: int, high: int) -> Rule:
+    """Numbers between ``low`` and ``high`` that are neither."""
+    return Rule(lambda value: low < value < high, f"is not above {low} and below {high}")
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Annotation of a dataclass's field that callers may set."""
+
+    text: str
+    """What the option means, in messages to people too."""
+    rule: Rule | None = None
+    group: str = ""
+    """The heading that it is listed under where options are shown."""
+
+
+@functools.cache
+def options_of(kind: type) -> Mapping[str, Option]:
+    """The options among the fields of a dataclass, by name and in their order."""
+    hints = get_type_hints(kind, include_extras=True).items()
+    return {
+        name: told
+        for name, hint in hints
+        for told in getattr(hint, "__metadata__", ())
+        if isinstance(told, Option)
+    }
+
+
+def check_rules(options: Any, path: str = "") -> None:
+    """Raise RequestError for the first option that breaks its rule; ``None`` breaks none.
+
+    ``path`` is where the options stand in a request, e.g. ``sampling.``.
+    """
+    kind: Any = type(options)
+    for name, told in options_of(kind).items():
+        value = getattr(options, name)
+        if told.rule is not None and value is not None and not told.rule.allows(value):
+            raise RequestError(f"{name} {value!r} {told.rule.complaint}", field=f"{path}{name}")
+
+
+def word_of(kind: type[Word], value: object, name: str, within: str = "json_options") -> Word:
+    """The member of an enumeration that a value is or names; raises RequestError for others."""
+    try:
+        return kind(cast("str", value))
+    except ValueError as error:
+        known = ", ".join(repr(word.value) for word in kind)
+        field = f"{within}.{name}" if within else name
+        raise RequestError(f"{name} {value!r} is none of {known}", field=field) from error
+
+
+def named_pairs(given: object, what: str) -> list[tuple[str, Any]]:
+    """Pairs of a name and a value, from a mapping or a list of pairs.
+
+    Raises InvalidConstraintError for anything else.
+    """
+    pairs = given.items() if isinstance(given, Mapping) else given
+    if isinstance(pairs, str) or not isinstance(pairs, Iterable):
+        raise InvalidConstraintError(
+            f"the {what} are {given!r}, which names nothing", hint="pass a dictionary by name"
+        )
+    found: list[tuple[str, Any]] = []
+    for number, pair in enumerate(pairs, start=1):
+        match pair:
+            case (str(name), value):
+                found.append((name, value))
+            case _:
+                raise InvalidConstraintError(
+                    f"number {number} of the {what} is {pair!r}, no name and what is given for it",
+                    hint="pass a dictionary by name",
+                )
+    return found
+
+
+def sorted_by_name(pairs: Iterable[tuple[str, T]], what: str) -> tuple[tuple[str, T], ...]:
+    """Pairs in the order of their names, so that the order in which they are given says nothing.
+
+    Raises InvalidConstraintError where a name comes twice; ``what`` is the message about it.
+    """
+    ordered = tuple(sorted(pairs, key=lambda pair: pair[0]))
+    for (name, _), (following, _) in itertools.pairwise(ordered):
+        if name == following:
+            raise InvalidConstraintError(what.format(name))
+    return ordered

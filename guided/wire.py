@@ -1,0 +1,259 @@
+"""Frozen values as protobuf messages, and back.
+
+A dataclass and the message that says the same have fields of the same names. How a value is written
+follows from the descriptor of its field, so an option that is added to both needs no code here:
+
+==========================  =====================================================
+in Python                   in the message
+==========================  =====================================================
+member of an enumeration    value of that name; UNSPECIFIED stands for the default
+seconds                     ``google.protobuf.Duration``
+bound, ``None`` lifts it    ``guided.v1.Bound``, without a number where it is lifted
+dataclass                   message
+tuple                       repeated field
+tuple inside of a tuple     message that has these fields, in this order
+==========================  =====================================================
+
+What equals the default of its field is left out, so that a server that does not know the field
+takes the rest; what a message leaves out has the default.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, Field, fields, is_dataclass
+from enum import Enum, StrEnum
+from typing import Any, TypeAlias, TypeVar, get_args, get_type_hints
+
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from guided.errors import LimitExceededError, RequestError
+from guided.v1.generation_pb2 import Bound
+
+__all__ = [
+    "duration_of",
+    "encodable",
+    "int32",
+    "member_of",
+    "number_of",
+    "read",
+    "refuse_unknown_fields",
+    "seconds_of",
+    "write",
+]
+
+T = TypeVar("T")
+Word = TypeVar("Word", bound=StrEnum)
+
+Descriptor: TypeAlias = Any
+"""Of a field or an enumeration; its types in protobuf's stubs are those of two implementations."""
+
+_LARGEST_INT32 = 2**31 - 1
+
+
+def write(value: Any, message: Message, path: str = "", *, without: Collection[str] = ()) -> None:
+    """Set the fields of a message to those of a dataclass that have their names.
+
+    ``path`` is where the value stands in a request, for errors: LimitExceededError for an integer
+    that is too large, RequestError for text that is not Unicode.
+    """
+    for each, descriptor, _ in _shared_fields(type(value), type(message)):
+        held = getattr(value, each.name)
+        if each.name in without or held == each.default:
+            continue
+        # A bound is the only message that means something without a value.
+        if held is not None or descriptor.message_type is Bound.DESCRIPTOR:
+            _set(message, descriptor, held, f"{path}.{each.name}" if path else each.name)
+
+
+def _set(message: Message, descriptor: Descriptor, value: Any, path: str) -> None:
+    field = getattr(message, descriptor.name)
+    is_message = descriptor.message_type is not None
+    with encodable(path):
+        if is_message and descriptor.is_repeated:
+            for item in value:
+                _fill(field.add(), item, path)
+        elif is_message:
+            field.SetInParent()
+            _fill(field, value, path)
+        elif descriptor.is_repeated:
+            field.extend(_plain(item, descriptor, path) for item in value)
+        else:
+            setattr(message, descriptor.name, _plain(value, descriptor, path))
+
+
+def _fill(message: Message, value: Any, path: str) -> None:
+    match message:
+        case Duration():
+            message.CopyFrom(duration_of(value))
+        case Bound():
+            if value is not None:
+                message.at_most = int32(value, path)
+        case _ if isinstance(value, tuple):
+            descriptors: Sequence[Descriptor] = message.DESCRIPTOR.fields
+            for descriptor, item in zip(descriptors, value, strict=True):
+                setattr(message, descriptor.name, _plain(item, descriptor, path))
+        case _:
+            write(value, message, path)
+
+
+def _plain(value: Any, descriptor: Descriptor, path: str) -> Any:
+    if descriptor.enum_type is not None:
+        return number_of(value, descriptor.enum_type)
+    return int32(value, path) if descriptor.type == FieldDescriptor.TYPE_INT32 else value
+
+
+def read(message: Message, kind: type[T], path: str = "", **others: Any) -> T:
+    """The dataclass that a message stands for; ``others`` are fields that it does not say so.
+
+    Raises RequestError for a member of an enumeration that this version does not know.
+    """
+    found = dict(others)
+    for each, descriptor, inner in _shared_fields(kind, type(message)):
+        if each.name in others or _is_default(message, descriptor, each):
+            continue
+        value = getattr(message, each.name)
+        at = f"{path}.{each.name}" if path else each.name
+        if descriptor.enum_type is not None:
+            found[each.name] = _member(inner, descriptor.enum_type, value, at)
+        elif descriptor.is_repeated:
+            found[each.name] = tuple(_value(item, inner, at) for item in value)
+        else:
+            found[each.name] = _value(value, inner, at)
+    return kind(**found)
+
+
+def _is_default(message: Message, descriptor: Descriptor, field: Field[Any]) -> bool:
+    """Whether a message leaves a field out, and the dataclass knows what that means."""
+    if descriptor.has_presence:
+        return not message.HasField(descriptor.name)
+    has_default = field.default is not MISSING or field.default_factory is not MISSING
+    return has_default and not getattr(message, descriptor.name)
+
+
+def _value(value: Any, kind: type | None, path: str) -> Any:
+    match value:
+        case Duration():
+            return seconds_of(value)
+        case Bound():
+            return value.at_most if value.HasField("at_most") else None
+        case Message():
+            if kind is not None:
+                return read(value, kind, path)
+            return tuple(getattr(value, each.name) for each in value.DESCRIPTOR.fields)
+    return value
+
+
+def _find_shared_fields(
+    kind: Any, message: type[Message]
+) -> tuple[tuple[Field[Any], Descriptor, type | None], ...]:
+    """The fields of a dataclass that its message has too.
+
+    Each comes with its descriptor, and with the enumeration or dataclass that its type names.
+    """
+    hints, descriptors = get_type_hints(kind), message.DESCRIPTOR.fields_by_name
+    return tuple(
+        (each, descriptors[each.name], _kind_in(hints[each.name]))
+        for each in fields(kind)
+        if each.name in descriptors
+    )
+
+
+_shared_fields: Callable[[Any, Any], tuple[tuple[Field[Any], Descriptor, type | None], ...]] = (
+    functools.cache(_find_shared_fields)
+)
+
+
+def _kind_in(hint: Any) -> type | None:
+    """The enumeration or dataclass that a type is or has in it: ``Beams | None`` -> ``Beams``."""
+    for each in (hint, *get_args(hint)):
+        if isinstance(each, type) and (is_dataclass(each) or issubclass(each, Enum)):
+            return each
+    return None
+
+
+def refuse_unknown_fields(message: Message) -> None:
+    """Refuse what a newer client asks for; left unread, it would be silently not granted."""
+    unknown = UnknownFieldSet(message)
+    if len(unknown):
+        raise RequestError(
+            f"field number {unknown[0].field_number} of {message.DESCRIPTOR.full_name} "
+            "is unknown to this server",
+            hint="use a client of the server's version",
+        )
+    for descriptor, value in message.ListFields():
+        if descriptor.message_type is not None:
+            for part in value if descriptor.is_repeated else (value,):
+                refuse_unknown_fields(part)
+
+
+# Enumerations: KeyOrder.ANY is KEY_ORDER_ANY, and KEY_ORDER_UNSPECIFIED is 0.
+
+
+def number_of(member: StrEnum, enumeration: Descriptor) -> Any:
+    """The number of a member in messages."""
+    return enumeration.values_by_name[_prefix(enumeration) + member.name].number
+
+
+def member_of(kind: type[Word], enumeration: Descriptor, number: int) -> Word | None:
+    """The member of a number, ``None`` for one that is not known or is UNSPECIFIED."""
+    value = enumeration.values_by_number.get(number)
+    name = "" if value is None else value.name.removeprefix(_prefix(enumeration))
+    return kind.__members__.get(name)
+
+
+def _member(kind: Any, enumeration: Descriptor, number: int, path: str) -> StrEnum:
+    member: StrEnum | None = member_of(kind, enumeration, number)
+    if member is None:
+        known = ", ".join(value.name for value in enumeration.values)
+        name = path.rpartition(".")[2]
+        raise RequestError(f"{name} {number} is none of {known}", field=path)
+    return member
+
+
+def _prefix(enumeration: Descriptor) -> str:
+    return str(enumeration.values[0].name).removesuffix("UNSPECIFIED")
+
+
+# Plain values
+
+
+def duration_of(seconds: float) -> Duration:
+    """The message of a time."""
+    duration = Duration()
+    duration.FromNanoseconds(round(seconds * 1e9))
+    return duration
+
+
+def seconds_of(duration: Duration) -> float:
+    """The time of a message."""
+    # One division, which rounds once: 1.382286 s come back as they were sent.
+    return (duration.seconds * 10**9 + duration.nanos) / 10**9
+
+
+def int32(value: int, path: str) -> int:
+    """The value, or LimitExceededError where it does not fit into 32 bits."""
+    if value > _LARGEST_INT32:
+        raise LimitExceededError(
+            f"{path} {value!r} is above {_LARGEST_INT32}", limit=_LARGEST_INT32, field=path
+        )
+    return value
+
+
+@contextmanager
+def encodable(path: str) -> Iterator[None]:
+    """Raise RequestError for text with half a character, which protobuf would not take either."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        found = error.object[error.start]
+        raise RequestError(
+            f"{path} holds {found!r} at offset {error.start}, which is no character",
+            field=path,
+            hint="replace lone surrogates before sending",
+        ) from error

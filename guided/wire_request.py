@@ -1,0 +1,234 @@
+"""Requests as protobuf messages, and back: how they reach the server, and the engine's process.
+
+::
+
+    client                          server                            engine process
+    Request ─▶ GenerationRequest
+               ─▶ message ──grpc──▶ GenerationRequest, checked
+                                    ─▶ message ──zmq──────────────▶   GenerationRequest
+
+Options are fields of the same name on both sides (``guided.wire``). Constraints are written out
+here: their kinds are the fields of a oneof, so a message says which kind it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from guided.errors import InvalidConstraintError, RequestError, naming
+from guided.spec import (
+    LONGEST_DEADLINE,
+    Choice,
+    Constraint,
+    Ebnf,
+    GenerationRequest,
+    JsonOptions,
+    JsonSchema,
+    Lark,
+    Message,
+    Regex,
+    Structure,
+)
+from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
+from guided.spec.tagged import FreeText, Tag, Tagged, Until
+from guided.v1 import generation_pb2 as pb
+from guided.wire import encodable, number_of, read, refuse_unknown_fields, seconds_of, write
+
+__all__ = ["decode_request", "encode_request"]
+
+
+def encode_request(request: GenerationRequest) -> pb.GenerateRequest:
+    """The message of one request."""
+    message = pb.GenerateRequest()
+    if isinstance(request.prompt, str):
+        with encodable("prompt"):
+            message.text = request.prompt
+    else:
+        for turn in request.prompt:
+            write(turn, message.messages.messages.add(), "messages")
+    if request.constraint is not None:
+        with encodable("constraint"):
+            message.constraint.CopyFrom(_encode_constraint(request.constraint))
+    write(request, message, without=("constraint",))
+    return message
+
+
+def _encode_constraint(constraint: Structure) -> pb.Constraint:
+    match constraint:
+        case JsonSchema():
+            return _encode_schema(constraint)
+        case Lark(text, start, imports, holes, reading):
+            grammar = pb.LarkGrammar(text=text, start=start, holes=_encode_holes(holes))
+            for name, body in imports:
+                grammar.imports.add(name=name, text=body)
+            grammar.reading = number_of(reading, pb.Reading.DESCRIPTOR)
+            return pb.Constraint(lark=grammar)
+        case Ebnf(text, root):
+            return pb.Constraint(ebnf=pb.EbnfGrammar(text=text, root=root))
+        case Choice(options):
+            return pb.Constraint(choice=pb.TextChoice(options=options))
+        case Regex(pattern, dialect):
+            number = number_of(dialect, pb.RegexDialect.DESCRIPTOR)
+            return pb.Constraint(regex=pb.RegexPattern(pattern=pattern, dialect=number))
+        case Text(text):
+            return pb.Constraint(text=text)
+        case Sequence(parts):
+            return pb.Constraint(sequence=_encode_parts(parts))
+        case AnyOf(alternatives):
+            return pb.Constraint(any_of=_encode_parts(alternatives))
+        case Repeat(part, least, most):
+            repetition = pb.Repetition(part=_encode_constraint(part), least=least, most=most)
+            return pb.Constraint(repeat=repetition)
+        case Template(text, holes):
+            return pb.Constraint(template=pb.Template(text=text, holes=_encode_holes(holes)))
+        case FreeText(without):
+            return pb.Constraint(free_text=pb.FreeText(without=without))
+        case Until(ends):
+            return pb.Constraint(until=pb.Until(ends=ends))
+        case Tagged():
+            return pb.Constraint(tagged=_encode_tagged(constraint))
+    raise AssertionError(f"{constraint!r} has no message")
+
+
+def _encode_parts(parts: Iterable[Structure]) -> pb.ConstraintList:
+    return pb.ConstraintList(parts=map(_encode_constraint, parts))
+
+
+def _encode_holes(holes: Iterable[tuple[str, Structure]]) -> list[pb.NamedConstraint]:
+    return [
+        pb.NamedConstraint(name=name, constraint=_encode_constraint(part)) for name, part in holes
+    ]
+
+
+def _encode_tagged(tagged: Tagged) -> pb.Tagged:
+    return pb.Tagged(
+        tags=[
+            pb.Tag(begin=tag.begin, body=_encode_constraint(tag.body), end=tag.end)
+            for tag in tagged.tags
+        ],
+        triggers=tagged.triggers,
+        calls=number_of(tagged.calls, pb.Calls.DESCRIPTOR),
+        single=not tagged.parallel,
+    )
+
+
+def _encode_schema(constraint: JsonSchema) -> pb.Constraint:
+    message = pb.Constraint(json_schema=constraint.text)
+    if constraint.options != JsonOptions():
+        message.json_options.SetInParent()
+        write(constraint.options, message.json_options, "json_options")
+    with encodable("documents"):
+        for uri, text in constraint.documents:
+            message.documents.add(uri=uri, text=text)
+    return message
+
+
+def decode_request(
+    message: pb.GenerateRequest, *, latest_seconds: float | None = None
+) -> GenerationRequest:
+    """The request that a message stands for; whatever is wrong with it raises ``RequestError``.
+
+    Its deadline is the earlier one of its own and of ``latest_seconds``.
+    """
+    refuse_unknown_fields(message)
+    own = seconds_of(message.deadline) if message.HasField("deadline") else LONGEST_DEADLINE
+    others: dict[str, Any] = {}
+    if latest_seconds is not None and latest_seconds <= own <= LONGEST_DEADLINE:
+        others["deadline"] = latest_seconds
+    return read(
+        message,
+        GenerationRequest,
+        prompt=_decode_prompt(message),
+        constraint=_decode_constraint(message),
+        **others,
+    )
+
+
+def _decode_prompt(message: pb.GenerateRequest) -> str | tuple[Message, ...]:
+    if message.WhichOneof("prompt") == "messages":
+        return tuple(read(turn, Message) for turn in message.messages.messages)
+    return message.text
+
+
+def _decode_constraint(message: pb.GenerateRequest) -> Constraint:
+    return _decode_structure(message.constraint, ()) if message.HasField("constraint") else None
+
+
+def _decode_structure(message: pb.Constraint, place: tuple[str, ...]) -> Structure:
+    """A constraint; errors name its ``place`` in the whole one."""
+    inner = [_decode_structure(part, (*place, what)) for what, part in _parts_of(message)]
+    with naming(place):
+        return _made(message, inner)
+
+
+def _parts_of(message: pb.Constraint) -> list[tuple[str, pb.Constraint]]:
+    """The constraints that one is made of, each with its name."""
+    match message.WhichOneof("kind"):
+        case "sequence":
+            parts = enumerate(message.sequence.parts, start=1)
+            return [(f"part {number}", part) for number, part in parts]
+        case "any_of":
+            parts = enumerate(message.any_of.parts, start=1)
+            return [(f"alternative {number}", part) for number, part in parts]
+        case "repeat":
+            return [("the repeated part", message.repeat.part)]
+        case "template":
+            return [(f"hole {hole.name!r}", hole.constraint) for hole in message.template.holes]
+        case "lark":
+            return [(f"hole {hole.name!r}", hole.constraint) for hole in message.lark.holes]
+        case "tagged":
+            return [(f"tag {tag.begin!r}", tag.body) for tag in message.tagged.tags]
+    return []
+
+
+def _made(message: pb.Constraint, inner: list[Structure]) -> Structure:
+    """The constraint of a message, whose own parts are decoded already."""
+    kind = message.WhichOneof("kind")
+    if kind is None:
+        known = ", ".join(field.name for field in message.DESCRIPTOR.oneofs[0].fields)
+        raise InvalidConstraintError(
+            "the constraint says nothing",
+            hint=f"set one of {known}, or leave the constraint out",
+        )
+    if kind != "json_schema" and (message.HasField("json_options") or message.documents):
+        raise RequestError(f"json_options and documents do not go with {kind}", field="constraint")
+    match kind:
+        case "json_schema":
+            options = read(message.json_options, JsonOptions, "json_options")
+            documents = tuple((document.uri, document.text) for document in message.documents)
+            return JsonSchema(message.json_schema, options, documents)
+        case "lark":
+            holes = _named(message.lark.holes, inner)
+            return read(message.lark, Lark, "constraint", holes=holes)
+        case "ebnf":
+            return read(message.ebnf, Ebnf)
+        case "choice":
+            return Choice(message.choice.options)
+        case "regex":
+            return read(message.regex, Regex, "regex")
+        case "text":
+            return Text(message.text)
+        case "sequence":
+            return Sequence(inner)
+        case "any_of":
+            return AnyOf(inner)
+        case "repeat":
+            return read(message.repeat, Repeat, part=inner[0])
+        case "template":
+            return Template(message.template.text, _named(message.template.holes, inner))
+        case "free_text":
+            return FreeText(message.free_text.without)
+        case "until":
+            return Until(message.until.ends)
+        case "tagged":
+            tagged = message.tagged
+            bodies = zip(tagged.tags, inner, strict=True)
+            tags = [Tag(tag.begin, body, tag.end) for tag, body in bodies]
+            return read(tagged, Tagged, "constraint", tags=tags, parallel=not tagged.single)
+
+
+def _named(
+    holes: Iterable[pb.NamedConstraint], inner: list[Structure]
+) -> list[tuple[str, Structure]]:
+    return [(hole.name, part) for hole, part in zip(holes, inner, strict=True)]
