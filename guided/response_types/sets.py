@@ -44,6 +44,11 @@ class _Hashes:
                 )
             case "json" if "schema" not in schema:
                 return False
+            case "json-or-python":
+                # What becomes of the JSON is said on the side of Python: NameEmail has no hash.
+                return self.has(schema["json_schema"]) and self.has(schema["python_schema"])
+            case "is-instance":
+                return getattr(schema["cls"], "__hash__", None) is not None
             case "chain":
                 return self.has(schema["steps"][-1])
         return all(self.has(part) for part, _ in parts(schema))
@@ -75,7 +80,7 @@ def set_items(array: dict[str, Any]) -> dict[str, Any]:
     if not array["items"]:
         array["items"] = {"type": ["string", "number", "null"]}
     if array.get("minItems", 0) > 1:
-        array["items"] = _distinct(array["items"])
+        (array["items"],) = _listed_once([_distinct(array["items"])])
     return array
 
 
@@ -101,14 +106,41 @@ def stay_different(schema: CoreSchema) -> bool:
     return kind in _COMPOUND and all(stay_different(part) for part, _ in parts(schema))
 
 
-def _distinct(item: dict[str, Any]) -> dict[str, Any]:
+def _distinct(item: dict[str, Any], *, beside_numbers: bool = False) -> dict[str, Any]:
+    """The schema of an item without values that Python takes for equal: ``True`` and ``1``."""
     if "anyOf" in item:
-        choices = [_distinct(choice) for choice in item["anyOf"]]
+        choices = item["anyOf"]
         if any(choice.get("type") in ("integer", "number") for choice in choices):
+            beside_numbers = True
             choices = [choice for choice in choices if choice.get("type") != "boolean"]
-        return {**item, "anyOf": choices}
+        choices = [_distinct(choice, beside_numbers=beside_numbers) for choice in choices]
+        return {**item, "anyOf": _listed_once(choices)}
+    if "enum" in item:
+        values = [each for each in item["enum"] if not (beside_numbers and isinstance(each, bool))]
+        return {**item, "enum": values}
+    if "const" in item:
+        return {"not": {}} if beside_numbers and isinstance(item["const"], bool) else item
     spelling = _ONE_SPELLING.get(item.get("format", ""))
     if spelling is not None:
         return {**item, "allOf": [*item.get("allOf", []), {"pattern": spelling}]}
     kind = item.get("type")
     return distinct(item) if kind == "number" or isinstance(kind, list) else item
+
+
+def _listed_once(choices: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Choices none of which lists a value that is equal, in Python, to one listed before."""
+    seen: list[Any] = []
+    found: list[dict[str, Any]] = []
+    for choice in choices:
+        listed = choice.get("enum", [choice["const"]] if "const" in choice else None)
+        if listed is None:
+            found.append(choice)
+            continue
+        kept = []
+        for value in listed:
+            if value not in seen:
+                seen.append(value)
+                kept.append(value)
+        others = {name: rule for name, rule in choice.items() if name not in ("const", "enum")}
+        found.append({**others, "enum": kept} if kept else {"not": {}})
+    return found

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from guided.constraint.compiler import ConstraintCompiler
-from guided.errors import GuidedError
+from guided.errors import GuidedError, LimitExceededError
 from guided.response_types import (
     UnenforcedValidator,
     adapter_of,
@@ -69,7 +69,10 @@ class TypesSubject(Subject[TypeCase]):
                 return None
             for number in range(TEXTS):
                 rng = random.Random(case.seed + number)
-                walk = random_walk(start, rng, steps=5 + 4 * number)
+                try:
+                    walk = random_walk(start, rng, steps=5 + 4 * number)
+                except LimitExceededError:  # the engine closes the answer where this is raised
+                    return None
                 text = bytes(token - 1 for token in walk.tokens)
                 fault = _refusal(adapter, text, listed)
                 if fault is not None:
