@@ -1,6 +1,6 @@
 """Contrastive search: a likely token whose hidden state is unlike those of the tokens before it.
 
-Of the k likeliest allowed tokens, the *contenders*, the one is taken with the largest
+Of the k likeliest allowed tokens, the *candidate tokens*, the one is taken with the largest
 
     (1 - alpha) * probability - alpha * (largest cosine similarity with a token before it)
 
@@ -17,29 +17,30 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.choice import Choice, Chooser, Closing
-from guided.decoding.history import History
+from guided.decoding.filters import least
 from guided.decoding.logprobs import choice_logprobs
-from guided.decoding.ranking import least
-from guided.decoding.sampling import adjusted_tokens, allowed_tokens
+from guided.decoding.penalties import History
+from guided.decoding.sampling import adjusted_tokens
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import TokenId
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["Contender", "SeenStates", "best_contender", "find_contenders"]
+__all__ = ["CandidateToken", "SeenStates", "best_candidate", "find_candidates"]
 
 Rows = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class CandidateToken:
     """A token that is tried at a place."""
 
     choice: Choice
     probability: float
-    """Among the allowed tokens, behind bias and penalties."""
+    """Among the allowed tokens, after bias and penalties."""
 
 
 class SeenStates:
@@ -71,9 +72,9 @@ class SeenStates:
         return likeness
 
 
-def find_contenders(
+def find_candidates(
     logits: Rows, matcher: Matcher, position: int, history: History, chooser: Chooser
-) -> tuple[Contender, ...] | Closing:
+) -> tuple[CandidateToken, ...] | Closing:
     """The likeliest tokens at ``position`` of an answer that fits so far, likeliest first.
 
     ``logits`` are one row, ``[vocab]``. Where one of them would leave no room for an end they are
@@ -85,7 +86,7 @@ def find_contenders(
             return found
         within = matcher.mask_within(chooser.remaining(position))
         found = _likeliest(logits, matcher, within, position, history, chooser)
-        # A way out may turn out longer than it was; see ``Chooser``.
+        # A completion may turn out longer than it was; see ``Chooser``.
         fitting = [one for one in found if _fits(chooser, one, position)]
     except LimitExceededError:
         fitting = []
@@ -94,11 +95,11 @@ def find_contenders(
     return tuple(replace(one, choice=one.choice._replace(narrowed=True)) for one in fitting)
 
 
-def best_contender(
-    contenders: Sequence[Contender], likeness: NDArray[np.float64], alpha: float
+def best_candidate(
+    candidates: Sequence[CandidateToken], likeness: NDArray[np.float64], alpha: float
 ) -> int:
     """The index of the one to take; of equals the likeliest."""
-    probabilities = np.array([one.probability for one in contenders])
+    probabilities = np.array([one.probability for one in candidates])
     return int(((1 - alpha) * probabilities - alpha * likeness).argmax())
 
 
@@ -109,14 +110,14 @@ def _likeliest(
     position: int,
     history: History,
     chooser: Chooser,
-) -> tuple[Contender, ...]:
+) -> tuple[CandidateToken, ...]:
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
     tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)
     probabilities = _softmax(adjusted)
     likeliest = least(-probabilities, min(chooser.sampling.contenders, len(tokens)))
     return tuple(
-        Contender(
+        CandidateToken(
             _choice(logits, matcher, mask, TokenId(int(tokens[index])), chooser),
             float(probabilities[index]),
         )
@@ -134,8 +135,8 @@ def _choice(
     return Choice(token, after, narrowed=False, logprobs=logprobs)
 
 
-def _fits(chooser: Chooser, contender: Contender, position: int) -> bool:
-    after = contender.choice.matcher
+def _fits(chooser: Chooser, candidate: CandidateToken, position: int) -> bool:
+    after = candidate.choice.matcher
     return after is None or chooser.fits(after, position + 1)
 
 

@@ -13,13 +13,13 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.ranking import least
 from guided.spec.sampling import Sampling
 
 __all__ = [
     "epsilon_cutoff",
     "eta_cutoff",
     "filter_tokens",
+    "least",
     "min_p",
     "top_k",
     "top_p",
@@ -130,3 +130,18 @@ def _reaching(keys: Scores, scores: Scores, p: float) -> Indices:
         if count == len(scores):
             return head  # rounding may leave the whole sum a hair below p
         count = min(16 * count, len(scores))
+
+
+def least(keys: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """The indices of the ``count`` smallest keys, smallest first, lower index first when equal."""
+    if count == 0:
+        return np.empty(0, np.int64)
+    if count < len(keys):
+        edge = np.partition(keys, count - 1)[count - 1]
+        # All that equal the edge are candidates; the stable sort then prefers the lower index.
+        candidates = np.flatnonzero(keys <= edge)
+    else:
+        candidates = np.arange(len(keys))
+    order = np.argsort(keys[candidates], kind="stable")
+    chosen: NDArray[np.int64] = candidates[order][:count]
+    return chosen

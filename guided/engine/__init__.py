@@ -2,6 +2,6 @@
 
 from guided.engine.engine import Engine
 from guided.engine.load import load_engine
-from guided.engine.result import Delta, Finished
+from guided.engine.results import Delta, Finished
 
 __all__ = ["Delta", "Engine", "Finished", "load_engine"]

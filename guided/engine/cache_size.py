@@ -7,13 +7,62 @@ from dataclasses import dataclass
 
 import torch
 
-from guided.engine.room import cache_groups
 from guided.errors import RequestError
-from guided.kv.block_cache import LayerGroup
+from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.layer_groups import slot_bytes, window_groups
 from guided.kv.layer_shape import LayerShape
+from guided.model.runner import ModelRunner
 
-__all__ = ["CacheRequest", "CacheSize"]
+__all__ = ["CacheRequest", "CacheSize", "cache_groups", "open_cache"]
+
+
+def cache_groups(
+    windows: Sequence[int | None],
+    *,
+    cache_tokens: int,
+    block_size: int,
+    max_batch: int,
+    step_tokens: int,
+    widest_draft: int,
+) -> list[LayerGroup]:
+    """Blocks for each group of layers so that ``cache_tokens`` fit, rounded up to whole blocks.
+
+    Layers with a window get no more than a full batch can have in sight.
+    """
+    everything = -(-cache_tokens // block_size)
+    groups = []
+    for window in windows:
+        blocks = everything
+        if window is not None:
+            in_sight = max_batch * (window + widest_draft) + step_tokens
+            # What a sequence has in sight may begin and end inside a block.
+            blocks = min(everything, -(-in_sight // block_size) + 2 * max_batch)
+        groups.append(LayerGroup(blocks, window))
+    return groups
+
+
+def open_cache(
+    runner: ModelRunner,
+    *,
+    cache_tokens: int,
+    block_size: int,
+    max_batch: int,
+    step_tokens: int,
+    widest_draft: int,
+    reuse_prefixes: bool,
+) -> BlockCache:
+    """The cache of an engine, with storage for its slots in the model."""
+    groups = cache_groups(
+        runner.windows,
+        cache_tokens=cache_tokens,
+        block_size=block_size,
+        max_batch=max_batch,
+        step_tokens=step_tokens,
+        widest_draft=widest_draft,
+    )
+    cache = BlockCache(groups, block_size, reuse_prefixes=reuse_prefixes)
+    runner.open_storages([pool.num_slots for pool in cache.pools])
+    return cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +84,7 @@ class CacheSize:
         return sum(self.slot_bytes)
 
     def nbytes(self, cache_tokens: int) -> int:
-        """Memory that a cache of so many tokens takes; layers with a window stop growing."""
+        """Memory that a cache for these tokens takes; layers with a window stop growing."""
         return sum(
             group.num_blocks * self.block_size * of_slot
             for group, of_slot in zip(self.groups(cache_tokens), self.slot_bytes, strict=True)

@@ -23,7 +23,7 @@ class Isolation:
     exception to that: what was asked for was not given, so everything else still has its memory,
     and what asked for too much goes with its request. Panics of compiled libraries, which derive
     from ``BaseException`` alone, are faults like others. Only what tells the process to end,
-    ``KeyboardInterrupt`` and ``SystemExit``, goes on; an engine that it left is not to be used.
+    ``KeyboardInterrupt`` and ``SystemExit``, is passed on; the engine is not to be used after it.
     """
 
     __slots__ = ("_fail", "_request_id")

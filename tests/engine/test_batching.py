@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from guided.engine.result import Finished
+from guided.engine.results import Finished
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
-from tests.engine.drafters import Prophet, Watch
+from tests.engine.drafters import OneEach, Prophet, Watch
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, render, words
 
 MODEL = make_model()
@@ -131,8 +131,8 @@ def test_cancelling_right_behind_a_tree_changes_nothing_for_other_trees(
     alone = guessed_alone(architecture)
     prompts = {key: render(request.prompt, None) for key, request in GUESSED.items()}
     texts = [(*prompt, *alone[key]) for key, prompt in prompts.items()]
-    watch = Watch(lambda _: Prophet(texts, errors=0.5))
-    engine = make_engine(make_model(architecture), open_drafter=watch, widest_draft=4)
+    watch = Watch(OneEach(lambda: Prophet(texts, errors=0.5)))
+    engine = make_engine(make_model(architecture), drafter=watch, widest_draft=4)
     for key, request in GUESSED.items():
         engine.submit(key, request)
     for _ in range(after):

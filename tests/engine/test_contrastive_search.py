@@ -11,10 +11,9 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from guided.decoding import lookup_drafters
-from guided.decoding.history import NO_HISTORY, History, TokenLog
-from guided.decoding.penalties import adjust_logits
-from guided.decoding.sampling import allowed_tokens
+from guided.decoding import LookupDrafter
+from guided.decoding.allowed_tokens import allowed_tokens
+from guided.decoding.penalties import NO_HISTORY, History, TokenLog, adjust_logits
 from guided.errors import LimitExceededError, ModelError
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.cpu import WeightFormat
@@ -157,7 +156,7 @@ def test_answers_in_a_mixed_batch_are_those_of_the_reference(
     settings = dict(options)
     dtype = torch.float32 if "weights" in settings else torch.float64
     if settings.pop("guess", False):
-        settings |= {"open_drafter": lookup_drafters(make_vocabulary()), "widest_draft": 8}
+        settings |= {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 8}
     engine = make_engine(make_model(architecture, dtype=dtype), **settings)
     requests = asked(forcing)
     neighbours = {

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import NoDrafter, TreeGrowth
+from guided.decoding import DraftBuilder
 from guided.errors import GuidedError, InternalServiceError, TokenRejectedError
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
-from tests.engine.drafters import Prophet
+from tests.engine.drafters import OneByOne, Prophet
 from tests.engine.finite_language import AnythingMatcher, spell_bytes
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 
@@ -83,11 +83,11 @@ def test_the_room_of_a_failed_request_is_free_again() -> None:
 
 
 def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
-    class Broken(NoDrafter):
-        def draft(self, tokens: Any, growth: TreeGrowth) -> None:  # noqa: ARG002
+    class Broken(OneByOne):
+        def draft(self, tokens: Any, builder: DraftBuilder) -> None:  # noqa: ARG002
             raise RuntimeError("a bug")
 
-    engine = make_engine(MODEL, open_drafter=lambda _: Broken(), widest_draft=4)
+    engine = make_engine(MODEL, drafter=Broken(), widest_draft=4)
     engine.submit("several", GenerationRequest("x", max_tokens=9, n=4, sampling=Sampling(1.0)))
     engine.submit("good", GenerationRequest("hello name", max_tokens=9, forcing=Forcing.OFF))
     ended = []
@@ -123,7 +123,7 @@ def test_what_the_cache_knows_of_a_failed_request_is_true() -> None:
     expected = answers(plain, {"r": longer})["r"]
 
     prophet = FailsBehindAGap([(*prompt, *answer)], errors=1.0)
-    engine = make_engine(MODEL, render=render, open_drafter=lambda _: prophet, widest_draft=24)
+    engine = make_engine(MODEL, render=render, drafter=prophet, widest_draft=24)
     engine.submit("failing", ask(prompt))
     assert isinstance(drain(engine)["failing"].outcome, GuidedError)
     prophet.known = []

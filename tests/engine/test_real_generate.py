@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import lookup_drafters, no_drafter
+from guided.decoding import LookupDrafter
 from guided.engine import Engine
 from guided.model.cpu import WeightFormat
 from guided.model.load import LoadedModel, load_model
@@ -80,7 +80,7 @@ def _open(weights: WeightFormat | None) -> Open:
     start = ConstraintCompiler(loaded.vocabulary).start
 
     def open_engine(*, guesses: bool, **options: Any) -> tuple[Engine, Watch]:
-        watch = Watch(lookup_drafters(loaded.vocabulary) if guesses else no_drafter)
+        watch = Watch(LookupDrafter(loaded.vocabulary) if guesses else None)
         engine = Engine(
             model_name=loaded.name,
             runner=runner,
@@ -88,7 +88,7 @@ def _open(weights: WeightFormat | None) -> Open:
             context_window=loaded.context_window,
             render=partial(render_prompt, loaded),
             start=start,
-            open_drafter=watch,
+            drafter=watch,
             widest_draft=8,
             **options,
         )

@@ -36,9 +36,9 @@ from guided.decoding import (
     Choice,
     Chooser,
     DraftBudget,
+    DraftBuilder,
     DraftTree,
     History,
-    TreeGrowth,
     verify,
 )
 from guided.spec import Forcing, Sampling, TokenId
@@ -222,11 +222,11 @@ class Draws:
         if answer not in self._trees:
             trunk = DraftTree.chain([TokenId(40)], matcher)
             left = self.max_tokens - len(answer)
-            growth = TreeGrowth(
+            builder = DraftBuilder(
                 trunk, self.forcing, budget=DraftBudget(6), longest=left, end_ids=END_IDS
             )
-            guess_some(answer, growth)
-            tree = growth.tree()
+            guess_some(answer, builder)
+            tree = builder.tree()
             tree.check()
             lines = [answer]
             for token, parent in zip(tree.tokens[1:], tree.parents[1:], strict=True):
@@ -244,15 +244,15 @@ class Draws:
         return (*answer, *run), matcher
 
 
-def guess_some(answer: Answer, growth: TreeGrowth) -> None:
+def guess_some(answer: Answer, builder: DraftBuilder) -> None:
     """A tree of legal guesses, the same for the same prefix."""
     draws = random.Random(repr(answer))
-    tips = [growth.tip]
+    tips = [builder.tip]
     for _ in range(4):
         node = draws.choice(tips)
-        here: Any = growth.matcher(node)
+        here: Any = builder.matcher(node)
         legal = here.legal()
-        tip = growth.guess(node, draws.choice(legal)) if legal else None
+        tip = builder.add(node, draws.choice(legal)) if legal else None
         if tip is not None:
             tips.append(tip)
 

@@ -78,9 +78,7 @@ def test_a_seed_gives_the_same_tokens_alone_in_any_batch_and_with_guesses(name: 
         alone
     )
     prophet = Prophet(full_texts(requests, alone), errors=0.3)
-    guessing = make_engine(
-        MODEL, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=32, max_batch=3
-    )
+    guessing = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3)
     guessed = answers(guessing, requests)
     assert tokens(guessed) == tokens(alone)
     assert guessed["free"].usage.model_calls < alone["free"].usage.model_calls
@@ -221,7 +219,7 @@ def test_guesses_behind_a_stop_are_not_part_of_the_answer(temperature: float) ->
     requests = asked({"temperature": temperature}, stop=(stop,))
     stopped = answers(make_engine(MODEL), requests)
     prophet = Prophet(full_texts(asked({}), plain), errors=0.2)
-    guessing = make_engine(MODEL, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=64)
+    guessing = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=64)
     guessed = answers(guessing, requests)
     assert stopped["free"].finish_reason is FinishReason.STOP_SEQUENCE
     for key, result in stopped.items():
@@ -263,9 +261,7 @@ def test_log_probabilities_are_those_of_the_model_and_equal_with_guesses(forcing
     requests = asked({"temperature": 2.0, "top_k": 9}, forcing=forcing, top_logprobs=3)
     plain = answers(make_engine(MODEL), requests)
     prophet = Prophet(full_texts(requests, plain), errors=0.3)
-    guessing = make_engine(
-        MODEL, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=32, max_batch=3
-    )
+    guessing = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3)
     guessed = answers(guessing, requests)
     fresh: Any = make_model()
     for key, result in plain.items():

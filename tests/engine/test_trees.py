@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import CostCurve, NoDrafter, TreeGrowth, lookup_drafters
+from guided.decoding import CostCurve, DraftBuilder, LookupDrafter
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.architectures import CONFIGS
-from tests.engine.drafters import Prophet
+from tests.engine.drafters import OneByOne, Prophet
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
 from tests.engine.tiny_models import answers, make_engine, make_model, render, words
 
@@ -72,9 +72,7 @@ def test_answers_with_guesses_equal_those_without(
     plain = answers(make_engine(model), asked)
     prophet = Prophet(full_texts(asked, plain), errors=0.3)
     guessed = answers(
-        make_engine(
-            model, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=32, max_batch=3
-        ),
+        make_engine(model, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3),
         asked,
     )
     assert tokens(guessed) == tokens(plain)
@@ -85,18 +83,18 @@ def test_answers_with_guesses_equal_those_without(
         assert result.finish_reason is plain[key].finish_reason
 
 
-class GuessAnything(NoDrafter):
+class GuessAnything(OneByOne):
     """Every legal token there is room for: always right, and mostly wrong."""
 
-    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG002
-        node = growth.tip
+    def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
+        node = builder.tip
         for token in range(len(TOKEN_BYTES)):
-            growth.guess(node, TokenId(token))
+            builder.add(node, TokenId(token))
 
 
 @pytest.mark.parametrize("forcing", Forcing)
 def test_wide_guesses_near_the_end_of_a_budget_still_close(forcing: Forcing) -> None:
-    engine = make_engine(open_drafter=lambda _: GuessAnything(), widest_draft=30)
+    engine = make_engine(drafter=GuessAnything(), widest_draft=30)
     plain = make_engine()
     for max_tokens in range(12, 30, 4):
         asked: dict[str, Any] = {
@@ -117,7 +115,7 @@ RISING = CostCurve(((1, 0.010), (8, 0.011), (16, 0.013), (64, 0.040)))
 
 def look_up(**options: Any) -> dict[str, Any]:
     """An engine's options for the drafter that the server has."""
-    return {"open_drafter": lookup_drafters(make_vocabulary()), "widest_draft": 16} | options
+    return {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 16} | options
 
 
 def repeating_requests(forcing: Forcing, temperature: float) -> dict[str, GenerationRequest]:
@@ -202,7 +200,7 @@ def test_guesses_behind_a_stop_count_as_neither_accepted_nor_sampled() -> None:
     known = (*render(request.prompt, None), *tokens)
     texts = [TOKEN_BYTES[token] or b"" for token in tokens]
     stop = next(text.decode("ascii") for text in texts[3:] if text and text.isascii())
-    engine = make_engine(model, open_drafter=lambda _: Prophet([known], 0.0), widest_draft=24)
+    engine = make_engine(model, drafter=Prophet([known], 0.0), widest_draft=24)
     stopped = answers(engine, {"r": replace(request, stop=(stop,))})["r"]
     usage = stopped.usage
     assert 0 < usage.accepted_tokens <= usage.sampled_tokens == len(stopped.tokens) < len(tokens)

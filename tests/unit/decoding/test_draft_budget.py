@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guided.decoding import CostCurve, DraftBudget
-from guided.decoding.acceptance_rates import AcceptanceRates
+from guided.decoding.draft_budget import AcceptanceRates
 
 FLAT_THEN_STEEP = CostCurve(((1, 1.0), (8, 1.0), (16, 2.0)))
 

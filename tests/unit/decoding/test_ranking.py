@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from guided.decoding.ranking import least
+from guided.decoding.filters import least
 
 
 @pytest.mark.parametrize("keys", [[3.0, 1.0, 2.0, 1.0, 1.0], [0.0], [], [5.0, 5.0, 5.0]])

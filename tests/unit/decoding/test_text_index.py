@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex
-from guided.decoding.token_table import TokenTable
+from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex, TokenTable
 from guided.spec import TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, spell_bytes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from guided.decoding.token_table import TokenTable
+from guided.decoding.text_index import TokenTable
 from guided.spec import TokenId
 
 TABLE = TokenTable([b"l", b"le", b"leather", b"p", None, b"plate", b"le"])
