@@ -128,6 +128,7 @@ class BeamSearch:
         root = self._with_run(Hypothesis((), matcher, None), matcher)
         self.live: tuple[Hypothesis, ...] = (root,)
         """The likeliest beginnings, likeliest first."""
+        # Nothing is to be chosen at all: the empty text is the only answer.
         if not root.tokens and root.end is not None:
             self.live = ()
             self.found = [Found((), root.end, 0.0, 0)]
@@ -141,6 +142,7 @@ class BeamSearch:
             return False
         if self._beams.early_stopping:
             return True
+        # What the best beam may still reach is estimated by what it has, as in transformers.
         best = self._penalised(self.live[0].score(self.length), self.length)
         return best <= self.found[-1].score
 
@@ -212,6 +214,7 @@ class BeamSearch:
         """All ways to make each beam one token longer, or to end it."""
         length, found = self.length, []
         for parent, hypothesis in enumerate(self.live):
+            # A forced run is in the hypothesis already; a round only counts its next token.
             if length < len(hypothesis.tokens):
                 is_last = hypothesis.end is not None and length + 1 == len(hypothesis.tokens)
                 found.append(_Extension(parent, hypothesis.score(length + 1), None, is_last))
@@ -324,6 +327,7 @@ class BeamSearch:
         for index in least(-logprobs[ends], min(1, len(ends))):
             token = TokenId(int(ends[index]))
             found.append(Continuation(token, float(logprobs[token]), None, narrowed=False))
+        # A round looks at twice the width of extensions, and one beam may have all of them.
         texts = allowed[~is_end]
         for index in least(-logprobs[texts], min(2 * self.width, len(texts))):
             token = TokenId(int(texts[index]))

@@ -75,6 +75,8 @@ class Chooser:
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
     ) -> Choice | Closing:
         mask = matcher.mask()
+        # First as if there were no budget: it matters only near its end, and to find all tokens
+        # that fit takes longer than to try one.
         choice = self._draw(logits, matcher, mask, None, position, history)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
@@ -106,11 +108,16 @@ class Chooser:
             history=history,
             within=within,
         )
+        return self.take(logits, mask if within is None else within, token, matcher)
+
+    def take(
+        self, logits: NDArray[np.float32], mask: NDArray[np.int32], token: TokenId, matcher: Matcher
+    ) -> Choice:
+        """The choice of this token, whatever it was chosen for."""
         after = None if token in self.end_ids else matcher.advance(token)
         logprobs = None
         if self.top_logprobs is not None:
-            held = mask if within is None else within
-            logprobs = choice_logprobs(logits, held, token, top=self.top_logprobs)
+            logprobs = choice_logprobs(logits, mask, token, top=self.top_logprobs)
         return Choice(token, after, narrowed=False, logprobs=logprobs)
 
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.filters import least
-from guided.decoding.logprobs import choice_logprobs
 from guided.decoding.penalties import History
 from guided.decoding.sampling import adjusted_tokens
 from guided.errors import LimitExceededError, ModelError
@@ -56,6 +55,7 @@ class SeenStates:
     def append(self, states: Rows) -> None:
         """Add the states (``[tokens, size]``) of the next tokens."""
         count = self._count + len(states)
+        # Doubled when full, so that a long text is copied a few times only.
         if self._rows is None or count > len(self._rows):
             rows = np.empty((2 * count, states.shape[1]), np.float32)
             if self._rows is not None:
@@ -84,6 +84,7 @@ def find_candidates(
         found = _likeliest(logits, matcher, matcher.mask(), position, history, chooser)
         if all(_fits(chooser, one, position) for one in found):
             return found
+        # After some of them the answer could not end in time: look among tokens that fit.
         within = matcher.mask_within(chooser.remaining(position))
         found = _likeliest(logits, matcher, within, position, history, chooser)
         # A completion may turn out longer than it was; see ``Chooser``.
@@ -118,21 +119,11 @@ def _likeliest(
     likeliest = least(-probabilities, min(chooser.sampling.contenders, len(tokens)))
     return tuple(
         CandidateToken(
-            _choice(logits, matcher, mask, TokenId(int(tokens[index])), chooser),
+            chooser.take(logits, mask, TokenId(int(tokens[index])), matcher),
             float(probabilities[index]),
         )
         for index in likeliest
     )
-
-
-def _choice(
-    logits: Rows, matcher: Matcher, mask: NDArray[np.int32], token: TokenId, chooser: Chooser
-) -> Choice:
-    after = None if token in chooser.end_ids else matcher.advance(token)
-    logprobs = None
-    if chooser.top_logprobs is not None:
-        logprobs = choice_logprobs(logits, mask, token, top=chooser.top_logprobs)
-    return Choice(token, after, narrowed=False, logprobs=logprobs)
 
 
 def _fits(chooser: Chooser, candidate: CandidateToken, position: int) -> bool:

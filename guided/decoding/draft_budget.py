@@ -72,6 +72,7 @@ class DraftBudget:
         if self._costs is None:
             return -1.0
         seconds, each = self._costs.seconds, self._sequences
+        # The other sequences are assumed to draft as much, so a node costs ``each`` tokens.
         before = self._certain + self._drafted * each
         added = seconds(before + nodes * each) - seconds(before)
         return max(_LEAST_CHANCE, self._gain * added / seconds((1 + self._drafted) * each))
@@ -153,6 +154,7 @@ class AcceptanceRates(Generic[Kind]):
 
     def rate(self, kind: Kind) -> float:
         """The chance that a token of this kind is right where the one before it was."""
+        # An assumption is worth some imagined trials, which real ones outweigh.
         hits = self._assumed[kind] * _PRIOR_WEIGHT + self._hits[kind]
         return min(1.0, hits / (_PRIOR_WEIGHT + self._trials[kind]))
 

@@ -68,6 +68,7 @@ class DraftTree:
     def trunk(self) -> int:
         """How many nodes at the start are certain, one after the other."""
         count = 0
+        # A certain node further on is in the run of a drafted token, not in the trunk.
         for parent, is_certain in zip(self.parents, self.certain, strict=True):
             if not is_certain or (count and parent != count - 1):
                 break
@@ -77,6 +78,7 @@ class DraftTree:
     @property
     def deciding(self) -> tuple[int, ...]:
         """The nodes whose logits are needed: those after which something is to be chosen."""
+        # After a node with a certain child there is nothing to choose.
         decided = {parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure}
         return tuple(
             node

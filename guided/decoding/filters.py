@@ -35,6 +35,7 @@ _HEAD: Final = 1024
 
 def filter_tokens(scores: Scores, sampling: Sampling) -> Indices:
     """The indices that all filters leave, each seeing what the one before it left."""
+    # Indices refer to the scores of the last filter, so they are mapped back to all scores.
     kept: Indices | None = None
     for keep in _filters(sampling):
         kept = keep(scores) if kept is None else kept[keep(scores[kept])]
@@ -137,6 +138,7 @@ def least(keys: NDArray[np.float64], count: int) -> NDArray[np.int64]:
     if count == 0:
         return np.empty(0, np.int64)
     if count < len(keys):
+        # To find the edge is linear; only what is left of it is sorted.
         edge = np.partition(keys, count - 1)[count - 1]
         # All that equal the edge are candidates; the stable sort then prefers the lower index.
         candidates = np.flatnonzero(keys <= edge)

@@ -55,6 +55,7 @@ def choice_logprobs(
 
     Temperature, bias, penalties and filters have no part in it.
     """
+    # In float64: the sum over a vocabulary of float32 loses digits that callers see.
     tokens = allowed_tokens(mask, len(logits))
     allowed = logits[tokens].astype(np.float64)
     everything = _log_sum(logits.astype(np.float64))

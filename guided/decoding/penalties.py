@@ -46,6 +46,7 @@ def adjust_logits(
         )
     if sampling.no_repeat_ngram_size is None:
         return tokens, adjusted
+    # The ban comes last: it looks at what penalties have left possible.
     banned = _find(tokens, _spared(repeating(sampling.no_repeat_ngram_size, history), history))
     if len(banned) == 0:
         return tokens, adjusted
@@ -91,6 +92,7 @@ def repeating(size: int, history: History) -> Tokens:
     ``a b c a b`` and 3 → ``c``.
     """
     tokens = history.tokens
+    # Compare all windows of size - 1 tokens with the last one, an offset at a time.
     starts = len(tokens) - size + 1
     if starts <= 0:
         return tokens[:0]

@@ -148,6 +148,7 @@ class LookupDrafter:
         memory.drafted.clear()
         root = builder.tip
         tails = {root: memory.index.tail()}
+        # Best first. The age breaks ties, so the same tokens always give the same tree.
         heap = self._entries(memory, builder, root, tails[root], 1.0, 0)
         made = len(heap)
         while heap:
@@ -156,6 +157,7 @@ class LookupDrafter:
             if tip is None:
                 continue
             memory.drafted[node, drafted.token] = drafted
+            # A node is added with the run that it forces, so the text may grow by several tokens.
             tails[tip] = (tails[node] + self._text(builder.path(node, tip)))[-_TAIL:]
             for entry in self._entries(memory, builder, tip, tails[tip], 1.0 - loss, made):
                 heapq.heappush(heap, entry)

@@ -48,6 +48,8 @@ def choose_token(
     is_filtered = sampling.temperature != 0.0 and sampling.filters
     if within is not None and not is_filtered:
         mask, within = within, None
+    # The usual greedy choice, which reads the mask in place. Infinities, NaN and a largest logit
+    # of zero are left to the code below.
     if sampling.temperature == 0.0 and not sampling.adjusts_logits:
         likeliest = likeliest_token(logits, mask)
         if likeliest is not None:
@@ -56,6 +58,7 @@ def choose_token(
     assert len(tokens), f"the mask at position {position} is empty"
     if len(tokens) == 1:
         return TokenId(int(tokens[0]))
+    # In the order that ``Sampling`` documents: bias, penalties and bans, temperature, filters.
     tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
     if sampling.temperature == 0.0:
         return TokenId(int(tokens[adjusted.argmax()]))

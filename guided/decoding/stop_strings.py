@@ -51,6 +51,7 @@ class StopSearch:
         """Start and end of the string that is complete first, none being so ``before``."""
         found = []
         for string in self._strings:
+            # Nothing was complete before, so a match ends in what was just read.
             start = self._text.find(string, max(0, before - len(string) + 1))
             if start >= 0:
                 found.append((start + len(string), start))
@@ -93,6 +94,7 @@ class _Beginning:
     def read(self, piece: bytes) -> int:
         for byte in piece:
             self._length = self._longer(self._length, byte)
+            # All of it was read; what counts is the longest beginning short of that.
             if self._length == len(self._string):
                 self._length = self._border(self._length)
         return self._length

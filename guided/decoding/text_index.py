@@ -73,6 +73,8 @@ class TextIndex:
             self._tokens.append(token)
             self._text += text
             for byte in text:
+                # ``place`` is where the text continues after the two bytes that end here. Places
+                # of the same two bytes form a chain, the latest first.
                 ending = (ending << 8 | byte) & 0xFFFF
                 place = len(before)
                 before.append(latest.get(ending, _NOWHERE))
@@ -94,6 +96,7 @@ class TextIndex:
         place = self._latest.get(_ending(tail), _NOWHERE)
         if place == len(self._text):
             place = self._before[place]  # nothing has followed it yet
+        # The chain may be as long as the text, so only its latest places are compared.
         for _ in range(_PLACES):
             if place == _NOWHERE:
                 break
@@ -121,6 +124,7 @@ class TextIndex:
         token = self._tokens[index]
         if self._table.bytes[token] is None:
             return None
+        # A match may end inside a token: what is left of it may be a token of its own.
         if self._starts[index] == place:
             return token
         end = self._starts[index + 1] if index + 1 < len(self._starts) else len(self._text)

@@ -52,6 +52,7 @@ def verify(
     tokens up to the end of the trunk, and ``history`` holds them, where the sampling reads it.
     """
     trunk = tree.trunk
+    # The trunk is certain, so the walk begins at its end.
     path = list(range(trunk))
     children = tree.children()
     reads_history = chooser.sampling.reads_history
@@ -65,6 +66,8 @@ def verify(
         if run:
             after = tree.matchers[run[-1]]
             assert after is not None, f"node {run[-1]} has no matcher"
+            # One-token decoding would not take a run after which the answer cannot end in its
+            # budget. It closes there instead, and so does the answer (``AnswerState``).
             if not _fits(chooser, after, position + len(run)):
                 break
             path += run
@@ -72,6 +75,7 @@ def verify(
             continue
         if matcher is None or matcher.is_complete or chooser.remaining(position) == 0:
             break
+        # Penalties read the tokens before a place, those of the path included.
         before = history
         if reads_history:
             before = history.after([tree.tokens[passed] for passed in path[trunk:]])
@@ -80,6 +84,7 @@ def verify(
             last = choice
             break
         narrowed = narrowed or choice.narrowed
+        # A drafted token stays when it equals the choice; else the choice ends the path.
         child = next((c for c in children[node] if tree.tokens[c] == choice.token), None)
         if child is None:
             last = choice

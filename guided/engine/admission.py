@@ -11,6 +11,7 @@ from guided.decoding.drafter import Drafter
 from guided.decoding.stop_strings import StopSearch
 from guided.engine.answer_state import AnswerState
 from guided.engine.beams import BeamGroup
+from guided.engine.cache_size import StepLimits
 from guided.engine.group import Group, SampledGroup
 from guided.engine.scoring import Judge, scorer_for
 from guided.engine.submission import Submission
@@ -34,8 +35,7 @@ class Admission:
         *,
         context_window: int,
         largest_request: int,
-        max_batch: int,
-        block_size: int,
+        limits: StepLimits,
         drafter: Drafter | None = None,
         judge: Judge | None = None,
     ) -> None:
@@ -43,8 +43,8 @@ class Admission:
         self._vocabulary = vocabulary
         self._context_window = context_window
         self._largest_request = largest_request
-        self._max_batch = max_batch
-        self._block_size = block_size
+        self._max_batch = limits.max_batch
+        self._block_size = limits.block_size
         self._drafter = drafter
         self._judge = judge
 
@@ -93,6 +93,7 @@ class Admission:
                 field="max_tokens",
                 hint=_smaller_request(self._context_window - len(prompt)),
             )
+        # The cheap checks come first: the shortest completion may have to be searched for.
         self._check_room(request, len(prompt))
         if not matcher.fits(request.max_tokens):
             shortest = len(matcher.shortest_end())

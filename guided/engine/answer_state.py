@@ -121,6 +121,7 @@ class AnswerState:
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Take over what a model call confirmed and chose, and the run that follows from it."""
         logprobs, path = iter(acceptance.logprobs), acceptance.path
+        # The trunk is in ``tokens`` already; what the model confirmed of the draft is new.
         for length, node in enumerate(path[tree.trunk :], tree.trunk + 1):
             matcher = tree.matchers[node]
             assert matcher is not None, f"drafted node {node} has no matcher"
@@ -129,6 +130,7 @@ class AnswerState:
             else:
                 self._append(tree.tokens[node], matcher, next(logprobs, None), is_forced=False)
             if self.finish_reason is not None:
+                # A stop string ends the answer inside the path; what follows does not count.
                 self._drafts.add(tree, path[:length], is_followed=False)
                 return
         self._drafts.add(tree, path, is_followed=acceptance.choice is not None)

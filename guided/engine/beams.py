@@ -148,6 +148,7 @@ class BeamsRunnable(Runnable):
         """Read what the model said about each beam, then make all rounds that need no call."""
         for piece, output in zip(step.pieces, outputs, strict=True):
             position = piece.blocks.committed + 1 - len(self.submission.prompt)
+            # Nothing is drafted, so every row stays, and no copies follow.
             piece.blocks.commit(range(len(piece.tree)), piece.tree.tokens)
             for node, logits in zip(piece.deciding, output.logits, strict=True):
                 self._search.read(piece.text, position + node, logits)
@@ -168,6 +169,7 @@ class BeamsRunnable(Runnable):
     def _follow(self, parents: list[int]) -> None:
         """Continue each beam from the table of its parent; the first child takes it over."""
         former, self.blocks = self.blocks, []
+        # A fork shares all blocks, and copies the last one when it first writes there.
         for place, parent in enumerate(parents):
             blocks = former[parent]
             if parent in parents[:place]:

@@ -81,6 +81,7 @@ def measure_seconds(
         # The first call of a size may make machine code for seconds, which no later call does.
         for size in sizes:
             _time(runner, sequence, size)
+    # Several sizes are timed in turn, not one after the other, see above.
     seconds = dict.fromkeys(sizes, float("inf"))
     if known is not None:
         narrow = [size for size in sizes if size <= _REFINED]

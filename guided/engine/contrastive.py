@@ -22,7 +22,7 @@ from guided.decoding.contrastive_search import (
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.engine.answer_state import AnswerState
-from guided.engine.runnable import Piece, Runnable, Settled, Step
+from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
 from guided.engine.submission import Submission
 from guided.errors import LimitExceededError
 from guided.kv.sequence_blocks import SequenceBlocks
@@ -32,7 +32,7 @@ from guided.spec import TokenId
 __all__ = ["ContrastiveRunnable"]
 
 
-class ContrastiveRunnable(Runnable):
+class ContrastiveRunnable(AnswerRunnable):
     """An answer of contrastive search, with the hidden states of its tokens.
 
     It reads what is certain, then has candidates for the next token until one of them is taken::
@@ -44,8 +44,7 @@ class ContrastiveRunnable(Runnable):
     wants_states = True
 
     def __init__(self, submission: Submission, answer: AnswerState) -> None:
-        super().__init__(submission)
-        self.answer = answer
+        super().__init__(submission, answer)
         self._seen = SeenStates()
         self._candidates: tuple[CandidateToken, ...] = ()
 
@@ -69,20 +68,10 @@ class ContrastiveRunnable(Runnable):
         """Tokens that are certain but not yet in the cache, or the one that is to be chosen."""
         return self.num_unread or 1
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether the answer has come to its end."""
-        return self.answer.finish_reason is not None
-
-    def texts(self) -> list[Sequence[TokenId]]:
-        """Prompt and answer so far."""
-        return [self.answer.tokens]
-
     def start(self, blocks: SequenceBlocks) -> None:
         """Run from the first token, as hidden states are lost with the blocks."""
         assert blocks.committed == 0, f"{blocks.committed} tokens without hidden states"
         super().start(blocks)
-        self.answer.note_reused(0)
         self._seen = SeenStates()
         self._candidates = ()
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from guided.decoding.draft_budget import CostCurve
 from guided.decoding.drafter import Drafter
 from guided.engine.admission import Admission
-from guided.engine.cache_size import open_cache
+from guided.engine.cache_size import StepLimits, open_cache
 from guided.engine.compile_queue import CompileQueue, Start
 from guided.engine.deadlines import Deadlines
 from guided.engine.drafting import Drafting
@@ -64,20 +64,12 @@ class Engine:
         ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
         request asks for that. ``clock`` tells seconds and never goes back.
         """
-        _check_sizes(max_batch, cache_tokens, step_tokens)
+        limits = StepLimits(max_batch, step_tokens, block_size, widest_draft)
         self.model_name = model_name
         """The model's name, as a caller would give it."""
         self.context_window = runner.context_window(context_window)
         """Most tokens of prompt and answer together."""
-        self._cache = open_cache(
-            runner,
-            cache_tokens=cache_tokens,
-            block_size=block_size,
-            max_batch=max_batch,
-            step_tokens=step_tokens,
-            widest_draft=widest_draft,
-            reuse_prefixes=reuse_prefixes,
-        )
+        self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
         self._vocabulary = vocabulary
         self._render = render
         self._now = clock
@@ -85,13 +77,12 @@ class Engine:
         self._meter = Meter()
         self._deadlines = Deadlines()
         self._compiling = CompileQueue(start)
-        self._scheduler = Scheduler(self._cache, max_batch=max_batch, step_tokens=step_tokens)
+        self._scheduler = Scheduler(self._cache, limits)
         self._admission = Admission(
             vocabulary,
             context_window=self.context_window,
             largest_request=self._cache.most_tokens(step_tokens) or self.context_window,
-            max_batch=max_batch,
-            block_size=block_size,
+            limits=limits,
             drafter=drafter,
             judge=judge,
         )
@@ -153,7 +144,7 @@ class Engine:
             self._admit_compiled()
         with phase(Phase.ADMIT):
             self._start_waiting()
-            self._end_late()
+            self._end_late()  # after starting, as what was started makes the step longer
         with phase(Phase.DRAFT):
             tokens = self._scheduler.next_tokens
             steps = self._draft()
@@ -195,6 +186,7 @@ class Engine:
         self, request_id: str, request: GenerationRequest, received: float | None, *, stream: bool
     ) -> None:
         now = self._now()
+        # A request that is late already must not cost the rendering of its prompt.
         order = ServiceOrder.of(request, now if received is None else received)
         order.check(now)
         if any(request_id in known for known in (self._groups, self._compiling, self._results)):
@@ -222,6 +214,7 @@ class Engine:
     def _admit(self, submission: Submission) -> None:
         group = self._admission.admit(submission, submission.matcher.result())
         group.clock.queue()
+        # Where every token is certain there is nothing to ask the model.
         if group.is_finished:
             self._emit(group)
         else:
@@ -262,6 +255,7 @@ class Engine:
         """Continue every answer, and hand out what became certain of each request."""
         ids = [step.runnable.request_id for step in steps]
         groups = {request_id: self._groups[request_id] for request_id in ids}
+        # Several answers of one request are in the step; it counts one call, and streams once.
         for group in groups.values():
             group.begin_call()
         for step, output in zip(steps, outputs, strict=True):
@@ -271,7 +265,7 @@ class Engine:
         for request_id, group in groups.items():
             with self._isolated(request_id):
                 group.end_call()
-                if request_id in self._groups:
+                if request_id in self._groups:  # unless it failed
                     self._hand_out(group)
 
     def _settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
@@ -333,18 +327,6 @@ class Engine:
         else:
             self._meter.failed(used)
         self._results.fail(request_id, error)
-
-
-def _check_sizes(max_batch: int, cache_tokens: int, step_tokens: int) -> None:
-    if not 1 <= max_batch <= step_tokens:
-        raise RequestError(
-            f"max_batch {max_batch!r} is not between 1 and step_tokens ({step_tokens})",
-            field="max_batch",
-        )
-    if cache_tokens < 1:
-        raise RequestError(
-            f"cache_tokens {cache_tokens!r} leave no room for a request", field="cache_tokens"
-        )
 
 
 def _shown_schema(request: GenerationRequest) -> str | None:

@@ -167,6 +167,7 @@ class SampledGroup(Group):
                     logprobs=answer.told_logprobs(vocabulary) if tells else (),
                 )
             )
+        # A stable sort: of equal scores the earlier answer comes first.
         if request.best_of is not None:
             candidates.sort(key=lambda candidate: -candidate.score)
         return candidates

@@ -14,7 +14,7 @@ import torch
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve, LookupDrafter
-from guided.engine.cache_size import CacheRequest
+from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
 from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
@@ -83,14 +83,8 @@ def load_engine(
     check_formats(dtype, kv_dtype, where)
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
-    asked = CacheRequest(
-        cache_tokens,
-        kv_memory,
-        is_quantised=kv_dtype == "int8",
-        max_batch=max_batch,
-        step_tokens=step_tokens,
-        widest_draft=WIDEST_DRAFT if drafts else 0,
-    )
+    limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
+    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     progress = progress or RichProgress()
     torch.set_num_threads(threads or physical_cores())
     files = find_model(model, progress)
@@ -149,7 +143,7 @@ def _load_parts(
     shape = runner.shape
     plan = plan_memory(footprint, asked.size(shape.layers, shape.windows, shape.dtype), asked)
     costs = None
-    if asked.widest_draft:
+    if asked.limits.widest_draft:
         with progress.step("timing model calls"):
             costs = costs_here(runner, context_window, files, footprint)
     return _Parts(loaded, compiler, runner, plan, costs)
@@ -158,7 +152,7 @@ def _load_parts(
 def _build_engine(
     parts: _Parts, asked: CacheRequest, judge: Judge | None, *, reuse_prefixes: bool
 ) -> Engine:
-    loaded = parts.loaded
+    loaded, limits = parts.loaded, asked.limits
     return Engine(
         model_name=loaded.name,
         runner=parts.runner,
@@ -166,13 +160,13 @@ def _build_engine(
         context_window=loaded.context_window,
         render=partial(render_prompt, loaded),
         start=parts.compiler.start,
-        max_batch=asked.max_batch,
+        max_batch=limits.max_batch,
         cache_tokens=parts.plan.cache_tokens,
-        step_tokens=asked.step_tokens,
-        block_size=asked.block_size,
+        step_tokens=limits.step_tokens,
+        block_size=limits.block_size,
         reuse_prefixes=reuse_prefixes,
-        drafter=LookupDrafter(loaded.vocabulary) if asked.widest_draft else None,
-        widest_draft=asked.widest_draft,
+        drafter=LookupDrafter(loaded.vocabulary) if limits.widest_draft else None,
+        widest_draft=limits.widest_draft,
         costs=parts.costs,
         judge=judge,
     )
@@ -200,6 +194,7 @@ def _prepared(
         compiler.rehearse()
         return compiler
 
+    # Loading is the one place where Python runs beside torch: there is no step to slow down yet.
     with ThreadPoolExecutor(1) as beside:
         compiler = beside.submit(compiling)
         runner = ModelRunner(
@@ -271,9 +266,8 @@ def inspect_memory(
     """The model, and the memory that ``load_engine`` would take for it with the same settings."""
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
-    asked = CacheRequest(
-        cache_tokens, kv_memory, is_quantised=kv_dtype == "int8", widest_draft=WIDEST_DRAFT
-    )
+    limits = StepLimits(widest_draft=WIDEST_DRAFT)
+    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     files = find_model(model)
     check_model(files, dtype)
     _, plan = plan_model(files, dtype, asked, where)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftRequest
+from guided.engine.answer_state import AnswerState
 from guided.engine.submission import Submission
 from guided.kv.block_table import BlockTable
 from guided.kv.reservation import SlotCopies
@@ -25,7 +26,7 @@ from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import Segment, SegmentOutput
 from guided.spec import TokenId
 
-__all__ = ["Piece", "Runnable", "Settled", "Step", "demand"]
+__all__ = ["AnswerRunnable", "Piece", "Runnable", "Settled", "Step", "demand"]
 
 
 def demand(blocks: SequenceBlocks, count: int, step_tokens: int) -> tuple[int, ...]:
@@ -161,6 +162,32 @@ class Runnable:
         assert reserved == 0, f"{self.request_id!r} holds {reserved} rows"
 
 
+class AnswerRunnable(Runnable):
+    """One answer of a request."""
+
+    def __init__(self, submission: Submission, answer: AnswerState) -> None:
+        super().__init__(submission)
+        self.answer = answer
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the answer has come to its end."""
+        return self.answer.finish_reason is not None
+
+    def texts(self) -> list[Sequence[TokenId]]:
+        """Prompt and answer so far."""
+        return [self.answer.tokens]
+
+    def start(self, blocks: SequenceBlocks) -> None:
+        """Run with the blocks that were opened for ``known_prefix``."""
+        super().start(blocks)
+        self.answer.note_reused(blocks.committed)
+
+    def note_copied(self, count: int) -> None:
+        """Count it for the answer."""
+        self.answer.note_copied(count)
+
+
 class Piece:
     """The new tokens of one text in one step: a segment of the model call."""
 
@@ -220,6 +247,8 @@ class Step:
             tree, committed = piece.tree, piece.blocks.committed
             rows = piece.blocks.reserve(len(tree))
             self.runnable.note_copied(len(rows[0].copies))
+            # A generator: copies of this segment must be made before the next one reserves rows,
+            # as that may write to a block which is copied from.
             yield Segment(
                 rows=rows,
                 committed=committed,

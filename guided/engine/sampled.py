@@ -13,11 +13,10 @@ from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftBuilder, Drafter, DraftMemory, DraftRequest
 from guided.decoding.verify import Acceptance, verify
 from guided.engine.answer_state import AnswerState
-from guided.engine.runnable import Piece, Runnable, Settled, Step
+from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
 from guided.engine.submission import Submission
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import SegmentOutput
-from guided.spec import TokenId
 
 __all__ = ["SampledRunnable"]
 
@@ -25,7 +24,7 @@ _BLOCKS_OF_A_SIBLING: Final = 2
 """A copy of the last block of the prompt, and the block after it."""
 
 
-class SampledRunnable(Runnable):
+class SampledRunnable(AnswerRunnable):
     """One sampled answer.
 
     The first of several *sibling samples* computes the prompt for all of them. Until then the
@@ -39,8 +38,7 @@ class SampledRunnable(Runnable):
         drafter: Drafter | None,
         siblings: Sequence[AnswerState] = (),
     ) -> None:
-        super().__init__(submission)
-        self.answer = answer
+        super().__init__(submission, answer)
         self._drafter = drafter
         self._memory: DraftMemory | None = None
         self._was_started = False
@@ -56,23 +54,9 @@ class SampledRunnable(Runnable):
         """What the siblings take when they are forked off."""
         return _BLOCKS_OF_A_SIBLING * len(self._siblings)
 
-    @property
-    def is_finished(self) -> bool:
-        """Whether the answer has come to its end."""
-        return self.answer.finish_reason is not None
-
-    def texts(self) -> list[Sequence[TokenId]]:
-        """Prompt and answer so far."""
-        return [self.answer.tokens]
-
-    def note_copied(self, count: int) -> None:
-        """Count it for the answer."""
-        self.answer.note_copied(count)
-
     def start(self, blocks: SequenceBlocks) -> None:
         """Run; the memory of its drafter is opened once, and kept when it starts over."""
         super().start(blocks)
-        self.answer.note_reused(blocks.committed)
         self._open_memory()
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
@@ -103,6 +87,7 @@ class SampledRunnable(Runnable):
         tree, blocks = piece.tree, piece.blocks
         logits = {node: output.logits[row] for row, node in enumerate(piece.deciding)}
         siblings = self._siblings if piece.deciding else ()
+        # All of them are verified before any is extended, as a fault must leave nothing half done.
         acceptance = _verify(tree, logits, self.answer)
         choices = [_verify(tree, logits, sibling) for sibling in siblings]
         self.answer.extend(tree, acceptance)
@@ -114,6 +99,7 @@ class SampledRunnable(Runnable):
             forks.append(fork)
         if self._memory is not None:
             self._memory.learn(tree, acceptance)
+        # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:
             fork.answer.note_shared(blocks.committed)

@@ -9,6 +9,7 @@ import bisect
 from collections.abc import Sequence
 from operator import itemgetter
 
+from guided.engine.cache_size import StepLimits
 from guided.engine.runnable import Runnable, Step
 from guided.kv.block_cache import BlockCache
 from guided.kv.sequence_blocks import SequenceBlocks
@@ -23,11 +24,11 @@ class Scheduler:
     come later.
     """
 
-    def __init__(self, cache: BlockCache, *, max_batch: int, step_tokens: int) -> None:
+    def __init__(self, cache: BlockCache, limits: StepLimits) -> None:
         self.running: list[Runnable] = []
         self._cache = cache
-        self._max_batch = max_batch
-        self._step_tokens = step_tokens
+        self._max_batch = limits.max_batch
+        self._step_tokens = limits.step_tokens
         # Sorted by queue key; of equal keys the one that joined first comes first.
         self._waiting: list[tuple[float, Runnable]] = []
 
@@ -53,8 +54,10 @@ class Scheduler:
         if first.num_places + sum([each.num_places for each in self.running]) > self._max_batch:
             return None
         salt = first.submission.request.cache_salt
+        # Opened before room is known: what the cache has of the prefix need not be computed.
         blocks = self._cache.open(first.known_prefix, salt=salt)
         size, step_tokens = self._cache.block_size, self._step_tokens
+        # Room for what runs as well, or what starts now would soon make something give way.
         needs = [each.needs(size, step_tokens) for each in self.running]
         if needs and not self._has_room([*needs, first.needs(size, step_tokens, blocks)]):
             blocks.release()
@@ -87,6 +90,7 @@ class Scheduler:
             for step in steps:
                 step.drop_draft()
         while not self._fits(steps):
+            # Of equal keys, as answers to one request have, the last in the batch.
             last = max(reversed(steps), key=_queue_key)
             steps.remove(last)
             self.leave(last.runnable)

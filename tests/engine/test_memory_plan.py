@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from guided.cli.inspect_model import inspect_model
-from guided.engine.cache_size import CacheRequest, CacheSize
+from guided.engine.cache_size import CacheRequest, CacheSize, StepLimits, cache_groups
 from guided.engine.formats import WEIGHT_DTYPES, check_formats
 from guided.engine.load import inspect_memory, load_engine
 from guided.engine.memory_plan import Footprint, measure_footprint, plan_memory, plan_model
@@ -26,7 +26,7 @@ from tests.engine.architectures import CONFIGS
 from tests.engine.tiny_models import make_model
 
 MIB = 2**20
-SIZE = CacheSize((None,), (1024,), block_size=8, max_batch=16, step_tokens=512, widest_draft=0)
+SIZE = CacheSize((None,), (1024,), StepLimits())
 SOME = Footprint(
     weights=100 * MIB,
     weight_format="bfloat16",
@@ -46,12 +46,12 @@ def test_a_cache_takes_what_was_told(architecture: str, is_quantised: bool, tmp_
     model = make_model(architecture, dtype=torch.float32)
     model.save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
-    asked = CacheRequest(is_quantised=is_quantised, block_size=4)
+    asked = CacheRequest(is_quantised=is_quantised, limits=StepLimits(block_size=4))
     by_config = asked.size(files.layers, files.windows, torch.float32)
     runner = ModelRunner(model, vocabulary_size=288, quantise_cache=is_quantised)
     shape = runner.shape
     assert by_config == asked.size(shape.layers, shape.windows, shape.dtype)
-    cache = BlockCache(by_config.groups(100), 4)
+    cache = BlockCache(cache_groups(by_config.windows, 100, by_config.limits), 4)
     runner.open_storages([pool.num_slots for pool in cache.pools])
     assert runner.cache_nbytes == by_config.nbytes(100)
     numbers = sum(p.numel() for p in model.parameters())
