@@ -1,4 +1,4 @@
-"""What is measured, of an engine in this process or of a server."""
+"""Targets to be measured: an engine in this process, or a server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One request and what became of it."""
+    """One request and its outcome."""
 
     name: str
     seconds: float

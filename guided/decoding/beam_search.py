@@ -162,7 +162,7 @@ class BeamSearch:
         return next(i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
 
     def read(self, beam: int, index: int, logits: NDArray[np.float32]) -> None:
-        """Take what the model says (``[vocab]``) about the token at this index of an answer."""
+        """Take the logits (``[vocab]``) for the token at this index of an answer."""
         hypothesis = self.live[beam]
         assert hypothesis.wants(index), f"nobody asked about token {index} of beam {beam}"
         logprobs = _log_softmax(logits)
@@ -257,7 +257,7 @@ class BeamSearch:
         return Found(hypothesis.tokens, reason, score, hypothesis.num_forced)
 
     def _with_run(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
-        """With what is certain to follow, and the end where nothing may follow or fit."""
+        """The hypothesis with the run that follows, and its end where nothing may follow or fit."""
         position = len(hypothesis.tokens)
         try:
             run = matcher.forced_run(self._forcing)
@@ -284,7 +284,7 @@ class BeamSearch:
         )
 
     def _closed(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
-        """With the shortest completion after it, and nothing else."""
+        """The hypothesis with the shortest completion after it."""
         completion = matcher.shortest_end()
         return replace(
             hypothesis,
@@ -296,7 +296,7 @@ class BeamSearch:
     def _with_continuations(
         self, hypothesis: Hypothesis, logprobs: NDArray[np.float64]
     ) -> Hypothesis:
-        """With the likeliest tokens that leave room for an end, or closed where none does."""
+        """The hypothesis with its likeliest continuations that leave room for an end, or closed."""
         matcher, left = hypothesis.matcher, self._max_tokens - len(hypothesis.tokens)
         try:
             found, lost = self._fitting(matcher, matcher.mask(), logprobs, left)

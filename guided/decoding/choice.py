@@ -42,7 +42,7 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """What one request's choices depend on besides the logits."""
+    """The options that choices of one answer depend on, besides the logits."""
 
     sampling: Sampling
     seed: int
@@ -113,7 +113,7 @@ class Chooser:
     def take(
         self, logits: NDArray[np.float32], mask: NDArray[np.int32], token: TokenId, matcher: Matcher
     ) -> Choice:
-        """The choice of this token, whatever it was chosen for."""
+        """The choice of a given token, with the position that it leads to."""
         after = None if token in self.end_ids else matcher.advance(token)
         logprobs = None
         if self.top_logprobs is not None:

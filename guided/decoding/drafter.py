@@ -24,7 +24,7 @@ __all__ = ["DraftBuilder", "DraftMemory", "DraftRequest", "Drafter"]
 
 
 class DraftMemory(Protocol):
-    """What a drafter keeps about one sequence; it survives that the sequence gives way."""
+    """A drafter's knowledge of one sequence; it is kept when the sequence has to start over."""
 
     def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
         """Take note of how the tree drafted last was verified."""
@@ -58,7 +58,7 @@ class DraftRequest:
         self.tokens = tokens
         """Prompt and answer so far; the trunk of the tree ends with them."""
         self.memory = memory
-        """What the drafter returned for this sequence from ``open``."""
+        """The result of ``Drafter.open`` for this sequence."""
         self.builder = builder
         """Takes the proposals, from ``builder.tip`` on."""
 

@@ -44,7 +44,7 @@ class ChoiceLogprobs:
 
 
 def forced_logprobs(token: TokenId, vocabulary: Vocabulary) -> TokenLogprobs:
-    """What is known of a token that the model was not asked about."""
+    """The entry of a token that the model was not asked about."""
     return TokenLogprobs(token, vocabulary.decode([token]), raw=None, masked=None)
 
 

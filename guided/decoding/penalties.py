@@ -156,7 +156,7 @@ class History:
 
 
 NO_HISTORY = History(np.empty(0, dtype=np.int64), 0, frozenset())
-"""Before the first token of an empty prompt, or where nobody reads it."""
+"""For an empty prompt, or for sampling that does not read the history."""
 
 
 class TokenLog:

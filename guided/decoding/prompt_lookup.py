@@ -1,4 +1,4 @@
-"""The drafter of the engine: what followed the same text before, and what the constraint suggests.
+"""The engine's drafter: tokens that followed the same text before, or that the constraint suggests.
 
 It drafts tokens of several kinds, the likeliest first, into one tree. Best first is also best for a
 given number of nodes: a node's chance is its parent's times its own, so no node is ever likelier
@@ -96,7 +96,7 @@ the node that it follows. So entries sort by falling chance, then by age."""
 
 
 class LookupMemory:
-    """What is known of one sequence, and from this sequence alone."""
+    """The text of one sequence, and how often its drafts were right; knows no other sequence."""
 
     def __init__(self, table: TokenTable) -> None:
         self.index = TextIndex(table)

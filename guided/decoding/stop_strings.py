@@ -1,4 +1,4 @@
-"""Where an answer ends because its caller said so: stop strings and stop tokens."""
+"""Stop strings and stop tokens: where an answer ends because its caller asked for it."""
 
 from __future__ import annotations
 

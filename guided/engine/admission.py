@@ -1,4 +1,4 @@
-"""Turning a request into what the engine runs, or refusing it before its first token."""
+"""Admission: turn a request into a group of answers, or refuse it before its first token."""
 
 from __future__ import annotations
 

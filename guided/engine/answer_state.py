@@ -62,19 +62,16 @@ class AnswerState:
         self._text_stream = text_stream
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
-        """Of each token of the answer, ``None`` where forced; empty where nobody asked."""
+        """By token of the answer, ``None`` where forced; empty unless the request asks for them."""
         self._end: ChoiceLogprobs | None = None
         self._sampled = 0
         self._forced = 0
-        self._reused: int | None = None
-        self._shared = 0
-        self._copied = 0
         self._drafts = DraftCounts()
         self._settle()
 
     @property
     def choices(self) -> list[ChoiceLogprobs]:
-        """What is known of the tokens that the model chose, an end that it chose among them."""
+        """The log-probabilities of the tokens that the model chose, a chosen end among them."""
         return [choice for choice in (*self._logprobs, self._end) if choice is not None]
 
     @property
@@ -104,22 +101,8 @@ class AnswerState:
         reaches_the_tip = committed + count == len(self.tokens)
         return DraftTree.chain(tokens, self.matcher if reaches_the_tip else None)
 
-    def note_reused(self, reused: int) -> None:
-        """Note how many tokens were found in the cache; counts once, not after a pre-emption."""
-        if self._reused is None:
-            self._reused = reused
-
-    def note_shared(self, shared: int) -> None:
-        """Note how many tokens in the cache are those of another sequence."""
-        self._reused = 0
-        self._shared = shared
-
-    def note_copied(self, count: int) -> None:
-        """Note that this number of tokens in the cache were copied, as another text shared them."""
-        self._copied += count
-
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
-        """Take over what a model call confirmed and chose, and the run that follows from it."""
+        """Append what a model call confirmed and chose, and the run that follows from it."""
         logprobs, path = iter(acceptance.logprobs), acceptance.path
         # The trunk is in ``tokens`` already; what the model confirmed of the draft is new.
         for length, node in enumerate(path[tree.trunk :], tree.trunk + 1):
@@ -141,7 +124,7 @@ class AnswerState:
             self._settle()
 
     def take(self, choice: Choice | Closing) -> None:
-        """Take over what was chosen after the last token, and the run that follows from it."""
+        """Append what was chosen after the last token, and the run that follows from it."""
         if isinstance(choice, Closing):
             self._close(choice.tokens)
             return
@@ -178,29 +161,25 @@ class AnswerState:
         return text.decode("utf-8", errors)
 
     def usage(self) -> Usage:
-        """What the answer cost, but for model calls, which others may have shared."""
+        """The costs of this answer alone: its tokens, and what was drafted for it."""
         return Usage(
-            prompt_tokens=self.prompt_length,
-            reused_tokens=self._reused or 0,
             sampled_tokens=self._sampled,
             forced_tokens=self._forced,
             drafted_tokens=self._drafts.tokens,
             accepted_tokens=self._drafts.accepted,
             drafted_calls=self._drafts.calls,
             corrected_calls=self._drafts.corrected,
-            shared_tokens=self._shared,
-            copied_tokens=self._copied,
         )
 
     def told_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
-        """What is known of each token of the answer."""
+        """The log-probabilities of each token of the answer, for the caller."""
         return tuple(
             forced_logprobs(token, vocabulary) if known is None else known.of(token, vocabulary)
             for token, known in zip(self.answer, self._logprobs, strict=True)
         )
 
     def _settle(self) -> None:
-        """Append what is certain now, and finish when nothing may follow or fit.
+        """Append the tokens that are certain now, and finish where nothing may follow or fit.
 
         A run that would leave no room for an end is replaced by the shortest completion. That one
         fits, as the shortest completion of every position that an answer reaches does.

@@ -61,22 +61,15 @@ class BeamGroup(Group):
             for index, found in enumerate(self._search.found)
         ]
 
-    def usage(self) -> Usage:
-        """What the search cost so far, and the tokens of its answers once it is over.
+    def own_usage(self) -> Usage:
+        """The tokens of its answers once the search is over.
 
         Until then a better answer of fewer chosen tokens may come, and counts never fall.
         """
         best = self._search.found[: self.submission.request.n] if self.is_finished else []
-        num_forced = sum(found.num_forced for found in best)
-        return Usage(
-            prompt_tokens=len(self.submission.prompt),
-            reused_tokens=self._beams.reused_tokens or 0,
-            sampled_tokens=sum(len(found.tokens) for found in best) - num_forced,
-            forced_tokens=num_forced,
-            model_calls=self.model_calls,
-            shared_tokens=self._beams.shared_tokens,
-            copied_tokens=self._beams.copied_tokens,
-        )
+        num_forced = sum([found.num_forced for found in best])
+        num_tokens = sum([len(found.tokens) for found in best])
+        return Usage(sampled_tokens=num_tokens - num_forced, forced_tokens=num_forced)
 
 
 class BeamsRunnable(Runnable):
@@ -88,9 +81,6 @@ class BeamsRunnable(Runnable):
 
     def __init__(self, submission: Submission, search: BeamSearch) -> None:
         super().__init__(submission)
-        self.reused_tokens: int | None = None
-        self.shared_tokens = 0
-        self.copied_tokens = 0
         self._search = search
         self._is_parted = False
 
@@ -116,15 +106,9 @@ class BeamsRunnable(Runnable):
             return [prompt + live[0].tokens[: self._search.num_shared]]
         return [prompt + beam.tokens[: beam.num_fed] for beam in live]
 
-    def note_copied(self, count: int) -> None:
-        """Count it for all beams."""
-        self.copied_tokens += count
-
     def start(self, blocks: SequenceBlocks) -> None:
         """Run from the shared prefix."""
         super().start(blocks)
-        if self.reused_tokens is None:
-            self.reused_tokens = blocks.committed
         self._part()
 
     def stop(self) -> None:
@@ -174,7 +158,7 @@ class BeamsRunnable(Runnable):
             blocks = former[parent]
             if parent in parents[:place]:
                 blocks = blocks.fork()
-                self.shared_tokens += blocks.committed
+                self.submission.cache_use.shared += blocks.committed
             self.blocks.append(blocks)
         for parent, blocks in enumerate(former):
             if parent not in parents:

@@ -76,12 +76,12 @@ class CacheSize:
     windows: tuple[int | None, ...]
     """By group of layers."""
     slot_bytes: tuple[int, ...]
-    """What one token takes, by group."""
+    """Bytes of one token, by group."""
     limits: StepLimits
 
     @property
     def bytes_per_token(self) -> int:
-        """What one token takes in all layers, as long as they all see it."""
+        """Bytes of one token in all layers, as long as they all see it."""
         return sum(self.slot_bytes)
 
     def nbytes(self, cache_tokens: int) -> int:
@@ -106,7 +106,7 @@ class CacheSize:
 
 @dataclass(frozen=True, slots=True)
 class CacheRequest:
-    """What was asked of the cache, and what the engine is going to do with it."""
+    """How large a cache was asked for, and for steps of what size."""
 
     cache_tokens: int | None = None
     """Tokens that all running requests may hold."""

@@ -148,7 +148,7 @@ def costs_here(
 def _digest(
     runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
 ) -> str:
-    """Tells apart whatever makes calls faster or slower."""
+    """A name for everything that makes calls faster or slower."""
     about = [
         files.config.to_json_string(),
         files.checkpoint.numbers,

@@ -157,7 +157,7 @@ class ContrastiveRunnable(AnswerRunnable):
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """A candidate token and what it forces."""
+    """A candidate token and the run that it forces."""
 
     tokens: tuple[TokenId, ...]
     is_deciding: bool

@@ -50,7 +50,7 @@ class ClosingTimes:
         """Seconds that the next closing will hardly exceed."""
 
     def note(self, seconds: float) -> None:
-        """Take note of what the answers closed between two steps took together.
+        """Take note of how long all closings between two steps took together.
 
         What was expected before counts half: one slow closing must not end many others too early.
         """

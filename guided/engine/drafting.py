@@ -1,4 +1,4 @@
-"""What the steps of one model call compute: certain tokens, and drafts for all of them at once."""
+"""Beginning the steps of one model call: certain tokens, and drafts for all of them at once."""
 
 from __future__ import annotations
 

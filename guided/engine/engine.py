@@ -163,7 +163,7 @@ class Engine:
         return self._results.take_deltas()
 
     def stats(self) -> EngineStats:
-        """What the engine has done so far, and what it holds now."""
+        """Counters of everything done so far, and the state now."""
         running = {runnable.request_id for runnable in self._scheduler.running}
         return self._meter.stats(
             [group.usage() for group in self._groups.values()],
@@ -240,7 +240,7 @@ class Engine:
         return steps
 
     def _reserve(self, steps: Sequence[Step]) -> tuple[list[Step], list[list[Segment]]]:
-        """What is computed, and for whom; a request that fails here gives its rows back."""
+        """Set rows of the cache aside; a request that fails here gives its rows back."""
         reserved = []
         for step in steps:
             if step.runnable.is_running:
@@ -252,7 +252,7 @@ class Engine:
     def _verify_and_commit(
         self, steps: Sequence[Step], outputs: Sequence[list[SegmentOutput]]
     ) -> None:
-        """Continue every answer, and hand out what became certain of each request."""
+        """Continue every answer, then hand out texts and results of each request."""
         ids = [step.runnable.request_id for step in steps]
         groups = {request_id: self._groups[request_id] for request_id in ids}
         # Several answers of one request are in the step; it counts one call, and streams once.
@@ -311,7 +311,7 @@ class Engine:
         self._meter.answered(group.clock, result)
 
     def _drop(self, request_id: str) -> Usage | None:
-        """Let a request be compiled, wait or run no more; what it used, if it is known."""
+        """Remove a request wherever it is; return what it used, or ``None`` for an unknown one."""
         self._scheduler.drop(request_id)
         if group := self._groups.pop(request_id, None):
             return group.usage()

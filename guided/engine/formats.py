@@ -24,7 +24,7 @@ WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
 
 
 def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device) -> None:
-    """Raise ``RequestError`` for names that nobody knows, and for what does not go together.
+    """Raise ``RequestError`` for unknown names, and for formats that do not go together.
 
     ``ModelError`` for weights that this processor cannot multiply: nothing is fetched before.
     """

@@ -1,9 +1,9 @@
-"""All that is made for one request: its answers, and what the request is answered with."""
+"""The group of answers to one request, and the result that is made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import replace
 
 from guided.decoding.drafter import Drafter
 from guided.engine.answer_state import AnswerState
@@ -44,7 +44,7 @@ class Group:
 
     @property
     def first(self) -> Runnable:
-        """What is to run; it may fork off more."""
+        """The runnable to begin with; it may fork off more."""
         raise NotImplementedError
 
     @property
@@ -65,12 +65,24 @@ class Group:
         """All answers, in the order in which they are given."""
         raise NotImplementedError
 
-    def usage(self) -> Usage:
-        """What it has cost so far."""
+    def own_usage(self) -> Usage:
+        """The costs of its answers so far, without those that they have in common."""
         raise NotImplementedError
 
+    def usage(self) -> Usage:
+        """The costs so far; the answers have the prompt and their model calls in common."""
+        use = self.submission.cache_use
+        return replace(
+            self.own_usage(),
+            prompt_tokens=len(self.submission.prompt),
+            reused_tokens=use.reused or 0,
+            model_calls=self.model_calls,
+            shared_tokens=use.shared,
+            copied_tokens=use.copied,
+        )
+
     def new_text(self) -> str:
-        """What became certain of a streamed text since the last call."""
+        """The part of a streamed text that became certain since the last call."""
         return ""
 
     def begin_call(self) -> None:
@@ -84,7 +96,7 @@ class Group:
             self.clock.tokens_came()
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
-        """What the request is answered with, once it is finished.
+        """The result of the request, once it is finished.
 
         Raises IncompleteAnswerError where the request wants no answer that was cut short.
         """
@@ -140,7 +152,7 @@ class SampledGroup(Group):
         return sum([answer.num_chosen for answer in self._answers])
 
     def new_text(self) -> str:
-        """What became certain of the text of the one answer, where it is streamed."""
+        """The part of the one answer that became certain, where it is streamed."""
         return self._answers[0].new_text()
 
     def close_for_deadline(self) -> None:
@@ -172,17 +184,9 @@ class SampledGroup(Group):
             candidates.sort(key=lambda candidate: -candidate.score)
         return candidates
 
-    def usage(self) -> Usage:
-        """What all answers cost; they have the prompt and their model calls in common."""
-        costs = [answer.usage() for answer in self._answers]
-        sums = {
-            field.name: sum(getattr(cost, field.name) for cost in costs) for field in fields(Usage)
-        }
-        common = {
-            "prompt_tokens": len(self.submission.prompt),
-            "model_calls": self.model_calls,
-        }
-        return Usage(**sums | common)
+    def own_usage(self) -> Usage:
+        """The costs of all answers."""
+        return Usage.total(answer.usage() for answer in self._answers)
 
 
 def _check_complete(result: GenerationResult, request: GenerationRequest) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong with one request ends that request and no other."""
+"""An error in the work for one request ends that request and no other."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from guided.incident import incident_of
 __all__ = ["Isolation", "is_of_request", "told"]
 
 _OF_THE_PROCESS: Final = (KeyboardInterrupt, SystemExit)
-"""Who raises these wants the process to end, not a request."""
+"""These ask the process to end, not a request."""
 
 
 class Isolation:
@@ -53,7 +53,7 @@ def is_of_request(fault: BaseException) -> bool:
 
 
 def told(request_id: str, fault: BaseException) -> GuidedError:
-    """What a request hears of an error; a fault of our own is logged."""
+    """The error that a request is answered with; a fault of our own is logged."""
     if isinstance(fault, GuidedError):
         return fault
     return incident_of(fault, f"the engine failed on request {request_id!r}")

@@ -101,7 +101,7 @@ def load_engine(
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What an engine is built of."""
+    """The parts that an engine is built of."""
 
     loaded: LoadedModel
     compiler: ConstraintCompiler
@@ -173,10 +173,10 @@ def _build_engine(
 
 
 def _freeze_garbage() -> None:
-    """Keep what is there now out of garbage collection.
+    """Exempt all objects that exist now from garbage collection.
 
-    To look through all of it would hold a step up for some tenths of a second. What an engine
-    before this one left may go. Where the collector is off, nobody was there before.
+    To look through all of them would delay a step by some tenths of a second. What an earlier
+    engine left behind is collected first; where the collector is off there was none.
     """
     if gc.isenabled():
         gc.unfreeze()

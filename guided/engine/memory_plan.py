@@ -1,4 +1,4 @@
-"""The memory a model will take, told before any of it is taken, and refused where it is too much.
+"""The memory a model will take, planned before any of it is taken, and refused if it is too much.
 
 free ─┬─ weights   numbers in the files, in the format they are computed in
       ├─ working   the engine's own tables, and the rows of one model call
@@ -22,14 +22,14 @@ from guided.model.model_files import ModelFiles
 __all__ = ["Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
 
 _MOST_TOKENS = 16384
-"""The cache of an engine that nobody told how large it may be, at most."""
+"""The largest cache that is chosen where the settings name no size."""
 _FEWEST_TOKENS = 1024
-"""And at least, unless the context window is smaller."""
+"""The smallest one, unless the context window is smaller."""
 _SHARE = 0.5
-"""Of what weights and working memory leave free."""
+"""The share of free memory, after weights and working memory, that such a cache takes."""
 _TABLES = 300 * 2**20
-"""Of vocabulary, masks and machine code, and buffers of the libraries: about what the default model
-came to on the CPU. On CUDA the tables are elsewhere, and the buffers of its libraries larger."""
+"""Tables of the vocabulary, masks, machine code, and buffers of the libraries: about what the
+default model came to on the CPU. On CUDA the tables lie elsewhere, and buffers are larger."""
 _LOGITS_ROWS = 128
 """Choices in the widest call that is usual."""
 _ACTIVATIONS = 8
@@ -95,7 +95,7 @@ def measure_footprint(
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Bytes, by what they are for."""
+    """Bytes by purpose, and what is free."""
 
     weights: int
     weight_format: str
@@ -176,7 +176,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
 def plan_model(
     files: ModelFiles, dtype: str | None, asked: CacheRequest, device: torch.device
 ) -> tuple[Footprint, MemoryPlan]:
-    """Plan for a model that is not loaded, by what its config tells of its layers."""
+    """Plan for a model that is not loaded, by the layers that its config describes."""
     footprint = measure_footprint(files, dtype, asked.limits.step_tokens, device)
     cache = asked.size(files.layers, files.windows, footprint.cache_dtype)
     return footprint, plan_memory(footprint, cache, asked)

@@ -1,4 +1,4 @@
-"""What an engine counts: a few additions a step, and more only when a request ends."""
+"""The counters of an engine: a few additions a step, and more only when a request ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from guided.engine.request_clock import RequestClock
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
 from guided.kv.reservation import Reservation
-from guided.spec import FinishReason, GenerationResult, Timing, Usage
+from guided.spec import FinishReason, GenerationResult, Usage
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 
 __all__ = ["BOUNDS", "Durations", "Meter"]
@@ -48,7 +48,7 @@ class Durations:
 
 
 class Timed:
-    """Adds the seconds inside of it to those of a phase."""
+    """Adds the seconds spent inside of it to those of a phase."""
 
     __slots__ = ("_began", "_clock", "_phase", "_phases")
 
@@ -111,7 +111,7 @@ class Meter:
             self._contiguous += reservation.is_contiguous
 
     def held(self, tables: Iterable[BlockTable]) -> None:
-        """Count what an answer holds while a model call is made."""
+        """Count the slots that an answer holds during a model call."""
         for table in tables:
             self._held_slots += table.held_slots
             self._spare_slots += table.spare
@@ -122,7 +122,11 @@ class Meter:
         self._add(result.usage)
         self._answering.add([result.seconds])
         self._inter_token.add(clock.pauses)
-        self._add_times(result.timing)
+        timing = result.timing
+        self._compiling.add([timing.compiling_seconds])
+        self._queueing.add([timing.waiting_seconds])
+        if timing.first_token_seconds is not None:
+            self._first_token.add([timing.first_token_seconds])
 
     def failed(self, usage: Usage) -> None:
         """Count a request that ended with an error."""
@@ -130,14 +134,14 @@ class Meter:
         self._add(usage)
 
     def cancelled(self, usage: Usage) -> None:
-        """Count a request that nobody waits for."""
+        """Count a request that its caller gave up."""
         self._cancelled += 1
         self._add(usage)
 
     def stats(
         self, under_way: Sequence[Usage], *, running: int, waiting: int, cache: BlockCache
     ) -> EngineStats:
-        """All of it, with what the requests in the engine have used so far."""
+        """A snapshot of all counters; ``under_way`` are the usages of open requests."""
         return EngineStats(
             seconds=time.monotonic() - self._made,
             running=running,
@@ -172,9 +176,3 @@ class Meter:
 
     def _add(self, usage: Usage) -> None:
         self._usage = Usage.total([self._usage, usage])
-
-    def _add_times(self, timing: Timing) -> None:
-        self._compiling.add([timing.compiling_seconds])
-        self._queueing.add([timing.waiting_seconds])
-        if timing.first_token_seconds is not None:
-            self._first_token.add([timing.first_token_seconds])

@@ -1,4 +1,4 @@
-"""One model call for all steps: rows of the cache set aside, and what the model says."""
+"""One model call for all steps: reserve rows of the cache, pack, forward, and split the output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ModelCall:
         return segments
 
     def forward(self, segments: Sequence[list[Segment]], meter: Meter) -> list[list[SegmentOutput]]:
-        """What the model says to each segment, in the same lists."""
+        """The output for each segment, in the same lists."""
         meter.model_calls += 1
         every = [segment for of_step in segments for segment in of_step]
         split = iter(self.runner.forward(StepBatch(tuple(every))).split(every))

@@ -1,4 +1,4 @@
-"""What the engine hands out: text as it grows, and the ends of requests."""
+"""The results of the engine: text as it grows, and the ends of requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Finished:
 
 
 class Results:
-    """Collects what is to be handed out until somebody takes it."""
+    """Collects results until the caller of the engine takes them."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
@@ -44,7 +44,7 @@ class Results:
         return any(finished.request_id == request_id for finished in self._finished)
 
     def stream(self, group: Group) -> None:
-        """Hand out what became certain of a streamed text."""
+        """Hand out the part of a streamed text that became certain."""
         if text := group.new_text():
             self._deltas.append(Delta(group.request_id, text))
 

@@ -1,4 +1,4 @@
-"""What the scheduler handles as one: texts of a request that run, and give way, together.
+"""The unit of scheduling: texts of a request that run, and give way, together.
 
 ::
 
@@ -13,7 +13,6 @@ share what is here: block tables, what they need of the cache, and the segments 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
@@ -74,11 +73,11 @@ class Runnable:
         raise NotImplementedError
 
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
-        """What a step computes for it when it gets ``count`` pending tokens."""
+        """The next step, which computes ``count`` of its pending tokens."""
         raise NotImplementedError
 
     def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> Settled:
-        """Take over what the model said to each segment of a step.
+        """Continue with the model's output for each segment of a step.
 
         Whatever can go wrong comes before the commit: from the commit on others may find the
         blocks in the prefix index, and their rows have still to be moved.
@@ -107,9 +106,6 @@ class Runnable:
         """Tokens that are certain but not yet in the cache; at least one while it runs."""
         return self.num_unread
 
-    def note_copied(self, count: int) -> None:
-        """Take note that rows of the cache were copied because two texts part."""
-
     # --- what all have in common ----------------------------------------------------------
 
     @property
@@ -125,7 +121,7 @@ class Runnable:
 
     @property
     def tables(self) -> list[BlockTable]:
-        """What it holds of the cache."""
+        """All block tables that it holds."""
         return [table for blocks in self.blocks for table in blocks.tables]
 
     def needs(
@@ -148,6 +144,9 @@ class Runnable:
     def start(self, blocks: SequenceBlocks) -> None:
         """Run with the blocks that were opened for ``known_prefix``, and own them from now on."""
         self.blocks = [blocks]
+        use = self.submission.cache_use
+        if use.reused is None:  # counts once, not when it starts over
+            use.reused = blocks.committed
 
     def stop(self) -> None:
         """Give all blocks back; it can start over from its tokens."""
@@ -178,15 +177,6 @@ class AnswerRunnable(Runnable):
         """Prompt and answer so far."""
         return [self.answer.tokens]
 
-    def start(self, blocks: SequenceBlocks) -> None:
-        """Run with the blocks that were opened for ``known_prefix``."""
-        super().start(blocks)
-        self.answer.note_reused(blocks.committed)
-
-    def note_copied(self, count: int) -> None:
-        """Count it for the answer."""
-        self.answer.note_copied(count)
-
 
 class Piece:
     """The new tokens of one text in one step: a segment of the model call."""
@@ -209,7 +199,7 @@ class Piece:
 
 
 class Step:
-    """What one step computes for a runnable."""
+    """The part of a model call that is computed for one runnable."""
 
     __slots__ = ("_certain", "draft", "pieces", "runnable")
 
@@ -224,7 +214,7 @@ class Step:
         self.runnable = runnable
         self.pieces = pieces
         self.draft = draft
-        """What a drafter adds to the only piece."""
+        """The request for proposals, which are added to the only piece."""
         self._certain = pieces if certain is None else certain
 
     def take_draft(self) -> None:
@@ -246,7 +236,7 @@ class Step:
         for piece in self.pieces:
             tree, committed = piece.tree, piece.blocks.committed
             rows = piece.blocks.reserve(len(tree))
-            self.runnable.note_copied(len(rows[0].copies))
+            self.runnable.submission.cache_use.copied += len(rows[0].copies)
             # A generator: copies of this segment must be made before the next one reserves rows,
             # as that may write to a block which is copied from.
             yield Segment(
@@ -260,11 +250,13 @@ class Step:
             )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Settled:
-    """What follows from a step for the engine."""
+    """The consequences of a step that the engine has to carry out."""
 
-    copies: tuple[SlotCopies, ...] = ()
-    """To be made in the cache, by group of layers."""
-    forks: Sequence[Runnable] = ()
-    """What runs from now on with what was computed for it."""
+    __slots__ = ("copies", "forks")
+
+    def __init__(self, copies: Sequence[SlotCopies] = (), forks: Sequence[Runnable] = ()) -> None:
+        self.copies = copies
+        """To be made in the cache, by group of layers."""
+        self.forks = forks
+        """Runnables that were started by this step."""

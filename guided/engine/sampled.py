@@ -51,7 +51,7 @@ class SampledRunnable(AnswerRunnable):
 
     @property
     def spare_blocks(self) -> int:
-        """What the siblings take when they are forked off."""
+        """Blocks for the siblings, which take them when they are forked off."""
         return _BLOCKS_OF_A_SIBLING * len(self._siblings)
 
     def start(self, blocks: SequenceBlocks) -> None:
@@ -62,7 +62,7 @@ class SampledRunnable(AnswerRunnable):
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
         """The next ``count`` pending tokens; drafted tokens follow only the last of all.
 
-        While there are siblings nothing is drafted, as each of them goes another way.
+        While there are siblings nothing is drafted, as each of them continues differently.
         """
         answer, blocks = self.answer, self.blocks[0]
         trunk = answer.trunk(blocks.committed, count)
@@ -102,7 +102,7 @@ class SampledRunnable(AnswerRunnable):
         # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:
-            fork.answer.note_shared(blocks.committed)
+            self.submission.cache_use.shared += blocks.committed
             fork.start(blocks.fork())
         if forks:
             self._siblings = ()

@@ -1,4 +1,4 @@
-"""Who runs and who waits: places in the batch, blocks of the cache, and the tokens of a step.
+"""The scheduler: which requests run and which wait, and how the tokens of a step are shared.
 
 It counts blocks and touches no tensor. See docs/scheduling.md.
 """
@@ -18,7 +18,7 @@ __all__ = ["Scheduler", "share_tokens"]
 
 
 class Scheduler:
-    """Starts what waits, in the order of queue keys, and makes it wait again where room is short.
+    """Starts runnables in the order of queue keys, and makes them wait again where room is short.
 
     Waiting and giving way have one order. So whoever is first in it is never put back by those who
     come later.
@@ -38,7 +38,7 @@ class Scheduler:
         return min(self._step_tokens, sum([each.pending for each in self.running]))
 
     def wait(self, runnable: Runnable) -> None:
-        """Let something wait for its turn."""
+        """Add a runnable to the queue."""
         entry = (runnable.submission.order.queue_key, runnable)
         bisect.insort(self._waiting, entry, key=itemgetter(0))
 
@@ -66,7 +66,7 @@ class Scheduler:
         return first, blocks
 
     def start(self, runnable: Runnable, blocks: SequenceBlocks) -> None:
-        """Run something with the blocks that were opened for it."""
+        """Run a runnable with the blocks that were opened for it."""
         try:
             runnable.start(blocks)
         except BaseException:
@@ -98,12 +98,12 @@ class Scheduler:
         return steps
 
     def fork(self, parent: Runnable, forks: Sequence[Runnable]) -> None:
-        """Run what was forked off, right after its parent."""
+        """Add runnables that were forked off, right after their parent."""
         place = self.running.index(parent) + 1
         self.running[place:place] = forks
 
     def leave(self, runnable: Runnable) -> None:
-        """Stop running something."""
+        """Stop a runnable and free its blocks."""
         self.running.remove(runnable)
         runnable.stop()
 

@@ -1,4 +1,4 @@
-"""What tells which of the answers to one request is best."""
+"""Scores that tell which of the answers to one request is best."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Judge(Protocol):
 
 
 def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Vocabulary) -> Scorer:
-    """What a request asks its answers to be compared by."""
+    """The scorer that a request asks for."""
     if request.rank is Rank.LIKELIHOOD:
         return by_likelihood
     if judge is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from guided.engine.request_clock import RequestClock
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from guided.constraint import Matcher
     from guided.engine.compile_queue import SlicedWork
 
-__all__ = ["PATIENCE_SECONDS", "ServiceOrder", "Submission"]
+__all__ = ["PATIENCE_SECONDS", "CacheUse", "ServiceOrder", "Submission"]
 
 PATIENCE_SECONDS: Final = 10.0
-"""What a level of priority is worth: who waited this much longer precedes one level more."""
+"""Waiting time that a level of priority is worth: a request that came this much earlier goes before
+one of the next better level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,18 @@ class ServiceOrder:
         return self.deadline is not None and self.deadline < moment
 
 
+@dataclass(slots=True)
+class CacheUse:
+    """Tokens of a request that were in the cache already, or had to be copied there."""
+
+    reused: int | None = None
+    """Those of the prompt that earlier requests left; ``None`` until the request first runs."""
+    shared: int = 0
+    """Those that one of its texts took over from another."""
+    copied: int = 0
+    """Those that were copied where two of its texts part."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Submission:
     """A request in the engine, with all that is known of it before its answer begins."""
@@ -65,3 +78,4 @@ class Submission:
     clock: RequestClock
     matcher: SlicedWork[Matcher]
     """Compiles the constraint; its result is the position before the first token."""
+    cache_use: CacheUse = field(default_factory=CacheUse)
