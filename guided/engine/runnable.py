@@ -219,7 +219,7 @@ class Step:
 
     def take_draft(self) -> None:
         """Compute what was drafted as well."""
-        if self.draft is not None:
+        if self.draft is not None and self.draft.builder.tip >= len(self.pieces[0].tree):
             self.pieces = [Piece(self.pieces[0].blocks, self.draft.builder.tree())]
 
     def drop_draft(self) -> None:

@@ -363,7 +363,7 @@ def test_a_wrong_history_is_caught() -> None:
         tree: DraftTree, rows: Any, chooser: Chooser, position: int, history: History
     ) -> Acceptance:
         class Stuck(History):
-            def behind(self, path: Sequence[TokenId]) -> History:  # noqa: ARG002
+            def after(self, path: Sequence[TokenId]) -> History:  # noqa: ARG002
                 return self
 
         stuck = Stuck(history.tokens, history.prompt_length, history.end_ids)

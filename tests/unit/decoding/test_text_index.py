@@ -76,3 +76,26 @@ def test_matches_are_those_found_by_trying_every_place(
     assert {match.token: match.length for match in found} == expected
     assert found == sorted(found, key=lambda match: -match.length)
     assert all(isinstance(match, Match) for match in found)
+
+
+SPELLINGS = TokenTable([b"l", b"le", b"leather", b"p", None, b"plate", b"le"])
+
+
+def numbered(*numbers: int) -> list[TokenId]:
+    return [TokenId(number) for number in numbers]
+
+
+def test_of_equal_tokens_the_lowest_is_found() -> None:
+    assert SPELLINGS.find(b"le") == 1
+    assert SPELLINGS.find(b"lea") is None
+
+
+def test_a_shorter_token_is_the_next_that_a_token_begins_with() -> None:
+    assert [SPELLINGS.shorter(TokenId(token)) for token in (2, 1, 0, 5)] == [1, 0, None, 3]
+    assert SPELLINGS.shorter(TokenId(4)) is None
+
+
+def test_the_longest_are_those_that_no_other_begins_with() -> None:
+    assert SPELLINGS.longest([0, 1, 2, 3, 5]) == numbered(2, 5)
+    assert SPELLINGS.longest([3, 0, 1]) == numbered(1, 3)
+    assert SPELLINGS.longest([4]) == SPELLINGS.longest([]) == []
