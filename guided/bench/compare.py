@@ -52,6 +52,7 @@ def compare(
     request of each way warms up first and is not counted. ``tell`` is called before each slice
     with its way, and how many slices are done of how many.
     """
+    # Slices alternate which way goes first, so that none always meets a warmer cache.
     ways = (Way.GUIDED, Way.PLAIN) if with_plain else (Way.GUIDED,)
     first = dict([next(iter(workload.items()))])
     for way in ways:

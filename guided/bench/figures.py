@@ -92,6 +92,7 @@ def figures_of(runs: Sequence[Run]) -> Figures:
         wall=sum(run.wall for run in runs),
         usage=Usage.total(one.usage for one in answered),
         model_calls=sum(run.stats.model_calls for run in runs),
+        # Weighted by model calls, as the counters are sums over them.
         waste=sum(c.spare_slots for c in caches) / max(1, sum(c.held_slots for c in caches)),
         contiguity=sum(c.contiguous for c in caches) / max(1, sum(c.reservations for c in caches)),
         free=caches[-1].free,

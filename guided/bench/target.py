@@ -94,6 +94,7 @@ class InProcess:
         coming = deque(requests.items())
         began: dict[str, float] = {}
         done: dict[str, Measured] = {}
+        # Refill the batch before each step, so that ``concurrency`` requests are always in it.
         while coming or began:
             while coming and len(began) < concurrency:
                 name, request = coming.popleft()
@@ -128,6 +129,7 @@ class Remote:
 
         What others ask of the same server is counted, too.
         """
+        # The engine reports once a second, so the latest report may lack the last answers.
         deadline = time.monotonic() + _PATIENCE
         while (stats := self._client.stats()).ended < self._ended:
             if time.monotonic() > deadline:

@@ -249,6 +249,7 @@ class BeamSearch:
         reason = FinishReason.STOP if is_stop else hypothesis.end
         assert reason is not None, "an answer was found that has no end"
         narrowed = hypothesis.narrowed or (chosen is not None and chosen.narrowed)
+        # The caller is told that a likelier answer was left out for want of tokens.
         if narrowed and self._is_constrained:
             reason = FinishReason.LENGTH_CLOSED
         # A token that ends the answer counts, as its log-probability does.

@@ -108,6 +108,7 @@ class CostCurve:
         pools: list[tuple[float, int]] = []  # mean, points
         for tokens in sorted(measured):
             mean, count = measured[tokens], 1
+            # Pool adjacent violators: merge backwards until the means rise again.
             while pools and pools[-1][0] > mean:
                 before, points = pools.pop()
                 mean = (before * points + mean * count) / (points + count)

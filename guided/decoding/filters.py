@@ -82,6 +82,7 @@ def typical_p(scores: Scores, p: float) -> Indices:
     if p >= 1.0:
         return np.arange(len(scores))
     logarithms = _log_probabilities(scores)
+    # Surprise is -log p; its mean is the entropy.
     distances = np.abs(-logarithms - _entropy(logarithms))
     furthest = _reaching(distances, scores, p)[-1]
     return np.flatnonzero(distances <= distances[furthest])

@@ -71,6 +71,7 @@ def penalise_repetition(tokens: Tokens, logits: Logits, penalty: float, history:
     Prompt and answer count, as in CTRL (arXiv:1909.05858) and transformers.
     """
     seen, _ = _counted(tokens, history.tokens, history)
+    # Dividing a negative logit would make the token likelier.
     before = logits[seen]
     logits[seen] = np.where(before < 0, before * penalty, before / penalty)
 

@@ -77,6 +77,7 @@ class Admission:
             )
             for seed in _seeds(request)
         ]
+        # Raises where a judge is asked for that is not loaded or cannot read the prompt.
         scorer = scorer_for(request, self._judge, vocabulary)
         return SampledGroup(submission, answers, self._drafter, scorer)
 
@@ -154,6 +155,7 @@ class Admission:
 def _seeds(request: GenerationRequest) -> list[int]:
     """A seed for each answer: the request's own, and those that follow it."""
     given = request.sampling.seed
+    # Answer i has the seed of a request of its own with seed + i, see docs/candidates.md.
     first = secrets.randbits(63) if given is None else given
     return [(first + index) % 2**63 for index in range(request.drawn)]
 

@@ -189,6 +189,7 @@ class AnswerState:
             after = advance(self.matcher, run)
             fits = not run or self.chooser.fits(after, self.answer_length + len(run))
         except LimitExceededError:
+            # The constraint is at a limit: from here on only the known completion is certain.
             if self.answer_length == 0:
                 raise  # nothing is said yet, so the request can still be refused
             fits = False
@@ -236,6 +237,7 @@ class AnswerState:
             self._finish(FinishReason.STOP_SEQUENCE)
 
     def _finish(self, reason: FinishReason) -> None:
+        # An answer that the budget narrowed is reported as closed, even if it ended by itself.
         is_closed = self._is_constrained and self._is_closed_early
         if is_closed and reason not in _ENDED_FROM_OUTSIDE:
             reason = FinishReason.LENGTH_CLOSED

@@ -122,6 +122,7 @@ class BeamsRunnable(Runnable):
         pieces = []
         for beam, (text, blocks) in enumerate(zip(self.texts(), self.blocks, strict=True)):
             tokens = text[blocks.committed : blocks.committed + count]
+            # Less likely beams may get no tokens in this step, and their runs take several steps.
             count -= len(tokens)
             if tokens:
                 deciding = self._deciding(beam, blocks.committed, len(tokens))
@@ -144,6 +145,7 @@ class BeamsRunnable(Runnable):
 
     def _part(self) -> None:
         """Give each beam a table of its own once the shared prefix is computed."""
+        # A single beam has nothing to share, so it takes the table over at once.
         count = len(self._search.live)
         if self._is_parted or (count > 1 and self.num_unread):
             return
@@ -166,6 +168,7 @@ class BeamsRunnable(Runnable):
 
     def _deciding(self, beam: int, committed: int, count: int) -> tuple[int, ...]:
         """Those of the next tokens whose logits tell something new about the beam."""
+        # The scores of the shared prefix are known already.
         if not self._is_parted:
             return ()
         position = committed + 1 - len(self.submission.prompt)

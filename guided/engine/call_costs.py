@@ -137,6 +137,7 @@ def costs_here(
 ) -> CostCurve:
     """The costs of a model's calls on this machine: measured, or kept and refined."""
     file = cache_folder() / "costs" / f"{_digest(runner, context_window, files, footprint)}.json"
+    # A file of other sizes, as another context window has, counts as none.
     seconds = _read(file, call_sizes(context_window))
     if seconds is None or _is_old(file):
         seconds = measure_seconds(runner, context_window, seconds)
@@ -200,6 +201,7 @@ def _is_old(file: Path) -> bool:
 
 def _write(file: Path, seconds: Mapping[int, float]) -> None:
     """Whole or not at all; a cache that cannot be written to costs the next start its seconds."""
+    # Written beside and renamed, so that no other process reads half of it.
     partial = file.with_suffix(f".{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

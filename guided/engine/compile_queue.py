@@ -107,6 +107,7 @@ class CompileQueue:
 
     def work_for(self, constraint: Constraint) -> SlicedWork[Matcher]:
         """The compilation of a constraint, shared with all who wait for the same one."""
+        # The compiler caches what it compiled, but not what it is just compiling.
         for submission in self._line:
             if submission.request.constraint == constraint:
                 return submission.matcher
@@ -124,6 +125,7 @@ class CompileQueue:
         is_compiled = compiling.run_slice()
         mine = [each for each in self._line if each.matcher is compiling]
         others = [each for each in self._line if each.matcher is not compiling]
+        # Those that are not done yet go to the end of the line.
         self._line = others if is_compiled else others + mine
         return mine if is_compiled else []
 
@@ -132,6 +134,7 @@ class CompileQueue:
         for submission in self:
             if submission.request_id == request_id:
                 self._line.remove(submission)
+                # Others may wait for the same compilation.
                 if all(other.matcher is not submission.matcher for other in self._line):
                     submission.matcher.give_up()
                 return True

@@ -80,6 +80,7 @@ class ContrastiveRunnable(AnswerRunnable):
         blocks = self.blocks[0]
         if not self._candidates:
             return Step(self, [Piece(blocks, self.answer.trunk(blocks.committed, count))])
+        # A run saves the call that would read it, if its candidate is taken; else it is wasted.
         branches = [self._branch(candidate, budget) for candidate in self._candidates]
         without_runs = [
             one if len(one.tokens) == 1 else _Branch(one.tokens[:1], is_deciding=False)
@@ -106,6 +107,7 @@ class ContrastiveRunnable(AnswerRunnable):
                 break
             length += 1
         kept = path[:length]
+        # Where certain tokens are left unread, the next step reads them before anything is chosen.
         if not self.is_finished and length == len(certain) and path[-1] in piece.deciding:
             self._consider(output.logits[piece.deciding.index(path[-1])])
         copies = blocks.commit(kept, [tree.tokens[node] for node in kept])

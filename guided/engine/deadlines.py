@@ -38,6 +38,7 @@ class Deadlines:
     ) -> None:
         """Take note of answers that ended because a step of this size would have been late."""
         self.closings.note(now - began)
+        # What was late already says nothing about steps; what was only foreseen may be wrong.
         if not all(order.is_late(began) for order in ended):
             self.steps.doubt(tokens)
 
@@ -69,6 +70,7 @@ class StepTimes:
 
     def note(self, tokens: int, seconds: float) -> None:
         """Take note of a step that computed this number of certain tokens."""
+        # Powers of two: few enough that the time of each is soon known.
         size = tokens.bit_length()
         self._seconds[size] = max(seconds, _FADING * self._seconds.get(size, 0.0))
 

@@ -1,4 +1,13 @@
-"""The engine: many requests, one model call a step."""
+"""The engine: many requests, one model call a step.
+
+::
+
+    submit ─▶ CompileQueue ─▶ Admission ─▶ Group ─▶ Scheduler: waiting ⇄ running
+                                             │                             │
+    step   Scheduler.plan ─▶ Drafting ─▶ Scheduler.make_room ─▶ ModelCall ─┤
+                                             │                             │
+    results  Results ◀── text, finish reason ┴──────── Runnable.settle ◀───┘
+"""
 
 from __future__ import annotations
 

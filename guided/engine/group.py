@@ -129,6 +129,7 @@ class SampledGroup(Group):
         super().__init__(submission)
         self._answers = tuple(answers)
         self._scorer = scorer
+        # Contrastive search draws nothing, so it has one answer only.
         first, siblings = self._answers[0], self._answers[1:]
         self._first: Runnable
         if first.chooser.sampling.is_contrastive:

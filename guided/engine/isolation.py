@@ -41,6 +41,7 @@ class Isolation:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
+        # To return false passes the error on.
         if fault is None or not is_of_request(fault):
             return False
         self._fail(self._request_id, told(self._request_id, fault))

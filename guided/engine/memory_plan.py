@@ -74,10 +74,12 @@ def measure_footprint(
     matrices = (numbers - embedding) * (1 if chosen == "int8" else loaded.itemsize)
     weights = matrices + embedding * loaded.itemsize
     free = free_memory(device)
+    # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
     streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
     if streams:
         weights += matrices
     inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
+    # What a layer has at once, for all tokens of a step, in float32.
     rows = step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
     logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT
     return Footprint(

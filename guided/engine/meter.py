@@ -121,6 +121,7 @@ class Meter:
         self._answered[result.finish_reason] += 1
         self._add(result.usage)
         self._answering.add([result.seconds])
+        # An entry for each pause, as others count them, and not one for each answer.
         self._inter_token.add(clock.pauses)
         timing = result.timing
         self._compiling.add([timing.compiling_seconds])

@@ -40,6 +40,7 @@ class RequestClock:
 
     def tokens_came(self) -> None:
         """A model call brought tokens that it chose."""
+        # Forced tokens do not count: they are known before the model has chosen anything.
         now = time.monotonic()
         if self._arrived is None:
             self._first = now

@@ -99,6 +99,7 @@ class Scheduler:
 
     def fork(self, parent: Runnable, forks: Sequence[Runnable]) -> None:
         """Add runnables that were forked off, right after their parent."""
+        # Answers to one request stay together, in the order of their seeds.
         place = self.running.index(parent) + 1
         self.running[place:place] = forks
 
@@ -110,6 +111,7 @@ class Scheduler:
     def drop(self, request_id: str) -> None:
         """Let nothing of a request wait or run any more."""
         self._waiting = [entry for entry in self._waiting if entry[1].request_id != request_id]
+        # A copy, as what is stopped is removed.
         for runnable in tuple(self.running):
             if runnable.request_id == request_id:
                 self.leave(runnable)

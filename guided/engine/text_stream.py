@@ -47,6 +47,7 @@ class TextStream:
 
     def grow(self, tokens: Sequence[TokenId]) -> str:
         """The text that is certain now that prompt and answer have these tokens."""
+        # A stop string that has begun may yet be completed, and must not have been sent then.
         held = self._beginnings.read(self._take(tokens))
         return self._decode(len(self._kept) - held, final=False)
 
