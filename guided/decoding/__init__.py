@@ -1,4 +1,12 @@
-"""The decoding core: draft trees and drafters, the choice of one token, verification."""
+"""The decoding core: draft trees and drafters, the choice of one token, verification.
+
+::
+
+    one token     sampling: penalties, filters, allowed_tokens; choice (with a budget), logprobs
+    drafts        draft_tree, drafter, prompt_lookup on text_index, draft_budget; verify
+    searches      beam_search, contrastive_search
+    text          stop_strings
+"""
 
 from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.draft_budget import CostCurve, DraftBudget

@@ -28,7 +28,7 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["CandidateToken", "SeenStates", "best_candidate", "find_candidates"]
+__all__ = ["CandidateToken", "SeenStates", "best_candidate_token", "find_candidate_tokens"]
 
 Rows = NDArray[np.float32]
 
@@ -72,7 +72,7 @@ class SeenStates:
         return likeness
 
 
-def find_candidates(
+def find_candidate_tokens(
     logits: Rows, matcher: Matcher, position: int, history: History, chooser: Chooser
 ) -> tuple[CandidateToken, ...] | Closing:
     """The likeliest tokens at ``position`` of an answer that fits so far, likeliest first.
@@ -96,7 +96,7 @@ def find_candidates(
     return tuple(replace(one, choice=one.choice._replace(narrowed=True)) for one in fitting)
 
 
-def best_candidate(
+def best_candidate_token(
     candidates: Sequence[CandidateToken], likeness: NDArray[np.float64], alpha: float
 ) -> int:
     """The index of the one to take; of equals the likeliest."""

@@ -89,8 +89,9 @@ class DraftBuilder:
         # How many tokens may come after each node. Of the trunk only the last node is asked for.
         self._left = [longest] * len(trunk)
         self._budget = budget
-        # Drafted tokens by parent. Nothing is drafted after the inner nodes of the trunk.
-        self._children: set[tuple[int, TokenId]] = set()
+        # By parent and token, the node from which to continue. Nothing is drafted after the inner
+        # nodes of the trunk, so they are not in it.
+        self._children: dict[tuple[int, TokenId], int] = {}
 
     @property
     def room(self) -> int:
@@ -138,7 +139,12 @@ class DraftBuilder:
         for forced in run:
             after = after.advance(forced)
             self._append(self.tip, forced, after, certain=True)
+        self._children[node, token] = self.tip
         return self.tip
+
+    def find(self, node: int, token: TokenId) -> int | None:
+        """The node from which to continue where the token is in the tree already."""
+        return self._children.get((node, token))
 
     def path(self, node: int, tip: int) -> list[TokenId]:
         """The tokens after ``node`` up to ``tip``."""
@@ -164,4 +170,4 @@ class DraftBuilder:
         self._parents.append(parent)
         self._certain.append(certain)
         self._matchers.append(matcher)
-        self._children.add((parent, token))
+        self._children[parent, token] = self.tip

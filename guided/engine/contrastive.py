@@ -16,8 +16,8 @@ from guided.decoding.choice import Closing, advance
 from guided.decoding.contrastive_search import (
     CandidateToken,
     SeenStates,
-    best_candidate,
-    find_candidates,
+    best_candidate_token,
+    find_candidate_tokens,
 )
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
@@ -143,12 +143,12 @@ class ContrastiveRunnable(AnswerRunnable):
     def _best(self, candidates: Sequence[CandidateToken], states: NDArray[np.float32]) -> int:
         alpha = self.answer.chooser.sampling.penalty_alpha
         assert alpha is not None, f"{self.request_id!r} asks for no contrastive search"
-        return best_candidate(candidates, self._seen.likeness(states), alpha)
+        return best_candidate_token(candidates, self._seen.likeness(states), alpha)
 
     def _consider(self, logits: NDArray[np.float32]) -> None:
         """Look for the candidates after all tokens, by the ``logits`` there (``[vocab]``)."""
         answer = self.answer
-        found = find_candidates(
+        found = find_candidate_tokens(
             logits, answer.matcher, answer.answer_length, answer.history(), answer.chooser
         )
         if isinstance(found, Closing):

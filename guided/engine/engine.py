@@ -2,11 +2,14 @@
 
 ::
 
-    submit ─▶ CompileQueue ─▶ Admission ─▶ Group ─▶ Scheduler: waiting ⇄ running
-                                             │                             │
-    step   Scheduler.plan ─▶ Drafting ─▶ Scheduler.make_room ─▶ ModelCall ─┤
-                                             │                             │
-    results  Results ◀── text, finish reason ┴──────── Runnable.settle ◀───┘
+    submit    CompileQueue ─▶ Admission ─▶ Group, whose Runnables wait in the Scheduler
+
+    step      Scheduler    which of them run, and how many tokens each computes
+              Drafting     certain tokens, and drafted ones after them
+              Scheduler    room in the cache for all of it
+              ModelCall    rows reserved, one forward pass, outputs split
+              Runnable     each verifies its output and commits its rows
+              Results      texts and finished answers
 """
 
 from __future__ import annotations

@@ -181,12 +181,12 @@ class TiringMatcher(WordMatcher):
         return super().forced_run(forcing)
 
 
-class GuessWhatMayCome(OneByOne):
+class DraftWhatMayCome(OneByOne):
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
         node: int | None = builder.tip
         while node is not None and builder.room:
-            guesses = (builder.add(node, TokenId(token)) for token in range(2, len(TOKEN_BYTES)))
-            node = next((tip for tip in guesses if tip is not None), None)
+            drafts = (builder.add(node, TokenId(token)) for token in range(2, len(TOKEN_BYTES)))
+            node = next((tip for tip in drafts if tip is not None), None)
 
 
 @pytest.mark.parametrize("widest_draft", [0, 6])
@@ -203,7 +203,7 @@ def test_a_limit_met_at_any_call_refuses_the_request_or_closes_its_answer(
         engine = make_engine(
             model,
             start=lambda _, calls=calls: TiringMatcher(rests, [calls]),
-            drafter=GuessWhatMayCome(),
+            drafter=DraftWhatMayCome(),
             widest_draft=widest_draft,
         )
         try:

@@ -110,10 +110,10 @@ def test_the_same_prompt_again_leaves_its_last_token_to_compute() -> None:
     assert (first.usage.reused_tokens, second.usage.reused_tokens) == (0, 4)
 
 
-_TWINS = {"n": 2, "sampling": Sampling(temperature=1.0)}
+_SIBLINGS = {"n": 2, "sampling": Sampling(temperature=1.0)}
 
 
-@pytest.mark.parametrize("more", [{}, _TWINS, {"beams": Beams(2)}])
+@pytest.mark.parametrize("more", [{}, _SIBLINGS, {"beams": Beams(2)}])
 def test_only_requests_of_one_salt_share_beginnings(more: dict[str, Any]) -> None:
     engine = make_engine(block_size=4)
     reused = []
@@ -137,20 +137,20 @@ def test_reuse_can_be_turned_off() -> None:
         assert answers(engine, {key: request})[key].usage.reused_tokens == 0
 
 
-class GuessWidely(OneByOne):
+class DraftWidely(OneByOne):
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
         for token in range(40, 60):
             builder.add(builder.tip, TokenId(token))
 
 
-def test_guesses_give_way_before_a_neighbour_does() -> None:
-    """With room for the trunks and not for the guesses nobody has to start over."""
+def test_drafts_give_way_before_a_neighbour_does() -> None:
+    """With room for the trunks and not for the drafts nobody has to start over."""
     request = GenerationRequest(prompt="x" * 8, max_tokens=8)
     plain = answers(make_engine(), {"a": request})["a"].tokens
     engine = make_engine(
         cache_tokens=48,
         block_size=4,
-        drafter=GuessWidely(),
+        drafter=DraftWidely(),
         widest_draft=20,
         reuse_prefixes=False,
     )

@@ -36,6 +36,7 @@ def test_a_token_is_added_with_the_run_that_it_forces() -> None:
     assert growing.path(0, tip) == [*spell_bytes(b"x"), *spell_bytes(b"12")]
     tree = growing.tree()
     tree.check()
+    assert growing.find(0, token(b"x")) == tip
     assert tree.certain[1:] == (False, *(True,) * (len(tree) - 2))
 
 
@@ -45,6 +46,7 @@ def test_what_is_not_allowed_ends_the_answer_or_is_there_already_is_left_out() -
     assert growing.add(0, min(END_IDS)) is None
     assert growing.add(0, token(b"z")) == 1
     assert growing.add(0, token(b"z")) is None
+    assert (growing.find(0, token(b"z")), growing.find(0, token(b"x"))) == (1, None)
     assert growing.tree().tokens == (*spell_bytes(b"~"), *spell_bytes(b"z"))
 
 

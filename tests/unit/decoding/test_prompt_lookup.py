@@ -1,4 +1,4 @@
-"""What the engine's drafter guesses, and what it makes of being right or wrong."""
+"""What the engine's drafter drafts, and what it makes of being right or wrong."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def draft(
 
 
 def lines(tree: DraftTree) -> set[bytes]:
-    """The text of each way through the guesses to a leaf."""
+    """The text of each way through the drafts to a leaf."""
     found = set()
     for node, children in enumerate(tree.children()):
         if not children:
@@ -120,7 +120,7 @@ def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
     assert sum(sizes[50:]) > 0
 
 
-def test_few_choices_are_all_guessed_each_with_the_run_behind_it() -> None:
+def test_few_choices_are_all_drafted_each_with_the_run_behind_it() -> None:
     matcher: Any = WordMatcher.of(["~x1;more", "~y22;more", "~z;more"]).advance(
         spell_bytes(b"~")[0]
     )
@@ -128,7 +128,7 @@ def test_few_choices_are_all_guessed_each_with_the_run_behind_it() -> None:
     assert lines(tree) == {b"x1;more", b"y22;more", b"z;more"}
 
 
-def test_certain_bytes_are_guessed_as_the_tokenizer_spells_them() -> None:
+def test_certain_bytes_are_drafted_as_the_tokenizer_spells_them() -> None:
     """ "na" gives way to "name" where "m" may follow, so it is not forced."""
     matcher: Any = WordMatcher.of(["name", "nab"])
     assert matcher.forced_run(Forcing.CANONICAL) == ()
@@ -136,14 +136,14 @@ def test_certain_bytes_are_guessed_as_the_tokenizer_spells_them() -> None:
     assert lines(tree) == {b"na", b"name"}
 
 
-def test_no_guess_is_deeper_than_the_answer_may_become() -> None:
+def test_no_draft_is_deeper_than_the_answer_may_become() -> None:
     tokens = spell_bytes(b"0123456789 01234")
     matcher: Any = AnythingMatcher()
     deep, shallow = (max(draft(opened(), tokens, matcher, longest=n).depths()) for n in (9, 3))
     assert (deep, shallow) == (9, 3)
 
 
-def test_the_likeliest_guesses_are_taken_first() -> None:
+def test_the_likeliest_drafts_are_taken_first() -> None:
     """Behind ten equal bytes stands x, behind three of them y: there is room for one."""
     tokens = spell_bytes(b"0123456789x 789y 0123456789")
     matcher: Any = AnythingMatcher()

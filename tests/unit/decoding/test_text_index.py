@@ -34,7 +34,7 @@ def test_a_match_may_end_inside_a_token() -> None:
     assert followers(index_of(b"x", b"name"), b"xna") == [(b"me", 3)]
 
 
-def test_a_rest_that_is_no_token_is_not_guessed() -> None:
+def test_a_rest_that_is_no_token_is_not_drafted() -> None:
     """ "cdna" is a token, "dna" is not."""
     assert followers(index_of(b"xx", b"cdna"), b"xxc") == []
 
@@ -43,7 +43,7 @@ def test_nothing_follows_the_end_of_the_text() -> None:
     assert followers(index_of(b"ab"), b"ab") == []
 
 
-def test_nothing_matches_across_a_special_token_and_none_is_guessed() -> None:
+def test_nothing_matches_across_a_special_token_and_none_is_drafted() -> None:
     index = TextIndex(TABLE)
     index.extend([*spell_bytes(b"xy"), min(END_IDS), *spell_bytes(b"z")])
     assert followers(index, b"xy") == []

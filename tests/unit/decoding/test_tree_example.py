@@ -41,7 +41,7 @@ def text(token: int) -> str:
 
 
 def drafted() -> DraftTree:
-    """The first tree of the answer: the forced run, and room for ten guesses behind it."""
+    """The first tree of the answer: the forced run, and room for ten drafts behind it."""
     matcher = ConstraintCompiler(VOCABULARY).start(JsonSchema(SCHEMA))
     run = matcher.forced_run(Forcing.CANONICAL)
     for token in run:

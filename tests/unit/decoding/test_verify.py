@@ -1,4 +1,4 @@
-"""Whatever a tree guesses, the path and the choice behind it are those of one-token decoding."""
+"""Whatever a tree drafts, the path and the choice behind it are those of one-token decoding."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ def growth_from(start: Any, forcing: Forcing, *, room: int, longest: int = 1000)
     )
 
 
-def grow(matcher: WordMatcher, forcing: Forcing, guesses: int, draws: random.Random) -> DraftTree:
-    """A tree of random legal guesses behind a trunk of one token, many of them wrong."""
+def grow(matcher: WordMatcher, forcing: Forcing, drafts: int, draws: random.Random) -> DraftTree:
+    """A tree of random legal drafts behind a trunk of one token, many of them wrong."""
     start: Any = matcher
     builder = growth_from(start, forcing, room=40)
     tips = [0]
-    for _ in range(guesses):
+    for _ in range(drafts):
         node = draws.choice(tips)
         here: Any = builder.matcher(node)
         legal = here.legal()
@@ -133,7 +133,7 @@ def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
     language=st.sampled_from(LANGUAGES),
     forcing=st.sampled_from(Forcing),
     sampling=st.sampled_from(SAMPLINGS),
-    guesses=st.integers(0, 14),
+    drafts=st.integers(0, 14),
     extra=st.sampled_from([0, 1, 3, 100]),
     draws=st.randoms(use_true_random=False),
 )
@@ -142,13 +142,13 @@ def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     language: tuple[str, ...],
     forcing: Forcing,
     sampling: Sampling,
-    guesses: int,
+    drafts: int,
     extra: int,
     draws: random.Random,
 ) -> None:
     matcher = WordMatcher.of(language)
     chooser = chooser_for(sampling, max_tokens=len(matcher.shortest_end()) + extra)
-    tree = grow(matcher, forcing, guesses, draws)
+    tree = grow(matcher, forcing, drafts, draws)
     tree.check()
     acceptance = run(tree, chooser)
     expected, _ = one_at_a_time(matcher, chooser, forcing)
@@ -156,13 +156,13 @@ def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     assert found == expected[: len(found)]
     assert len(found) >= min(1, len(expected))
     # It stops only where the tree has no node for what comes next.
-    guessed = {tree.tokens[child] for child in tree.children()[acceptance.path[-1]]}
+    drafted = {tree.tokens[child] for child in tree.children()[acceptance.path[-1]]}
     if isinstance(acceptance.choice, Choice):
-        assert acceptance.choice.token not in guessed
+        assert acceptance.choice.token not in drafted
 
 
 def greedy_tree(matcher: WordMatcher, forcing: Forcing) -> tuple[DraftTree, list[TokenId]]:
-    """A tree that guesses everything right, and has a wrong branch at every node."""
+    """A tree that drafts everything right, and has a wrong branch at every node."""
     chooser = chooser_for()
     expected, ended = one_at_a_time(matcher, chooser, forcing)
     assert ended
@@ -184,7 +184,7 @@ def greedy_tree(matcher: WordMatcher, forcing: Forcing) -> tuple[DraftTree, list
 
 @pytest.mark.parametrize("forcing", Forcing)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_right_guesses_are_all_accepted_in_one_call(
+def test_right_drafts_are_all_accepted_in_one_call(
     language: tuple[str, ...], forcing: Forcing
 ) -> None:
     tree, expected = greedy_tree(WordMatcher.of(language), forcing)
@@ -193,7 +193,7 @@ def test_right_guesses_are_all_accepted_in_one_call(
     assert outcome(tree, run(tree, chooser_for())) == expected
 
 
-def test_wrong_guesses_cost_nothing_but_their_rows() -> None:
+def test_wrong_drafts_cost_nothing_but_their_rows() -> None:
     start: Any = WordMatcher.of(["ab", "cd"])
     legal = start.legal()
     first = chooser_for().choose(logits_after(()), start, 0, NO_HISTORY)
@@ -215,7 +215,7 @@ def test_a_trunk_whose_successor_is_known_chooses_nothing() -> None:
     )
 
 
-def test_an_illegal_a_repeated_an_ending_or_a_too_long_guess_is_not_taken() -> None:
+def test_an_illegal_a_repeated_an_ending_or_a_too_long_draft_is_not_taken() -> None:
     start: Any = WordMatcher.of(["", "ab", "cname"])
     a, b, c, ab = (spell_bytes(text)[0] for text in (b"a", b"b", b"c", b"ab"))
     builder = growth_from(start, Forcing.CANONICAL, room=2)
@@ -228,7 +228,7 @@ def test_an_illegal_a_repeated_an_ending_or_a_too_long_guess_is_not_taken() -> N
     assert len(builder.tree()) == 2
 
 
-def test_no_guess_goes_deeper_than_the_answer_may_become() -> None:
+def test_no_draft_goes_deeper_than_the_answer_may_become() -> None:
     """A row behind the budget would stand at a position that the model may not have."""
     start: Any = WordMatcher.of(["abab", "b", "cname"])
     a, b, c = (spell_bytes(text)[0] for text in (b"a", b"b", b"c"))
@@ -239,7 +239,7 @@ def test_no_guess_goes_deeper_than_the_answer_may_become() -> None:
     assert max(builder.tree().depths()) == 2
 
 
-def test_a_run_behind_a_right_guess_is_left_out_where_it_does_not_fit() -> None:
+def test_a_run_behind_a_right_draft_is_left_out_where_it_does_not_fit() -> None:
     """ "abcdna" takes two tokens at least, three as the tokenizer spells it, and two are left."""
     start: Any = WordMatcher.of(["~abcdna", "yabcdna"])
     builder = growth_from(start, Forcing.CANONICAL, room=9)
