@@ -171,7 +171,7 @@ class AnswerState:
             corrected_calls=self._drafts.corrected,
         )
 
-    def told_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+    def token_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
         """The log-probabilities of each token of the answer, for the caller."""
         return tuple(
             forced_logprobs(token, vocabulary) if known is None else known.of(token, vocabulary)

@@ -41,7 +41,7 @@ _COMMITTED = 128
 _BLOCK_SIZE = 8
 _ROUNDS = 3
 """Rounds at least, where they take no more than our patience."""
-_NEWS = 0.98
+_IMPROVEMENT = 0.98
 """A time below this share of the least so far says that the least is not known yet."""
 _REFINED = 32
 """Tokens of the widest call that is timed again where times are known: most calls are narrower."""
@@ -66,36 +66,20 @@ def measure_seconds(
 
     The least time of each size counts, as whatever else runs on the machine only adds to it. A
     round calls all sizes, so that a busy spell affects them alike. Rounds are repeated until one
-    of them brings nothing new. Where times are ``known``, one round of
-    narrow calls refines them.
+    of them brings nothing new. Where times are ``known``, one round of narrow calls refines them.
     """
-    committed, sizes = _committed(context_window), call_sizes(context_window)
-    blocks = -(-(committed + sizes[-1]) // _BLOCK_SIZE)
-    groups = [LayerGroup(blocks, window) for window in runner.windows]
-    cache = BlockCache(groups, _BLOCK_SIZE, reuse_prefixes=False)
-    runner.open_storages([pool.num_slots for pool in cache.pools])
-    sequence = cache.open()
-    runner.forward(StepBatch((_chain(sequence, committed),)))
-    sequence.commit(range(committed), [TokenId(0)] * committed)
-    if runner.shape.device.type == "cuda":
-        # The first call of a size may make machine code for seconds, which no later call does.
-        for size in sizes:
-            _time(runner, sequence, size)
-    # Several sizes are timed in turn, not one after the other, see above.
-    seconds = dict.fromkeys(sizes, float("inf"))
+    timer = _Timer(runner, context_window)
     if known is not None:
-        narrow = [size for size in sizes if size <= _REFINED]
-        return {
-            **known,
-            **{size: min(known[size], _time(runner, sequence, size)) for size in narrow},
-        }
+        narrow = [size for size in timer.sizes if size <= _REFINED]
+        return {**known, **{size: min(known[size], timer.time(size)) for size in narrow}}
     begun = time.perf_counter()
-    rounds, is_news = 0, True
-    while (is_news or rounds < _ROUNDS) and time.perf_counter() - begun <= _PATIENCE:
-        rounds, is_news = rounds + 1, False
-        for size in sizes:
-            took = _time(runner, sequence, size)
-            is_news = is_news or took < _NEWS * seconds[size]
+    seconds = dict.fromkeys(timer.sizes, inf)
+    rounds, improved = 0, True
+    while (improved or rounds < _ROUNDS) and time.perf_counter() - begun <= _PATIENCE:
+        rounds, improved = rounds + 1, False
+        for size in timer.sizes:
+            took = timer.time(size)
+            improved = improved or took < _IMPROVEMENT * seconds[size]
             seconds[size] = min(seconds[size], took)
     return seconds
 
@@ -104,14 +88,32 @@ def _committed(context_window: int) -> int:
     return min(_COMMITTED, context_window // 2)
 
 
-def _time(runner: ModelRunner, sequence: SequenceBlocks, size: int) -> float:
-    """Seconds of one call over this number of tokens, which are not kept."""
-    batch = StepBatch((_chain(sequence, size),))
-    started = time.perf_counter()
-    runner.forward(batch)
-    took = time.perf_counter() - started
-    sequence.commit((), ())
-    return took
+class _Timer:
+    """Times model calls over a sequence that has some tokens in the cache already."""
+
+    def __init__(self, runner: ModelRunner, context_window: int) -> None:
+        committed, self.sizes = _committed(context_window), call_sizes(context_window)
+        blocks = -(-(committed + self.sizes[-1]) // _BLOCK_SIZE)
+        groups = [LayerGroup(blocks, window) for window in runner.windows]
+        cache = BlockCache(groups, _BLOCK_SIZE, reuse_prefixes=False)
+        runner.open_storages([pool.num_slots for pool in cache.pools])
+        self._runner = runner
+        self._sequence = cache.open()
+        runner.forward(StepBatch((_chain(self._sequence, committed),)))
+        self._sequence.commit(range(committed), [TokenId(0)] * committed)
+        if runner.shape.device.type == "cuda":
+            # The first call of a size may make machine code for seconds, which no later call does.
+            for size in self.sizes:
+                self.time(size)
+
+    def time(self, size: int) -> float:
+        """Seconds of one call over this number of tokens, which are not kept."""
+        batch = StepBatch((_chain(self._sequence, size),))
+        started = time.perf_counter()
+        self._runner.forward(batch)
+        took = time.perf_counter() - started
+        self._sequence.commit((), ())
+        return took
 
 
 def _chain(sequence: SequenceBlocks, size: int) -> Segment:
@@ -126,7 +128,7 @@ def _chain(sequence: SequenceBlocks, size: int) -> Segment:
     )
 
 
-_TOLD_OF_A_PROCESSOR: Final = ("model name", "flags", "Features", "CPU part")
+_PROCESSOR_FIELDS: Final = ("model name", "flags", "Features", "CPU part")
 _DAY: Final = 86_400.0
 """Seconds."""
 _log: Final = logging.getLogger(__name__)
@@ -173,7 +175,7 @@ def _processor() -> list[str]:
         first = Path("/proc/cpuinfo").read_text("utf-8").partition("\n\n")[0]
     except OSError:
         return []
-    return [line for line in first.splitlines() if line.startswith(_TOLD_OF_A_PROCESSOR)]
+    return [line for line in first.splitlines() if line.startswith(_PROCESSOR_FIELDS)]
 
 
 def _read(file: Path, sizes: Sequence[int]) -> dict[int, float] | None:

@@ -26,7 +26,7 @@ from guided.engine.compile_queue import CompileQueue, Start
 from guided.engine.deadlines import Deadlines
 from guided.engine.drafting import Drafting
 from guided.engine.group import Group
-from guided.engine.isolation import Isolation, is_of_request, told
+from guided.engine.isolation import Isolation, error_for, is_of_request
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
 from guided.engine.request_clock import RequestClock
@@ -140,7 +140,7 @@ class Engine:
                 self._meter.refused()
                 if isinstance(fault, GuidedError) or not is_of_request(fault):
                     raise
-                raise told(request_id, fault) from fault
+                raise error_for(request_id, fault) from fault
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
@@ -158,8 +158,8 @@ class Engine:
             self._start_waiting()
             self._end_late()  # after starting, as what was started makes the step longer
         with phase(Phase.DRAFT):
-            tokens = self._scheduler.next_tokens
-            steps = self._draft()
+            plan = self._scheduler.plan()
+            steps = self._make_room(self._drafting.draft(plan, self._isolated))
         with phase(Phase.RESERVE):
             steps, segments = self._reserve(steps)
         if steps:
@@ -167,6 +167,7 @@ class Engine:
                 outputs = self._model.forward(segments, self._meter)
             with phase(Phase.SETTLE):
                 self._verify_and_commit(steps, outputs)
+            tokens = sum([count for _, count in plan])
             self._deadlines.note_step(tokens, self._now() - began)
         return self._results.take_finished()
 
@@ -242,9 +243,9 @@ class Engine:
 
     # --- one step -------------------------------------------------------------------------
 
-    def _draft(self) -> list[Step]:
-        steps = self._drafting.draft(self._scheduler.plan(), self._isolated)
-        # A request whose other answer failed meanwhile has none of its steps any more.
+    def _make_room(self, steps: list[Step]) -> list[Step]:
+        """The steps that the cache has blocks for; what gives way for them waits again."""
+        # Where one answer to a request failed, its others are gone as well.
         steps = [step for step in steps if step.runnable.is_running]
         before = len(self._scheduler.running)
         steps = self._scheduler.make_room(steps)

@@ -69,8 +69,8 @@ def format_notes(device: torch.device) -> tuple[tuple[str, str], ...]:
     """The formats that this machine does not multiply, each with what comes of it."""
     if device.type != "cpu":
         return (("int8", "refused: it is computed on the CPU alone"),)
-    told = {
+    notes = {
         WeightFormat.INT8: "refused: this processor does not multiply it",
         WeightFormat.BF16: "slow: this processor does not multiply it",
     }
-    return tuple((kind.value, note) for kind, note in told.items() if not multiplies(kind))
+    return tuple((kind.value, note) for kind, note in notes.items() if not multiplies(kind))

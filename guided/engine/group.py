@@ -177,7 +177,7 @@ class SampledGroup(Group):
                     tokens=answer.answer,
                     finish_reason=answer.finish_reason,
                     score=score,
-                    logprobs=answer.told_logprobs(vocabulary) if tells else (),
+                    logprobs=answer.token_logprobs(vocabulary) if tells else (),
                 )
             )
         # A stable sort: of equal scores the earlier answer comes first.

@@ -9,7 +9,7 @@ from typing import Final
 from guided.errors import GuidedError
 from guided.incident import incident_of
 
-__all__ = ["Isolation", "is_of_request", "told"]
+__all__ = ["Isolation", "error_for", "is_of_request"]
 
 _OF_THE_PROCESS: Final = (KeyboardInterrupt, SystemExit)
 """These ask the process to end, not a request."""
@@ -44,7 +44,7 @@ class Isolation:
         # To return false passes the error on.
         if fault is None or not is_of_request(fault):
             return False
-        self._fail(self._request_id, told(self._request_id, fault))
+        self._fail(self._request_id, error_for(self._request_id, fault))
         return True
 
 
@@ -53,7 +53,7 @@ def is_of_request(fault: BaseException) -> bool:
     return not isinstance(fault, _OF_THE_PROCESS)
 
 
-def told(request_id: str, fault: BaseException) -> GuidedError:
+def error_for(request_id: str, fault: BaseException) -> GuidedError:
     """The error that a request is answered with; a fault of our own is logged."""
     if isinstance(fault, GuidedError):
         return fault
