@@ -26,7 +26,8 @@ BLOCK = 4
 def runnable(name: str, key: float, prompt: int = BLOCK) -> SampledRunnable:
     """A request for one answer that needs blocks for its prompt, and one more."""
     tokens = (TokenId(2),) * prompt
-    request, matcher = GenerationRequest("x"), AnythingMatcher()
+    request = GenerationRequest("x")
+    matcher: Any = AnythingMatcher()
     compiled: Any = None
     submission = Submission(
         name, request, tokens, ServiceOrder(key), False, RequestClock(), compiled
