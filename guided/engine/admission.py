@@ -82,6 +82,7 @@ class Admission:
         return SampledGroup(submission, answers, self._drafter, scorer)
 
     def _check(self, submission: Submission, matcher: Matcher) -> None:
+        """Refuse a request that this engine cannot answer to its end."""
         request, prompt = submission.request, submission.prompt
         if not prompt:
             raise RequestError("the prompt has no tokens", field="prompt")

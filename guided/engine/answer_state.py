@@ -225,6 +225,7 @@ class AnswerState:
         *,
         is_forced: bool,
     ) -> None:
+        """Append one token, and finish where it completes a stop string."""
         self.tokens.append(token)
         self.matcher = matcher
         if is_forced:

@@ -48,7 +48,7 @@ class BeamGroup(Group):
         self._search.close(reason)
 
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
-        """The answers that were found, best first."""
+        """The best answers that were found, best first."""
         errors = "replace" if self.submission.request.constraint is None else "strict"
         return [
             CandidateResult(
@@ -58,7 +58,7 @@ class BeamGroup(Group):
                 finish_reason=found.finish_reason,
                 score=found.score,
             )
-            for index, found in enumerate(self._search.found)
+            for index, found in enumerate(self._search.found[: self.submission.request.n])
         ]
 
     def own_usage(self) -> Usage:

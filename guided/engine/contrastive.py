@@ -124,6 +124,7 @@ class ContrastiveRunnable(AnswerRunnable):
         assert len(self._seen) == self.blocks[0].committed, f"{self.request_id!r} lacks states"
 
     def _branch(self, candidate: CandidateToken, budget: DraftBudget) -> _Branch:
+        """A candidate token with the run that it forces, if to compute that as well pays."""
         choice, answer = candidate.choice, self.answer
         if choice.matcher is None:
             return _Branch((choice.token,), is_deciding=False)

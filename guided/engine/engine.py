@@ -198,6 +198,7 @@ class Engine:
     def _submit(
         self, request_id: str, request: GenerationRequest, received: float | None, *, stream: bool
     ) -> None:
+        """Check a request and begin to compile its constraint; admit it if that is done at once."""
         now = self._now()
         # A request that is late already must not cost the rendering of its prompt.
         order = ServiceOrder.of(request, now if received is None else received)
@@ -235,6 +236,7 @@ class Engine:
             self._scheduler.wait(group.first)
 
     def _start_waiting(self) -> None:
+        """Start what waits, as long as there is room."""
         while (entry := self._scheduler.take_next()) is not None:
             runnable, blocks = entry
             self._groups[runnable.request_id].clock.start()
@@ -282,6 +284,7 @@ class Engine:
                     self._hand_out(group)
 
     def _settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
+        """Let one runnable verify and commit its step."""
         settled = step.runnable.settle(step, outputs)
         self._model.copy(settled.copies)
         self._scheduler.fork(step.runnable, settled.forks)

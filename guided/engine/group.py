@@ -62,7 +62,7 @@ class Group:
         raise NotImplementedError
 
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
-        """All answers, in the order in which they are given."""
+        """The answers in the order in which they are given; the first ``n`` of them are."""
         raise NotImplementedError
 
     def own_usage(self) -> Usage:
