@@ -134,11 +134,11 @@ class Admission:
         """
         room = self._largest_request - prompt
         if request.beams is None:
-            contenders = request.sampling.contenders
-            needed, fitting = request.max_tokens + contenders, room - contenders
+            tried = request.sampling.contenders
+            needed, fitting = request.max_tokens + tried, room - tried
             described = f"max_tokens is {request.max_tokens}"
-            if contenders:
-                described += f", with {contenders} tokens tried at a place"
+            if tried:
+                described += f", with {tried} tokens tried at a place"
         else:
             width, spare = request.beams.width, 3 * self._block_size
             needed, fitting = width * (request.max_tokens + spare), room // width - spare
