@@ -16,7 +16,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,10 +26,12 @@ from rich.console import Console
 from rich.table import Table
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import CostCurve, Drafter, LookupDrafter, lookup_drafters, no_drafter
-from guided.engine.calibration import measure_costs
+from guided.decoding import CostCurve, DraftRequest, LookupDrafter
+from guided.decoding.prompt_lookup import LookupMemory
+from guided.engine.call_costs import measure_costs
 from guided.engine.engine import Engine
 from guided.engine.load import WIDEST_DRAFT, physical_cores
+from guided.masks.vocabulary import Vocabulary
 from guided.model.load import LoadedModel, load_model
 from guided.model.prompt import render_prompt
 from guided.model.runner import ModelRunner
@@ -55,15 +57,15 @@ def main() -> None:
     costs = measure_costs(runner, loaded.context_window)
     console.print("ms of a call by tokens:", {n: round(1e3 * s, 1) for n, s in costs.points})
 
-    engine = build_engine(loaded, runner, None, [])
+    drafter = Recorded(loaded.vocabulary)
+    engine = build_engine(loaded, runner, None, drafter)
     ways = {
         forcing.value: answers(engine, requests, forcing) for forcing in map(Forcing, options.ways)
     }
-    drafters: list[Drafter] = []
-    engine = build_engine(loaded, runner, costs, drafters)
+    engine = build_engine(loaded, runner, costs, drafter)
     ways["guesses"] = answers(engine, requests, Forcing.CANONICAL)
     print_calls(ways)
-    print_kinds(drafters)
+    print_kinds(drafter.memories)
 
 
 def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
@@ -84,16 +86,27 @@ def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
     }
 
 
+class Recorded:
+    """A lookup drafter that keeps the memories which it opens."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._drafter = LookupDrafter(vocabulary)
+        self.memories: list[LookupMemory] = []
+
+    def open(self, forcing: Forcing) -> LookupMemory | None:
+        memory = self._drafter.open(forcing)
+        if memory is not None:
+            self.memories.append(memory)
+        return memory
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        self._drafter.propose(drafts)
+
+
 def build_engine(
-    loaded: LoadedModel, runner: ModelRunner, costs: CostCurve | None, drafters: list[Drafter]
+    loaded: LoadedModel, runner: ModelRunner, costs: CostCurve | None, drafter: Recorded
 ) -> Engine:
-    """An engine that guesses where there are costs, and leaves its drafters in the list."""
-    open_drafter = no_drafter if costs is None else lookup_drafters(loaded.vocabulary)
-
-    def recorded(forcing: Forcing) -> Drafter:
-        drafters.append(open_drafter(forcing))
-        return drafters[-1]
-
+    """An engine that drafts where there are costs."""
     return Engine(
         model_name=loaded.name,
         runner=runner,
@@ -101,7 +114,7 @@ def build_engine(
         context_window=loaded.context_window,
         render=partial(render_prompt, loaded),
         start=ConstraintCompiler(loaded.vocabulary).start,
-        open_drafter=recorded,
+        drafter=None if costs is None else drafter,
         widest_draft=0 if costs is None else WIDEST_DRAFT,
         costs=costs,
     )
@@ -157,14 +170,13 @@ def _cells(usages: list[Usage]) -> list[str]:
     ]
 
 
-def print_kinds(drafters: Iterable[Drafter]) -> None:
+def print_kinds(memories: Iterable[LookupMemory]) -> None:
     """How often each kind of guess was right; those that exclude each other count as one."""
     judged: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
-    for drafter in drafters:
-        assert isinstance(drafter, LookupDrafter), drafter
-        judged.update(drafter.rates.judged)
-        accepted.update(drafter.rates.accepted)
+    for memory in memories:
+        judged.update(memory.rates.judged)
+        accepted.update(memory.rates.accepted)
     table = Table("kind of guess", "judged", "accepted", "rate")
     for kind, hits in accepted.most_common():
         table.add_row(kind, f"{judged[kind]:.0f}", str(hits), f"{hits / judged[kind]:.2f}")

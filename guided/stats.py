@@ -22,9 +22,9 @@ class Phase(StrEnum):
     TAKE = "take"
     """Tokens of the prompt, compiling the constraint, the run that is certain from the start."""
     ADMIT = "admit"
-    """Finding room for who waits."""
+    """Finding room for requests that wait."""
     DRAFT = "draft"
-    """Sharing the step out, and guessing."""
+    """Sharing the tokens of the step out, and drafting."""
     RESERVE = "reserve"
     """Setting rows of the cache aside, and packing."""
     FORWARD = "forward"
@@ -91,7 +91,7 @@ class CacheStats:
     spare_slots: int = 0
     """Those of them without a row in them."""
     reservations: int = 0
-    """Rows of one request in one group set aside for a model call, so often."""
+    """How often rows of one request were set aside in one group for a model call."""
     contiguous: int = 0
     """Those that lay side by side with all before them."""
 

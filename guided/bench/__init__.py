@@ -1,9 +1,8 @@
 """Measuring a model and its engine on a workload, beside plain decoding by the same engine."""
 
 from guided.bench.compare import Comparison, compare
-from guided.bench.figures import Figures, figures_of
-from guided.bench.measured import Measured, Way
-from guided.bench.target import InProcess, Remote, Target
+from guided.bench.figures import Figures, figures_of, figures_tables
+from guided.bench.target import InProcess, Measured, Remote, Target, Way
 from guided.bench.workload import Workload, read_workload
 
 __all__ = [
@@ -17,5 +16,6 @@ __all__ = [
     "Workload",
     "compare",
     "figures_of",
+    "figures_tables",
     "read_workload",
 ]

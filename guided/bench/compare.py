@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from guided.bench.measured import Measured, Way
-from guided.bench.target import Target
+from guided.bench.target import Measured, Target, Way
 from guided.bench.workload import Workload
 from guided.spec import Forcing, GenerationRequest
 from guided.stats import EngineStats
@@ -47,12 +46,13 @@ def compare(
     with_plain: bool = True,
     tell: Callable[[Way, int, int], None] | None = None,
 ) -> Comparison:
-    """Answer a workload so many times, in slices, both ways taking turns in going first.
+    """Answer a workload ``rounds`` times, in slices, both ways taking turns in going first.
 
     So neither way profits from what the other left in caches, nor from a quiet machine. One
     request of each way warms up first and is not counted. ``tell`` is called before each slice
     with its way, and how many slices are done of how many.
     """
+    # Slices alternate which way goes first, so that none always meets a warmer cache.
     ways = (Way.GUIDED, Way.PLAIN) if with_plain else (Way.GUIDED,)
     first = dict([next(iter(workload.items()))])
     for way in ways:
@@ -89,7 +89,7 @@ def _slices(workload: Workload, concurrency: int) -> Iterator[Workload]:
 
 
 def _in_way(part: Workload, way: Way) -> Workload:
-    """Without forced runs an engine does not guess either."""
+    """Without forced runs an engine does not draft either."""
     if way is Way.GUIDED:
         return part
     plain: dict[str, GenerationRequest] = {

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from guided.bench.compare import Comparison, Run
 from guided.bench.figures import figures_of
-from guided.bench.measured import Way
+from guided.bench.target import Way
 from guided.stats import Phase
 
 __all__ = ["plot_comparison"]

@@ -1,14 +1,15 @@
-"""What is measured: an engine in this process, or a server."""
+"""Targets to be measured: an engine in this process, or a server."""
 
 from __future__ import annotations
 
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from guided.bench.measured import Measured
 from guided.bench.workload import Workload
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import (
@@ -24,11 +25,36 @@ if TYPE_CHECKING:
     from guided.client import Answer, Client
     from guided.engine import Engine
 
-__all__ = ["InProcess", "Remote", "Target"]
+__all__ = ["InProcess", "Measured", "Remote", "Target", "Way"]
 
 _PATIENCE = 10.0
 """Seconds that a server may take to report what it has done."""
 _PAUSE = 0.05
+
+
+class Way(StrEnum):
+    """How the requests of a workload are answered."""
+
+    GUIDED = "guided"
+    """As they ask for: forced runs and drafts."""
+    PLAIN = "plain"
+    """By masks alone: a model call for each token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One request and its outcome."""
+
+    name: str
+    seconds: float
+    """From sending the request to having its answer, as its caller sees it."""
+    text: str = ""
+    finish_reason: FinishReason | None = None
+    """``None`` where there is no answer."""
+    usage: Usage = field(default_factory=Usage)
+    timing: Timing = field(default_factory=Timing)
+    error: str | None = None
+    """Why there is no answer."""
 
 
 class Target(Protocol):
@@ -44,7 +70,7 @@ class Target(Protocol):
         ...
 
     def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
-        """Answer all requests, so many of them at once; in their order."""
+        """Answer all requests, ``concurrency`` of them at once; in their order."""
         ...
 
 
@@ -64,10 +90,11 @@ class InProcess:
         return self._engine.stats()
 
     def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
-        """Answer all requests, so many of them at once; in their order."""
+        """Answer all requests, ``concurrency`` of them at once; in their order."""
         coming = deque(requests.items())
         began: dict[str, float] = {}
         done: dict[str, Measured] = {}
+        # Refill the batch before each step, so that ``concurrency`` requests are always in it.
         while coming or began:
             while coming and len(began) < concurrency:
                 name, request = coming.popleft()
@@ -102,6 +129,7 @@ class Remote:
 
         What others ask of the same server is counted, too.
         """
+        # The engine reports once a second, so the latest report may lack the last answers.
         deadline = time.monotonic() + _PATIENCE
         while (stats := self._client.stats()).ended < self._ended:
             if time.monotonic() > deadline:
@@ -114,7 +142,7 @@ class Remote:
         return stats
 
     def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
-        """Answer all requests, so many of them at once; in their order."""
+        """Answer all requests, ``concurrency`` of them at once; in their order."""
         with ThreadPoolExecutor(concurrency) as pool:
             done = list(pool.map(self._ask, requests, requests.values()))
         self._ended += len(requests)

@@ -84,8 +84,7 @@ def bench(
             "the server at --address has its model, dtype, device and threads already"
         )
     with needing("guided bench", "client,compiler" if address else "server"):
-        from guided.bench import compare, figures_of, read_workload
-        from guided.bench.tables import figures_tables
+        from guided.bench import compare, figures_of, figures_tables, read_workload
 
     requests = read_workload(workload)
     with (

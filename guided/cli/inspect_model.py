@@ -42,7 +42,7 @@ def inspect_model(
     # Loaded here, so that the other commands need not wait for it.
     with needing("guided inspect model", "server"):
         from guided.engine.formats import format_notes
-        from guided.engine.inspection import inspect_memory
+        from guided.engine.load import inspect_memory
         from guided.model.device import choose_device
 
     found, plan = inspect_memory(

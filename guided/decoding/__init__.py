@@ -1,15 +1,21 @@
-"""The decoding core: draft trees, their drafters, the choice of one token, verification."""
+"""The decoding core: draft trees and drafters, the choice of one token, verification.
+
+::
+
+    one token     sampling: penalties, filters, allowed_tokens; choice (with a budget), logprobs
+    drafts        draft_tree, drafter, prompt_lookup on text_index, draft_budget; verify
+    searches      beam_search, contrastive_search
+    text          stop_strings
+"""
 
 from guided.decoding.choice import Choice, Chooser, Closing
-from guided.decoding.cost_curve import CostCurve
-from guided.decoding.draft_budget import DraftBudget
+from guided.decoding.draft_budget import CostCurve, DraftBudget
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafting import Drafter, NoDrafter, OpenDrafter, no_drafter
-from guided.decoding.history import NO_HISTORY, History, TokenLog
-from guided.decoding.lookup_drafter import LookupDrafter, lookup_drafters
+from guided.decoding.drafter import DraftBuilder, Drafter, DraftMemory, DraftRequest
+from guided.decoding.penalties import NO_HISTORY, History, TokenLog
+from guided.decoding.prompt_lookup import LookupDrafter
 from guided.decoding.sampling import choose_token
-from guided.decoding.stopping import StopSearch
-from guided.decoding.tree_growth import TreeGrowth
+from guided.decoding.stop_strings import StopSearch
 from guided.decoding.verify import Acceptance, verify
 
 __all__ = [
@@ -20,17 +26,15 @@ __all__ = [
     "Closing",
     "CostCurve",
     "DraftBudget",
+    "DraftBuilder",
+    "DraftMemory",
+    "DraftRequest",
     "DraftTree",
     "Drafter",
     "History",
     "LookupDrafter",
-    "NoDrafter",
-    "OpenDrafter",
     "StopSearch",
     "TokenLog",
-    "TreeGrowth",
     "choose_token",
-    "lookup_drafters",
-    "no_drafter",
     "verify",
 ]

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.ranking import least
-from guided.decoding.sampling import allowed_tokens
+from guided.decoding.allowed_tokens import allowed_tokens
+from guided.decoding.choice import advance
+from guided.decoding.filters import least
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import Beams, FinishReason, Forcing, TokenId
 
@@ -29,15 +30,15 @@ __all__ = ["BeamSearch", "Found", "Hypothesis"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Way:
+class Continuation:
     """One token that may come next."""
 
     token: TokenId
     logprob: float
     after: Matcher | None
-    """The position behind it; ``None`` behind a token that ends the answer."""
+    """The position after it; ``None`` after a token that ends the answer."""
     narrowed: bool
-    """The budget took a likelier token away."""
+    """Whether the budget took a likelier token away."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,32 +47,32 @@ class Hypothesis:
 
     tokens: tuple[TokenId, ...]
     matcher: Matcher
-    """The position behind the tokens; not read where the answer ends there."""
+    """The position after the tokens; not read where the answer ends there."""
     end: FinishReason | None
-    """Why the answer ends behind the tokens; ``None`` where it does not."""
+    """Why the answer ends after the tokens; ``None`` where it does not."""
     scores: tuple[float, ...] = ()
     """The sum of log-probabilities up to each token, as far as the model was asked."""
     num_forced: int = 0
     narrowed: bool = False
-    ways: tuple[Way, ...] | None = None
-    """How it may go on; ``None`` until the model was asked."""
+    continuations: tuple[Continuation, ...] | None = None
+    """What may come next; ``None`` until the model was asked."""
 
     @property
     def num_fed(self) -> int:
         """Tokens that the model has to read."""
         return len(self.tokens) if self.end is None else len(self.tokens) - 1
 
-    def wants(self, place: int) -> bool:
-        """Whether logits for the token at ``place`` of the answer are still needed."""
-        if place < len(self.tokens):
-            return place >= len(self.scores)
-        return place == len(self.tokens) and self.end is None and self.ways is None
+    def wants(self, index: int) -> bool:
+        """Whether logits for the token at this index of the answer are still needed."""
+        if index < len(self.tokens):
+            return index >= len(self.scores)
+        return index == len(self.tokens) and self.end is None and self.continuations is None
 
     def is_ready(self, length: int) -> bool:
-        """Whether the round behind ``length`` tokens can be made."""
+        """Whether the round after ``length`` tokens can be made."""
         if length < len(self.tokens):
             return length < len(self.scores)
-        return self.end is not None or self.ways is not None
+        return self.end is not None or self.continuations is not None
 
     def score(self, length: int) -> float:
         """The sum of log-probabilities of the first ``length`` tokens."""
@@ -90,12 +91,12 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Step:
+class _Extension:
     """A hypothesis and one more token of it."""
 
     parent: int
     score: float
-    way: Way | None
+    continuation: Continuation | None
     """``None`` where the token is one that the hypothesis has already."""
     ends: bool
 
@@ -113,6 +114,8 @@ class BeamSearch:
         end_ids: frozenset[TokenId],
         is_constrained: bool,
     ) -> None:
+        self.width = beams.width
+        """Beams there may be."""
         self._beams = beams
         self._max_tokens = max_tokens
         self._forcing = forcing
@@ -122,9 +125,10 @@ class BeamSearch:
         """Tokens of every beam that count in this round."""
         self.found: list[Found] = []
         """The best answers, best first; at most as many as beams are wide."""
-        root = self._settled(Hypothesis((), matcher, None), matcher)
+        root = self._with_run(Hypothesis((), matcher, None), matcher)
         self.live: tuple[Hypothesis, ...] = (root,)
         """The likeliest beginnings, likeliest first."""
+        # Nothing is to be chosen at all: the empty text is the only answer.
         if not root.tokens and root.end is not None:
             self.live = ()
             self.found = [Found((), root.end, 0.0, 0)]
@@ -134,13 +138,13 @@ class BeamSearch:
         """Whether no better answer is in sight."""
         if not self.live:
             return True
-        if len(self.found) < self._beams.width:
+        if len(self.found) < self.width:
             return False
         if self._beams.early_stopping:
             return True
-        return self._penalised(self.live[0].score(self.length), self.length) <= (
-            self.found[-1].score
-        )
+        # What the best beam may still reach is estimated by what it has, as in transformers.
+        best = self._penalised(self.live[0].score(self.length), self.length)
+        return best <= self.found[-1].score
 
     @property
     def is_ready(self) -> bool:
@@ -148,114 +152,117 @@ class BeamSearch:
         return all(hypothesis.is_ready(self.length) for hypothesis in self.live)
 
     @property
-    def stem(self) -> int:
+    def num_shared(self) -> int:
         """How many tokens the model has to read before the beams part."""
         if len(self.live) == 1:
             return len(self.live[0].scores)
         texts = [hypothesis.tokens for hypothesis in self.live]
+        # What the first and the last have in common, in the order of texts, all have.
         first, last = min(texts), max(texts)
         return next(i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
 
-    def read(self, beam: int, place: int, logits: NDArray[np.float32]) -> None:
-        """Take what the model says (``[vocab]``) about the token at ``place`` of an answer."""
+    def read(self, beam: int, index: int, logits: NDArray[np.float32]) -> None:
+        """Take the logits (``[vocab]``) for the token at this index of an answer."""
         hypothesis = self.live[beam]
-        assert hypothesis.wants(place), f"nobody asked about place {place} of beam {beam}"
+        assert hypothesis.wants(index), f"nobody asked about token {index} of beam {beam}"
         logprobs = _log_softmax(logits)
-        if place == len(hypothesis.tokens):
-            hypothesis = self._with_ways(hypothesis, logprobs)
-        if place < len(hypothesis.tokens):
-            score = hypothesis.score(place) + float(logprobs[hypothesis.tokens[place]])
+        if index == len(hypothesis.tokens):
+            hypothesis = self._with_continuations(hypothesis, logprobs)
+        # Where nothing fits, the hypothesis was closed just now, and has a token here after all.
+        if index < len(hypothesis.tokens):
+            score = hypothesis.score(index) + float(logprobs[hypothesis.tokens[index]])
             hypothesis = replace(hypothesis, scores=(*hypothesis.scores, score))
-        self._replace(beam, hypothesis)
+        self.live = (*self.live[:beam], hypothesis, *self.live[beam + 1 :])
 
-    def forget_ways(self) -> None:
-        """Have the model asked again how each beam may go on."""
-        self.live = tuple(replace(hypothesis, ways=None) for hypothesis in self.live)
+    def forget_continuations(self) -> None:
+        """Have the model asked again what may come next in each beam."""
+        self.live = tuple(replace(hypothesis, continuations=None) for hypothesis in self.live)
 
     def advance(self) -> list[int]:
-        """Make one round; by beam, the number of the former one that it goes on from.
+        """Make one round; return, by beam, the number of the former one that it continues.
 
-        Of the best steps, twice as many as beams are wide, those that end an answer count among
-        the first half only, as in transformers.
+        Of the best extensions, twice as many as beams are wide, those that end an answer count
+        among the first half only, as in transformers.
         """
-        width = self._beams.width
-        steps = sorted(self._steps(), key=attrgetter("score"), reverse=True)[: 2 * width]
-        ended = [step for step in steps[:width] if step.ends]
-        going = [step for step in steps if not step.ends][:width]
-        self.found += [self._finished(step) for step in ended]
-        self.found = sorted(self.found, key=attrgetter("score"), reverse=True)[:width]
-        self.live = tuple(self._taken(step) for step in going)
+        best = sorted(self._extensions(), key=attrgetter("score"), reverse=True)[: 2 * self.width]
+        ended = [extension for extension in best[: self.width] if extension.ends]
+        going = [extension for extension in best if not extension.ends][: self.width]
+        self._add([self._finished(extension) for extension in ended])
+        self.live = tuple([self._extended(extension) for extension in going])
         self.length += 1
-        return [step.parent for step in going]
+        return [extension.parent for extension in going]
 
     def close(self, reason: FinishReason) -> None:
-        """End all beams where they stand, along their shortest ways out.
+        """End all beams where they stand, along their shortest completions.
 
         Their scores count the tokens that the model was asked about.
         """
+        found = []
         for beam in self.live:
             closed = self._closed(beam, beam.matcher) if beam.end is None else beam
             count = len(closed.scores)
             score = self._penalised(closed.score(count), max(1, count))
-            self.found.append(Found(closed.tokens, reason, score, closed.num_forced))
-        self.found = sorted(self.found, key=attrgetter("score"), reverse=True)[: self._beams.width]
+            found.append(Found(closed.tokens, reason, score, closed.num_forced))
+        self._add(found)
         self.live = ()
 
-    def _steps(self) -> list[_Step]:
-        length, steps = self.length, []
+    def _add(self, found: list[Found]) -> None:
+        everything = sorted(self.found + found, key=attrgetter("score"), reverse=True)
+        self.found = everything[: self.width]
+
+    def _extensions(self) -> list[_Extension]:
+        """All ways to make each beam one token longer, or to end it."""
+        length, found = self.length, []
         for parent, hypothesis in enumerate(self.live):
+            # A forced run is in the hypothesis already; a round only counts its next token.
             if length < len(hypothesis.tokens):
                 is_last = hypothesis.end is not None and length + 1 == len(hypothesis.tokens)
-                steps.append(_Step(parent, hypothesis.score(length + 1), None, is_last))
+                found.append(_Extension(parent, hypothesis.score(length + 1), None, is_last))
             elif hypothesis.end is not None:
-                steps.append(_Step(parent, hypothesis.score(length), None, ends=True))
+                found.append(_Extension(parent, hypothesis.score(length), None, ends=True))
             else:
-                assert hypothesis.ways is not None, f"beam {parent} does not know its ways"
-                for way in hypothesis.ways:
-                    score = hypothesis.score(length) + way.logprob
-                    steps.append(_Step(parent, score, way, self._is_end(way)))
-        return steps
+                assert hypothesis.continuations is not None, f"beam {parent} was not asked about"
+                for one in hypothesis.continuations:
+                    is_end = one.after is None or one.after.is_complete
+                    ends = is_end or length + 1 == self._max_tokens
+                    score = hypothesis.score(length) + one.logprob
+                    found.append(_Extension(parent, score, one, ends))
+        return found
 
-    def _is_end(self, way: Way) -> bool:
-        is_spent = self.length + 1 == self._max_tokens
-        return way.after is None or way.after.is_complete or is_spent
-
-    def _taken(self, step: _Step) -> Hypothesis:
-        """The hypothesis behind a step, with the run that follows from it."""
-        hypothesis = self.live[step.parent]
-        way = step.way
-        if way is None or way.after is None:
+    def _extended(self, extension: _Extension) -> Hypothesis:
+        """The hypothesis with its further token, and the run that follows from it."""
+        hypothesis, chosen = self.live[extension.parent], extension.continuation
+        if chosen is None or chosen.after is None:
             return hypothesis
         longer = replace(
             hypothesis,
-            tokens=(*hypothesis.tokens, way.token),
-            scores=(*hypothesis.scores, step.score),
-            narrowed=hypothesis.narrowed or way.narrowed,
-            ways=None,
+            tokens=(*hypothesis.tokens, chosen.token),
+            scores=(*hypothesis.scores, extension.score),
+            narrowed=hypothesis.narrowed or chosen.narrowed,
+            continuations=None,
         )
-        return self._settled(longer, way.after)
+        return self._with_run(longer, chosen.after)
 
-    def _finished(self, step: _Step) -> Found:
-        hypothesis = self._taken(step)
-        is_stop = step.way is not None and step.way.after is None
-        narrowed = hypothesis.narrowed or (step.way is not None and step.way.narrowed)
+    def _finished(self, extension: _Extension) -> Found:
+        hypothesis, chosen = self._extended(extension), extension.continuation
+        is_stop = chosen is not None and chosen.after is None
         reason = FinishReason.STOP if is_stop else hypothesis.end
         assert reason is not None, "an answer was found that has no end"
+        narrowed = hypothesis.narrowed or (chosen is not None and chosen.narrowed)
+        # The caller is told that a likelier answer was left out for want of tokens.
         if narrowed and self._is_constrained:
             reason = FinishReason.LENGTH_CLOSED
         # A token that ends the answer counts, as its log-probability does.
         count = max(1, len(hypothesis.tokens) + is_stop)
-        score = self._penalised(step.score, count)
+        score = self._penalised(extension.score, count)
         return Found(hypothesis.tokens, reason, score, hypothesis.num_forced)
 
-    def _settled(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
-        """With what is certain to follow, and the end where nothing may follow or fit."""
+    def _with_run(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
+        """The hypothesis with the run that follows, and its end where nothing may follow or fit."""
         position = len(hypothesis.tokens)
         try:
             run = matcher.forced_run(self._forcing)
-            after = matcher
-            for token in run:
-                after = after.advance(token)
+            after = advance(matcher, run)
             left = self._max_tokens - position - len(run)
             fits = after.fits(left)
         except LimitExceededError:
@@ -278,28 +285,30 @@ class BeamSearch:
         )
 
     def _closed(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
-        """With the shortest way out behind it, and nothing else."""
-        way_out = matcher.shortest_end()
+        """The hypothesis with the shortest completion after it."""
+        completion = matcher.shortest_end()
         return replace(
             hypothesis,
-            tokens=hypothesis.tokens + way_out,
+            tokens=hypothesis.tokens + completion,
             end=self._early_end(),
-            num_forced=hypothesis.num_forced + len(way_out),
+            num_forced=hypothesis.num_forced + len(completion),
         )
 
-    def _with_ways(self, hypothesis: Hypothesis, logprobs: NDArray[np.float64]) -> Hypothesis:
-        """With the likeliest tokens that leave room for an end, or closed where none does."""
+    def _with_continuations(
+        self, hypothesis: Hypothesis, logprobs: NDArray[np.float64]
+    ) -> Hypothesis:
+        """The hypothesis with its likeliest continuations that leave room for an end, or closed."""
         matcher, left = hypothesis.matcher, self._max_tokens - len(hypothesis.tokens)
         try:
-            ways, lost = self._fitting(matcher, matcher.mask(), logprobs, left)
+            found, lost = self._fitting(matcher, matcher.mask(), logprobs, left)
             if lost > -np.inf:
-                ways, _ = self._fitting(matcher, matcher.mask_within(left), logprobs, left)
+                found, _ = self._fitting(matcher, matcher.mask_within(left), logprobs, left)
         except LimitExceededError:
-            ways = []
-        if not ways:
+            found = []
+        if not found:
             return self._closed(hypothesis, matcher)
-        narrowed = [replace(way, narrowed=way.logprob < lost) for way in ways]
-        return replace(hypothesis, ways=tuple(narrowed))
+        narrowed = [replace(one, narrowed=one.logprob < lost) for one in found]
+        return replace(hypothesis, continuations=tuple(narrowed))
 
     def _fitting(
         self,
@@ -307,27 +316,28 @@ class BeamSearch:
         mask: NDArray[np.int32],
         logprobs: NDArray[np.float64],
         left: int,
-    ) -> tuple[list[Way], float]:
-        """The likeliest ways on, and the likeliest that left no room (``-inf``: none)."""
+    ) -> tuple[list[Continuation], float]:
+        """The likeliest tokens that fit, and the likeliest that did not (``-inf``: none)."""
         allowed = allowed_tokens(mask, len(logprobs))
         if not logprobs[allowed].max(initial=-np.inf) <= 0:  # so too if any is NaN
             raise ModelError("the model's logits are not numbers")
         is_end = np.isin(allowed, self._end_ids)
-        ways, lost = [], -np.inf
+        found, lost = [], -np.inf
         # Which of several end tokens is meant makes no difference to the answer.
         ends = allowed[is_end]
         for index in least(-logprobs[ends], min(1, len(ends))):
             token = TokenId(int(ends[index]))
-            ways.append(Way(token, float(logprobs[token]), None, narrowed=False))
+            found.append(Continuation(token, float(logprobs[token]), None, narrowed=False))
+        # A round looks at twice the width of extensions, and one beam may have all of them.
         texts = allowed[~is_end]
-        for index in least(-logprobs[texts], min(2 * self._beams.width, len(texts))):
+        for index in least(-logprobs[texts], min(2 * self.width, len(texts))):
             token = TokenId(int(texts[index]))
             after = matcher.advance(token)
             if after.fits(left - 1):
-                ways.append(Way(token, float(logprobs[token]), after, narrowed=False))
+                found.append(Continuation(token, float(logprobs[token]), after, narrowed=False))
             else:
                 lost = max(lost, float(logprobs[token]))
-        return ways, lost
+        return found, lost
 
     def _early_end(self) -> FinishReason:
         return FinishReason.LENGTH_CLOSED if self._is_constrained else FinishReason.LENGTH
@@ -335,9 +345,6 @@ class BeamSearch:
     def _penalised(self, score: float, count: int) -> float:
         divisor: float = float(count) ** self._beams.length_penalty
         return score / divisor
-
-    def _replace(self, beam: int, hypothesis: Hypothesis) -> None:
-        self.live = (*self.live[:beam], hypothesis, *self.live[beam + 1 :])
 
 
 def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.history import History
 from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
+from guided.decoding.penalties import History
 from guided.decoding.sampling import choose_token
 from guided.errors import LimitExceededError
 from guided.spec import Sampling, TokenId
@@ -17,7 +18,7 @@ from guided.spec import Sampling, TokenId
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["Choice", "Chooser", "Closing"]
+__all__ = ["Choice", "Chooser", "Closing", "advance"]
 
 
 class Choice(NamedTuple):
@@ -25,7 +26,7 @@ class Choice(NamedTuple):
 
     token: TokenId
     matcher: Matcher | None
-    """The position behind the token; ``None`` when the token ends the answer."""
+    """The position after the token; ``None`` when the token ends the answer."""
     narrowed: bool
     """The first choice would not have left room for an end, so the budget took it away."""
     logprobs: ChoiceLogprobs | None = None
@@ -34,14 +35,14 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The answer is over: these tokens, its way out, are all that still follows."""
+    """The answer is over: only these tokens, its shortest completion, still follow."""
 
     tokens: tuple[TokenId, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Chooser:
-    """What one request's choices depend on besides the logits."""
+    """The options that choices of one answer depend on, besides the logits."""
 
     sampling: Sampling
     seed: int
@@ -63,7 +64,7 @@ class Chooser:
     ) -> Choice | Closing:
         """Choose the token at ``position`` of an answer that fits so far.
 
-        A constraint that passes a limit on the way cannot go on, but it can close.
+        A constraint that passes a limit here cannot continue, but it can close.
         """
         try:
             return self._choose(logits, matcher, position, history)
@@ -74,6 +75,8 @@ class Chooser:
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
     ) -> Choice | Closing:
         mask = matcher.mask()
+        # First as if there were no budget: it matters only near its end, and to find all tokens
+        # that fit takes longer than to try one.
         choice = self._draw(logits, matcher, mask, None, position, history)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
@@ -83,7 +86,7 @@ class Chooser:
         choice = choice._replace(narrowed=True)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
-        # The ways out are short but not always the shortest: behind the first token of one that
+        # Completions are short but not always the shortest: after the first token of one that
         # fits, another may be found that does not. Then the one that fits is taken whole.
         return Closing(matcher.shortest_end())
 
@@ -105,9 +108,21 @@ class Chooser:
             history=history,
             within=within,
         )
+        return self.take(logits, mask if within is None else within, token, matcher)
+
+    def take(
+        self, logits: NDArray[np.float32], mask: NDArray[np.int32], token: TokenId, matcher: Matcher
+    ) -> Choice:
+        """The choice of a given token, with the position that it leads to."""
         after = None if token in self.end_ids else matcher.advance(token)
         logprobs = None
         if self.top_logprobs is not None:
-            held = mask if within is None else within
-            logprobs = choice_logprobs(logits, held, token, top=self.top_logprobs)
+            logprobs = choice_logprobs(logits, mask, token, top=self.top_logprobs)
         return Choice(token, after, narrowed=False, logprobs=logprobs)
+
+
+def advance(matcher: Matcher, tokens: Iterable[TokenId]) -> Matcher:
+    """The position after some tokens."""
+    for token in tokens:
+        matcher = matcher.advance(token)
+    return matcher

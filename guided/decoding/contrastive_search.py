@@ -1,6 +1,6 @@
 """Contrastive search: a likely token whose hidden state is unlike those of the tokens before it.
 
-Of the k likeliest allowed tokens, the *contenders*, the one is taken with the largest
+Of the k likeliest allowed tokens, the *candidate tokens*, the one is taken with the largest
 
     (1 - alpha) * probability - alpha * (largest cosine similarity with a token before it)
 
@@ -17,29 +17,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.choice import Choice, Chooser, Closing
-from guided.decoding.history import History
-from guided.decoding.logprobs import choice_logprobs
-from guided.decoding.ranking import least
-from guided.decoding.sampling import adjusted_tokens, allowed_tokens
+from guided.decoding.filters import least
+from guided.decoding.penalties import History
+from guided.decoding.sampling import adjusted_tokens
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import TokenId
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["Contender", "SeenStates", "best_contender", "find_contenders"]
+__all__ = ["CandidateToken", "SeenStates", "best_candidate_token", "find_candidate_tokens"]
 
 Rows = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class CandidateToken:
     """A token that is tried at a place."""
 
     choice: Choice
     probability: float
-    """Among the allowed tokens, behind bias and penalties."""
+    """Among the allowed tokens, after bias and penalties."""
 
 
 class SeenStates:
@@ -55,6 +55,7 @@ class SeenStates:
     def append(self, states: Rows) -> None:
         """Add the states (``[tokens, size]``) of the next tokens."""
         count = self._count + len(states)
+        # Doubled when full, so that a long text is copied a few times only.
         if self._rows is None or count > len(self._rows):
             rows = np.empty((2 * count, states.shape[1]), np.float32)
             if self._rows is not None:
@@ -71,9 +72,9 @@ class SeenStates:
         return likeness
 
 
-def find_contenders(
+def find_candidate_tokens(
     logits: Rows, matcher: Matcher, position: int, history: History, chooser: Chooser
-) -> tuple[Contender, ...] | Closing:
+) -> tuple[CandidateToken, ...] | Closing:
     """The likeliest tokens at ``position`` of an answer that fits so far, likeliest first.
 
     ``logits`` are one row, ``[vocab]``. Where one of them would leave no room for an end they are
@@ -83,9 +84,10 @@ def find_contenders(
         found = _likeliest(logits, matcher, matcher.mask(), position, history, chooser)
         if all(_fits(chooser, one, position) for one in found):
             return found
+        # After some of them the answer could not end in time: look among tokens that fit.
         within = matcher.mask_within(chooser.remaining(position))
         found = _likeliest(logits, matcher, within, position, history, chooser)
-        # A way out may turn out longer than it was; see ``Chooser``.
+        # A completion may turn out longer than it was; see ``Chooser``.
         fitting = [one for one in found if _fits(chooser, one, position)]
     except LimitExceededError:
         fitting = []
@@ -94,11 +96,11 @@ def find_contenders(
     return tuple(replace(one, choice=one.choice._replace(narrowed=True)) for one in fitting)
 
 
-def best_contender(
-    contenders: Sequence[Contender], likeness: NDArray[np.float64], alpha: float
+def best_candidate_token(
+    candidates: Sequence[CandidateToken], likeness: NDArray[np.float64], alpha: float
 ) -> int:
     """The index of the one to take; of equals the likeliest."""
-    probabilities = np.array([one.probability for one in contenders])
+    probabilities = np.array([one.probability for one in candidates])
     return int(((1 - alpha) * probabilities - alpha * likeness).argmax())
 
 
@@ -109,33 +111,23 @@ def _likeliest(
     position: int,
     history: History,
     chooser: Chooser,
-) -> tuple[Contender, ...]:
+) -> tuple[CandidateToken, ...]:
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
     tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)
     probabilities = _softmax(adjusted)
     likeliest = least(-probabilities, min(chooser.sampling.contenders, len(tokens)))
     return tuple(
-        Contender(
-            _choice(logits, matcher, mask, TokenId(int(tokens[index])), chooser),
+        CandidateToken(
+            chooser.take(logits, mask, TokenId(int(tokens[index])), matcher),
             float(probabilities[index]),
         )
         for index in likeliest
     )
 
 
-def _choice(
-    logits: Rows, matcher: Matcher, mask: NDArray[np.int32], token: TokenId, chooser: Chooser
-) -> Choice:
-    after = None if token in chooser.end_ids else matcher.advance(token)
-    logprobs = None
-    if chooser.top_logprobs is not None:
-        logprobs = choice_logprobs(logits, mask, token, top=chooser.top_logprobs)
-    return Choice(token, after, narrowed=False, logprobs=logprobs)
-
-
-def _fits(chooser: Chooser, contender: Contender, position: int) -> bool:
-    after = contender.choice.matcher
+def _fits(chooser: Chooser, candidate: CandidateToken, position: int) -> bool:
+    after = candidate.choice.matcher
     return after is None or chooser.fits(after, position + 1)
 
 

@@ -1,11 +1,11 @@
 """A draft tree: what one model call computes for one sequence.
 
-Its trunk is certain: prompt tokens, the token chosen last, a forced run. Behind the trunk a
-drafter may guess, with several continuations at a node. Plain decoding is a trunk alone::
+Its trunk is certain: prompt tokens, the token chosen last, a forced run. After the trunk follow
+drafted tokens, with several continuations at a node. Plain decoding is a trunk alone::
 
-    trunk (certain)            guesses
+    trunk (certain)            drafted
     ──────────────────         ────────────────────────────
-    "name"  →  :  →  "   ┬→  A  →  lice    (guessed, guessed)
+    "name"  →  :  →  "   ┬→  A  →  lice    (drafted, drafted)
                          └→  B  →  ob
 """
 
@@ -32,15 +32,19 @@ class DraftTree:
 
     tokens: tuple[TokenId, ...]
     parents: tuple[int | None, ...]
-    """Index of each node's parent; ``None`` for the first node, the only root."""
+    """Index of each node's parent; ``None`` for a root, which follows the committed tokens.
+
+    A draft has one root, the first node. The candidate tokens of contrastive search are roots side
+    by side.
+    """
     certain: tuple[bool, ...]
     """Whether the node follows its parent whatever the model says."""
     matchers: tuple[Matcher | None, ...]
-    """The position behind a node; ``None`` where what follows is decided already."""
+    """The position after a node; ``None`` where what follows is decided already."""
 
     @classmethod
     def chain(cls, tokens: Sequence[TokenId], matcher: Matcher | None) -> DraftTree:
-        """The trunk of certain tokens; ``matcher`` is the position behind the last of them.
+        """The trunk of certain tokens; ``matcher`` is the position after the last of them.
 
         ``None`` as matcher means that more certain tokens wait for the next call.
         """
@@ -62,8 +66,9 @@ class DraftTree:
 
     @property
     def trunk(self) -> int:
-        """How many nodes at the start are certain, one behind the other."""
+        """How many nodes at the start are certain, one after the other."""
         count = 0
+        # A certain node further on is in the run of a drafted token, not in the trunk.
         for parent, is_certain in zip(self.parents, self.certain, strict=True):
             if not is_certain or (count and parent != count - 1):
                 break
@@ -72,7 +77,8 @@ class DraftTree:
 
     @property
     def deciding(self) -> tuple[int, ...]:
-        """The nodes whose logits are needed: those behind which something is to be chosen."""
+        """The nodes whose logits are needed: those after which something is to be chosen."""
+        # After a node with a certain child there is nothing to choose.
         decided = {parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure}
         return tuple(
             node
@@ -104,7 +110,7 @@ class DraftTree:
         return sees
 
     def check(self) -> None:
-        """Raise unless the nodes form a tree with a trunk and no child is there twice."""
+        """Raise unless the nodes form a draft: one root, a trunk, and no child twice."""
         count = len(self.tokens)
         assert count > 0, "a draft tree without nodes"
         assert count == len(self.parents) == len(self.certain) == len(self.matchers), (
@@ -124,10 +130,12 @@ class DraftTree:
             assert (parent, self.tokens[node]) not in siblings, f"node {node} is there twice"
             siblings.add((parent, self.tokens[node]))
             assert self.certain[node] or parent not in certain_parents, (
-                f"node {node} is guessed where another one is certain"
+                f"node {node} is drafted where another one is certain"
             )
             assert node < trunk or self.matchers[node] is not None, (
-                f"node {node} is guessed and has no matcher"
+                f"node {node} is drafted and has no matcher"
             )
         for parent in certain_parents - {None}:
-            assert sum(p == parent for p in self.parents) == 1, f"node {parent} has two ways on"
+            assert sum(p == parent for p in self.parents) == 1, (
+                f"node {parent} has two certain children"
+            )

@@ -13,13 +13,13 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.ranking import least
 from guided.spec.sampling import Sampling
 
 __all__ = [
     "epsilon_cutoff",
     "eta_cutoff",
     "filter_tokens",
+    "least",
     "min_p",
     "top_k",
     "top_p",
@@ -35,6 +35,7 @@ _HEAD: Final = 1024
 
 def filter_tokens(scores: Scores, sampling: Sampling) -> Indices:
     """The indices that all filters leave, each seeing what the one before it left."""
+    # Indices refer to the scores of the last filter, so they are mapped back to all scores.
     kept: Indices | None = None
     for keep in _filters(sampling):
         kept = keep(scores) if kept is None else kept[keep(scores[kept])]
@@ -81,6 +82,7 @@ def typical_p(scores: Scores, p: float) -> Indices:
     if p >= 1.0:
         return np.arange(len(scores))
     logarithms = _log_probabilities(scores)
+    # Surprise is -log p; its mean is the entropy.
     distances = np.abs(-logarithms - _entropy(logarithms))
     furthest = _reaching(distances, scores, p)[-1]
     return np.flatnonzero(distances <= distances[furthest])
@@ -130,3 +132,19 @@ def _reaching(keys: Scores, scores: Scores, p: float) -> Indices:
         if count == len(scores):
             return head  # rounding may leave the whole sum a hair below p
         count = min(16 * count, len(scores))
+
+
+def least(keys: NDArray[np.float64], count: int) -> NDArray[np.int64]:
+    """The indices of the ``count`` smallest keys, smallest first, lower index first when equal."""
+    if count == 0:
+        return np.empty(0, np.int64)
+    if count < len(keys):
+        # To find the edge is linear; only what is left of it is sorted.
+        edge = np.partition(keys, count - 1)[count - 1]
+        # All that equal the edge are candidates; the stable sort then prefers the lower index.
+        candidates = np.flatnonzero(keys <= edge)
+    else:
+        candidates = np.arange(len(keys))
+    order = np.argsort(keys[candidates], kind="stable")
+    chosen: NDArray[np.int64] = candidates[order][:count]
+    return chosen

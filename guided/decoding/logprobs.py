@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.ranking import least
-from guided.decoding.sampling import allowed_tokens
+from guided.decoding.allowed_tokens import allowed_tokens
+from guided.decoding.filters import least
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import Alternative, TokenId, TokenLogprobs
 
-__all__ = ["ChoiceLogprobs", "choice_logprobs", "forced_logprobs"]
+__all__ = ["ChoiceLogprobs", "choice_logprobs", "forced_logprobs", "mean_logprob"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class ChoiceLogprobs:
 
 
 def forced_logprobs(token: TokenId, vocabulary: Vocabulary) -> TokenLogprobs:
-    """What is known of a token that the model was not asked about."""
+    """The entry of a token that the model was not asked about."""
     return TokenLogprobs(token, vocabulary.decode([token]), raw=None, masked=None)
 
 
@@ -54,6 +55,7 @@ def choice_logprobs(
 
     Temperature, bias, penalties and filters have no part in it.
     """
+    # In float64: the sum over a vocabulary of float32 loses digits that callers see.
     tokens = allowed_tokens(mask, len(logits))
     allowed = logits[tokens].astype(np.float64)
     everything = _log_sum(logits.astype(np.float64))
@@ -75,3 +77,14 @@ def _log_sum(logits: NDArray[np.float64]) -> float:
     if largest == -np.inf:
         return 0.0  # the model thinks nothing possible, and every logarithm stays infinite
     return float(largest + np.log(np.exp(logits - largest).sum()))
+
+
+def mean_logprob(choices: Iterable[ChoiceLogprobs]) -> float:
+    """The mean raw log-probability of the tokens that the model chose; 0 where it chose none.
+
+    A mean, as a sum would favour short answers. Raw, as the masked one calls a token certain that
+    the mask all but forced on the model. A token that was the only one allowed is no choice,
+    whether it was forced or not, so what is forced does not change the score.
+    """
+    chosen = [choice.raw for choice in choices if not choice.is_only]
+    return sum(chosen) / len(chosen) if chosen else 0.0

@@ -7,13 +7,25 @@ prompt, to hold it against the answer's own end would make answers run on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.history import History
+from guided.spec import TokenId
 from guided.spec.sampling import Sampling
 
-__all__ = ["add_bias", "adjust_logits", "penalise_answer", "penalise_repetition", "repeating"]
+__all__ = [
+    "NO_HISTORY",
+    "History",
+    "TokenLog",
+    "add_bias",
+    "adjust_logits",
+    "penalise_answer",
+    "penalise_repetition",
+    "repeating",
+]
 
 Tokens = NDArray[np.int64]
 Logits = NDArray[np.float64]
@@ -34,11 +46,12 @@ def adjust_logits(
         )
     if sampling.no_repeat_ngram_size is None:
         return tokens, adjusted
+    # The ban comes last: it looks at what penalties have left possible.
     banned = _find(tokens, _spared(repeating(sampling.no_repeat_ngram_size, history), history))
     if len(banned) == 0:
         return tokens, adjusted
     left = np.delete(np.arange(len(tokens)), banned)
-    # Where all ways on would repeat, or the model knows no other, repeating is the way on.
+    # Where every token would repeat, or the model has no other, the ban is lifted.
     if not (adjusted[left] > -np.inf).any():
         return tokens, adjusted
     return tokens[left], adjusted[left]
@@ -58,6 +71,7 @@ def penalise_repetition(tokens: Tokens, logits: Logits, penalty: float, history:
     Prompt and answer count, as in CTRL (arXiv:1909.05858) and transformers.
     """
     seen, _ = _counted(tokens, history.tokens, history)
+    # Dividing a negative logit would make the token likelier.
     before = logits[seen]
     logits[seen] = np.where(before < 0, before * penalty, before / penalty)
 
@@ -79,6 +93,7 @@ def repeating(size: int, history: History) -> Tokens:
     ``a b c a b`` and 3 → ``c``.
     """
     tokens = history.tokens
+    # Compare all windows of size - 1 tokens with the last one, an offset at a time.
     starts = len(tokens) - size + 1
     if starts <= 0:
         return tokens[:0]
@@ -118,3 +133,45 @@ def _find(tokens: Tokens, wanted: Tokens) -> NDArray[np.int64]:
     """Where the wanted tokens stand among ascending ones; those that are not there are left out."""
     places: NDArray[np.int64] = np.searchsorted(tokens, wanted[_is_among(wanted, tokens)])
     return places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class History:
+    """Prompt and answer up to the place where a token is to be chosen."""
+
+    tokens: NDArray[np.int64]
+    prompt_length: int
+    end_ids: frozenset[TokenId]
+    """Tokens that end an answer; a chat template writes them into the prompt as well."""
+
+    @property
+    def answer(self) -> NDArray[np.int64]:
+        """The part that is not the prompt."""
+        return self.tokens[self.prompt_length :]
+
+    def after(self, path: Sequence[TokenId]) -> History:
+        """The history at a node of a draft tree, ``path`` being the tokens that lead there."""
+        if not path:
+            return self
+        return replace(self, tokens=np.concatenate((self.tokens, np.array(path, dtype=np.int64))))
+
+
+NO_HISTORY = History(np.empty(0, dtype=np.int64), 0, frozenset())
+"""For an empty prompt, or for sampling that does not read the history."""
+
+
+class TokenLog:
+    """A growing sequence of tokens as an array, each token converted once."""
+
+    def __init__(self) -> None:
+        self._held = np.empty(256, dtype=np.int64)
+        self._count = 0
+
+    def read(self, tokens: Sequence[TokenId]) -> NDArray[np.int64]:
+        """All of ``tokens``; what was read before must be their beginning."""
+        if len(tokens) > len(self._held):
+            # Views that were handed out keep the old memory, whose tokens are the same.
+            self._held = np.resize(self._held, 2 * len(tokens))
+        self._held[self._count : len(tokens)] = tokens[self._count :]
+        self._count = len(tokens)
+        return self._held[: self._count]

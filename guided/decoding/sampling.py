@@ -8,18 +8,24 @@ or in any batch, and a draft tree draws what one-token decoding would.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.allowed_tokens import allowed_tokens, likeliest_token
 from guided.decoding.filters import filter_tokens
-from guided.decoding.history import NO_HISTORY, History
-from guided.decoding.likeliest import likeliest_token
-from guided.decoding.noise import gumbel_noise
-from guided.decoding.penalties import adjust_logits
+from guided.decoding.penalties import NO_HISTORY, History, adjust_logits
 from guided.errors import ModelError
 from guided.spec import Sampling, TokenId
 
-__all__ = ["adjusted_tokens", "allowed_tokens", "choose_token"]
+__all__ = ["adjusted_tokens", "choose_token", "gumbel_noise"]
+
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+_FIRST: Final = 0xBF58476D1CE4E5B9
+_SECOND: Final = 0x94D049BB133111EB
+"""The constants of SplitMix64."""
+_WORD: Final = 2**64 - 1
 
 
 def choose_token(
@@ -35,13 +41,15 @@ def choose_token(
     """The token chosen from ``logits`` (one row, ``[vocab]``) among those in the packed mask.
 
     ``history`` is read only where ``sampling.reads_history`` says so. ``within`` is the part of
-    the mask behind which the answer fits its budget: the filters look at the whole mask, and of
+    the mask after which the answer fits its budget: the filters look at the whole mask, and of
     what they leave the rest drops out, so that this draw is the one without ``within`` where that
     gives one of them. Where nothing stays, they look at ``within`` alone.
     """
     is_filtered = sampling.temperature != 0.0 and sampling.filters
     if within is not None and not is_filtered:
         mask, within = within, None
+    # The usual greedy choice, which reads the mask in place. Infinities, NaN and a largest logit
+    # of zero are left to the code below.
     if sampling.temperature == 0.0 and not sampling.adjusts_logits:
         likeliest = likeliest_token(logits, mask)
         if likeliest is not None:
@@ -50,6 +58,7 @@ def choose_token(
     assert len(tokens), f"the mask at position {position} is empty"
     if len(tokens) == 1:
         return TokenId(int(tokens[0]))
+    # In the order that ``Sampling`` documents: bias, penalties and bans, temperature, filters.
     tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
     if sampling.temperature == 0.0:
         return TokenId(int(tokens[adjusted.argmax()]))
@@ -75,7 +84,7 @@ def adjusted_tokens(
     position: int,
     history: History,
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-    """The allowed tokens that no ban takes away, with their logits behind bias and penalties.
+    """The allowed tokens that no ban takes away, with their logits after bias and penalties.
 
     Raises ``ModelError`` where logits (``[vocab]``) are not numbers.
     """
@@ -87,12 +96,6 @@ def adjusted_tokens(
     return tokens, allowed
 
 
-def allowed_tokens(mask: NDArray[np.int32], vocabulary_size: int) -> NDArray[np.int64]:
-    """The token ids in a packed mask, ascending."""
-    bits = np.unpackbits(mask.view(np.uint8), count=vocabulary_size, bitorder="little")
-    return np.flatnonzero(bits.view(np.bool_))
-
-
 def _scores(logits: NDArray[np.floating], temperature: float) -> NDArray[np.float64]:
     """Logits over the temperature, less the largest, so that a tiny one does not overflow."""
     largest = float(logits.max())
@@ -100,3 +103,34 @@ def _scores(logits: NDArray[np.floating], temperature: float) -> NDArray[np.floa
         return np.zeros(len(logits))  # the model thinks nothing possible, so all are equal
     scores: NDArray[np.float64] = (logits.astype(np.float64) - largest) / temperature
     return scores
+
+
+def gumbel_noise(tokens: NDArray[np.int64], *, seed: int, position: int) -> NDArray[np.float64]:
+    """Gumbel noise for each token id: a hash of (seed, position, token), and of nothing else."""
+    stream = _mix(_mix(seed) ^ position)
+    bits = _mix_each(
+        (tokens.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN) + np.uint64(stream)
+    )
+    # 53 bits, shifted by half a step: strictly between 0 and 1, so both logarithms are finite.
+    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    noise: NDArray[np.float64] = -np.log(-np.log(uniform))
+    return noise
+
+
+def _mix(word: int) -> int:
+    """A bijection of 64-bit words that spreads every bit (the finaliser of SplitMix64)."""
+    word = (word + _GOLDEN) & _WORD
+    word = ((word ^ (word >> 30)) * _FIRST) & _WORD
+    word = ((word ^ (word >> 27)) * _SECOND) & _WORD
+    return word ^ (word >> 31)
+
+
+def _mix_each(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """``_mix`` of every word, in place; arrays of 64-bit words wrap by themselves."""
+    words += np.uint64(_GOLDEN)
+    words ^= words >> np.uint64(30)
+    words *= np.uint64(_FIRST)
+    words ^= words >> np.uint64(27)
+    words *= np.uint64(_SECOND)
+    words ^= words >> np.uint64(31)
+    return words

@@ -1,8 +1,8 @@
 """Where the text of a sequence has been before: prompt lookup on bytes, continued in tokens.
 
-A text is seldom split the same way twice: in a prompt stands `` Maria``, in the answer, behind a
-quote, ``Maria``. So what came before is matched byte by byte, and goes on with the tokens that
-stood behind the match::
+A text is seldom split the same way twice: in a prompt stands `` Maria``, in the answer, after a
+quote, ``Maria``. So earlier text is matched byte by byte, and is continued with the tokens that
+followed the match::
 
     prompt   ... Text: "Maria Gonz alez, ...        answer   "name":"Mar
                         ─── the longest match ends here: ia follows, then `` Gonz``
@@ -12,14 +12,14 @@ Every token is read once, when it is added; a look-up compares a bounded number 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from operator import itemgetter
 from typing import Final
 
-from guided.decoding.token_table import TokenTable
 from guided.spec import TokenId
 
-__all__ = ["MATCH_LENGTHS", "Match", "TextIndex"]
+__all__ = ["MATCH_LENGTHS", "Match", "TextIndex", "TokenTable"]
 
 _SHORTEST: Final = 2
 MATCH_LENGTHS: Final = (16, 8, 5, 3, _SHORTEST)
@@ -54,9 +54,9 @@ class TextIndex:
         self._token_at: list[int] = []
         """Which token each byte belongs to."""
         self._latest: dict[int, int] = {}
-        """Where the text goes on behind the last occurrence of each two bytes."""
+        """Where the text continues after the last occurrence of each two bytes."""
         self._before = [_NOWHERE]
-        """By place, where it goes on behind the occurrence before of the two bytes there."""
+        """By place, where it continues after the previous occurrence of the two bytes there."""
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -73,6 +73,8 @@ class TextIndex:
             self._tokens.append(token)
             self._text += text
             for byte in text:
+                # ``place`` is where the text continues after the two bytes that end here. Places
+                # of the same two bytes form a chain, the latest first.
                 ending = (ending << 8 | byte) & 0xFFFF
                 place = len(before)
                 before.append(latest.get(ending, _NOWHERE))
@@ -94,6 +96,7 @@ class TextIndex:
         place = self._latest.get(_ending(tail), _NOWHERE)
         if place == len(self._text):
             place = self._before[place]  # nothing has followed it yet
+        # The chain may be as long as the text, so only its latest places are compared.
         for _ in range(_PLACES):
             if place == _NOWHERE:
                 break
@@ -116,11 +119,12 @@ class TextIndex:
         return length
 
     def _token_from(self, place: int) -> TokenId | None:
-        """The token that goes on at a place, or the rest of the one that is cut there."""
+        """The token that starts at a place, or the rest of the one that is cut there."""
         index = self._token_at[place]
         token = self._tokens[index]
         if self._table.bytes[token] is None:
             return None
+        # A match may end inside a token: what is left of it may be a token of its own.
         if self._starts[index] == place:
             return token
         end = self._starts[index + 1] if index + 1 < len(self._starts) else len(self._text)
@@ -130,3 +134,35 @@ class TextIndex:
 def _ending(text: bytes | bytearray) -> int:
     """The last two bytes as one number."""
     return int.from_bytes(text[-2:])
+
+
+class TokenTable:
+    """The bytes of every token, and the token of given bytes."""
+
+    def __init__(self, token_bytes: Sequence[bytes | None]) -> None:
+        self.bytes = token_bytes
+        """By token id; ``None`` where a token stands for no text."""
+        pairs = reversed(list(enumerate(token_bytes)))
+        self._ids = {text: TokenId(token) for token, text in pairs if text is not None}
+
+    def find(self, text: bytes) -> TokenId | None:
+        """The token that stands for exactly these bytes, the lowest if there are several."""
+        return self._ids.get(text)
+
+    def shorter(self, token: TokenId) -> TokenId | None:
+        """The longest other token that ``token`` begins with."""
+        text = self.bytes[token] or b""
+        for size in range(len(text) - 1, 0, -1):
+            other = self._ids.get(text[:size])
+            if other is not None:
+                return other
+        return None
+
+    def longest(self, tokens: Iterable[int]) -> list[TokenId]:
+        """Those of the tokens that no other of them begins with, in the order of their texts."""
+        spelled = sorted((text, token) for token in tokens if (text := self.bytes[token]))
+        return [
+            TokenId(token)
+            for (text, token), (follower, _) in pairwise([*spelled, (b"", -1)])
+            if not follower.startswith(text)
+        ]

@@ -1,19 +1,21 @@
-"""Turning a request into what the engine runs, or refusing it before its first token."""
+"""Admission: turn a request into a group of answers, or refuse it before its first token."""
 
 from __future__ import annotations
 
 import secrets
 from typing import TYPE_CHECKING
 
+from guided.decoding.beam_search import BeamSearch
 from guided.decoding.choice import Chooser
-from guided.decoding.stopping import StopSearch
+from guided.decoding.drafter import Drafter
+from guided.decoding.stop_strings import StopSearch
+from guided.engine.answer_state import AnswerState
 from guided.engine.beams import BeamGroup
-from guided.engine.group import DrawnGroup
-from guided.engine.preparation import Preparation
+from guided.engine.cache_size import StepLimits
+from guided.engine.group import Group, SampledGroup
 from guided.engine.scoring import Judge, scorer_for
-from guided.engine.sequence import Sequence
+from guided.engine.submission import Submission
 from guided.engine.text_stream import TextStream
-from guided.engine.work import Group
 from guided.errors import LimitExceededError, RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import GenerationRequest
@@ -21,70 +23,140 @@ from guided.spec import GenerationRequest
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["admit"]
+__all__ = ["Admission"]
 
 
-def admit(
-    asked: Preparation,
-    matcher: Matcher,
-    *,
-    vocabulary: Vocabulary,
-    context_window: int,
-    largest_request: int,
-    max_batch: int,
-    block_size: int,
-    judge: Judge | None = None,
-) -> Group:
-    """Check a request against its budget, the context window, the batch and the cache."""
-    request, prompt = asked.request, asked.prompt
-    if not prompt:
-        raise RequestError("the prompt has no tokens", field="prompt")
-    _check_places(request, max_batch)
-    tokens = len(prompt) + request.max_tokens
-    if tokens > context_window:
-        raise RequestError(
-            f"the prompt has {len(prompt)} tokens, and max_tokens is {request.max_tokens}: "
-            f"{tokens} in all, but the context window holds {context_window}",
-            field="max_tokens",
-            hint=_way_out(context_window - len(prompt)),
-        )
-    _check_room(request, len(prompt), largest_request, block_size)
-    if not matcher.fits(request.max_tokens):
-        shortest = len(matcher.shortest_end())
-        raise LimitExceededError(
-            f"max_tokens is {request.max_tokens}, but the shortest answer known has "
-            f"{shortest} tokens",
-            limit=request.max_tokens,
-            field="max_tokens",
-            hint=f"allow at least {shortest}",
-        )
-    _check_tokens(request, vocabulary)
-    if request.beams is not None:
-        return BeamGroup(asked, request.beams, matcher, vocabulary.end_ids)
-    return DrawnGroup(
-        asked,
-        [
-            Sequence(
-                asked.request_id,
-                prompt,
+class Admission:
+    """Checks requests against what the engine can serve, and makes the groups of their answers."""
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        context_window: int,
+        largest_request: int,
+        limits: StepLimits,
+        drafter: Drafter | None = None,
+        judge: Judge | None = None,
+    ) -> None:
+        """``largest_request`` is how many tokens one request may hold of the cache."""
+        self._vocabulary = vocabulary
+        self._context_window = context_window
+        self._largest_request = largest_request
+        self._max_batch = limits.max_batch
+        self._block_size = limits.block_size
+        self._drafter = drafter
+        self._judge = judge
+
+    def admit(self, submission: Submission, matcher: Matcher) -> Group:
+        """The answers to be made; raises where budget, batch or cache cannot hold them."""
+        request, vocabulary = submission.request, self._vocabulary
+        self._check(submission, matcher)
+        is_constrained = request.constraint is not None
+        if request.beams is not None:
+            search = BeamSearch(
+                request.beams,
+                matcher,
+                max_tokens=request.max_tokens,
+                forcing=request.forcing,
+                end_ids=vocabulary.end_ids,
+                is_constrained=is_constrained,
+            )
+            return BeamGroup(submission, search)
+        stream = submission.is_streamed
+        start = len(submission.prompt)
+        answers = [
+            AnswerState(
+                submission.prompt,
                 matcher,
                 _chooser(request, seed, vocabulary),
                 request.forcing,
-                is_constrained=request.constraint is not None,
+                is_constrained=is_constrained,
                 stops=_stops(request, vocabulary),
-                text_stream=(
-                    _text_stream(request, vocabulary, len(prompt)) if asked.is_streamed else None
-                ),
+                text_stream=_text_stream(request, vocabulary, start) if stream else None,
             )
             for seed in _seeds(request)
-        ],
-        scorer_for(request, judge, vocabulary),
-    )
+        ]
+        # Raises where a judge is asked for that is not loaded or cannot read the prompt.
+        scorer = scorer_for(request, self._judge, vocabulary)
+        return SampledGroup(submission, answers, self._drafter, scorer)
+
+    def _check(self, submission: Submission, matcher: Matcher) -> None:
+        """Refuse a request that this engine cannot answer to its end."""
+        request, prompt = submission.request, submission.prompt
+        if not prompt:
+            raise RequestError("the prompt has no tokens", field="prompt")
+        self._check_places(request)
+        tokens = len(prompt) + request.max_tokens
+        if tokens > self._context_window:
+            raise RequestError(
+                f"the prompt has {len(prompt)} tokens, and max_tokens is {request.max_tokens}: "
+                f"{tokens} in all, but the context window holds {self._context_window}",
+                field="max_tokens",
+                hint=_smaller_request(self._context_window - len(prompt)),
+            )
+        # The cheap checks come first: the shortest completion may have to be searched for.
+        self._check_room(request, len(prompt))
+        if not matcher.fits(request.max_tokens):
+            shortest = len(matcher.shortest_end())
+            raise LimitExceededError(
+                f"max_tokens is {request.max_tokens}, but the shortest answer known has "
+                f"{shortest} tokens",
+                limit=request.max_tokens,
+                field="max_tokens",
+                hint=f"allow at least {shortest}",
+            )
+        _check_tokens(request, self._vocabulary)
+
+    def _check_places(self, request: GenerationRequest) -> None:
+        """Refuse more answers, or wider beams, than one step can serve."""
+        if request.beams is not None:
+            field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
+        elif request.sampling.is_contrastive:
+            field, width, hint = "sampling.top_k", request.sampling.contenders, "choose among fewer"
+        elif request.best_of is not None:
+            field, width, hint = "best_of", request.best_of, "ask for fewer"
+        else:
+            field, width, hint = "n", request.n, "ask for fewer"
+        if width > self._max_batch:
+            raise LimitExceededError(
+                f"{field} is {width}, but the engine runs {self._max_batch} answers at once",
+                limit=self._max_batch,
+                field=field,
+                hint=hint,
+            )
+
+    def _check_room(self, request: GenerationRequest, prompt: int) -> None:
+        """Refuse what could not run to its end even with nothing else in the cache.
+
+        Sampled answers can wait for one another; beams are all there at once. Each may have a
+        block of the prompt that is not full, one that it grows into, and one still to be copied.
+        """
+        room = self._largest_request - prompt
+        if request.beams is None:
+            tried = request.sampling.contenders
+            needed, fitting = request.max_tokens + tried, room - tried
+            described = f"max_tokens is {request.max_tokens}"
+            if tried:
+                described += f", with {tried} tokens tried at a place"
+        else:
+            width, spare = request.beams.width, 3 * self._block_size
+            needed, fitting = width * (request.max_tokens + spare), room // width - spare
+            described = f"{width} beams of max_tokens ({request.max_tokens}) may take {needed}"
+        if needed > room:
+            raise LimitExceededError(
+                f"the prompt has {prompt} tokens, and {described}: {prompt + needed} in all, but "
+                f"the key/value cache takes {self._largest_request}",
+                limit=self._largest_request,
+                field="max_tokens",
+                hint=_smaller_request(fitting) + ", or give the engine a larger cache",
+            )
 
 
 def _seeds(request: GenerationRequest) -> list[int]:
     """A seed for each answer: the request's own, and those that follow it."""
     given = request.sampling.seed
+    # Answer i has the seed of a request of its own with seed + i, see docs/candidates.md.
     first = secrets.randbits(63) if given is None else given
     return [(first + index) % 2**63 for index in range(request.drawn)]
 
@@ -99,54 +171,6 @@ def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> C
         end_ids=vocabulary.end_ids,
         top_logprobs=unasked if request.top_logprobs is None else request.top_logprobs,
     )
-
-
-def _check_places(request: GenerationRequest, max_batch: int) -> None:
-    """Refuse more answers, or wider beams, than one step can serve."""
-    if request.beams is not None:
-        field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
-    elif request.sampling.is_contrastive:
-        field, width, hint = "sampling.top_k", request.sampling.contenders, "choose among fewer"
-    elif request.best_of is not None:
-        field, width, hint = "best_of", request.best_of, "ask for fewer"
-    else:
-        field, width, hint = "n", request.n, "ask for fewer"
-    if width > max_batch:
-        raise LimitExceededError(
-            f"{field} is {width}, but the engine runs {max_batch} answers at once",
-            limit=max_batch,
-            field=field,
-            hint=hint,
-        )
-
-
-def _check_room(
-    request: GenerationRequest, prompt: int, largest_request: int, block_size: int
-) -> None:
-    """Refuse what could not run to its end even with nothing else in the cache.
-
-    Drawn answers can wait for one another; beams are all there at once. Each may have a block of
-    the prompt that is not full, one that it grows into, and one that is still to be copied.
-    """
-    room = largest_request - prompt
-    if request.beams is None:
-        contenders = request.sampling.contenders
-        needed, fitting = request.max_tokens + contenders, room - contenders
-        described = f"max_tokens is {request.max_tokens}"
-        if contenders:
-            described += f", with {contenders} tokens tried at a place"
-    else:
-        width, spare = request.beams.width, 3 * block_size
-        needed, fitting = width * (request.max_tokens + spare), room // width - spare
-        described = f"{width} beams of max_tokens ({request.max_tokens}) may take {needed}"
-    if needed > room:
-        raise LimitExceededError(
-            f"the prompt has {prompt} tokens, and {described}: {prompt + needed} in all, but the "
-            f"key/value cache takes {largest_request}",
-            limit=largest_request,
-            field="max_tokens",
-            hint=_way_out(fitting) + ", or give the engine a larger cache",
-        )
 
 
 def _check_tokens(request: GenerationRequest, vocabulary: Vocabulary) -> None:
@@ -192,5 +216,5 @@ def _text_stream(request: GenerationRequest, vocabulary: Vocabulary, start: int)
     )
 
 
-def _way_out(room: int) -> str:
+def _smaller_request(room: int) -> str:
     return f"lower max_tokens to {room}" if room > 0 else "shorten the prompt"

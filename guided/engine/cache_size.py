@@ -1,44 +1,95 @@
-"""How many tokens fit into how much memory."""
+"""The size of the key/value cache: its blocks by group of layers, and how many bytes they take."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
-from guided.engine.room import cache_groups
 from guided.errors import RequestError
-from guided.kv.block_cache import LayerGroup
+from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.layer_groups import slot_bytes, window_groups
 from guided.kv.layer_shape import LayerShape
+from guided.model.runner import ModelRunner
 
-__all__ = ["CacheRequest", "CacheSize"]
+__all__ = ["CacheRequest", "CacheSize", "StepLimits", "cache_groups", "open_cache"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepLimits:
+    """How much one step of an engine computes at the most, and in which units rows are kept."""
+
+    max_batch: int = 16
+    """Answers that run at once."""
+    step_tokens: int = 512
+    """Certain tokens of one step, those of all answers together."""
+    block_size: int = 8
+    """Slots of a block of the cache."""
+    widest_draft: int = 0
+    """Tokens drafted for one answer in one step."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.max_batch <= self.step_tokens:
+            raise RequestError(
+                f"max_batch {self.max_batch!r} is not between 1 and step_tokens "
+                f"({self.step_tokens})",
+                field="max_batch",
+            )
+
+
+def cache_groups(
+    windows: Sequence[int | None], cache_tokens: int, limits: StepLimits
+) -> list[LayerGroup]:
+    """Blocks for each group of layers so that ``cache_tokens`` fit, rounded up to whole blocks.
+
+    Layers with a window get no more than a full batch can have in sight.
+    """
+    size, batch = limits.block_size, limits.max_batch
+    everything = -(-cache_tokens // size)
+    groups = []
+    for window in windows:
+        blocks = everything
+        if window is not None:
+            in_sight = batch * (window + limits.widest_draft) + limits.step_tokens
+            # What a sequence has in sight may begin and end inside a block.
+            blocks = min(everything, -(-in_sight // size) + 2 * batch)
+        groups.append(LayerGroup(blocks, window))
+    return groups
+
+
+def open_cache(
+    runner: ModelRunner, cache_tokens: int, limits: StepLimits, *, reuse_prefixes: bool
+) -> BlockCache:
+    """The cache of an engine, with storage for its slots in the model."""
+    _check_tokens(cache_tokens)
+    groups = cache_groups(runner.windows, cache_tokens, limits)
+    cache = BlockCache(groups, limits.block_size, reuse_prefixes=reuse_prefixes)
+    runner.open_storages([pool.num_slots for pool in cache.pools])
+    return cache
 
 
 @dataclass(frozen=True, slots=True)
 class CacheSize:
-    """What the size of a cache follows from, besides the tokens that all requests may hold."""
+    """How a cache grows with the tokens that all requests together may hold."""
 
     windows: tuple[int | None, ...]
     """By group of layers."""
     slot_bytes: tuple[int, ...]
-    """What one token takes, by group."""
-    block_size: int
-    max_batch: int
-    step_tokens: int
-    widest_draft: int
+    """Bytes of one token, by group."""
+    limits: StepLimits
 
     @property
     def bytes_per_token(self) -> int:
-        """What one token takes in all layers, as long as they all see it."""
+        """Bytes of one token in all layers, as long as they all see it."""
         return sum(self.slot_bytes)
 
     def nbytes(self, cache_tokens: int) -> int:
-        """Memory that a cache of so many tokens takes; layers with a window stop growing."""
+        """Memory that a cache for these tokens takes; layers with a window stop growing."""
+        groups = cache_groups(self.windows, cache_tokens, self.limits)
         return sum(
-            group.num_blocks * self.block_size * of_slot
-            for group, of_slot in zip(self.groups(cache_tokens), self.slot_bytes, strict=True)
+            group.num_blocks * self.limits.block_size * of_slot
+            for group, of_slot in zip(groups, self.slot_bytes, strict=True)
         )
 
     def tokens_within(self, nbytes: int, most: int) -> int:
@@ -52,39 +103,22 @@ class CacheSize:
                 too_many = middle
         return fits
 
-    def groups(self, cache_tokens: int) -> list[LayerGroup]:
-        """The blocks of each group, see ``cache_groups``."""
-        return cache_groups(
-            self.windows,
-            cache_tokens=cache_tokens,
-            block_size=self.block_size,
-            max_batch=self.max_batch,
-            step_tokens=self.step_tokens,
-            widest_draft=self.widest_draft,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class CacheRequest:
-    """What was asked of the cache, and what the engine is going to do with it."""
+    """How large a cache was asked for, and for steps of what size."""
 
     cache_tokens: int | None = None
     """Tokens that all running requests may hold."""
     kv_memory: int | None = None
-    """Bytes for them instead; neither leaves the choice to us."""
+    """Bytes for them instead; where neither is given, the memory plan chooses."""
     is_quantised: bool = False
     """Keep int8, with a scale for each token and head."""
-    block_size: int = 8
-    max_batch: int = 16
-    step_tokens: int = 512
-    widest_draft: int = 0
+    limits: StepLimits = field(default_factory=StepLimits)
 
     def __post_init__(self) -> None:
-        if self.cache_tokens is not None and self.cache_tokens < 1:
-            raise RequestError(
-                f"cache_tokens {self.cache_tokens!r} leave no room for a request",
-                field="cache_tokens",
-            )
+        if self.cache_tokens is not None:
+            _check_tokens(self.cache_tokens)
         if self.cache_tokens is not None and self.kv_memory is not None:
             raise RequestError(
                 "cache_tokens and kv_memory both say how large the cache is",
@@ -96,11 +130,12 @@ class CacheRequest:
         self, layers: Sequence[LayerShape], windows: Sequence[int | None], dtype: torch.dtype
     ) -> CacheSize:
         """How a cache of these layers grows."""
-        return CacheSize(
-            window_groups(windows),
-            slot_bytes(layers, windows, dtype, is_quantised=self.is_quantised),
-            block_size=self.block_size,
-            max_batch=self.max_batch,
-            step_tokens=self.step_tokens,
-            widest_draft=self.widest_draft,
+        of_slot = slot_bytes(layers, windows, dtype, is_quantised=self.is_quantised)
+        return CacheSize(window_groups(windows), of_slot, self.limits)
+
+
+def _check_tokens(cache_tokens: int) -> None:
+    if cache_tokens < 1:
+        raise RequestError(
+            f"cache_tokens {cache_tokens!r} leave no room for a request", field="cache_tokens"
         )

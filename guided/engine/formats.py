@@ -24,7 +24,7 @@ WEIGHT_DTYPES: Final[Mapping[str, torch.dtype | None]] = {
 
 
 def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device) -> None:
-    """Raise ``RequestError`` for names that nobody knows, and for what does not go together.
+    """Raise ``RequestError`` for unknown names, and for formats that do not go together.
 
     ``ModelError`` for weights that this processor cannot multiply: nothing is fetched before.
     """
@@ -69,8 +69,8 @@ def format_notes(device: torch.device) -> tuple[tuple[str, str], ...]:
     """The formats that this machine does not multiply, each with what comes of it."""
     if device.type != "cpu":
         return (("int8", "refused: it is computed on the CPU alone"),)
-    told = {
+    notes = {
         WeightFormat.INT8: "refused: this processor does not multiply it",
         WeightFormat.BF16: "slow: this processor does not multiply it",
     }
-    return tuple((kind.value, note) for kind, note in told.items() if not multiplies(kind))
+    return tuple((kind.value, note) for kind, note in notes.items() if not multiplies(kind))

@@ -1,82 +1,107 @@
-"""The answers of one request that are drawn, one or several."""
+"""The group of answers to one request, and the result that is made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Items
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import replace
 
-from guided.engine.completeness import checked
-from guided.engine.contrast import WaitingContrast
-from guided.engine.preparation import Preparation
-from guided.engine.running import WaitingSequence
+from guided.decoding.drafter import Drafter
+from guided.engine.answer_state import AnswerState
+from guided.engine.contrastive import ContrastiveRunnable
+from guided.engine.runnable import Runnable
+from guided.engine.sampled import SampledRunnable
 from guided.engine.scoring import Scorer, by_likelihood
-from guided.engine.sequence import Sequence
-from guided.engine.work import Waiting
+from guided.engine.submission import Submission
+from guided.errors import IncompleteAnswerError
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import CandidateResult, FinishReason, GenerationResult, Usage
+from guided.spec import (
+    CandidateResult,
+    FinishReason,
+    GenerationRequest,
+    GenerationResult,
+    OnIncomplete,
+    Usage,
+)
 
-__all__ = ["DrawnGroup"]
+__all__ = ["Group", "SampledGroup"]
+
+_MORE_TIME = "allow more time, or take the answer as it is closed"
+_MORE_TOKENS = "allow more tokens, or take the answer as it is closed"
+_HINTS = {FinishReason.DEADLINE: _MORE_TIME, FinishReason.DEADLINE_CLOSED: _MORE_TIME}
 
 
-class DrawnGroup:
-    """Sequences that start from the same prompt with seeds of their own.
+class Group:
+    """The answers of one request; they end as a whole. Subclasses say how they are made."""
 
-    The first one computes the prompt; the others are its twins until then, and go on from there.
-    """
-
-    def __init__(
-        self,
-        asked: Preparation,
-        members: Items[Sequence],
-        scorer: Scorer = by_likelihood,
-    ) -> None:
-        self.request_id = asked.request_id
-        self.urgency = asked.urgency
-        self.cache_salt = asked.request.cache_salt
-        self.clock = asked.clock
+    def __init__(self, submission: Submission) -> None:
+        self.submission = submission
+        self.request_id = submission.request_id
+        self.order = submission.order
+        self.clock = submission.clock
         self.model_calls = 0
-        self._request = asked.request
-        self._members = tuple(members)
-        self._scorer = scorer
-        self._members[0].twins = self._members[1:]
+        """Forward passes that it took part in."""
+        self._chosen_before = 0
 
     @property
-    def first(self) -> Waiting:
-        """The one that computes the prompt."""
-        first = self._members[0]
-        if first.chooser.sampling.is_contrastive:
-            return WaitingContrast(first)
-        return WaitingSequence(first)
+    def first(self) -> Runnable:
+        """The runnable to begin with; it may fork off more."""
+        raise NotImplementedError
 
     @property
     def is_finished(self) -> bool:
-        """Whether all have come to an end."""
-        return all(member.finish_reason is not None for member in self._members)
+        """Whether all answers have come to an end."""
+        raise NotImplementedError
 
     @property
     def num_chosen(self) -> int:
-        """Tokens of all answers that the model chose."""
-        return sum(member.num_chosen for member in self._members)
-
-    def new_text(self) -> str:
-        """What became certain of the text of the one answer, where it is streamed."""
-        return self._members[0].new_text()
+        """Tokens that the model chose so far."""
+        raise NotImplementedError
 
     def close_for_deadline(self) -> None:
-        """End what has not ended along its way out."""
-        for member in self._members:
-            if member.finish_reason is None:
-                member.close_for_deadline()
+        """End what has not ended along its shortest completion; that takes no model call."""
+        raise NotImplementedError
+
+    def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
+        """The answers in the order in which they are given; the first ``n`` of them are."""
+        raise NotImplementedError
+
+    def own_usage(self) -> Usage:
+        """The costs of its answers so far, without those that they have in common."""
+        raise NotImplementedError
+
+    def usage(self) -> Usage:
+        """The costs so far; the answers have the prompt and their model calls in common."""
+        use = self.submission.cache_use
+        return replace(
+            self.own_usage(),
+            prompt_tokens=len(self.submission.prompt),
+            reused_tokens=use.reused or 0,
+            model_calls=self.model_calls,
+            shared_tokens=use.shared,
+            copied_tokens=use.copied,
+        )
+
+    def new_text(self) -> str:
+        """The part of a streamed text that became certain since the last call."""
+        return ""
+
+    def begin_call(self) -> None:
+        """Take note that it takes part in a model call."""
+        self.model_calls += 1
+        self._chosen_before = self.num_chosen
+
+    def end_call(self) -> None:
+        """Take note of when the model call brought tokens, if it did."""
+        if self.num_chosen > self._chosen_before:
+            self.clock.tokens_came()
 
     def result(self, vocabulary: Vocabulary) -> GenerationResult:
-        """The first answer, or the best one, and the others behind it where they were asked for.
+        """The result of the request, once it is finished.
 
-        Raises IncompleteAnswerError where the request wants none that was cut short.
+        Raises IncompleteAnswerError where the request wants no answer that was cut short.
         """
-        candidates = self._candidates(vocabulary)
-        if self._request.best_of is not None:
-            candidates.sort(key=lambda candidate: -candidate.score)
-        given = candidates[: self._request.n]
+        request = self.submission.request
+        given = self.candidates(vocabulary)[: request.n]
         result = GenerationResult(
             text=given[0].text,
             tokens=given[0].tokens,
@@ -85,39 +110,100 @@ class DrawnGroup:
             seconds=self.clock.seconds,
             timing=self.clock.timing(len(given[0].tokens)),
             logprobs=given[0].logprobs,
-            candidates=tuple(given) if self._request.has_candidates else (),
+            candidates=tuple(given) if request.has_candidates else (),
         )
-        return checked(result, self._request)
+        _check_complete(result, request)
+        return result
 
-    def _candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
-        scores = self._scorer(self._members) if self._request.has_candidates else [0.0]
-        tells = self._request.top_logprobs is not None
-        return [
-            CandidateResult(
-                index=index,
-                text=member.text(vocabulary),
-                tokens=member.answer,
-                finish_reason=_reason(member),
-                score=score,
-                logprobs=member.told_logprobs(vocabulary) if tells else (),
+
+class SampledGroup(Group):
+    """Answers that start from the same prompt with seeds of their own."""
+
+    def __init__(
+        self,
+        submission: Submission,
+        answers: Sequence[AnswerState],
+        drafter: Drafter | None,
+        scorer: Scorer = by_likelihood,
+    ) -> None:
+        super().__init__(submission)
+        self._answers = tuple(answers)
+        self._scorer = scorer
+        # Contrastive search draws nothing, so it has one answer only.
+        first, siblings = self._answers[0], self._answers[1:]
+        self._first: Runnable
+        if first.chooser.sampling.is_contrastive:
+            self._first = ContrastiveRunnable(submission, first)
+        else:
+            self._first = SampledRunnable(submission, first, drafter, siblings)
+
+    @property
+    def first(self) -> Runnable:
+        """The one that computes the prompt."""
+        return self._first
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all have come to an end."""
+        return all(answer.finish_reason is not None for answer in self._answers)
+
+    @property
+    def num_chosen(self) -> int:
+        """Tokens of all answers that the model chose."""
+        return sum([answer.num_chosen for answer in self._answers])
+
+    def new_text(self) -> str:
+        """The part of the one answer that became certain, where it is streamed."""
+        return self._answers[0].new_text()
+
+    def close_for_deadline(self) -> None:
+        """End what has not ended along its shortest completion."""
+        for answer in self._answers:
+            if answer.finish_reason is None:
+                answer.close_for_deadline()
+
+    def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
+        """All answers in the order of their seeds, or best first where the best are wanted."""
+        request = self.submission.request
+        scores = self._scorer(self._answers) if request.has_candidates else [0.0]
+        tells = request.top_logprobs is not None
+        candidates = []
+        for index, (answer, score) in enumerate(zip(self._answers, scores, strict=True)):
+            assert answer.finish_reason is not None, f"{self.request_id!r} is still running"
+            candidates.append(
+                CandidateResult(
+                    index=index,
+                    text=answer.text(vocabulary),
+                    tokens=answer.answer,
+                    finish_reason=answer.finish_reason,
+                    score=score,
+                    logprobs=answer.token_logprobs(vocabulary) if tells else (),
+                )
             )
-            for index, (member, score) in enumerate(zip(self._members, scores, strict=True))
-        ]
+        # A stable sort: of equal scores the earlier answer comes first.
+        if request.best_of is not None:
+            candidates.sort(key=lambda candidate: -candidate.score)
+        return candidates
 
-    def usage(self) -> Usage:
-        """What all members cost; they have the prompt and their model calls in common."""
-        costs = [member.usage() for member in self._members]
-        sums = {
-            field.name: sum(getattr(cost, field.name) for cost in costs) for field in fields(Usage)
-        }
-        common = {
-            "prompt_tokens": self._members[0].prompt_length,
-            "model_calls": self.model_calls,
-        }
-        return Usage(**sums | common)
+    def own_usage(self) -> Usage:
+        """The costs of all answers."""
+        return Usage.total(answer.usage() for answer in self._answers)
 
 
-def _reason(sequence: Sequence) -> FinishReason:
-    reason = sequence.finish_reason
-    assert reason is not None, f"request {sequence.request_id!r} is still running"
-    return reason
+def _check_complete(result: GenerationResult, request: GenerationRequest) -> None:
+    """Raise IncompleteAnswerError where an answer was cut short and is not to be given then."""
+    if request.on_incomplete is OnIncomplete.CLOSE:
+        return
+    answers: Sequence[CandidateResult | GenerationResult] = result.candidates or (result,)
+    several = len(answers)
+    for number, answer in enumerate(answers, start=1):
+        reason = answer.finish_reason
+        if reason.is_cut_short:
+            which = f"answer {number} of {several}" if several > 1 else "the answer"
+            raise IncompleteAnswerError(
+                f"{which} was cut short after {len(answer.tokens)} tokens ({reason.value})",
+                text=answer.text,
+                finish_reason=reason,
+                usage=result.usage,
+                hint=_HINTS.get(reason, _MORE_TOKENS),
+            )

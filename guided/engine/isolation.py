@@ -1,4 +1,4 @@
-"""What goes wrong with one request ends that request and no other."""
+"""An error in the work for one request ends that request and no other."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final
 
 from guided.errors import GuidedError, incident_of
 
-__all__ = ["Isolation", "is_of_request", "told"]
+__all__ = ["Isolation", "error_for", "is_of_request"]
 
 _OF_THE_PROCESS: Final = (KeyboardInterrupt, SystemExit)
-"""Who raises these wants the process to end, not a request."""
+"""These ask the process to end, not a request."""
 
 
 class Isolation:
@@ -22,7 +22,7 @@ class Isolation:
     exception to that: what was asked for was not given, so everything else still has its memory,
     and what asked for too much goes with its request. Panics of compiled libraries, which derive
     from ``BaseException`` alone, are faults like others. Only what tells the process to end,
-    ``KeyboardInterrupt`` and ``SystemExit``, goes on; an engine that it left is not to be used.
+    ``KeyboardInterrupt`` and ``SystemExit``, is passed on; the engine is not to be used after it.
     """
 
     __slots__ = ("_fail", "_request_id")
@@ -40,9 +40,10 @@ class Isolation:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
+        # To return false passes the error on.
         if fault is None or not is_of_request(fault):
             return False
-        self._fail(self._request_id, told(self._request_id, fault))
+        self._fail(self._request_id, error_for(self._request_id, fault))
         return True
 
 
@@ -51,8 +52,8 @@ def is_of_request(fault: BaseException) -> bool:
     return not isinstance(fault, _OF_THE_PROCESS)
 
 
-def told(request_id: str, fault: BaseException) -> GuidedError:
-    """What a request hears of an error; a fault of our own is logged."""
+def error_for(request_id: str, fault: BaseException) -> GuidedError:
+    """The error that a request is answered with; a fault of our own is logged."""
     if isinstance(fault, GuidedError):
         return fault
     return incident_of(fault, f"the engine failed on request {request_id!r}")

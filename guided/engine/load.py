@@ -1,4 +1,4 @@
-"""Loading a model and building the engine around it."""
+"""Loading a model and building the engine around it, or telling beforehand what that would take."""
 
 from __future__ import annotations
 
@@ -6,33 +6,35 @@ import gc
 import logging
 import os
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import torch
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import lookup_drafters, no_drafter
-from guided.engine.cache_size import CacheRequest
+from guided.decoding import CostCurve, LookupDrafter
+from guided.engine.cache_size import CacheRequest, StepLimits
+from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
 from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
-from guided.engine.kept_costs import costs_here
-from guided.engine.memory_plan import plan_memory, plan_model
+from guided.engine.memory_plan import MemoryPlan, plan_memory, plan_model
+from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.model.cpu import WeightFormat, multiplies, why_not
 from guided.model.device import AUTO, choose_device, device_text
 from guided.model.load import LoadedModel, load_model
-from guided.model.model_files import find_model
+from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
 from guided.model.reward import load_reward_model
 from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
 
-__all__ = ["WIDEST_DRAFT", "load_engine", "physical_cores"]
+__all__ = ["WIDEST_DRAFT", "inspect_memory", "load_engine", "physical_cores"]
 
 WIDEST_DRAFT = 32
-"""Tokens guessed for one sequence in one step, at most."""
+"""Tokens drafted for one sequence in one step, at most."""
 _WARM_UP = """{
     "type": "object",
     "properties": {
@@ -70,9 +72,9 @@ def load_engine(
     of a model call on the CPU (``None``: one for each physical core), ``cache_tokens`` the tokens
     that all running requests may hold, or ``kv_memory`` the bytes for them (neither: see
     docs/models.md), ``kv_dtype`` how keys and values are kept (``None``: as they are computed;
-    ``int8``), ``step_tokens`` the most that one model call computes, guesses aside.
+    ``int8``), ``step_tokens`` the most that one model call computes, drafts aside.
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
-    lets the engine guess tokens, as many as pay by what model calls cost here, which is measured
+    lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
     at the first start and kept in the cache folder. ``reward_model`` is the folder of a model that
     ranks answers (``guided.model.reward``), on the same device.
     Raises ``ModelError`` before the weights are read where memory would be short.
@@ -81,27 +83,53 @@ def load_engine(
     check_formats(dtype, kv_dtype, where)
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
-    asked = CacheRequest(
-        cache_tokens,
-        kv_memory,
-        is_quantised=kv_dtype == "int8",
-        max_batch=max_batch,
-        step_tokens=step_tokens,
-        widest_draft=WIDEST_DRAFT if drafts else 0,
-    )
+    limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
+    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     progress = progress or RichProgress()
     torch.set_num_threads(threads or physical_cores())
     files = find_model(model, progress)
     check_model(files, dtype)
-    # It is there first, so that the plan counts with what it leaves of the memory.
-    judge = None
-    if reward_model is not None:
-        with progress.step(f"loading {reward_model}"):
-            judge = load_reward_model(reward_model, device=where)
-    footprint, plan = plan_model(files, dtype, asked, where)
-    progress.note(f"device: {device_text(where)}")
+    # The judge is loaded first, so that the plan counts with what it leaves of the memory.
+    judge = _load_judge(reward_model, where, progress)
+    parts = _load_parts(files, dtype, asked, where, progress)
+    engine = _build_engine(parts, asked, judge, reuse_prefixes=reuse_prefixes)
+    with progress.step("warming up"):
+        _warm_up(engine)
+    _freeze_garbage()
+    return engine
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts that an engine is built of."""
+
+    loaded: LoadedModel
+    compiler: ConstraintCompiler
+    runner: ModelRunner
+    plan: MemoryPlan
+    costs: CostCurve | None
+
+
+def _load_judge(folder: str | None, device: torch.device, progress: Progress) -> Judge | None:
+    if folder is None:
+        return None
+    with progress.step(f"loading {folder}"):
+        return load_reward_model(folder, device=device)
+
+
+def _load_parts(
+    files: ModelFiles,
+    dtype: str | None,
+    asked: CacheRequest,
+    device: torch.device,
+    progress: Progress,
+) -> _Parts:
+    """Plan the memory, load the model, and time its calls where tokens are to be drafted."""
+    footprint, plan = plan_model(files, dtype, asked, device)
+    progress.note(f"device: {device_text(device)}")
     progress.note(str(plan))
-    loaded = load_model(files, dtype=WEIGHT_DTYPES.get(str(dtype)), device=where, progress=progress)
+    weights = WEIGHT_DTYPES.get(str(dtype))
+    loaded = load_model(files, dtype=weights, device=device, progress=progress)
     with progress.step("preparing kernels and packing weights"):
         compiler, runner = _prepared(loaded, dtype, asked, streams=footprint.streams)
     context_window = runner.context_window(loaded.context_window)
@@ -111,40 +139,49 @@ def load_engine(
             "length",
             *(loaded.name, context_window, loaded.context_window),
         )
-    # What the layers do keep, which a config may not have told.
+    # The config may not have told what the layers do keep; now they are there to be asked.
     shape = runner.shape
     plan = plan_memory(footprint, asked.size(shape.layers, shape.windows, shape.dtype), asked)
     costs = None
-    if drafts:
+    if asked.limits.widest_draft:
         with progress.step("timing model calls"):
             costs = costs_here(runner, context_window, files, footprint)
-    engine = Engine(
+    return _Parts(loaded, compiler, runner, plan, costs)
+
+
+def _build_engine(
+    parts: _Parts, asked: CacheRequest, judge: Judge | None, *, reuse_prefixes: bool
+) -> Engine:
+    loaded, limits = parts.loaded, asked.limits
+    return Engine(
         model_name=loaded.name,
-        runner=runner,
+        runner=parts.runner,
         vocabulary=loaded.vocabulary,
-        context_window=context_window,
+        context_window=loaded.context_window,
         render=partial(render_prompt, loaded),
-        start=compiler.start,
-        max_batch=max_batch,
-        cache_tokens=plan.cache_tokens,
-        step_tokens=step_tokens,
-        block_size=asked.block_size,
+        start=parts.compiler.start,
+        max_batch=limits.max_batch,
+        cache_tokens=parts.plan.cache_tokens,
+        step_tokens=limits.step_tokens,
+        block_size=limits.block_size,
         reuse_prefixes=reuse_prefixes,
-        open_drafter=lookup_drafters(loaded.vocabulary) if drafts else no_drafter,
-        widest_draft=asked.widest_draft,
-        costs=costs,
+        drafter=LookupDrafter(loaded.vocabulary) if limits.widest_draft else None,
+        widest_draft=limits.widest_draft,
+        costs=parts.costs,
         judge=judge,
     )
-    with progress.step("warming up"):
-        _warm_up(engine)
-    # What is there now stays; looking through all of it for garbage would hold a step up for some
-    # tenths of a second. What an engine before this one left there may go.
-    # Where the collector is off, nobody was there before.
+
+
+def _freeze_garbage() -> None:
+    """Exempt all objects that exist now from garbage collection.
+
+    To look through all of them would delay a step by some tenths of a second. What an earlier
+    engine left behind is collected first; where the collector is off there was none.
+    """
     if gc.isenabled():
         gc.unfreeze()
         gc.collect()
     gc.freeze()
-    return engine
 
 
 def _prepared(
@@ -157,6 +194,7 @@ def _prepared(
         compiler.rehearse()
         return compiler
 
+    # Loading is the one place where Python runs beside torch: there is no step to slow down yet.
     with ThreadPoolExecutor(1) as beside:
         compiler = beside.submit(compiling)
         runner = ModelRunner(
@@ -214,3 +252,23 @@ def physical_cores() -> int:
         topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
         siblings.add(topology.read_text().strip() if topology.exists() else str(cpu))
     return len(siblings)
+
+
+def inspect_memory(
+    model: str | None = None,
+    *,
+    dtype: str | None = None,
+    cache_tokens: int | None = None,
+    kv_memory: int | None = None,
+    kv_dtype: str | None = None,
+    device: str = AUTO,
+) -> tuple[ModelFiles, MemoryPlan]:
+    """The model, and the memory that ``load_engine`` would take for it with the same settings."""
+    where = choose_device(device)
+    check_formats(dtype, kv_dtype, where)
+    limits = StepLimits(widest_draft=WIDEST_DRAFT)
+    asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
+    files = find_model(model)
+    check_model(files, dtype)
+    _, plan = plan_model(files, dtype, asked, where)
+    return files, plan

@@ -1,4 +1,4 @@
-"""The memory a model will take, told before any of it is taken, and refused where it is too much.
+"""The memory a model will take, planned before any of it is taken, and refused if it is too much.
 
 free ─┬─ weights   numbers in the files, in the format they are computed in
       ├─ working   the engine's own tables, and the rows of one model call
@@ -12,26 +12,92 @@ from dataclasses import dataclass
 import torch
 
 from guided.engine.cache_size import CacheRequest, CacheSize
-from guided.engine.footprint import Footprint, measure_footprint
 from guided.errors import ModelError, RequestError
-from guided.model.cpu import WeightFormat, multiplies
+from guided.model.cpu import WeightFormat, is_kept_twice, multiplies
 from guided.model.device import CPU
-from guided.model.free_memory import size_text
+from guided.model.free_memory import free_memory, size_text
+from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
 
-__all__ = ["MemoryPlan", "plan_memory", "plan_model"]
+__all__ = ["Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
 
 _MOST_TOKENS = 16384
-"""The cache of an engine that nobody told how large it may be, at most."""
+"""The largest cache that is chosen where the settings name no size."""
 _FEWEST_TOKENS = 1024
-"""And at least, unless the context window is smaller."""
+"""The smallest one, unless the context window is smaller."""
 _SHARE = 0.5
-"""Of what weights and working memory leave free."""
+"""The share of free memory, after weights and working memory, that such a cache takes."""
+_TABLES = 300 * 2**20
+"""Tables of the vocabulary, masks, machine code, and buffers of the libraries: about what the
+default model came to on the CPU. On CUDA the tables lie elsewhere, and buffers are larger."""
+_LOGITS_ROWS = 128
+"""Choices in the widest call that is usual."""
+_ACTIVATIONS = 8
+"""Rows of hidden size that a layer has at once, besides two of its inner size."""
+_FLOAT = 4
+_ROOM_TO_STREAM = 4
+"""How many times as much has to be free as a second copy of matrices takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes that a model takes besides its cache, by its config and the headers of its files."""
+
+    weights: int
+    weight_format: str
+    streams: bool
+    """Whether there is room for the matrices a second time, laid out for narrow calls."""
+    cache_dtype: torch.dtype
+    """In which keys and values are computed."""
+    working: int
+    free: int
+    device: torch.device
+    """Where all of it is taken."""
+    context_window: int
+
+
+def measure_footprint(
+    files: ModelFiles, dtype: str | None, step_tokens: int, device: torch.device
+) -> Footprint:
+    """What ``files`` would take with weights of a format; ``None`` is the engine's own choice."""
+    loaded = native_dtype(device) if dtype in (None, "int8") else getattr(torch, str(dtype))
+    chosen = "int8" if dtype == "int8" else str(loaded).removeprefix("torch.")
+    config = files.config.get_text_config()
+    hidden, vocabulary = int(config.hidden_size), int(config.vocab_size)
+    numbers = files.checkpoint.numbers
+    is_packed = device.type == "cpu"
+    if is_packed and config.tie_word_embeddings:
+        # Rows are looked up in one copy, the other is packed for products.
+        numbers += vocabulary * hidden
+    # The embedding is looked up by rows, so it keeps its format even where matrices are int8.
+    embedding = vocabulary * hidden
+    matrices = (numbers - embedding) * (1 if chosen == "int8" else loaded.itemsize)
+    weights = matrices + embedding * loaded.itemsize
+    free = free_memory(device)
+    # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
+    streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
+    if streams:
+        weights += matrices
+    inner = int(getattr(config, "intermediate_size", None) or 4 * hidden)
+    # What a layer has at once, for all tokens of a step, in float32.
+    rows = step_tokens * (_ACTIVATIONS * hidden + 2 * inner) * _FLOAT
+    logits = 2 * _LOGITS_ROWS * vocabulary * _FLOAT
+    return Footprint(
+        weights=weights,
+        weight_format=f"{files.checkpoint.numbers:,} numbers in {chosen}, "
+        f"{'/'.join(sorted(files.checkpoint.types))} in the files",
+        streams=streams,
+        cache_dtype=loaded,
+        working=_TABLES + rows + logits,
+        free=free,
+        device=device,
+        context_window=files.context_window,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """Bytes, by what they are for."""
+    """Bytes by purpose, and what is free."""
 
     weights: int
     weight_format: str
@@ -47,7 +113,7 @@ class MemoryPlan:
 
     @property
     def needed(self) -> int:
-        """In all."""
+        """Bytes in all."""
         return self.weights + self.working + self.cache
 
     def lines(self) -> list[tuple[str, str, str]]:
@@ -79,7 +145,9 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
     """
     cache_tokens, kv_memory = asked.cache_tokens, asked.kv_memory
     if kv_memory is not None:
-        cache_tokens = cache.tokens_within(kv_memory, cache.max_batch * footprint.context_window)
+        cache_tokens = cache.tokens_within(
+            kv_memory, cache.limits.max_batch * footprint.context_window
+        )
         if cache_tokens < 1:
             raise RequestError(
                 f"kv_memory of {size_text(kv_memory)} holds no token: one takes "
@@ -88,6 +156,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
                 hint=f"give it at least {size_text(cache.nbytes(_FEWEST_TOKENS))}",
             )
     elif cache_tokens is None:
+        # Nobody chose: half of what is left, so that other processes keep some room.
         left = footprint.free - footprint.weights - footprint.working
         fewest = min(_FEWEST_TOKENS, footprint.context_window)
         cache_tokens = max(fewest, cache.tokens_within(int(_SHARE * left), _MOST_TOKENS))
@@ -102,15 +171,15 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
         device=footprint.device,
     )
     if plan.needed > plan.free:
-        raise ModelError(_shortage(plan), hint=_way_out(plan))
+        raise ModelError(_shortage(plan), hint=_hint(plan))
     return plan
 
 
 def plan_model(
     files: ModelFiles, dtype: str | None, asked: CacheRequest, device: torch.device
 ) -> tuple[Footprint, MemoryPlan]:
-    """Plan for a model that is not loaded, by what its config tells of its layers."""
-    footprint = measure_footprint(files, dtype, asked.step_tokens, device)
+    """Plan for a model that is not loaded, by the layers that its config describes."""
+    footprint = measure_footprint(files, dtype, asked.limits.step_tokens, device)
     cache = asked.size(files.layers, files.windows, footprint.cache_dtype)
     return footprint, plan_memory(footprint, cache, asked)
 
@@ -125,10 +194,10 @@ def _shortage(plan: MemoryPlan) -> str:
     )
 
 
-def _way_out(plan: MemoryPlan) -> str:
+def _hint(plan: MemoryPlan) -> str:
     if plan.needed - plan.cache < plan.free:
         return f"set kv_memory below {size_text(plan.free - plan.weights - plan.working)}"
     if plan.device != CPU:
         return "choose a smaller dtype, a smaller model, a device with more memory, or device 'cpu'"
-    such = ", such as int8" if multiplies(WeightFormat.INT8) else ""
-    return f"choose a smaller dtype{such}, a smaller model, or a machine with more memory"
+    example = ", such as int8" if multiplies(WeightFormat.INT8) else ""
+    return f"choose a smaller dtype{example}, a smaller model, or a machine with more memory"

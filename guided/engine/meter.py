@@ -1,4 +1,4 @@
-"""What an engine counts: a few additions a step, and more only when a request ends."""
+"""The counters of an engine: a few additions a step, and more only when a request ends."""
 
 from __future__ import annotations
 
@@ -7,19 +7,48 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 
-from guided.engine.durations import Durations
+import numpy as np
+
 from guided.engine.request_clock import RequestClock
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
 from guided.kv.reservation import Reservation
-from guided.spec import FinishReason, GenerationResult, Timing, Usage
-from guided.stats import CacheStats, EngineStats, Phase
+from guided.spec import FinishReason, GenerationResult, Usage
+from guided.stats import CacheStats, EngineStats, Histogram, Phase
 
-__all__ = ["Meter"]
+__all__ = ["BOUNDS", "Durations", "Meter"]
+
+BOUNDS = tuple(
+    float(f"{digit}e{power}") for power in range(-3, 3) for digit in (1, 2, 5)
+)  # 1 ms to 500 s
+"""Upper bounds of the ranges in seconds, the same everywhere, so that times can be compared."""
+
+_BOUNDS = np.array(BOUNDS)
+
+
+class Durations:
+    """Counts durations by range."""
+
+    __slots__ = ("_counts", "_total")
+
+    def __init__(self) -> None:
+        self._counts = np.zeros(len(BOUNDS) + 1, np.int64)
+        self._total = 0.0
+
+    def add(self, seconds: Sequence[float]) -> None:
+        """Count some more."""
+        values = np.asarray(seconds, np.float64)
+        ranges = np.searchsorted(_BOUNDS, values)
+        self._counts += np.bincount(ranges, minlength=len(self._counts))
+        self._total += float(values.sum())
+
+    def histogram(self) -> Histogram:
+        """What was counted so far."""
+        return Histogram(BOUNDS, tuple(self._counts.tolist()), self._total)
 
 
 class Timed:
-    """Adds the seconds inside of it to those of a phase."""
+    """Adds the seconds spent inside of it to those of a phase."""
 
     __slots__ = ("_began", "_clock", "_phase", "_phases")
 
@@ -82,7 +111,7 @@ class Meter:
             self._contiguous += reservation.is_contiguous
 
     def held(self, tables: Iterable[BlockTable]) -> None:
-        """Count what an answer holds while a model call is made."""
+        """Count the slots that an answer holds during a model call."""
         for table in tables:
             self._held_slots += table.held_slots
             self._spare_slots += table.spare
@@ -92,8 +121,13 @@ class Meter:
         self._answered[result.finish_reason] += 1
         self._add(result.usage)
         self._answering.add([result.seconds])
+        # An entry for each pause, as others count them, and not one for each answer.
         self._inter_token.add(clock.pauses)
-        self._add_times(result.timing)
+        timing = result.timing
+        self._compiling.add([timing.compiling_seconds])
+        self._queueing.add([timing.waiting_seconds])
+        if timing.first_token_seconds is not None:
+            self._first_token.add([timing.first_token_seconds])
 
     def failed(self, usage: Usage) -> None:
         """Count a request that ended with an error."""
@@ -101,14 +135,14 @@ class Meter:
         self._add(usage)
 
     def cancelled(self, usage: Usage) -> None:
-        """Count a request that nobody waits for."""
+        """Count a request that its caller gave up."""
         self._cancelled += 1
         self._add(usage)
 
     def stats(
         self, under_way: Sequence[Usage], *, running: int, waiting: int, cache: BlockCache
     ) -> EngineStats:
-        """All of it, with what the requests in the engine have used so far."""
+        """A snapshot of all counters; ``under_way`` are the usages of open requests."""
         return EngineStats(
             seconds=time.monotonic() - self._made,
             running=running,
@@ -143,9 +177,3 @@ class Meter:
 
     def _add(self, usage: Usage) -> None:
         self._usage = Usage.total([self._usage, usage])
-
-    def _add_times(self, timing: Timing) -> None:
-        self._compiling.add([timing.compiling_seconds])
-        self._queueing.add([timing.waiting_seconds])
-        if timing.first_token_seconds is not None:
-            self._first_token.add([timing.first_token_seconds])

@@ -27,7 +27,7 @@ class RequestClock:
         self._arrived: float | None = None
         self._ended: float | None = None
         self.pauses: list[float] = []
-        """Seconds between model calls that brought tokens, the first of them behind the first."""
+        """Seconds between one model call that brought tokens and the next one that did."""
 
     def queue(self) -> None:
         """The request may wait for room."""
@@ -40,6 +40,7 @@ class RequestClock:
 
     def tokens_came(self) -> None:
         """A model call brought tokens that it chose."""
+        # Forced tokens do not count: they are known before the model has chosen anything.
         now = time.monotonic()
         if self._arrived is None:
             self._first = now
@@ -58,9 +59,9 @@ class RequestClock:
         return self._ended - self._taken
 
     def timing(self, output_tokens: int) -> Timing:
-        """The times of an answer with so many tokens."""
+        """The times of an answer with this number of tokens."""
         assert self._queued is not None, "the request was never queued"
-        # Who never needed room neither waited nor started: every token was certain.
+        # A request that never needed room neither waited nor started: every token was certain.
         started = self._queued if self._started is None else self._started
         first, mean = None, None
         if self._first is not None and self._arrived is not None:

@@ -1,25 +1,148 @@
-"""Which sequences a step serves, and how many tokens each of them gets; touches no tensor."""
+"""The scheduler: which requests run and which wait, and how the tokens of a step are shared.
+
+It counts blocks and touches no tensor. See docs/scheduling.md.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Items
-from dataclasses import dataclass
+import bisect
+from collections.abc import Sequence
+from operator import itemgetter
 
-__all__ = ["StepPlan", "plan_step"]
+from guided.engine.cache_size import StepLimits
+from guided.engine.runnable import Runnable, Step
+from guided.kv.block_cache import BlockCache
+from guided.kv.sequence_blocks import SequenceBlocks
+
+__all__ = ["Scheduler", "share_tokens"]
 
 
-@dataclass(frozen=True, slots=True)
-class StepPlan:
-    """How many of its pending tokens each running sequence computes in this step."""
+class Scheduler:
+    """Starts runnables in the order of queue keys, and makes them wait again where room is short.
 
-    counts: tuple[int, ...]
+    Waiting and giving way have one order. So whoever is first in it is never put back by those who
+    come later.
+    """
+
+    def __init__(self, cache: BlockCache, limits: StepLimits) -> None:
+        self.running: list[Runnable] = []
+        self._cache = cache
+        self._max_batch = limits.max_batch
+        self._step_tokens = limits.step_tokens
+        # Sorted by queue key; of equal keys the one that joined first comes first.
+        self._waiting: list[tuple[float, Runnable]] = []
+
+    @property
+    def next_tokens(self) -> int:
+        """Certain tokens that the next step computes."""
+        return min(self._step_tokens, sum([each.pending for each in self.running]))
+
+    def wait(self, runnable: Runnable) -> None:
+        """Add a runnable to the queue."""
+        entry = (runnable.submission.order.queue_key, runnable)
+        bisect.insort(self._waiting, entry, key=itemgetter(0))
+
+    def take_next(self) -> tuple[Runnable, SequenceBlocks] | None:
+        """The first that waits, with the blocks to start it with; ``None`` where it has no room.
+
+        Nobody overtakes it, or a large request would wait for ever. Whoever is alone always has
+        room, as it would not have been admitted otherwise.
+        """
+        if not self._waiting:
+            return None
+        first = self._waiting[0][1]
+        if first.num_places + sum([each.num_places for each in self.running]) > self._max_batch:
+            return None
+        salt = first.submission.request.cache_salt
+        # Opened before room is known: what the cache has of the prefix need not be computed.
+        blocks = self._cache.open(first.known_prefix, salt=salt)
+        size, step_tokens = self._cache.block_size, self._step_tokens
+        # Room for what runs as well, or what starts now would soon make something give way.
+        needs = [each.needs(size, step_tokens) for each in self.running]
+        if needs and not self._has_room([*needs, first.needs(size, step_tokens, blocks)]):
+            blocks.release()
+            return None
+        del self._waiting[0]
+        return first, blocks
+
+    def start(self, runnable: Runnable, blocks: SequenceBlocks) -> None:
+        """Run a runnable with the blocks that were opened for it."""
+        try:
+            runnable.start(blocks)
+        except BaseException:
+            # It may have failed before or after it took them over.
+            runnable.blocks = []
+            blocks.release()
+            raise
+        self.running.append(runnable)
+
+    def plan(self) -> list[tuple[Runnable, int]]:
+        """How many of its pending tokens each of the running computes in the next step."""
+        counts = share_tokens([each.pending for each in self.running], self._step_tokens)
+        return list(zip(self.running, counts, strict=True))
+
+    def make_room(self, steps: list[Step]) -> list[Step]:
+        """The steps that the cache has blocks for, all at once.
+
+        Drafts are given up first, then whatever is last in the order, which waits again.
+        """
+        if not self._fits(steps):
+            for step in steps:
+                step.drop_draft()
+        while not self._fits(steps):
+            # Of equal keys, as answers to one request have, the last in the batch.
+            last = max(reversed(steps), key=_queue_key)
+            steps.remove(last)
+            self.leave(last.runnable)
+            self.wait(last.runnable)
+        return steps
+
+    def fork(self, parent: Runnable, forks: Sequence[Runnable]) -> None:
+        """Add runnables that were forked off, right after their parent."""
+        # Answers to one request stay together, in the order of their seeds.
+        place = self.running.index(parent) + 1
+        self.running[place:place] = forks
+
+    def leave(self, runnable: Runnable) -> None:
+        """Stop a runnable and free its blocks."""
+        self.running.remove(runnable)
+        runnable.stop()
+
+    def drop(self, request_id: str) -> None:
+        """Let nothing of a request wait or run any more."""
+        self._waiting = [entry for entry in self._waiting if entry[1].request_id != request_id]
+        # A copy, as what is stopped is removed.
+        for runnable in tuple(self.running):
+            if runnable.request_id == request_id:
+                self.leave(runnable)
+
+    def check(self) -> None:
+        """Raise unless the cache adds up and everything that runs has something to compute."""
+        self._cache.check()
+        assert self.running or not self._cache.num_open, "blocks are held for nobody"
+        for runnable in self.running:
+            runnable.check()
+
+    def _fits(self, steps: Sequence[Step]) -> bool:
+        return self._has_room([step.demand() for step in steps])
+
+    def _has_room(self, demands: Sequence[tuple[int, ...]]) -> bool:
+        """Whether all of these demands could be met at once."""
+        for group, pool in enumerate(self._cache.pools):
+            if sum([demand[group] for demand in demands]) > pool.num_available:
+                return False
+        return True
 
 
-def plan_step(pending: Items[int], step_tokens: int) -> StepPlan:
-    """Share the tokens of a step among sequences with so many pending tokens each.
+def _queue_key(step: Step) -> float:
+    return step.runnable.submission.order.queue_key
 
-    Everyone gets one, so everyone moves; the rest goes to the shortest first, so an answer under
-    way does not wait for a long prompt: pending 1, 700, 3 with 512 tokens → 1, 508, 3.
+
+def share_tokens(pending: Sequence[int], step_tokens: int) -> list[int]:
+    """Share the tokens of a step among runnables with these numbers of pending tokens.
+
+    Everyone gets one, so everyone moves. The rest goes to the shortest first, so that an answer
+    under way does not wait for a long prompt: pending 1, 700, 3 with 512 tokens → 1, 508, 3.
     """
     assert len(pending) <= step_tokens, f"{len(pending)} sequences, {step_tokens} tokens a step"
     counts = [1] * len(pending)
@@ -28,4 +151,4 @@ def plan_step(pending: Items[int], step_tokens: int) -> StepPlan:
         more = min(pending[index] - 1, left)
         counts[index] += more
         left -= more
-    return StepPlan(tuple(counts))
+    return counts

@@ -1,21 +1,21 @@
-"""What tells which of the answers to one request is best."""
+"""Scores that tell which of the answers to one request is best."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from guided.decoding.likelihood import mean_logprob
+from guided.decoding.logprobs import mean_logprob
 from guided.errors import RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import GenerationRequest, Message, Rank
 
 if TYPE_CHECKING:
-    from guided.engine.sequence import Sequence as Answer
+    from guided.engine.answer_state import AnswerState
 
 __all__ = ["Judge", "Scorer", "by_likelihood", "scorer_for"]
 
-Scorer: TypeAlias = Callable[[Sequence["Answer"]], list[float]]
+Scorer: TypeAlias = Callable[[Sequence["AnswerState"]], list[float]]
 """Scores finished answers to one request, higher is better."""
 
 
@@ -32,7 +32,7 @@ class Judge(Protocol):
 
 
 def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Vocabulary) -> Scorer:
-    """What a request asks its answers to be compared by."""
+    """The scorer that a request asks for."""
     if request.rank is Rank.LIKELIHOOD:
         return by_likelihood
     if judge is None:
@@ -44,12 +44,12 @@ def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Voca
     judge.check(request.prompt)
     chosen = judge
 
-    def by_reward(answers: Sequence[Answer]) -> list[float]:
+    def by_reward(answers: Sequence[AnswerState]) -> list[float]:
         return chosen.scores(request.prompt, [answer.text(vocabulary) for answer in answers])
 
     return by_reward
 
 
-def by_likelihood(answers: Sequence[Answer]) -> list[float]:
+def by_likelihood(answers: Sequence[AnswerState]) -> list[float]:
     """How likely the model thought each answer."""
     return [mean_logprob(answer.choices) for answer in answers]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterable, Sequence
 
-from guided.decoding.held_back import Beginnings
+from guided.decoding.stop_strings import Beginnings
 from guided.spec import TokenId
 
 __all__ = ["TextStream"]
@@ -43,10 +43,11 @@ class TextStream:
         self._decoded = 0
         """Bytes of the answer that went to the decoder."""
         self._kept = bytearray()
-        """Those behind them."""
+        """Bytes after them, which are kept back."""
 
     def grow(self, tokens: Sequence[TokenId]) -> str:
         """The text that is certain now that prompt and answer have these tokens."""
+        # A stop string that has begun may yet be completed, and must not have been sent then.
         held = self._beginnings.read(self._take(tokens))
         return self._decode(len(self._kept) - held, final=False)
 

@@ -1,27 +1,62 @@
-"""Drafters that guess a known answer, and that tell what trees were verified."""
+"""Drafters that draft a known answer, and that tell what trees were verified."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from guided.decoding import Acceptance, Drafter, DraftTree, NoDrafter, OpenDrafter, TreeGrowth
+from guided.decoding import (
+    Acceptance,
+    DraftBuilder,
+    Drafter,
+    DraftMemory,
+    DraftRequest,
+    DraftTree,
+)
 from guided.spec import Forcing, TokenId
 from tests.engine.finite_language import TOKEN_BYTES
 
 
-class Prophet(NoDrafter):
-    """Guesses the answers of an earlier run, with wrong branches and now and then a wrong turn."""
+class OneByOne:
+    """A drafter that drafts for one sequence after the other, and remembers nothing of them."""
+
+    def open(self, forcing: Forcing) -> DraftMemory | None:  # noqa: ARG002 - whatever is forced
+        return self
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        for draft in drafts:
+            assert isinstance(draft.memory, OneByOne)
+            draft.memory.draft(draft.tokens, draft.builder)
+
+    def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
+        """Nothing, unless a subclass does."""
+
+    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
+        """Nothing."""
+
+
+class OneEach(OneByOne):
+    """Gives each sequence a drafter of its own."""
+
+    def __init__(self, make: Callable[[], OneByOne]) -> None:
+        self.make = make
+
+    def open(self, forcing: Forcing) -> DraftMemory | None:  # noqa: ARG002 - whatever is forced
+        return self.make()
+
+
+class Prophet(OneByOne):
+    """Drafts the answers of an earlier run, with wrong branches and now and then a wrong turn."""
 
     def __init__(self, known: Sequence[tuple[TokenId, ...]], errors: float) -> None:
         self.known = known
         self.errors = errors
         self.draws = random.Random(0)
 
-    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:
-        node = growth.tip
+    def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
+        node = builder.tip
         so_far = tuple(tokens)
-        while growth.room:
+        while builder.room:
             done = len(so_far)
             following = [k[done] for k in self.known if len(k) > done and k[:done] == so_far]
             if not following:
@@ -29,55 +64,55 @@ class Prophet(NoDrafter):
             wrong = [TokenId(self.draws.randrange(2, len(TOKEN_BYTES))) for _ in range(3)]
             first_wrong = self.draws.random() < self.errors
             order = [*wrong, following[0]] if first_wrong else [following[0], *wrong]
-            tips = [growth.guess(node, token) for token in order]
+            tips = [builder.add(node, token) for token in order]
             tip = tips[-1] if first_wrong else tips[0]
             if tip is None:
                 return
-            tree = growth.tree()
-            line: list[TokenId] = []
-            at: int | None = tip
-            while at is not None and at != node:
-                line.insert(0, tree.tokens[at])
-                at = tree.parents[at]
-            so_far = (*so_far, *line)
+            so_far = (*so_far, *builder.path(node, tip))
             node = tip
 
 
 class Watch:
-    """Opens drafters, and notes the guesses that were verified since it was last asked."""
+    """Notes the drafts of another drafter that were verified since it was last asked."""
 
-    def __init__(self, open_drafter: OpenDrafter) -> None:
-        self.open_drafter = open_drafter
+    def __init__(self, drafter: Drafter | None) -> None:
+        self.drafter = drafter
         self.trees: list[tuple[tuple[TokenId, ...], int, int]] = []
-        """Of each tree with guesses the text before it, how many they were, how many right."""
+        """Of each tree with a draft the text before it, how many were drafted, how many right."""
 
-    def __call__(self, forcing: Forcing) -> Drafter:
-        return _Watched(self, self.open_drafter(forcing))
+    def open(self, forcing: Forcing) -> DraftMemory | None:
+        memory = None if self.drafter is None else self.drafter.open(forcing)
+        return None if memory is None else _Watched(self, memory)
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        assert self.drafter is not None
+        inner = []
+        for draft in drafts:
+            assert isinstance(draft.memory, _Watched)
+            draft.memory.text = tuple(draft.tokens)
+            inner.append(DraftRequest(draft.tokens, draft.memory.memory, draft.builder))
+        self.drafter.propose(inner)
 
     def take(self, prompts: Mapping[str, tuple[TokenId, ...]]) -> dict[str, tuple[int, int]]:
-        """The guesses and the right ones by name of the prompt, which begins no other; forget."""
+        """The drafted and the right ones by name of the prompt, which begins no other; forget."""
         trees, self.trees = self.trees, []
         return {
-            name: (guessed, right)
+            name: (drafted, right)
             for name, prompt in prompts.items()
-            for text, guessed, right in trees
+            for text, drafted, right in trees
             if text[: len(prompt)] == prompt
         }
 
 
 class _Watched:
-    def __init__(self, watch: Watch, drafter: Drafter) -> None:
+    def __init__(self, watch: Watch, memory: DraftMemory) -> None:
         self.watch = watch
-        self.drafter = drafter
+        self.memory = memory
         self.text: tuple[TokenId, ...] = ()
 
-    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:
-        self.text = tuple(tokens)
-        self.drafter.draft(tokens, growth)
-
     def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
-        self.drafter.learn(tree, acceptance)
-        guessed = sum(not sure for sure in tree.certain)
+        self.memory.learn(tree, acceptance)
+        drafted = sum(not sure for sure in tree.certain)
         right = sum(not tree.certain[node] for node in acceptance.path)
-        if guessed:
-            self.watch.trees.append((self.text, guessed, right))
+        if drafted:
+            self.watch.trees.append((self.text, drafted, right))

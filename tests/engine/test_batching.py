@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
-from guided.engine.result import Finished
+from guided.engine.results import Finished
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
-from tests.engine.drafters import Prophet, Watch
+from tests.engine.drafters import OneEach, Prophet, Watch
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, render, words
 
 MODEL = make_model()
@@ -95,7 +95,7 @@ def test_cancelling_a_neighbour_changes_nothing(after: int) -> None:
 STAYING, LEAVING = ("free", "constrained", "greedy"), ("leaves", "leaves, constrained")
 BEGINNING = "abcd name 12, abcd "
 LISTS = words(*("-".join(parts) for parts in product(("ab", "12"), repeat=8)))
-GUESSED = {
+DRAFTED = {
     "free": sampled(1, prompt=BEGINNING + "hello", max_tokens=24),
     "constrained": GenerationRequest(
         prompt=BEGINNING + "12",
@@ -112,11 +112,11 @@ GUESSED = {
 
 
 @cache
-def guessed_alone(architecture: str) -> dict[str, tuple[TokenId, ...]]:
+def drafted_alone(architecture: str) -> dict[str, tuple[TokenId, ...]]:
     model = make_model(architecture)
     return {
         key: answers(make_engine(model, reuse_prefixes=False), {key: request})[key].tokens
-        for key, request in GUESSED.items()
+        for key, request in DRAFTED.items()
     }
 
 
@@ -128,22 +128,22 @@ def test_cancelling_right_behind_a_tree_changes_nothing_for_other_trees(
     architecture: str, after: int
 ) -> None:
     """What the cancelled ones leave in the cache is right, too: who asks the same takes it over."""
-    alone = guessed_alone(architecture)
-    prompts = {key: render(request.prompt, None) for key, request in GUESSED.items()}
+    alone = drafted_alone(architecture)
+    prompts = {key: render(request.prompt, None) for key, request in DRAFTED.items()}
     texts = [(*prompt, *alone[key]) for key, prompt in prompts.items()]
-    watch = Watch(lambda _: Prophet(texts, errors=0.5))
-    engine = make_engine(make_model(architecture), open_drafter=watch, widest_draft=4)
-    for key, request in GUESSED.items():
+    watch = Watch(OneEach(lambda: Prophet(texts, errors=0.5)))
+    engine = make_engine(make_model(architecture), drafter=watch, widest_draft=4)
+    for key, request in DRAFTED.items():
         engine.submit(key, request)
     for _ in range(after):
         assert engine.step() == []
         trees = watch.take(prompts)
-    assert trees.keys() == GUESSED.keys()
-    assert any(guessed > right > 0 for guessed, right in trees.values())
+    assert trees.keys() == DRAFTED.keys()
+    assert any(drafted > right > 0 for drafted, right in trees.values())
     for key in LEAVING:
         engine.cancel(key)
         engine.check()
-    engine.submit("comes back", GUESSED["leaves"])
+    engine.submit("comes back", DRAFTED["leaves"])
     ended = drain(engine)
     assert engine.stats().cache.held == 0
     found = {}

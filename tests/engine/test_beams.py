@@ -13,7 +13,7 @@ import torch
 from transformers import LlamaConfig, PreTrainedModel, StoppingCriteria, StoppingCriteriaList
 
 from guided.constraint import ConstraintCompiler, Matcher
-from guided.decoding.sampling import allowed_tokens
+from guided.decoding.allowed_tokens import allowed_tokens
 from guided.engine.engine import Engine
 from guided.errors import LimitExceededError, TokenRejectedError
 from guided.model.runner import ModelRunner

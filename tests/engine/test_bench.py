@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from guided.bench import InProcess, Way, compare, figures_of
-from guided.bench.tables import figures_tables
+from guided.bench import InProcess, Way, compare, figures_of, figures_tables
 from guided.spec import GenerationRequest, Usage
 from tests.engine.tiny_models import make_engine, words
 

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.decoding.drafting import NoDrafter
-from guided.decoding.tree_growth import TreeGrowth
+from guided.decoding import DraftBuilder
 from guided.errors import LimitExceededError
 from guided.spec import (
     FinishReason,
@@ -21,6 +20,7 @@ from guided.spec import (
     Sampling,
     TokenId,
 )
+from tests.engine.drafters import OneByOne
 from tests.engine.finite_language import TOKEN_BYTES, WordMatcher
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 
@@ -181,12 +181,12 @@ class TiringMatcher(WordMatcher):
         return super().forced_run(forcing)
 
 
-class GuessWhatMayCome(NoDrafter):
-    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG002
-        node: int | None = growth.tip
-        while node is not None and growth.room:
-            guesses = (growth.guess(node, TokenId(token)) for token in range(2, len(TOKEN_BYTES)))
-            node = next((tip for tip in guesses if tip is not None), None)
+class DraftWhatMayCome(OneByOne):
+    def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
+        node: int | None = builder.tip
+        while node is not None and builder.room:
+            drafts = (builder.add(node, TokenId(token)) for token in range(2, len(TOKEN_BYTES)))
+            node = next((tip for tip in drafts if tip is not None), None)
 
 
 @pytest.mark.parametrize("widest_draft", [0, 6])
@@ -203,7 +203,7 @@ def test_a_limit_met_at_any_call_refuses_the_request_or_closes_its_answer(
         engine = make_engine(
             model,
             start=lambda _, calls=calls: TiringMatcher(rests, [calls]),
-            open_drafter=lambda _: GuessWhatMayCome(),
+            drafter=DraftWhatMayCome(),
             widest_draft=widest_draft,
         )
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from guided.engine.calibration import measure_costs
+from guided.engine.call_costs import measure_costs
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.runner import ModelRunner
 from tests.engine.finite_language import TOKEN_BYTES

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import lookup_drafters
+from guided.decoding import LookupDrafter
 from guided.errors import LimitExceededError, TokenRejectedError
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
@@ -69,12 +69,12 @@ def given(results: dict[str, GenerationResult], keys: Sequence[str]) -> dict[str
     [
         ("llama", Forcing.OFF, {}),
         ("llama", Forcing.STRICT, {"step_tokens": 9, "max_batch": 7}),
-        ("llama", Forcing.CANONICAL, {"guess": True}),
+        ("llama", Forcing.CANONICAL, {"draft": True}),
         ("llama", Forcing.STRICT, {"cache_tokens": 112, "block_size": 4, "reuse_prefixes": False}),
-        ("llama", Forcing.STRICT, {"cache_tokens": 112, "block_size": 1, "guess": True}),
+        ("llama", Forcing.STRICT, {"cache_tokens": 112, "block_size": 1, "draft": True}),
         ("gemma3_sliding", Forcing.STRICT, {"step_tokens": 9, "max_batch": 7}),
         ("gemma3_sliding", Forcing.CANONICAL, {"cache_tokens": 112, "block_size": 4}),
-        ("mistral_sliding", Forcing.STRICT, {"guess": True}),
+        ("mistral_sliding", Forcing.STRICT, {"draft": True}),
     ],
 )
 def test_each_answer_is_that_of_a_request_with_its_seed(
@@ -86,8 +86,8 @@ def test_each_answer_is_that_of_a_request_with_its_seed(
         for number in range(3)
     }
     settings = dict(options)
-    if settings.pop("guess", False):
-        settings |= {"open_drafter": lookup_drafters(make_vocabulary()), "widest_draft": 8}
+    if settings.pop("draft", False):
+        settings |= {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 8}
     engine = make_engine(make_model(architecture), **settings)
     results = answers(engine, neighbours | requests)
     assert given(results, list(requests)) == each_alone(architecture, requests)

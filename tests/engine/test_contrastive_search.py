@@ -11,10 +11,9 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from guided.decoding import lookup_drafters
-from guided.decoding.history import NO_HISTORY, History, TokenLog
-from guided.decoding.penalties import adjust_logits
-from guided.decoding.sampling import allowed_tokens
+from guided.decoding import LookupDrafter
+from guided.decoding.allowed_tokens import allowed_tokens
+from guided.decoding.penalties import NO_HISTORY, History, TokenLog, adjust_logits
 from guided.errors import LimitExceededError, ModelError
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.cpu import WeightFormat
@@ -141,13 +140,13 @@ def given(results: dict[str, GenerationResult], keys: Any) -> dict[str, tuple[in
     [
         ("llama", Forcing.OFF, {}),
         ("llama", Forcing.STRICT, {"step_tokens": 17, "max_batch": 9}),
-        ("llama", Forcing.CANONICAL, {"guess": True}),
+        ("llama", Forcing.CANONICAL, {"draft": True}),
         ("llama", Forcing.STRICT, {"cache_tokens": 88, "reuse_prefixes": False}),
-        ("llama", Forcing.STRICT, {"cache_tokens": 112, "block_size": 1, "guess": True}),
-        ("llama", Forcing.STRICT, {"weights": WeightFormat.FP32, "guess": True}),
+        ("llama", Forcing.STRICT, {"cache_tokens": 112, "block_size": 1, "draft": True}),
+        ("llama", Forcing.STRICT, {"weights": WeightFormat.FP32, "draft": True}),
         ("gemma3_sliding", Forcing.STRICT, {"step_tokens": 17, "max_batch": 9}),
         ("gemma3_sliding", Forcing.STRICT, {"weights": WeightFormat.FP32}),
-        ("gemma3_sliding", Forcing.CANONICAL, {"cache_tokens": 112, "guess": True}),
+        ("gemma3_sliding", Forcing.CANONICAL, {"cache_tokens": 112, "draft": True}),
         ("gpt2", Forcing.STRICT, {}),
     ],
 )
@@ -156,8 +155,8 @@ def test_answers_in_a_mixed_batch_are_those_of_the_reference(
 ) -> None:
     settings = dict(options)
     dtype = torch.float32 if "weights" in settings else torch.float64
-    if settings.pop("guess", False):
-        settings |= {"open_drafter": lookup_drafters(make_vocabulary()), "widest_draft": 8}
+    if settings.pop("draft", False):
+        settings |= {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 8}
     engine = make_engine(make_model(architecture, dtype=dtype), **settings)
     requests = asked(forcing)
     neighbours = {

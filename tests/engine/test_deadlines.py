@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from guided.engine.deadlines import ClosingTimes, StepTimes
 from guided.engine.engine import Engine
-from guided.engine.step_times import ClosingTimes, StepTimes
 from guided.errors import DeadlineExceededError
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import FinishReason, Forcing, GenerationRequest, GenerationResult, TokenId
@@ -37,13 +37,13 @@ class Clock:
 def timed_engine(**options: Any) -> tuple[Engine, Clock]:
     clock = Clock()
     engine = make_engine(MODEL, clock=clock, **options)
-    forward = engine._runner.forward
+    forward = engine._model.runner.forward
 
     def slow_forward(batch: Any) -> Any:
         clock.now += clock.step
         return forward(batch)
 
-    engine._runner.forward = slow_forward  # type: ignore[method-assign]
+    engine._model.runner.forward = slow_forward  # type: ignore[method-assign]
     return engine, clock
 
 
@@ -180,7 +180,7 @@ def test_time_is_left_for_the_closing_itself(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_one_slow_closing_does_not_turn_all_later_requests_away() -> None:
     engine, _ = timed_engine()
-    engine._closing_times.note(60.0)
+    engine._deadlines.closings.note(60.0)
     for attempt in range(12):
         engine.submit(str(attempt), ask(30.0, constraint=LISTS))
         outcome = drain(engine)[str(attempt)].outcome

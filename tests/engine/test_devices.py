@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, LlamaConfig
 
 from guided.engine import load_engine
-from guided.engine.inspection import inspect_memory
+from guided.engine.load import inspect_memory
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.sequence_blocks import SequenceBlocks

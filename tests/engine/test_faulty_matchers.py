@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import pytest
 
-from guided.decoding import lookup_drafters
+from guided.decoding import LookupDrafter
 from guided.errors import GuidedError, InternalServiceError, LimitExceededError
 from guided.spec import Beams, Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
 from tests.engine.finite_language import WordMatcher, make_vocabulary, spell_bytes
@@ -112,8 +112,8 @@ def faulty_engine(fuse: Fuse, **options: Any) -> Any:
             return Faulty(WordMatcher.of(TEXTS), fuse)
         return start(constraint)
 
-    drafters = lookup_drafters(make_vocabulary())
-    return make_engine(MODEL, start=start_faulty, open_drafter=drafters, widest_draft=8, **options)
+    drafters = LookupDrafter(make_vocabulary())
+    return make_engine(MODEL, start=start_faulty, drafter=drafters, widest_draft=8, **options)
 
 
 def fuses() -> Iterator[Fuse]:
@@ -158,7 +158,7 @@ def test_a_method_that_always_fails_harms_nobody_else(kind: str, method: str) ->
         start=lambda asked: (
             Broken(WordMatcher.of(TEXTS), fuse) if asked == FAULTY else start(asked)
         ),
-        open_drafter=lookup_drafters(make_vocabulary()),
+        drafter=LookupDrafter(make_vocabulary()),
         widest_draft=8,
     )
     bad, good, behind = run(engine, KINDS[kind])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from guided.decoding import NoDrafter, TreeGrowth
+from guided.decoding import DraftBuilder, DraftRequest
 from guided.errors import GuidedError, InternalServiceError, TokenRejectedError
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
-from tests.engine.drafters import Prophet
+from tests.engine.drafters import OneByOne, Prophet
 from tests.engine.finite_language import AnythingMatcher, spell_bytes
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, start, words
 
@@ -83,11 +84,11 @@ def test_the_room_of_a_failed_request_is_free_again() -> None:
 
 
 def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
-    class Broken(NoDrafter):
-        def draft(self, tokens: Any, growth: TreeGrowth) -> None:  # noqa: ARG002
+    class Broken(OneByOne):
+        def draft(self, tokens: Any, builder: DraftBuilder) -> None:  # noqa: ARG002
             raise RuntimeError("a bug")
 
-    engine = make_engine(MODEL, open_drafter=lambda _: Broken(), widest_draft=4)
+    engine = make_engine(MODEL, drafter=Broken(), widest_draft=4)
     engine.submit("several", GenerationRequest("x", max_tokens=9, n=4, sampling=Sampling(1.0)))
     engine.submit("good", GenerationRequest("hello name", max_tokens=9, forcing=Forcing.OFF))
     ended = []
@@ -98,8 +99,30 @@ def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
     assert engine.stats().failed == 2
 
 
-class FailsBehindAGap(Prophet):
-    """Goes wrong when a guess was right that lies behind a wrong one, so its row has to move."""
+class FailsForOne(Prophet):
+    """Drafts for all sequences at once, and goes wrong where one of them is among these."""
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        super().propose(drafts)
+        if any(tuple(draft.tokens[:1]) == spell_bytes(b"x") for draft in drafts):
+            raise RuntimeError("a bug")
+
+
+def test_a_drafter_that_fails_for_one_sequence_fails_no_other() -> None:
+    known = (*spell_bytes(b"hello name"), *ALONE.tokens)
+    engine = make_engine(MODEL, drafter=FailsForOne([known], errors=0.0), widest_draft=8)
+    engine.submit("bad", GenerationRequest(prompt="x", max_tokens=9))
+    engine.submit("good", GenerationRequest(prompt="hello name", max_tokens=9))
+    ended = drain(engine)
+    assert isinstance(ended["bad"].outcome, InternalServiceError)
+    good = ended["good"].outcome
+    assert isinstance(good, GenerationResult)
+    assert good.tokens == ALONE.tokens
+    assert good.usage.accepted_tokens > 0
+
+
+class FailsAfterAGap(Prophet):
+    """Goes wrong when a draft was right that lies behind a wrong one, so its row has to move."""
 
     def learn(self, tree: Any, acceptance: Any) -> None:
         if acceptance.path[-1] > tree.trunk + 3:
@@ -122,8 +145,8 @@ def test_what_the_cache_knows_of_a_failed_request_is_true() -> None:
     longer = ask((*prompt, *answer))
     expected = answers(plain, {"r": longer})["r"]
 
-    prophet = FailsBehindAGap([(*prompt, *answer)], errors=1.0)
-    engine = make_engine(MODEL, render=render, open_drafter=lambda _: prophet, widest_draft=24)
+    prophet = FailsAfterAGap([(*prompt, *answer)], errors=1.0)
+    engine = make_engine(MODEL, render=render, drafter=prophet, widest_draft=24)
     engine.submit("failing", ask(prompt))
     assert isinstance(drain(engine)["failing"].outcome, GuidedError)
     prophet.known = []

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from guided.engine import kept_costs
-from guided.engine.footprint import measure_footprint
-from guided.engine.kept_costs import costs_here
+from guided.engine import call_costs
+from guided.engine.call_costs import costs_here
+from guided.engine.memory_plan import measure_footprint
 from guided.model.device import CPU
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import SilentProgress
@@ -20,7 +20,7 @@ from guided.model.runner import ModelRunner
 from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.tiny_models import make_model
 
-_IS_BUSY = kept_costs._is_busy
+_IS_BUSY = call_costs._is_busy
 SIZES = [1, 2, 4, 8, 9, 12, 16, 24, 32]
 WINDOW = 100
 
@@ -29,7 +29,7 @@ WINDOW = 100
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelFiles:
     """A model, and a cache folder of its own."""
     monkeypatch.setenv("GUIDED_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept_costs, "_is_busy", lambda: False)
+    monkeypatch.setattr(call_costs, "_is_busy", lambda: False)
     make_model(dtype=torch.float32).save_pretrained(tmp_path / "model")
     return find_model(str(tmp_path / "model"), SilentProgress())
 
@@ -69,7 +69,7 @@ def test_another_model_format_or_machine_is_measured_by_itself(
 ) -> None:
     start(files)
     assert start(files, "float64")[1] > 0
-    monkeypatch.setattr(kept_costs, "_processor", lambda: ["model name: another"])
+    monkeypatch.setattr(call_costs, "_processor", lambda: ["model name: another"])
     assert start(files)[1] > 0
     assert len(list((tmp_path / "cache" / "costs").iterdir())) == 3
 
@@ -105,7 +105,7 @@ def test_what_a_busy_machine_shows_is_not_kept(
     files: ModelFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (1e9, 0.0, 0.0))
-    monkeypatch.setattr(kept_costs, "_is_busy", _IS_BUSY)
+    monkeypatch.setattr(call_costs, "_is_busy", _IS_BUSY)
     start(files)
     assert start(files)[1] > len(SIZES)
 

@@ -11,12 +11,10 @@ import pytest
 import torch
 
 from guided.cli.inspect_model import inspect_model
-from guided.engine.cache_size import CacheRequest, CacheSize
-from guided.engine.footprint import Footprint, measure_footprint
+from guided.engine.cache_size import CacheRequest, CacheSize, StepLimits, cache_groups
 from guided.engine.formats import WEIGHT_DTYPES, check_formats
-from guided.engine.inspection import inspect_memory
-from guided.engine.load import load_engine
-from guided.engine.memory_plan import plan_memory, plan_model
+from guided.engine.load import inspect_memory, load_engine
+from guided.engine.memory_plan import Footprint, measure_footprint, plan_memory, plan_model
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache
 from guided.model.cpu import WeightFormat, is_kept_twice, weight_format
@@ -28,7 +26,7 @@ from tests.engine.architectures import CONFIGS
 from tests.engine.tiny_models import make_model
 
 MIB = 2**20
-SIZE = CacheSize((None,), (1024,), block_size=8, max_batch=16, step_tokens=512, widest_draft=0)
+SIZE = CacheSize((None,), (1024,), StepLimits())
 SOME = Footprint(
     weights=100 * MIB,
     weight_format="bfloat16",
@@ -48,12 +46,12 @@ def test_a_cache_takes_what_was_told(architecture: str, is_quantised: bool, tmp_
     model = make_model(architecture, dtype=torch.float32)
     model.save_pretrained(tmp_path)
     files = find_model(str(tmp_path), SilentProgress())
-    asked = CacheRequest(is_quantised=is_quantised, block_size=4)
+    asked = CacheRequest(is_quantised=is_quantised, limits=StepLimits(block_size=4))
     by_config = asked.size(files.layers, files.windows, torch.float32)
     runner = ModelRunner(model, vocabulary_size=288, quantise_cache=is_quantised)
     shape = runner.shape
     assert by_config == asked.size(shape.layers, shape.windows, shape.dtype)
-    cache = BlockCache(by_config.groups(100), 4)
+    cache = BlockCache(cache_groups(by_config.windows, 100, by_config.limits), 4)
     runner.open_storages([pool.num_slots for pool in cache.pools])
     assert runner.cache_nbytes == by_config.nbytes(100)
     numbers = sum(p.numel() for p in model.parameters())
@@ -214,7 +212,6 @@ def test_what_the_processor_cannot_multiply_is_refused_before_a_model_is_looked_
         raise AssertionError("a model was looked for")
 
     monkeypatch.setattr("guided.engine.load.find_model", find)
-    monkeypatch.setattr("guided.engine.inspection.find_model", find)
     with pytest.raises(ModelError) as caught:
         use(dtype="int8", device="cpu")
     assert str(caught.value) == (
@@ -253,7 +250,7 @@ def test_a_model_too_large_is_refused_before_its_weights_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_model("llama", dtype=torch.float32).save_pretrained(tmp_path)
-    monkeypatch.setattr("guided.engine.footprint.free_memory", lambda _device: MIB)
+    monkeypatch.setattr("guided.engine.memory_plan.free_memory", lambda _device: MIB)
     files = find_model(str(tmp_path), SilentProgress())
     with pytest.raises(ModelError, match=r"^the model needs .* of memory, and 1.0 MiB are free: "):
         plan_model(files, None, CacheRequest(), CPU)
@@ -287,7 +284,7 @@ def test_on_cuda_a_model_weighs_what_its_files_hold(
         asked.append(device)
         return 1000 * MIB
 
-    monkeypatch.setattr("guided.engine.footprint.free_memory", free)
+    monkeypatch.setattr("guided.engine.memory_plan.free_memory", free)
     device = torch.device("cuda", 1)
     footprint, plan = plan_model(files, "bfloat16", CacheRequest(), device)
     assert asked == [device]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from guided.decoding.drafting import NoDrafter
-from guided.decoding.tree_growth import TreeGrowth
+from guided.decoding import DraftBuilder, DraftMemory
 from guided.engine.engine import Engine
 from guided.spec import Beams, Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
+from tests.engine.drafters import OneByOne
 from tests.engine.tiny_models import answers, make_engine, make_model, words
 
 PREAMBLE = "the quick brown fox jumps over the lazy dog "
@@ -78,12 +78,13 @@ def test_a_cache_too_small_for_all_makes_some_start_over(
 def test_who_starts_over_keeps_what_its_drafter_has_learnt() -> None:
     opened: list[Forcing] = []
 
-    def open_drafter(forcing: Forcing) -> NoDrafter:
-        opened.append(forcing)
-        return NoDrafter()
+    class Opened(OneByOne):
+        def open(self, forcing: Forcing) -> DraftMemory | None:
+            opened.append(forcing)
+            return self
 
     options = {"cache_tokens": 112, "block_size": 4, "reuse_prefixes": False}
-    engine, _ = run("llama", open_drafter=open_drafter, **options)
+    engine, _ = run("llama", drafter=Opened(), **options)
     assert engine.num_preempted > 0
     assert opened == [request.forcing for request in REQUESTS.values()]
 
@@ -109,10 +110,10 @@ def test_the_same_prompt_again_leaves_its_last_token_to_compute() -> None:
     assert (first.usage.reused_tokens, second.usage.reused_tokens) == (0, 4)
 
 
-_TWINS = {"n": 2, "sampling": Sampling(temperature=1.0)}
+_SIBLINGS = {"n": 2, "sampling": Sampling(temperature=1.0)}
 
 
-@pytest.mark.parametrize("more", [{}, _TWINS, {"beams": Beams(2)}])
+@pytest.mark.parametrize("more", [{}, _SIBLINGS, {"beams": Beams(2)}])
 def test_only_requests_of_one_salt_share_beginnings(more: dict[str, Any]) -> None:
     engine = make_engine(block_size=4)
     reused = []
@@ -136,20 +137,20 @@ def test_reuse_can_be_turned_off() -> None:
         assert answers(engine, {key: request})[key].usage.reused_tokens == 0
 
 
-class GuessWidely(NoDrafter):
-    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG002
+class DraftWidely(OneByOne):
+    def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
         for token in range(40, 60):
-            growth.guess(growth.tip, TokenId(token))
+            builder.add(builder.tip, TokenId(token))
 
 
-def test_guesses_give_way_before_a_neighbour_does() -> None:
-    """With room for the trunks and not for the guesses nobody has to start over."""
+def test_drafts_give_way_before_a_neighbour_does() -> None:
+    """With room for the trunks and not for the drafts nobody has to start over."""
     request = GenerationRequest(prompt="x" * 8, max_tokens=8)
     plain = answers(make_engine(), {"a": request})["a"].tokens
     engine = make_engine(
         cache_tokens=48,
         block_size=4,
-        open_drafter=lambda _: GuessWidely(),
+        drafter=DraftWidely(),
         widest_draft=20,
         reuse_prefixes=False,
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guided.engine.sliced import Sliced
+from guided.engine.compile_queue import SlicedWork
 from guided.errors import (
     DeadlineExceededError,
     InternalServiceError,
@@ -154,13 +154,13 @@ def test_work_in_slices_does_what_it_does_in_one_and_stands_still_between() -> N
                 spend(4_000)
         return sum(done)
 
-    sliced = Sliced(work)
+    sliced = SlicedWork(work)
     seen = []
-    while not sliced.go_on():
+    while not sliced.run_slice():
         seen.append(len(done))
     assert seen == [2, 4, 6, 8, 10]
     assert sliced.result() == 45
-    assert sliced.go_on()
+    assert sliced.run_slice()
 
 
 def test_work_that_meets_its_limit_says_so_in_slices_too() -> None:
@@ -169,8 +169,8 @@ def test_work_that_meets_its_limit_says_so_in_slices_too() -> None:
             while True:
                 spend(100)
 
-    sliced = Sliced(work)
-    while not sliced.go_on():
+    sliced = SlicedWork(work)
+    while not sliced.run_slice():
         pass
     with pytest.raises(LimitExceededError, match="more than 20000 units of work"):
         sliced.result()

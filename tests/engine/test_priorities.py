@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guided.engine.urgency import PATIENCE_SECONDS, Urgency
+from guided.engine.submission import PATIENCE_SECONDS, ServiceOrder
 from guided.errors import RequestError
 from guided.spec import GenerationRequest, GenerationResult
 from tests.engine.tiny_models import answers, drain, make_engine, make_model
@@ -62,9 +62,9 @@ def test_what_a_level_is_worth_decides_to_the_second(
 ) -> None:
     better = ask(max(-100, priority - levels))
     worth = PATIENCE_SECONDS * (priority - better.priority)
-    turn = Urgency.of(ask(priority), received).turn
-    assert Urgency.of(better, received + worth - 1).turn < turn
-    assert Urgency.of(better, received + worth + 1).turn > turn
+    turn = ServiceOrder.of(ask(priority), received).queue_key
+    assert ServiceOrder.of(better, received + worth - 1).queue_key < turn
+    assert ServiceOrder.of(better, received + worth + 1).queue_key > turn
 
 
 def test_an_old_request_of_low_priority_is_served_among_a_stream_of_better_ones() -> None:

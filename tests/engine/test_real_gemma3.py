@@ -53,7 +53,7 @@ def _run(engine: Engine, *names: str) -> dict[str, GenerationResult]:
 def test_alone_in_a_batch_and_with_a_beginning_that_is_known(
     engine: Engine, expected: dict[str, tuple[int, ...]]
 ) -> None:
-    """Drafts are on: what the prompts repeat is guessed, and much of it is right."""
+    """Drafts are on: what the prompts repeat is drafted, and much of it is right."""
     for names in (["names"], list(PROMPTS), ["the same beginning", "plain"]):
         results = _run(engine, *names)
         assert {name: results[name].tokens for name in names} == {

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import lookup_drafters, no_drafter
+from guided.decoding import LookupDrafter
 from guided.engine import Engine
 from guided.model.cpu import WeightFormat
 from guided.model.load import LoadedModel, load_model
@@ -38,7 +38,7 @@ CASES: dict[str, dict[str, Any]] = {
     "short cache": {"step_tokens": 16, "cache_tokens": 56, "reuse_prefixes": False},
 }
 PLAIN = ("together", "chunks of 5")
-"""The cases that are tried without guesses, too."""
+"""The cases that are tried without drafts, too."""
 Answers = dict[str, tuple[TokenId, ...]]
 Open = Callable[..., tuple[Engine, Watch]]
 
@@ -74,13 +74,13 @@ def expected() -> Answers:
 
 
 def _open(weights: WeightFormat | None) -> Open:
-    """Engines around one model, one at a time; without guesses unless they are asked for."""
+    """Engines around one model, one at a time; without drafts unless they are asked for."""
     loaded = _load()
     runner = ModelRunner(loaded.module, vocabulary_size=len(loaded.vocabulary), weights=weights)
     start = ConstraintCompiler(loaded.vocabulary).start
 
-    def open_engine(*, guesses: bool, **options: Any) -> tuple[Engine, Watch]:
-        watch = Watch(lookup_drafters(loaded.vocabulary) if guesses else no_drafter)
+    def open_engine(*, drafts: bool, **options: Any) -> tuple[Engine, Watch]:
+        watch = Watch(LookupDrafter(loaded.vocabulary) if drafts else None)
         engine = Engine(
             model_name=loaded.name,
             runner=runner,
@@ -88,7 +88,7 @@ def _open(weights: WeightFormat | None) -> Open:
             context_window=loaded.context_window,
             render=partial(render_prompt, loaded),
             start=start,
-            open_drafter=watch,
+            drafter=watch,
             widest_draft=8,
             **options,
         )
@@ -124,26 +124,26 @@ def _accepted(results: dict[str, GenerationResult]) -> int:
     return sum(result.usage.accepted_tokens for result in results.values())
 
 
-@pytest.mark.parametrize("guesses", [False, True], ids=["plain", "guesses"])
-def test_alone(open_engine: Open, expected: Answers, guesses: bool) -> None:
-    engine, _ = open_engine(guesses=guesses)
+@pytest.mark.parametrize("drafts", [False, True], ids=["plain", "drafts"])
+def test_alone(open_engine: Open, expected: Answers, drafts: bool) -> None:
+    engine, _ = open_engine(drafts=drafts)
     for name in ("counted", "short"):
         assert _said(answers(engine, _asked([name]))) == _those(expected, [name])
 
 
 @pytest.mark.parametrize(
-    ("case", "guesses"), [*((case, True) for case in CASES), *((case, False) for case in PLAIN)]
+    ("case", "drafts"), [*((case, True) for case in CASES), *((case, False) for case in PLAIN)]
 )
-def test_in_a_batch(open_engine: Open, expected: Answers, case: str, guesses: bool) -> None:
-    engine, _ = open_engine(guesses=guesses, **CASES[case])
+def test_in_a_batch(open_engine: Open, expected: Answers, case: str, drafts: bool) -> None:
+    engine, _ = open_engine(drafts=drafts, **CASES[case])
     found = answers(engine, _asked(PROMPTS))
     assert _said(found) == _those(expected, PROMPTS)
     assert (engine.num_preempted > 0) is (case == "short cache")
-    assert (_accepted(found) > 0) is guesses
+    assert (_accepted(found) > 0) is drafts
 
 
 def test_in_a_batch_with_the_forward_pass_of_transformers(expected: Answers) -> None:
-    engine, _ = _open(None)(guesses=True, **CASES["short cache"])
+    engine, _ = _open(None)(drafts=True, **CASES["short cache"])
     found = answers(engine, _asked(PROMPTS))
     assert _said(found) == _those(expected, PROMPTS)
     assert engine.num_preempted > 0
@@ -151,7 +151,7 @@ def test_in_a_batch_with_the_forward_pass_of_transformers(expected: Answers) -> 
 
 
 def test_behind_a_beginning_that_is_known(open_engine: Open, expected: Answers) -> None:
-    engine, _ = open_engine(guesses=True)
+    engine, _ = open_engine(drafts=True)
     reused = {}
     for names in (["story"], ["same beginning", "short", "story"]):
         found = answers(engine, _asked(names))
@@ -164,7 +164,7 @@ def test_behind_a_beginning_that_is_known(open_engine: Open, expected: Answers) 
 def test_beside_one_that_goes_away_when_its_tree_was_verified(
     open_engine: Open, expected: Answers, after: int
 ) -> None:
-    engine, watch = open_engine(guesses=True)
+    engine, watch = open_engine(drafts=True)
     prompts = PROMPTS | {"gone": "7, 8, 9, 7, 8, 9, 7, 8,"}
     for name, request in _asked(PROMPTS).items():
         engine.submit(name, request)

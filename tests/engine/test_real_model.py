@@ -1,4 +1,4 @@
-"""The default model in fp32 over the requests of the demo: what forcing and guesses may change."""
+"""The default model in fp32 over the requests of the demo: what forcing and drafts may change."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def masks_alone(engine: Engine) -> list[GenerationResult]:
 
 
 @pytest.mark.timeout(600)
-def test_strict_forcing_and_guesses_change_no_token(
+def test_strict_forcing_and_drafts_change_no_token(
     engine: Engine, masks_alone: list[GenerationResult]
 ) -> None:
     """Greedy, token by token, over all requests; and they do save model calls."""

@@ -1,8 +1,8 @@
-"""The law of an answer drawn with guesses is the exact law of the masked model.
+"""The law of an answer drawn with drafts is the exact law of the masked model.
 
 The words of a small language are all its answers. The law of each is the product of what the
 model, the mask and the samplers of transformers give its tokens, one at a time; answers drawn
-through trees of guesses have to follow it. A chi-square test of 20,000 draws, seeds fixed.
+through trees of drafts have to follow it. A chi-square test of 20,000 draws, seeds fixed.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from guided.decoding import (
     Choice,
     Chooser,
     DraftBudget,
+    DraftBuilder,
     DraftTree,
     History,
-    TreeGrowth,
     verify,
 )
 from guided.spec import Forcing, Sampling, TokenId
@@ -173,7 +173,7 @@ def filters(sampling: Sampling) -> Iterator[Any]:
             yield kind(parameter)
 
 
-# --- drawing with guesses
+# --- drawing with drafts
 
 
 class Draws:
@@ -192,7 +192,7 @@ class Draws:
         self.accept = accept
         self.max_tokens = max_tokens
         self.root = root
-        self.guessed = 0
+        self.drafted = 0
         self.narrowed = 0
         self._trees: dict[Answer, tuple[DraftTree, dict[int, NDArray[np.float32]], History]] = {}
 
@@ -203,7 +203,7 @@ class Draws:
         while not matcher.is_complete and chooser.remaining(len(answer)):
             tree, rows, past = self._tree(answer, matcher)
             accepted = self.accept(tree, rows, chooser, len(answer), past)
-            self.guessed += len(accepted.path) - 1
+            self.drafted += len(accepted.path) - 1
             self.narrowed += accepted.narrowed
             answer = (*answer, *(tree.tokens[node] for node in accepted.path[1:]))
             matcher = tree.matchers[accepted.path[-1]]
@@ -222,11 +222,11 @@ class Draws:
         if answer not in self._trees:
             trunk = DraftTree.chain([TokenId(40)], matcher)
             left = self.max_tokens - len(answer)
-            growth = TreeGrowth(
+            builder = DraftBuilder(
                 trunk, self.forcing, budget=DraftBudget(6), longest=left, end_ids=END_IDS
             )
-            guess_some(answer, growth)
-            tree = growth.tree()
+            draft_some(answer, builder)
+            tree = builder.tree()
             tree.check()
             lines = [answer]
             for token, parent in zip(tree.tokens[1:], tree.parents[1:], strict=True):
@@ -244,15 +244,15 @@ class Draws:
         return (*answer, *run), matcher
 
 
-def guess_some(answer: Answer, growth: TreeGrowth) -> None:
-    """A tree of legal guesses, the same for the same prefix."""
+def draft_some(answer: Answer, builder: DraftBuilder) -> None:
+    """A tree of legal drafts, the same for the same prefix."""
     draws = random.Random(repr(answer))
-    tips = [growth.tip]
+    tips = [builder.tip]
     for _ in range(4):
         node = draws.choice(tips)
-        here: Any = growth.matcher(node)
+        here: Any = builder.matcher(node)
         legal = here.legal()
-        tip = growth.guess(node, draws.choice(legal)) if legal else None
+        tip = builder.add(node, draws.choice(legal)) if legal else None
         if tip is not None:
             tips.append(tip)
 
@@ -287,7 +287,7 @@ def test_answers_drawn_through_trees_follow_the_exact_law(name: str) -> None:
     # Single tokens are as likely taken as chosen, so strict runs leave the law as it is.
     draws = Draws(TRIED[name], Forcing.STRICT)
     counts = drawn(draws, 10_000_000, DRAWS)
-    assert draws.guessed > DRAWS / 4
+    assert draws.drafted > DRAWS / 4
     assert p_value(counts, exact_law(TRIED[name])) > LEAST_P
 
 
@@ -296,7 +296,7 @@ def test_at_the_edge_of_the_budget_the_law_is_that_of_what_still_fits(max_tokens
     sampling = ALONE["temperature"]
     draws = Draws(sampling, Forcing.STRICT, max_tokens=max_tokens)
     counts = drawn(draws, 20_000_000, DRAWS)
-    assert draws.guessed > DRAWS / 4
+    assert draws.drafted > DRAWS / 4
     assert draws.narrowed > DRAWS / 50
     assert p_value(counts, exact_law(sampling, max_tokens)) > LEAST_P
     # It is another than where there is room, and one in which narrowing has a part.
@@ -320,7 +320,7 @@ def test_at_the_edge_of_the_budget_filters_look_at_the_whole_mask(name: str) -> 
     sampling = AT_THE_EDGE[name]
     draws = Draws(sampling, Forcing.STRICT, max_tokens=2, root=EDGE)
     counts = drawn(draws, 30_000_000, DRAWS)
-    assert draws.guessed > DRAWS / 50
+    assert draws.drafted > DRAWS / 50
     assert draws.narrowed > DRAWS / 50
     assert p_value(counts, exact_law(sampling, 2, EDGE)) > LEAST_P
 
@@ -332,9 +332,9 @@ def verify_wrongly(
     position: int,
     history: History,
 ) -> Acceptance:
-    """The classical mistake: a guess that was refused is not taken out of the second draw.
+    """The classical mistake: a draft that was refused is not taken out of the second draw.
 
-    The first guess g is accepted with its probability p(g), and if it is not, the token is drawn
+    The first draft g is accepted with its probability p(g), and if it is not, the token is drawn
     from p, not from p without g, which makes g too likely: p(g) + (1 - p(g)) p(g).
     """
     node = tree.trunk - 1
@@ -357,13 +357,13 @@ def test_a_wrong_acceptance_rule_is_caught() -> None:
 
 
 def test_a_wrong_history_is_caught() -> None:
-    """Guesses chosen by the history of the trunk instead of their own."""
+    """Drafts chosen by the history of the trunk instead of their own."""
 
     def verify_forgetfully(
         tree: DraftTree, rows: Any, chooser: Chooser, position: int, history: History
     ) -> Acceptance:
         class Stuck(History):
-            def behind(self, path: Sequence[TokenId]) -> History:  # noqa: ARG002
+            def after(self, path: Sequence[TokenId]) -> History:  # noqa: ARG002
                 return self
 
         stuck = Stuck(history.tokens, history.prompt_length, history.end_ids)

@@ -1,4 +1,4 @@
-"""Sampling options, stops and log-probabilities in whole answers, with and without guesses."""
+"""Sampling options, stops and log-probabilities in whole answers, with and without drafts."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tokens(results: dict[str, GenerationResult]) -> dict[str, tuple[TokenId, ...
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_a_seed_gives_the_same_tokens_alone_in_any_batch_and_with_guesses(name: str) -> None:
+def test_a_seed_gives_the_same_tokens_alone_in_any_batch_and_with_drafts(name: str) -> None:
     requests = asked(OPTIONS[name])
     alone = {
         key: answers(make_engine(MODEL), {key: request})[key] for key, request in requests.items()
@@ -78,12 +78,10 @@ def test_a_seed_gives_the_same_tokens_alone_in_any_batch_and_with_guesses(name: 
         alone
     )
     prophet = Prophet(full_texts(requests, alone), errors=0.3)
-    guessing = make_engine(
-        MODEL, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=32, max_batch=3
-    )
-    guessed = answers(guessing, requests)
-    assert tokens(guessed) == tokens(alone)
-    assert guessed["free"].usage.model_calls < alone["free"].usage.model_calls
+    drafting = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3)
+    drafted = answers(drafting, requests)
+    assert tokens(drafted) == tokens(alone)
+    assert drafted["free"].usage.model_calls < alone["free"].usage.model_calls
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -214,18 +212,18 @@ def test_a_stopped_answer_is_marked_as_such_even_where_the_budget_narrowed_it() 
 
 
 @pytest.mark.parametrize("temperature", [0.0, 2.0])
-def test_guesses_behind_a_stop_are_not_part_of_the_answer(temperature: float) -> None:
+def test_drafts_behind_a_stop_are_not_part_of_the_answer(temperature: float) -> None:
     plain = answers(make_engine(MODEL), asked({"temperature": temperature}))
     text = plain["free"].text.encode(errors="ignore").decode(errors="ignore")
     stop = next(c for c in text[len(text) // 2 :] if c.isascii())
     requests = asked({"temperature": temperature}, stop=(stop,))
     stopped = answers(make_engine(MODEL), requests)
     prophet = Prophet(full_texts(asked({}), plain), errors=0.2)
-    guessing = make_engine(MODEL, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=64)
-    guessed = answers(guessing, requests)
+    drafting = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=64)
+    drafted = answers(drafting, requests)
     assert stopped["free"].finish_reason is FinishReason.STOP_SEQUENCE
     for key, result in stopped.items():
-        other = guessed[key]
+        other = drafted[key]
         assert (other.text, other.tokens) == (result.text, result.tokens)
         assert other.finish_reason is result.finish_reason
         assert other.usage.sampled_tokens == result.usage.sampled_tokens
@@ -259,14 +257,12 @@ def test_a_token_that_the_model_has_not_is_refused(
 
 
 @pytest.mark.parametrize("forcing", Forcing)
-def test_log_probabilities_are_those_of_the_model_and_equal_with_guesses(forcing: Forcing) -> None:
+def test_log_probabilities_are_those_of_the_model_and_equal_with_drafts(forcing: Forcing) -> None:
     requests = asked({"temperature": 2.0, "top_k": 9}, forcing=forcing, top_logprobs=3)
     plain = answers(make_engine(MODEL), requests)
     prophet = Prophet(full_texts(requests, plain), errors=0.3)
-    guessing = make_engine(
-        MODEL, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=32, max_batch=3
-    )
-    guessed = answers(guessing, requests)
+    drafting = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3)
+    drafted = answers(drafting, requests)
     fresh: Any = make_model()
     for key, result in plain.items():
         prompt = render(requests[key].prompt, None)
@@ -278,7 +274,7 @@ def test_log_probabilities_are_those_of_the_model_and_equal_with_guesses(forcing
         forced = [one.is_forced for one in result.logprobs]
         assert sum(forced) == result.usage.forced_tokens
         for place, one in enumerate(result.logprobs):
-            other = guessed[key].logprobs[place]
+            other = drafted[key].logprobs[place]
             assert (other.token, other.is_forced) == (one.token, one.is_forced)
             if one.raw is None or one.masked is None:
                 assert one.masked is None

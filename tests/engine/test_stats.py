@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guided.engine.durations import BOUNDS, Durations
+from guided.engine.meter import BOUNDS, Durations
 from guided.errors import RequestError, TokenRejectedError
 from guided.spec import Beams, FinishReason, Forcing, GenerationRequest, Sampling, Usage
 from tests.engine.test_isolation import FaultyMatcher

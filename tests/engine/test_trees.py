@@ -1,4 +1,4 @@
-"""Guesses change how many model calls an answer takes, and nothing else."""
+"""Drafts change how many model calls an answer takes, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import CostCurve, NoDrafter, TreeGrowth, lookup_drafters
+from guided.decoding import CostCurve, DraftBuilder, LookupDrafter
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.architectures import CONFIGS
-from tests.engine.drafters import Prophet
+from tests.engine.drafters import OneByOne, Prophet
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
 from tests.engine.tiny_models import answers, make_engine, make_model, render, words
 
@@ -63,40 +63,38 @@ def full_texts(
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("forcing", Forcing)
 @pytest.mark.parametrize("architecture", CONFIGS)
-def test_answers_with_guesses_equal_those_without(
+def test_answers_with_drafts_equal_those_without(
     architecture: str, forcing: Forcing, temperature: float
 ) -> None:
-    """Right and wrong guesses, branching, in a batch; windows shorter than the text included."""
+    """Right and wrong drafts, branching, in a batch; windows shorter than the text included."""
     model = make_model(architecture)
     asked = requests(forcing, temperature)
     plain = answers(make_engine(model), asked)
     prophet = Prophet(full_texts(asked, plain), errors=0.3)
-    guessed = answers(
-        make_engine(
-            model, open_drafter=lambda _: prophet, widest_draft=24, step_tokens=32, max_batch=3
-        ),
+    drafted = answers(
+        make_engine(model, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3),
         asked,
     )
-    assert tokens(guessed) == tokens(plain)
-    assert calls(guessed) < calls(plain) * 0.6
-    for key, result in guessed.items():
+    assert tokens(drafted) == tokens(plain)
+    assert calls(drafted) < calls(plain) * 0.6
+    for key, result in drafted.items():
         assert result.usage.forced_tokens == plain[key].usage.forced_tokens
         assert result.usage.sampled_tokens == plain[key].usage.sampled_tokens
         assert result.finish_reason is plain[key].finish_reason
 
 
-class GuessAnything(NoDrafter):
+class DraftAnything(OneByOne):
     """Every legal token there is room for: always right, and mostly wrong."""
 
-    def draft(self, tokens: Sequence[TokenId], growth: TreeGrowth) -> None:  # noqa: ARG002
-        node = growth.tip
+    def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
+        node = builder.tip
         for token in range(len(TOKEN_BYTES)):
-            growth.guess(node, TokenId(token))
+            builder.add(node, TokenId(token))
 
 
 @pytest.mark.parametrize("forcing", Forcing)
-def test_wide_guesses_near_the_end_of_a_budget_still_close(forcing: Forcing) -> None:
-    engine = make_engine(open_drafter=lambda _: GuessAnything(), widest_draft=30)
+def test_wide_drafts_near_the_end_of_a_budget_still_close(forcing: Forcing) -> None:
+    engine = make_engine(drafter=DraftAnything(), widest_draft=30)
     plain = make_engine()
     for max_tokens in range(12, 30, 4):
         asked: dict[str, Any] = {
@@ -117,7 +115,7 @@ RISING = CostCurve(((1, 0.010), (8, 0.011), (16, 0.013), (64, 0.040)))
 
 def look_up(**options: Any) -> dict[str, Any]:
     """An engine's options for the drafter that the server has."""
-    return {"open_drafter": lookup_drafters(make_vocabulary()), "widest_draft": 16} | options
+    return {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 16} | options
 
 
 def repeating_requests(forcing: Forcing, temperature: float) -> dict[str, GenerationRequest]:
@@ -137,7 +135,7 @@ def repeating_requests(forcing: Forcing, temperature: float) -> dict[str, Genera
 @pytest.mark.parametrize(
     ("architecture", "costs"), [*((name, None) for name in CONFIGS), ("llama", RISING)]
 )
-def test_looking_up_guesses_changes_no_answer(
+def test_looking_up_drafts_changes_no_answer(
     architecture: str, forcing: Forcing, temperature: float, costs: CostCurve | None
 ) -> None:
     """In batches of mixed requests that begin and end at different steps."""
@@ -154,27 +152,27 @@ def test_looking_up_guesses_changes_no_answer(
         assert result.finish_reason is plain[key].finish_reason
 
 
-def test_usage_counts_what_became_of_guesses() -> None:
+def test_usage_counts_what_became_of_drafts() -> None:
     asked = repeating_requests(Forcing.CANONICAL, 0.0)
     plain, drafted = answers(make_engine(), asked), answers(make_engine(**look_up()), asked)
     for key, result in drafted.items():
         usage = result.usage
         assert 0 <= usage.accepted_tokens <= usage.drafted_tokens
         assert usage.corrected_calls <= usage.drafted_calls <= usage.model_calls
-        # Every call that is saved, a guess has saved.
+        # Every call that is saved, a draft has saved.
         assert plain[key].usage.model_calls - usage.model_calls <= usage.accepted_tokens
         assert plain[key].usage.drafted_tokens == plain[key].usage.drafted_calls == 0
     assert sum(result.usage.accepted_tokens for result in drafted.values()) > 0
 
 
-def test_without_forcing_nothing_is_guessed() -> None:
+def test_without_forcing_nothing_is_drafted() -> None:
     asked = repeating_requests(Forcing.OFF, 0.0)
     for result in answers(make_engine(**look_up()), asked).values():
         assert result.usage.drafted_tokens == 0
         assert result.usage.model_calls >= len(result.tokens)
 
 
-def test_where_tokens_cost_as_much_as_calls_nothing_is_guessed() -> None:
+def test_where_tokens_cost_as_much_as_calls_nothing_is_drafted() -> None:
     steep = CostCurve(((1, 0.010), (2, 0.020)))
     asked = repeating_requests(Forcing.CANONICAL, 0.0)
     for result in answers(make_engine(**look_up(costs=steep)), asked).values():
@@ -184,7 +182,7 @@ def test_where_tokens_cost_as_much_as_calls_nothing_is_guessed() -> None:
 def test_a_request_is_drafted_alike_whatever_ran_before_it() -> None:
     """What is learned of one request is not kept for the next: it would tell of it.
 
-    Prefixes are not kept here: what need not be computed makes other sizes of guesses pay.
+    Prefixes are not kept here: what need not be computed makes other sizes of drafts pay.
     """
     options = look_up(costs=RISING) | {"reuse_prefixes": False}
     asked = repeating_requests(Forcing.CANONICAL, 1.0)
@@ -195,14 +193,14 @@ def test_a_request_is_drafted_alike_whatever_ran_before_it() -> None:
     assert answers(engine, {key: asked[key]})[key].usage == fresh.usage
 
 
-def test_guesses_behind_a_stop_count_as_neither_accepted_nor_sampled() -> None:
+def test_drafts_behind_a_stop_count_as_neither_accepted_nor_sampled() -> None:
     model = make_model()
     request = GenerationRequest(prompt="hello name", max_tokens=30)
     tokens = answers(make_engine(model), {"r": request})["r"].tokens
     known = (*render(request.prompt, None), *tokens)
     texts = [TOKEN_BYTES[token] or b"" for token in tokens]
     stop = next(text.decode("ascii") for text in texts[3:] if text and text.isascii())
-    engine = make_engine(model, open_drafter=lambda _: Prophet([known], 0.0), widest_draft=24)
+    engine = make_engine(model, drafter=Prophet([known], 0.0), widest_draft=24)
     stopped = answers(engine, {"r": replace(request, stop=(stop,))})["r"]
     usage = stopped.usage
     assert 0 < usage.accepted_tokens <= usage.sampled_tokens == len(stopped.tokens) < len(tokens)

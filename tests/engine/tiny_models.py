@@ -10,7 +10,7 @@ import torch
 from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from guided.engine.engine import Engine
-from guided.engine.result import Finished
+from guided.engine.results import Finished
 from guided.model.cpu import WeightFormat
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, GenerationResult, JsonSchema, Message, TokenId

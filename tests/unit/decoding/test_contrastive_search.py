@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from guided.decoding.choice import Choice
-from guided.decoding.contrastive_search import Contender, SeenStates, best_contender
+from guided.decoding.contrastive_search import CandidateToken, SeenStates, best_candidate_token
 from guided.errors import ModelError
 from guided.spec import TokenId
 
 
-def contenders(*probabilities: float) -> list[Contender]:
+def contenders(*probabilities: float) -> list[CandidateToken]:
     return [
-        Contender(Choice(TokenId(token), None, narrowed=False), probability)
+        CandidateToken(Choice(TokenId(token), None, narrowed=False), probability)
         for token, probability in enumerate(probabilities)
     ]
 
@@ -56,4 +56,4 @@ def test_a_state_without_length_is_like_nothing_and_one_that_is_no_number_is_ref
 def test_the_one_is_taken_that_is_likely_and_unlike(
     probabilities: tuple[float, ...], likeness: tuple[float, ...], alpha: float, taken: int
 ) -> None:
-    assert best_contender(contenders(*probabilities), np.array(likeness), alpha) == taken
+    assert best_candidate_token(contenders(*probabilities), np.array(likeness), alpha) == taken

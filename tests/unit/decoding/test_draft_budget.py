@@ -1,4 +1,4 @@
-"""How much is guessed follows from what model calls cost and how often guesses are right."""
+"""How much is drafted follows from what model calls cost and how often drafts are right."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guided.decoding import CostCurve, DraftBudget
-from guided.decoding.acceptance_rates import AcceptanceRates
+from guided.decoding.draft_budget import AcceptanceRates
 
 FLAT_THEN_STEEP = CostCurve(((1, 1.0), (8, 1.0), (16, 2.0)))
 
 
 def taken(budget: DraftBudget, chance: float) -> int:
-    """How many guesses of one chance, each behind the other, a budget takes."""
+    """How many drafts of one chance, each behind the other, a budget takes."""
     count, here = 0, chance
     while budget.pays(1, here):
         budget.spend(1, here)
@@ -47,13 +47,13 @@ def test_more_tokens_never_take_less_time(measured: dict[int, float]) -> None:
     assert seconds == sorted(seconds)
 
 
-def test_guesses_are_taken_where_they_cost_nothing_and_may_be_right() -> None:
+def test_drafts_are_taken_where_they_cost_nothing_and_may_be_right() -> None:
     assert taken(DraftBudget(32, FLAT_THEN_STEEP), 0.9) == 7
     assert taken(DraftBudget(4, FLAT_THEN_STEEP), 0.9) == 4
     assert taken(DraftBudget(32, FLAT_THEN_STEEP), 0.01) == 0
 
 
-def test_a_guess_on_the_slope_pays_if_it_saves_more_than_it_costs() -> None:
+def test_a_draft_on_the_slope_pays_if_it_saves_more_than_it_costs() -> None:
     """With 8 tokens certain the next adds an eighth of a second to save a call of one second."""
     certain = 8
     assert DraftBudget(9, FLAT_THEN_STEEP, certain=certain).pays(1, 0.13)
@@ -61,7 +61,7 @@ def test_a_guess_on_the_slope_pays_if_it_saves_more_than_it_costs() -> None:
     assert not DraftBudget(9, FLAT_THEN_STEEP, certain=certain).pays(2, 0.2)
 
 
-def test_many_sequences_guess_less_each() -> None:
+def test_many_sequences_draft_less_each() -> None:
     lengths = [
         taken(DraftBudget(32, FLAT_THEN_STEEP, certain=n, sequences=n), 0.8) for n in (1, 2, 4, 8)
     ]
@@ -88,7 +88,7 @@ def test_rates_begin_as_assumed_follow_what_is_seen_and_go_back() -> None:
     assert rates.rate("a") == pytest.approx(0.5, abs=0.02)
 
 
-def test_guesses_that_exclude_each_other_share_one_trial() -> None:
+def test_drafts_that_exclude_each_other_share_one_trial() -> None:
     rates = AcceptanceRates({"a": 0.5})
     for _ in range(1000):
         for option in range(4):

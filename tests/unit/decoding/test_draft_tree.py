@@ -17,7 +17,7 @@ HERE: Any = AnythingMatcher()
 
 
 def tree_of(parents: list[int | None], trunk: int = 1) -> DraftTree:
-    """Tokens are numbered like their nodes; all behind the trunk is guessed."""
+    """Tokens are numbered like their nodes; all behind the trunk is drafted."""
     count = len(parents)
     return DraftTree(
         tokens=tuple(TokenId(node) for node in range(count)),
@@ -88,8 +88,11 @@ def test_a_tree_is_a_chain_when_no_node_has_two_children(tree: DraftTree) -> Non
         (tree_of([None, 2, 0]), "node 1 precedes its parent"),
         (tree_of([None], trunk=0), "the root is not certain"),
         (replace(tree_of([None, 0, 0]), tokens=(TokenId(0),) + (TokenId(9),) * 2), "twice"),
-        (replace(tree_of([None, 0, 0]), certain=(True, False, True)), "guessed where another"),
-        (replace(tree_of([None, 0, 0]), certain=(True, True, True)), "node 0 has two ways on"),
+        (replace(tree_of([None, 0, 0]), certain=(True, False, True)), "drafted where another"),
+        (
+            replace(tree_of([None, 0, 0]), certain=(True, True, True)),
+            "node 0 has two certain children",
+        ),
         (replace(tree_of([None, 0]), matchers=(HERE, None)), "has no matcher"),
         (replace(tree_of([None, 0]), matchers=(HERE,)), "differ in length"),
     ],

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from guided.decoding import filters
+from guided.decoding.filters import least
 from guided.spec import Sampling
 
 Scores = NDArray[np.float64]
@@ -119,3 +120,10 @@ def test_filters_come_in_the_documented_order_each_on_what_is_left() -> None:
 
 def test_without_filters_everything_stays() -> None:
     assert filters.filter_tokens(random_scores(9, 1.0, 0), Sampling()).tolist() == list(range(9))
+
+
+@pytest.mark.parametrize("keys", [[3.0, 1.0, 2.0, 1.0, 1.0], [0.0], [], [5.0, 5.0, 5.0]])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 9])
+def test_the_least_are_the_first_when_sorted(keys: list[float], count: int) -> None:
+    ordered = sorted(range(len(keys)), key=lambda index: (keys[index], index))
+    assert least(np.array(keys), count).tolist() == ordered[:count]

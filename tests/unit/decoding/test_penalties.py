@@ -17,8 +17,7 @@ from transformers import (
     SequenceBiasLogitsProcessor,
 )
 
-from guided.decoding.history import NO_HISTORY, History, TokenLog
-from guided.decoding.penalties import adjust_logits, repeating
+from guided.decoding.penalties import NO_HISTORY, History, TokenLog, adjust_logits, repeating
 from guided.spec import Sampling, TokenId
 
 VOCABULARY = 40
@@ -185,6 +184,6 @@ def test_a_token_log_reads_a_growing_sequence() -> None:
 
 def test_the_history_of_a_node_goes_on_behind_that_of_the_trunk() -> None:
     past = history([1, 2], [3])
-    node = past.behind([TokenId(4), TokenId(5)])
+    node = past.after([TokenId(4), TokenId(5)])
     assert (node.tokens.tolist(), node.answer.tolist()) == ([1, 2, 3, 4, 5], [3, 4, 5])
-    assert past.behind([]) is past
+    assert past.after([]) is past

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from guided.decoding.allowed_tokens import allowed_tokens, likeliest_token
 from guided.decoding.filters import filter_tokens
-from guided.decoding.likeliest import likeliest_token
-from guided.decoding.noise import gumbel_noise
-from guided.decoding.sampling import allowed_tokens, choose_token
+from guided.decoding.sampling import choose_token, gumbel_noise
 from guided.errors import ModelError
 from guided.masks.mask import mask_of
 from guided.spec import Sampling

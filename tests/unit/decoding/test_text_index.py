@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex
-from guided.decoding.token_table import TokenTable
+from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex, TokenTable
 from guided.spec import TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, spell_bytes
 
@@ -35,7 +34,7 @@ def test_a_match_may_end_inside_a_token() -> None:
     assert followers(index_of(b"x", b"name"), b"xna") == [(b"me", 3)]
 
 
-def test_a_rest_that_is_no_token_is_not_guessed() -> None:
+def test_a_rest_that_is_no_token_is_not_drafted() -> None:
     """ "cdna" is a token, "dna" is not."""
     assert followers(index_of(b"xx", b"cdna"), b"xxc") == []
 
@@ -44,7 +43,7 @@ def test_nothing_follows_the_end_of_the_text() -> None:
     assert followers(index_of(b"ab"), b"ab") == []
 
 
-def test_nothing_matches_across_a_special_token_and_none_is_guessed() -> None:
+def test_nothing_matches_across_a_special_token_and_none_is_drafted() -> None:
     index = TextIndex(TABLE)
     index.extend([*spell_bytes(b"xy"), min(END_IDS), *spell_bytes(b"z")])
     assert followers(index, b"xy") == []
@@ -77,3 +76,26 @@ def test_matches_are_those_found_by_trying_every_place(
     assert {match.token: match.length for match in found} == expected
     assert found == sorted(found, key=lambda match: -match.length)
     assert all(isinstance(match, Match) for match in found)
+
+
+SPELLINGS = TokenTable([b"l", b"le", b"leather", b"p", None, b"plate", b"le"])
+
+
+def numbered(*numbers: int) -> list[TokenId]:
+    return [TokenId(number) for number in numbers]
+
+
+def test_of_equal_tokens_the_lowest_is_found() -> None:
+    assert SPELLINGS.find(b"le") == 1
+    assert SPELLINGS.find(b"lea") is None
+
+
+def test_a_shorter_token_is_the_next_that_a_token_begins_with() -> None:
+    assert [SPELLINGS.shorter(TokenId(token)) for token in (2, 1, 0, 5)] == [1, 0, None, 3]
+    assert SPELLINGS.shorter(TokenId(4)) is None
+
+
+def test_the_longest_are_those_that_no_other_begins_with() -> None:
+    assert SPELLINGS.longest([0, 1, 2, 3, 5]) == numbered(2, 5)
+    assert SPELLINGS.longest([3, 0, 1]) == numbered(1, 3)
+    assert SPELLINGS.longest([4]) == SPELLINGS.longest([]) == []

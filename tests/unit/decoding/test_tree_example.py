@@ -12,9 +12,10 @@ from guided.decoding import (
     NO_HISTORY,
     Chooser,
     DraftBudget,
+    DraftBuilder,
+    DraftRequest,
     DraftTree,
-    TreeGrowth,
-    lookup_drafters,
+    LookupDrafter,
     verify,
 )
 from guided.masks.mask import tokens_of
@@ -40,31 +41,33 @@ def text(token: int) -> str:
 
 
 def drafted() -> DraftTree:
-    """The first tree of the answer: the forced run, and room for ten guesses behind it."""
+    """The first tree of the answer: the forced run, and room for ten drafts behind it."""
     matcher = ConstraintCompiler(VOCABULARY).start(JsonSchema(SCHEMA))
     run = matcher.forced_run(Forcing.CANONICAL)
     for token in run:
         matcher = matcher.advance(token)
-    growth = TreeGrowth(
+    builder = DraftBuilder(
         DraftTree.chain(run, matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(10),
         longest=40,
         end_ids=VOCABULARY.end_ids,
     )
-    drafter = lookup_drafters(VOCABULARY)(Forcing.CANONICAL)
-    drafter.draft((*spell(PROMPT), *run), growth)
-    return growth.tree()
+    drafter = LookupDrafter(VOCABULARY)
+    memory = drafter.open(Forcing.CANONICAL)
+    assert memory is not None
+    drafter.propose([DraftRequest((*spell(PROMPT), *run), memory, builder)])
+    return builder.tree()
 
 
 def picture(tree: DraftTree) -> str:
     """A line for each node: who it follows, what it sees, and which tokens may come behind it."""
-    lines = ["node  token   follows  is        sees           logits  allowed behind it"]
+    lines = ["node  token   follows  is        sees           logits  allowed after it"]
     deciding = set(tree.deciding)
     for node, sees in enumerate(tree.ancestors()):
         parent, matcher = tree.parents[node], tree.matchers[node]
         allowed = "" if matcher is None else " ".join(map(text, tokens_of(matcher.mask())))
-        kind = "certain" if tree.certain[node] else "guessed"
+        kind = "certain" if tree.certain[node] else "drafted"
         sight = "".join("x" if seen else "." for seen in sees)
         lines.append(
             f"{node:>4}  {text(tree.tokens[node]):6}  {'' if parent is None else parent:>7}  "

@@ -1,4 +1,4 @@
-"""Whatever a tree guesses, the path and the choice behind it are those of one-token decoding."""
+"""Whatever a tree drafts, the path and the choice behind it are those of one-token decoding."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from guided.decoding import (
     Choice,
     Chooser,
     DraftBudget,
+    DraftBuilder,
     DraftTree,
     History,
-    TreeGrowth,
     verify,
 )
 from guided.spec import Forcing, Sampling, TokenId
@@ -86,9 +86,9 @@ def one_at_a_time(
     return tokens, True
 
 
-def growth_from(start: Any, forcing: Forcing, *, room: int, longest: int = 1000) -> TreeGrowth:
-    """A growth behind a trunk of one token."""
-    return TreeGrowth(
+def growth_from(start: Any, forcing: Forcing, *, room: int, longest: int = 1000) -> DraftBuilder:
+    """A builder behind a trunk of one token."""
+    return DraftBuilder(
         DraftTree.chain([TokenId(40)], start),
         forcing,
         budget=DraftBudget(room),
@@ -97,19 +97,19 @@ def growth_from(start: Any, forcing: Forcing, *, room: int, longest: int = 1000)
     )
 
 
-def grow(matcher: WordMatcher, forcing: Forcing, guesses: int, draws: random.Random) -> DraftTree:
-    """A tree of random legal guesses behind a trunk of one token, many of them wrong."""
+def grow(matcher: WordMatcher, forcing: Forcing, drafts: int, draws: random.Random) -> DraftTree:
+    """A tree of random legal drafts behind a trunk of one token, many of them wrong."""
     start: Any = matcher
-    growth = growth_from(start, forcing, room=40)
+    builder = growth_from(start, forcing, room=40)
     tips = [0]
-    for _ in range(guesses):
+    for _ in range(drafts):
         node = draws.choice(tips)
-        here: Any = growth.matcher(node)
+        here: Any = builder.matcher(node)
         legal = here.legal()
-        tip = growth.guess(node, draws.choice(legal)) if legal else None
+        tip = builder.add(node, draws.choice(legal)) if legal else None
         if tip is not None:
             tips.append(tip)
-    return growth.tree()
+    return builder.tree()
 
 
 def outcome(tree: DraftTree, acceptance: Acceptance) -> list[TokenId]:
@@ -133,7 +133,7 @@ def run(tree: DraftTree, chooser: Chooser) -> Acceptance:
     language=st.sampled_from(LANGUAGES),
     forcing=st.sampled_from(Forcing),
     sampling=st.sampled_from(SAMPLINGS),
-    guesses=st.integers(0, 14),
+    drafts=st.integers(0, 14),
     extra=st.sampled_from([0, 1, 3, 100]),
     draws=st.randoms(use_true_random=False),
 )
@@ -142,13 +142,13 @@ def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     language: tuple[str, ...],
     forcing: Forcing,
     sampling: Sampling,
-    guesses: int,
+    drafts: int,
     extra: int,
     draws: random.Random,
 ) -> None:
     matcher = WordMatcher.of(language)
     chooser = chooser_for(sampling, max_tokens=len(matcher.shortest_end()) + extra)
-    tree = grow(matcher, forcing, guesses, draws)
+    tree = grow(matcher, forcing, drafts, draws)
     tree.check()
     acceptance = run(tree, chooser)
     expected, _ = one_at_a_time(matcher, chooser, forcing)
@@ -156,35 +156,35 @@ def test_a_verified_tree_walks_the_way_of_one_token_decoding(
     assert found == expected[: len(found)]
     assert len(found) >= min(1, len(expected))
     # It stops only where the tree has no node for what comes next.
-    guessed = {tree.tokens[child] for child in tree.children()[acceptance.path[-1]]}
+    drafted = {tree.tokens[child] for child in tree.children()[acceptance.path[-1]]}
     if isinstance(acceptance.choice, Choice):
-        assert acceptance.choice.token not in guessed
+        assert acceptance.choice.token not in drafted
 
 
 def greedy_tree(matcher: WordMatcher, forcing: Forcing) -> tuple[DraftTree, list[TokenId]]:
-    """A tree that guesses everything right, and has a wrong branch at every node."""
+    """A tree that drafts everything right, and has a wrong branch at every node."""
     chooser = chooser_for()
     expected, ended = one_at_a_time(matcher, chooser, forcing)
     assert ended
     start: Any = matcher
-    growth = growth_from(start, forcing, room=200)
+    builder = growth_from(start, forcing, room=200)
     node, done = 0, 0
     while done < len(expected) and expected[done] not in END_IDS:
-        here: Any = growth.matcher(node)
+        here: Any = builder.matcher(node)
         for wrong in here.legal():
             if wrong != expected[done]:
-                growth.guess(node, wrong)
-        tip = growth.guess(node, expected[done])
+                builder.add(node, wrong)
+        tip = builder.add(node, expected[done])
         assert tip is not None
-        before = growth.tree().depths()
+        before = builder.tree().depths()
         done += before[tip] - before[node]
         node = tip
-    return growth.tree(), expected
+    return builder.tree(), expected
 
 
 @pytest.mark.parametrize("forcing", Forcing)
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_right_guesses_are_all_accepted_in_one_call(
+def test_right_drafts_are_all_accepted_in_one_call(
     language: tuple[str, ...], forcing: Forcing
 ) -> None:
     tree, expected = greedy_tree(WordMatcher.of(language), forcing)
@@ -193,17 +193,17 @@ def test_right_guesses_are_all_accepted_in_one_call(
     assert outcome(tree, run(tree, chooser_for())) == expected
 
 
-def test_wrong_guesses_cost_nothing_but_their_rows() -> None:
+def test_wrong_drafts_cost_nothing_but_their_rows() -> None:
     start: Any = WordMatcher.of(["ab", "cd"])
     legal = start.legal()
     first = chooser_for().choose(logits_after(()), start, 0, NO_HISTORY)
     assert isinstance(first, Choice)
     right = first.token
-    growth = growth_from(start, Forcing.OFF, room=9)
+    builder = growth_from(start, Forcing.OFF, room=9)
     for token in legal:
         if token != right:
-            assert growth.guess(0, token) is not None
-    acceptance = run(growth.tree(), chooser_for())
+            assert builder.add(0, token) is not None
+    acceptance = run(builder.tree(), chooser_for())
     assert acceptance.path == (0,)
     assert acceptance.choice == first
 
@@ -215,37 +215,37 @@ def test_a_trunk_whose_successor_is_known_chooses_nothing() -> None:
     )
 
 
-def test_an_illegal_a_repeated_an_ending_or_a_too_long_guess_is_not_taken() -> None:
+def test_an_illegal_a_repeated_an_ending_or_a_too_long_draft_is_not_taken() -> None:
     start: Any = WordMatcher.of(["", "ab", "cname"])
     a, b, c, ab = (spell_bytes(text)[0] for text in (b"a", b"b", b"c", b"ab"))
-    growth = growth_from(start, Forcing.CANONICAL, room=2)
-    assert growth.guess(0, b) is None
-    assert growth.guess(0, min(END_IDS)) is None
-    assert growth.guess(0, ab) == 1
-    assert growth.guess(0, ab) is None
-    assert growth.guess(0, c) is None  # it forces "name" as well: 2 nodes, and 1 is left
-    assert growth.guess(0, a) is None  # it forces "b" as well
-    assert len(growth.tree()) == 2
+    builder = growth_from(start, Forcing.CANONICAL, room=2)
+    assert builder.add(0, b) is None
+    assert builder.add(0, min(END_IDS)) is None
+    assert builder.add(0, ab) == 1
+    assert builder.add(0, ab) is None
+    assert builder.add(0, c) is None  # it forces "name" as well: 2 nodes, and 1 is left
+    assert builder.add(0, a) is None  # it forces "b" as well
+    assert len(builder.tree()) == 2
 
 
-def test_no_guess_goes_deeper_than_the_answer_may_become() -> None:
+def test_no_draft_goes_deeper_than_the_answer_may_become() -> None:
     """A row behind the budget would stand at a position that the model may not have."""
     start: Any = WordMatcher.of(["abab", "b", "cname"])
     a, b, c = (spell_bytes(text)[0] for text in (b"a", b"b", b"c"))
-    growth = growth_from(start, Forcing.CANONICAL, room=9, longest=2)
-    assert growth.guess(0, c) == 2  # and "name" behind it
-    assert growth.guess(0, b) == 3
-    assert growth.guess(0, a) is None  # it forces "b", "ab" behind it
-    assert max(growth.tree().depths()) == 2
+    builder = growth_from(start, Forcing.CANONICAL, room=9, longest=2)
+    assert builder.add(0, c) == 2  # and "name" behind it
+    assert builder.add(0, b) == 3
+    assert builder.add(0, a) is None  # it forces "b", "ab" behind it
+    assert max(builder.tree().depths()) == 2
 
 
-def test_a_run_behind_a_right_guess_is_left_out_where_it_does_not_fit() -> None:
+def test_a_run_behind_a_right_draft_is_left_out_where_it_does_not_fit() -> None:
     """ "abcdna" takes two tokens at least, three as the tokenizer spells it, and two are left."""
     start: Any = WordMatcher.of(["~abcdna", "yabcdna"])
-    growth = growth_from(start, Forcing.CANONICAL, room=9)
+    builder = growth_from(start, Forcing.CANONICAL, room=9)
     for token in start.legal():
-        assert growth.guess(0, token) is not None
-    tree = growth.tree()
+        assert builder.add(0, token) is not None
+    tree = builder.tree()
     roomy, tight = (run(tree, chooser_for(max_tokens=budget)) for budget in (4, 3))
     assert len(roomy.path) == 5
     assert tight == Acceptance(roomy.path[:2], None, narrowed=False)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.decoding import StopSearch
-from guided.decoding.held_back import Beginnings
+from guided.decoding.stop_strings import Beginnings
 from guided.engine.text_stream import TextStream
 from guided.spec import TokenId
 

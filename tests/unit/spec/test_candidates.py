@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from guided.decoding.likelihood import mean_logprob
-from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
+from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs, mean_logprob
 from guided.errors import RequestError
 from guided.spec import Beams, GenerationRequest, Rank, Sampling, TokenId
 

@@ -1,17 +1,15 @@
-"""The state of one request while it is in the engine."""
+"""The state of one answer in the making: its tokens, its place in the constraint, its costs."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from guided.decoding.choice import Choice, Chooser, Closing
-from guided.decoding.draft_counts import DraftCounts
+from guided.decoding.choice import Choice, Chooser, Closing, advance
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafting import Drafter
-from guided.decoding.history import NO_HISTORY, History, TokenLog
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
-from guided.decoding.stopping import StopSearch
-from guided.decoding.verify import Acceptance
+from guided.decoding.penalties import NO_HISTORY, History, TokenLog
+from guided.decoding.stop_strings import StopSearch
+from guided.decoding.verify import Acceptance, DraftCounts
 from guided.engine.text_stream import TextStream
 from guided.errors import LimitExceededError
 from guided.masks.vocabulary import Vocabulary
@@ -20,7 +18,7 @@ from guided.spec import FinishReason, Forcing, TokenId, TokenLogprobs, Usage
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["Sequence"]
+__all__ = ["AnswerState"]
 
 _ENDED_FROM_OUTSIDE: Final = (
     FinishReason.STOP_SEQUENCE,
@@ -29,8 +27,10 @@ _ENDED_FROM_OUTSIDE: Final = (
 )
 
 
-class Sequence:
-    """One request: its tokens, where its answer stands in the constraint, and what it cost.
+class AnswerState:
+    """One answer: its tokens, its place in the constraint, and what it cost.
+
+    It knows neither the cache nor the batch, so it survives when its request gives way.
 
     Tokens, in order, and who knows them::
 
@@ -40,7 +40,6 @@ class Sequence:
 
     def __init__(
         self,
-        request_id: str,
         prompt: tuple[TokenId, ...],
         matcher: Matcher,
         chooser: Chooser,
@@ -50,37 +49,29 @@ class Sequence:
         stops: StopSearch | None = None,
         text_stream: TextStream | None = None,
     ) -> None:
-        self.request_id = request_id
         self.prompt_length = len(prompt)
         self.tokens: list[TokenId] = list(prompt)
         """Prompt and answer so far."""
         self.matcher = matcher
         self.chooser = chooser
         self.forcing = forcing
-        self.drafter: Drafter | None = None
-        """What guesses for it, from its first start on."""
         self.finish_reason: FinishReason | None = None
         self._is_constrained = is_constrained
         self._is_closed_early = False
-        self.twins: tuple[Sequence, ...] = ()
-        """Others that are at the same place, and wait for this one to compute the prompt."""
         self._stops = stops
         self._text_stream = text_stream
         self._log = TokenLog()
         self._logprobs: list[ChoiceLogprobs | None] = []
-        """Of each token of the answer, ``None`` where forced; empty where nobody asked."""
+        """By token of the answer, ``None`` where forced; empty unless the request asks for them."""
         self._end: ChoiceLogprobs | None = None
         self._sampled = 0
         self._forced = 0
-        self._reused: int | None = None
-        self._shared = 0
-        self._copied = 0
         self._drafts = DraftCounts()
         self._settle()
 
     @property
     def choices(self) -> list[ChoiceLogprobs]:
-        """What is known of the tokens that the model chose, the end among them."""
+        """The log-probabilities of the tokens that the model chose, a chosen end among them."""
         return [choice for choice in (*self._logprobs, self._end) if choice is not None]
 
     @property
@@ -105,36 +96,24 @@ class Sequence:
         return History(self._log.read(self.tokens), self.prompt_length, self.chooser.end_ids)
 
     def trunk(self, committed: int, count: int) -> DraftTree:
-        """The next ``count`` tokens behind those in the cache as the trunk of a draft tree."""
+        """The next ``count`` tokens after those in the cache, as the trunk of a draft tree."""
         tokens = self.tokens[committed : committed + count]
         reaches_the_tip = committed + count == len(self.tokens)
         return DraftTree.chain(tokens, self.matcher if reaches_the_tip else None)
 
-    def admitted(self, reused: int) -> None:
-        """Note how many tokens were found in the cache; counts once, not after a pre-emption."""
-        if self._reused is None:
-            self._reused = reused
-
-    def forked(self, shared: int) -> None:
-        """Note how many tokens in the cache are those of another sequence."""
-        self._reused = 0
-        self._shared = shared
-
-    def copied(self, count: int) -> None:
-        """Note that so many tokens in the cache were copied to be on their own."""
-        self._copied += count
-
     def extend(self, tree: DraftTree, acceptance: Acceptance) -> None:
-        """Take over what a model call confirmed and chose, and the run that follows from it."""
+        """Append what a model call confirmed and chose, and the run that follows from it."""
         logprobs, path = iter(acceptance.logprobs), acceptance.path
+        # The trunk is in ``tokens`` already; what the model confirmed of the draft is new.
         for length, node in enumerate(path[tree.trunk :], tree.trunk + 1):
             matcher = tree.matchers[node]
-            assert matcher is not None, f"guessed node {node} has no matcher"
+            assert matcher is not None, f"drafted node {node} has no matcher"
             if tree.certain[node]:
                 self._append(tree.tokens[node], matcher, is_forced=True)
             else:
                 self._append(tree.tokens[node], matcher, next(logprobs, None), is_forced=False)
             if self.finish_reason is not None:
+                # A stop string ends the answer inside the path; what follows does not count.
                 self._drafts.add(tree, path[:length], is_followed=False)
                 return
         self._drafts.add(tree, path, is_followed=acceptance.choice is not None)
@@ -145,7 +124,7 @@ class Sequence:
             self._settle()
 
     def take(self, choice: Choice | Closing) -> None:
-        """Take over what was chosen behind the last token, and the run that follows from it."""
+        """Append what was chosen after the last token, and the run that follows from it."""
         if isinstance(choice, Closing):
             self._close(choice.tokens)
             return
@@ -159,7 +138,7 @@ class Sequence:
                 self._settle()
 
     def close_for_deadline(self) -> None:
-        """End the answer along its way out; that takes no model call."""
+        """End the answer along its shortest completion; that takes no model call."""
         self._force(self.matcher.shortest_end(), self.matcher)
         if self.finish_reason is None:
             is_constrained = self._is_constrained
@@ -182,38 +161,35 @@ class Sequence:
         return text.decode("utf-8", errors)
 
     def usage(self) -> Usage:
-        """What the answer cost, but for model calls, which others may have shared."""
+        """The costs of this answer alone: its tokens, and what was drafted for it."""
         return Usage(
-            prompt_tokens=self.prompt_length,
-            reused_tokens=self._reused or 0,
             sampled_tokens=self._sampled,
             forced_tokens=self._forced,
             drafted_tokens=self._drafts.tokens,
             accepted_tokens=self._drafts.accepted,
             drafted_calls=self._drafts.calls,
             corrected_calls=self._drafts.corrected,
-            shared_tokens=self._shared,
-            copied_tokens=self._copied,
         )
 
-    def told_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
-        """What is known of each token of the answer."""
+    def token_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:
+        """The log-probabilities of each token of the answer, for the caller."""
         return tuple(
             forced_logprobs(token, vocabulary) if known is None else known.of(token, vocabulary)
             for token, known in zip(self.answer, self._logprobs, strict=True)
         )
 
     def _settle(self) -> None:
-        """Append what is certain now, and finish when nothing may follow or fit.
+        """Append the tokens that are certain now, and finish where nothing may follow or fit.
 
-        A run that would leave no room for an end gives way to the shortest end itself, which
-        fits: that of every position an answer gets to does.
+        A run that would leave no room for an end is replaced by the shortest completion. That one
+        fits, as the shortest completion of every position that an answer reaches does.
         """
         try:
             run = self.matcher.forced_run(self.forcing)
-            after = _advance(self.matcher, run)
+            after = advance(self.matcher, run)
             fits = not run or self.chooser.fits(after, self.answer_length + len(run))
         except LimitExceededError:
+            # The constraint is at a limit: from here on only the known completion is certain.
             if self.answer_length == 0:
                 raise  # nothing is said yet, so the request can still be refused
             fits = False
@@ -228,10 +204,10 @@ class Sequence:
         elif self.chooser.remaining(self.answer_length) == 0:
             self._close(())
 
-    def _close(self, way_out: tuple[TokenId, ...]) -> None:
-        """End the answer; no position is asked for any more, so no limit can be in the way."""
+    def _close(self, completion: tuple[TokenId, ...]) -> None:
+        """End the answer; no further position is asked for, so no limit can prevent it."""
         self._is_closed_early = True
-        self._force(way_out, self.matcher)
+        self._force(completion, self.matcher)
         if self.finish_reason is None:
             self._finish(FinishReason.LENGTH)
 
@@ -249,6 +225,7 @@ class Sequence:
         *,
         is_forced: bool,
     ) -> None:
+        """Append one token, and finish where it completes a stop string."""
         self.tokens.append(token)
         self.matcher = matcher
         if is_forced:
@@ -261,13 +238,8 @@ class Sequence:
             self._finish(FinishReason.STOP_SEQUENCE)
 
     def _finish(self, reason: FinishReason) -> None:
+        # An answer that the budget narrowed is reported as closed, even if it ended by itself.
         is_closed = self._is_constrained and self._is_closed_early
         if is_closed and reason not in _ENDED_FROM_OUTSIDE:
             reason = FinishReason.LENGTH_CLOSED
         self.finish_reason = reason
-
-
-def _advance(matcher: Matcher, tokens: tuple[TokenId, ...]) -> Matcher:
-    for token in tokens:
-        matcher = matcher.advance(token)
-    return matcher

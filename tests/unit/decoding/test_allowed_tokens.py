@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.decoding.few_tokens import few_tokens
+from guided.decoding.allowed_tokens import few_tokens
 from guided.masks.mask import mask_of, tokens_of
 
 SIZE = 100

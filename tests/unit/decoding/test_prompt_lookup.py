@@ -1,4 +1,4 @@
-"""What the engine's drafter guesses, and what it makes of being right or wrong."""
+"""What the engine's drafter drafts, and what it makes of being right or wrong."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from guided.decoding import (
     Chooser,
     CostCurve,
     DraftBudget,
-    Drafter,
+    DraftBuilder,
+    DraftRequest,
     DraftTree,
     LookupDrafter,
-    NoDrafter,
-    TreeGrowth,
-    lookup_drafters,
     verify,
 )
+from guided.decoding.prompt_lookup import LookupMemory
 from guided.spec import Forcing, Sampling, TokenId
 from tests.engine.finite_language import (
     END_IDS,
@@ -29,12 +28,18 @@ from tests.engine.finite_language import (
     spell_bytes,
 )
 
-OPEN = lookup_drafters(make_vocabulary())
+DRAFTER = LookupDrafter(make_vocabulary())
 COSTS = CostCurve(((1, 1.0), (8, 1.1), (64, 4.0)))
 
 
+def opened() -> LookupMemory:
+    memory = DRAFTER.open(Forcing.CANONICAL)
+    assert memory is not None
+    return memory
+
+
 def draft(
-    drafter: Drafter,
+    memory: LookupMemory,
     tokens: tuple[TokenId, ...],
     matcher: Any,
     *,
@@ -43,21 +48,21 @@ def draft(
     longest: int = 100,
 ) -> DraftTree:
     """The tree behind the last of some tokens."""
-    growth = TreeGrowth(
+    builder = DraftBuilder(
         DraftTree.chain(tokens[-1:], matcher),
         Forcing.CANONICAL,
         budget=DraftBudget(room, costs),
         longest=longest,
         end_ids=END_IDS,
     )
-    drafter.draft(tokens, growth)
-    tree = growth.tree()
+    DRAFTER.propose([DraftRequest(tokens, memory, builder)])
+    tree = builder.tree()
     tree.check()
     return tree
 
 
 def lines(tree: DraftTree) -> set[bytes]:
-    """The text of each way through the guesses to a leaf."""
+    """The text of each way through the drafts to a leaf."""
     found = set()
     for node, children in enumerate(tree.children()):
         if not children:
@@ -68,13 +73,13 @@ def lines(tree: DraftTree) -> set[bytes]:
 
 def calls_to_say(text: bytes, *, behind: bytes, costs: CostCurve | None = COSTS) -> int:
     """Model calls until a model that wants to say ``text`` has said it, with what is drafted."""
-    drafter = OPEN(Forcing.CANONICAL)
+    memory = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
     prompt, answer = spell_bytes(behind), (*spell_bytes(text), min(END_IDS))
     matcher: Any = AnythingMatcher()
     done = calls = 0
     while done < len(answer):
-        tree = draft(drafter, (*prompt, *answer[:done]), matcher, costs=costs)
+        tree = draft(memory, (*prompt, *answer[:done]), matcher, costs=costs)
         wanted = {
             node: np.eye(len(TOKEN_BYTES), dtype=np.float32)[answer[done + depth]]
             for node, depth in enumerate(tree.depths())
@@ -83,7 +88,7 @@ def calls_to_say(text: bytes, *, behind: bytes, costs: CostCurve | None = COSTS)
         for node in tree.deciding:
             wanted.setdefault(node, np.zeros(len(TOKEN_BYTES), dtype=np.float32))
         acceptance = verify(tree, wanted, chooser, done, NO_HISTORY)
-        drafter.learn(tree, acceptance)
+        memory.learn(tree, acceptance)
         done += len(acceptance.path)
         calls += 1
     return calls
@@ -96,17 +101,16 @@ def test_what_is_copied_costs_few_calls() -> None:
 
 
 def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
-    drafter = OPEN(Forcing.CANONICAL)
-    assert isinstance(drafter, LookupDrafter)
+    memory = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
     steep = CostCurve(((1, 1.0), (2, 1.3)))
     tokens = spell_bytes(b"abcde abcd")
     matcher: Any = AnythingMatcher()
     sizes = []
     for _ in range(100):
-        tree = draft(drafter, tokens, matcher, costs=steep)
+        tree = draft(memory, tokens, matcher, costs=steep)
         wrong = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"z")[0]]
-        drafter.learn(
+        memory.learn(
             tree, verify(tree, dict.fromkeys(tree.deciding, wrong), chooser, 0, NO_HISTORY)
         )
         sizes.append(len(tree) - 1)
@@ -116,43 +120,41 @@ def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
     assert sum(sizes[50:]) > 0
 
 
-def test_few_choices_are_all_guessed_each_with_the_run_behind_it() -> None:
+def test_few_choices_are_all_drafted_each_with_the_run_behind_it() -> None:
     matcher: Any = WordMatcher.of(["~x1;more", "~y22;more", "~z;more"]).advance(
         spell_bytes(b"~")[0]
     )
-    tree = draft(OPEN(Forcing.CANONICAL), spell_bytes(b"~"), matcher, room=40)
+    tree = draft(opened(), spell_bytes(b"~"), matcher, room=40)
     assert lines(tree) == {b"x1;more", b"y22;more", b"z;more"}
 
 
-def test_certain_bytes_are_guessed_as_the_tokenizer_spells_them() -> None:
+def test_certain_bytes_are_drafted_as_the_tokenizer_spells_them() -> None:
     """ "na" gives way to "name" where "m" may follow, so it is not forced."""
     matcher: Any = WordMatcher.of(["name", "nab"])
     assert matcher.forced_run(Forcing.CANONICAL) == ()
-    tree = draft(OPEN(Forcing.CANONICAL), spell_bytes(b"~"), matcher, room=2)
+    tree = draft(opened(), spell_bytes(b"~"), matcher, room=2)
     assert lines(tree) == {b"na", b"name"}
 
 
-def test_no_guess_is_deeper_than_the_answer_may_become() -> None:
+def test_no_draft_is_deeper_than_the_answer_may_become() -> None:
     tokens = spell_bytes(b"0123456789 01234")
     matcher: Any = AnythingMatcher()
-    deep, shallow = (
-        max(draft(OPEN(Forcing.CANONICAL), tokens, matcher, longest=n).depths()) for n in (9, 3)
-    )
+    deep, shallow = (max(draft(opened(), tokens, matcher, longest=n).depths()) for n in (9, 3))
     assert (deep, shallow) == (9, 3)
 
 
-def test_the_likeliest_guesses_are_taken_first() -> None:
+def test_the_likeliest_drafts_are_taken_first() -> None:
     """Behind ten equal bytes stands x, behind three of them y: there is room for one."""
     tokens = spell_bytes(b"0123456789x 789y 0123456789")
     matcher: Any = AnythingMatcher()
-    assert lines(draft(OPEN(Forcing.CANONICAL), tokens, matcher, room=1)) == {b"x"}
-    assert lines(draft(OPEN(Forcing.CANONICAL), tokens, matcher, room=3)) >= {b"x 7"}
+    assert lines(draft(opened(), tokens, matcher, room=1)) == {b"x"}
+    assert lines(draft(opened(), tokens, matcher, room=3)) >= {b"x 7"}
 
 
 def test_the_same_tokens_give_the_same_tree() -> None:
     tokens = spell_bytes(b"0123456789x 789y 0123456789")
     matcher: Any = AnythingMatcher()
-    trees = [draft(OPEN(Forcing.CANONICAL), tokens, matcher, costs=COSTS) for _ in range(2)]
+    trees = [draft(opened(), tokens, matcher, costs=COSTS) for _ in range(2)]
     assert trees[0].tokens == trees[1].tokens
     assert trees[0].parents == trees[1].parents
 
@@ -160,29 +162,28 @@ def test_the_same_tokens_give_the_same_tree() -> None:
 def test_tokens_may_come_at_once_or_one_by_one() -> None:
     tokens = spell_bytes(b"0123456789x 789y 0123456789")
     matcher: Any = AnythingMatcher()
-    drafter = OPEN(Forcing.CANONICAL)
+    memory = opened()
     for count in range(1, len(tokens)):
-        draft(drafter, tokens[:count], matcher)
-    at_once = draft(OPEN(Forcing.CANONICAL), tokens, matcher)
-    assert draft(drafter, tokens, matcher).tokens == at_once.tokens
+        draft(memory, tokens[:count], matcher)
+    at_once = draft(opened(), tokens, matcher)
+    assert draft(memory, tokens, matcher).tokens == at_once.tokens
 
 
-def test_without_forcing_there_is_no_drafter() -> None:
-    assert isinstance(OPEN(Forcing.OFF), NoDrafter)
+def test_without_forcing_nothing_is_drafted() -> None:
+    assert DRAFTER.open(Forcing.OFF) is None
 
 
 def test_what_no_model_call_judged_teaches_nothing() -> None:
     """A tree that was given up for room, and one drafted before the sequence had to start over."""
-    drafter = OPEN(Forcing.CANONICAL)
-    assert isinstance(drafter, LookupDrafter)
+    memory = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
     matcher: Any = AnythingMatcher()
     tokens = spell_bytes(b"0123456789x 0123456789")
-    assert len(draft(drafter, tokens, matcher)) > 1
-    judged = dict(drafter.rates.judged)
+    assert len(draft(memory, tokens, matcher)) > 1
+    judged = dict(memory.rates.judged)
     trunk = DraftTree.chain(tokens[-1:], matcher)
     says_x = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"x")[0]]
-    drafter.learn(trunk, verify(trunk, {0: says_x}, chooser, 0, NO_HISTORY))
+    memory.learn(trunk, verify(trunk, {0: says_x}, chooser, 0, NO_HISTORY))
     prompt = DraftTree.chain(tokens[:4], None)
-    drafter.learn(prompt, verify(prompt, {}, chooser, 0, NO_HISTORY))
-    assert dict(drafter.rates.judged) == judged
+    memory.learn(prompt, verify(prompt, {}, chooser, 0, NO_HISTORY))
+    assert dict(memory.rates.judged) == judged

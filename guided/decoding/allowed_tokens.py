@@ -1,4 +1,11 @@
-"""The token that a model thinks likeliest of those that a mask allows."""
+"""The tokens that a mask allows: all of them, those of a mask with few, and the likeliest one.
+
+The kernels read a packed mask as it lies in memory, so no array of the vocabulary's size is made::
+
+    word      0                    1
+    bit       0 1 2 ... 31         0 1 ...          token = 32 * word + bit
+    mask      0 1 1 ...  0         0 0 ...          allows tokens 1, 2, ...
+"""
 
 from __future__ import annotations
 
@@ -11,7 +18,7 @@ from guided.masks.mask import Mask
 from guided.runtime.kernel import inlined, kernel
 from guided.spec import TokenId
 
-__all__ = ["likeliest_token"]
+__all__ = ["allowed_tokens", "few_tokens", "likeliest_token"]
 
 _BITS: Final = 32
 _NOWHERE: Final = -1
@@ -19,13 +26,19 @@ _LOWEST: Final = np.int32(-(2**31))
 _HIGHEST: Final = np.int32(2**31 - 1)
 _INFINITY: Final = np.int32(0x7F800000)
 _MINUS_INFINITY: Final = np.int32(-0x7F800001)
-"""The ranks of both infinities; those of what is not a number are beyond."""
+"""The ranks of both infinities; those of NaN are beyond them."""
+
+
+def allowed_tokens(mask: Mask, vocabulary_size: int) -> NDArray[np.int64]:
+    """The token ids in a packed mask, ascending."""
+    bits = np.unpackbits(mask.view(np.uint8), count=vocabulary_size, bitorder="little")
+    return np.flatnonzero(bits.view(np.bool_))
 
 
 def likeliest_token(logits: NDArray[np.float32], mask: Mask) -> TokenId | None:
     """The allowed token of the largest logit (``[vocab]``), of equal ones the first.
 
-    Tokens behind the logits are not allowed. ``None`` where no token is, where one is infinitely
+    Tokens beyond the logits are not allowed. ``None`` where no token is, where one is infinitely
     likely or not a number, and where the largest is zero, of which there are two. Logits that are
     not allowed are not read.
     """
@@ -41,13 +54,15 @@ def _rank(bits):  # type: ignore[no-untyped-def]
 
 @kernel
 def _find(bits, mask):  # type: ignore[no-untyped-def]
-    """The place of the largest of the floats; as integers sixteen are compared at once."""
+    """The index of the largest allowed float, or ``_NOWHERE``; ``bits`` are the floats' bits."""
+    # Ranks are compared instead of floats: the comparison of integers has no case for NaN, so the
+    # compiler makes vector instructions of it.
     best, least, best_place = _LOWEST, _HIGHEST, _NOWHERE
     whole = len(bits) // _BITS
     for place in range(min(len(mask), (len(bits) + _BITS - 1) // _BITS)):
         word = mask[place]
         if place == whole:
-            # What is allowed behind the logits has none.
+            # Bits beyond the logits stand for no token.
             word = np.int32(word & ((1 << len(bits) % _BITS) - 1))
         if word == 0:
             continue
@@ -68,3 +83,27 @@ def _find(bits, mask):  # type: ignore[no-untyped-def]
     while not (mask[best_place] >> (token % _BITS) & 1 and _rank(bits[token]) == best):
         token += 1
     return token
+
+
+def few_tokens(mask: Mask, most: int) -> list[int] | None:
+    """The tokens that a mask allows, ascending; ``None`` if there are more than ``most``."""
+    found: NDArray[np.int64] = np.empty(most, np.int64)
+    count = _find_few(mask, found)
+    return found[:count].tolist() if count <= most else None
+
+
+@kernel
+def _find_few(mask, found):  # type: ignore[no-untyped-def]
+    """Put the tokens into ``found``, and say how many there are, or that there is no room."""
+    count = 0
+    for place in range(len(mask)):
+        word = mask[place]
+        if word == 0:
+            continue
+        for bit in range(_BITS):
+            if word >> bit & 1:
+                if count == len(found):
+                    return count + 1
+                found[count] = place * _BITS + bit
+                count += 1
+    return count

@@ -1,0 +1,173 @@
+"""What proposes the tokens of draft trees, and the builder that keeps proposals legal.
+
+A drafter proposes for all sequences of a step at once, so one that runs a model of its own makes
+one call for all of them. It adds to a ``DraftBuilder`` for each sequence. The builder merges
+proposals into one tree, prunes those that the matcher does not allow or that do not pay, and brings
+along the run that each of them forces. See docs/tree-verify.md, "Adding a drafter".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from guided.decoding.draft_budget import DraftBudget
+from guided.decoding.draft_tree import DraftTree
+from guided.errors import LimitExceededError
+from guided.spec import Forcing, TokenId
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
+    from guided.decoding.verify import Acceptance
+
+__all__ = ["DraftBuilder", "DraftMemory", "DraftRequest", "Drafter"]
+
+
+class DraftMemory(Protocol):
+    """A drafter's knowledge of one sequence; it is kept when the sequence has to start over."""
+
+    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
+        """Take note of how the tree drafted last was verified."""
+        ...
+
+
+class Drafter(Protocol):
+    """Proposes tokens for the sequences of one engine."""
+
+    def open(self, forcing: Forcing) -> DraftMemory | None:
+        """Begin a sequence that forces like this; ``None`` drafts nothing for it."""
+        ...
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        """Add proposals to the builder of each request.
+
+        Where this raises, the engine asks again with new builders, for one sequence at a time, so
+        that only the request at fault fails. So a call must not depend on what a failed one left.
+        """
+        ...
+
+
+class DraftRequest:
+    """One sequence of a step that wants proposals."""
+
+    __slots__ = ("builder", "memory", "tokens")
+
+    def __init__(
+        self, tokens: Sequence[TokenId], memory: DraftMemory, builder: DraftBuilder
+    ) -> None:
+        self.tokens = tokens
+        """Prompt and answer so far; the trunk of the tree ends with them."""
+        self.memory = memory
+        """The result of ``Drafter.open`` for this sequence."""
+        self.builder = builder
+        """Takes the proposals, from ``builder.tip`` on."""
+
+
+class DraftBuilder:
+    """A draft tree in the making: legal drafted tokens, each with the run that it forces.
+
+    Decoding that forces runs never chooses a token inside one. So the run has to be part of the
+    tree, or the verifier could not walk the tree as one-token decoding would.
+    """
+
+    def __init__(
+        self,
+        trunk: DraftTree,
+        forcing: Forcing,
+        *,
+        budget: DraftBudget,
+        longest: int,
+        end_ids: frozenset[TokenId],
+    ) -> None:
+        """``longest`` is how many tokens may still come; no drafted token goes deeper."""
+        self._tokens = list(trunk.tokens)
+        self._parents = list(trunk.parents)
+        self._certain = list(trunk.certain)
+        self._matchers = list(trunk.matchers)
+        self._forcing = forcing
+        self._end_ids = end_ids
+        # How many tokens may come after each node. Of the trunk only the last node is asked for.
+        self._left = [longest] * len(trunk)
+        self._budget = budget
+        # By parent and token, the node from which to continue. Nothing is drafted after the inner
+        # nodes of the trunk, so they are not in it.
+        self._children: dict[tuple[int, TokenId], int] = {}
+
+    @property
+    def room(self) -> int:
+        """Nodes that may still be added."""
+        return self._budget.room
+
+    @property
+    def tip(self) -> int:
+        """The node added last."""
+        return len(self._tokens) - 1
+
+    def matcher(self, node: int) -> Matcher:
+        """The position after a node at which a token may be drafted."""
+        matcher = self._matchers[node]
+        assert matcher is not None, f"what follows node {node} is decided already"
+        return matcher
+
+    def pays(self, nodes: int, chance: float) -> bool:
+        """Whether there is room for this number of nodes, and they are worth it."""
+        return self._budget.pays(nodes, chance)
+
+    def add(self, node: int, token: TokenId, chance: float = 1.0) -> int | None:
+        """Draft ``token`` after ``node`` and return the node from which to continue.
+
+        ``chance`` is how likely the answer takes this path. ``None`` when the token is not allowed
+        there, ends the answer, is in the tree already, does not pay together with its run, or
+        the constraint is at a limit.
+        """
+        matcher = self.matcher(node)
+        if token in self._end_ids or (node, token) in self._children:
+            return None
+        if self._left[node] < 1 or not self.pays(1, chance):
+            return None
+        try:
+            if not matcher.allows(token):
+                return None
+            after = matcher.advance(token)
+            run = after.forced_run(self._forcing)
+        except LimitExceededError:
+            return None  # it is for the choice at this node to close the answer
+        if self._left[node] < 1 + len(run) or not self.pays(1 + len(run), chance):
+            return None
+        self._budget.spend(1 + len(run), chance)
+        self._append(node, token, after, certain=False)
+        for forced in run:
+            after = after.advance(forced)
+            self._append(self.tip, forced, after, certain=True)
+        self._children[node, token] = self.tip
+        return self.tip
+
+    def find(self, node: int, token: TokenId) -> int | None:
+        """The node from which to continue where the token is in the tree already."""
+        return self._children.get((node, token))
+
+    def path(self, node: int, tip: int) -> list[TokenId]:
+        """The tokens after ``node`` up to ``tip``."""
+        tokens = []
+        at: int | None = tip
+        while at is not None and at != node:
+            tokens.append(self._tokens[at])
+            at = self._parents[at]
+        return tokens[::-1]
+
+    def tree(self) -> DraftTree:
+        """The tree as built so far."""
+        return DraftTree(
+            tokens=tuple(self._tokens),
+            parents=tuple(self._parents),
+            certain=tuple(self._certain),
+            matchers=tuple(self._matchers),
+        )
+
+    def _append(self, parent: int, token: TokenId, matcher: Matcher, *, certain: bool) -> None:
+        self._tokens.append(token)
+        self._left.append(self._left[parent] - 1)
+        self._parents.append(parent)
+        self._certain.append(certain)
+        self._matchers.append(matcher)
+        self._children[parent, token] = self.tip

@@ -1,0 +1,232 @@
+"""The engine's drafter: tokens that followed the same text before, or that the constraint suggests.
+
+It drafts tokens of several kinds, the likeliest first, into one tree. Best first is also best for a
+given number of nodes: a node's chance is its parent's times its own, so no node is ever likelier
+than the one before it. It asks no model. See docs/tree-verify.md.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from guided.decoding.allowed_tokens import few_tokens
+from guided.decoding.draft_budget import AcceptanceRates
+from guided.decoding.draft_tree import DraftTree
+from guided.decoding.drafter import DraftBuilder, DraftRequest
+from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex, TokenTable
+from guided.decoding.verify import Acceptance
+from guided.errors import LimitExceededError
+from guided.masks.mask import Mask
+from guided.masks.vocabulary import Vocabulary
+from guided.spec import Forcing, TokenId
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
+
+__all__ = ["ASSUMED_RATES", "DraftKind", "LookupDrafter", "LookupMemory"]
+
+_TAIL: Final = MATCH_LENGTHS[0]
+_MOST_COPIES: Final = 2
+"""Matches used at one node: the best, and the next best one."""
+_FEW_TOKENS: Final = 256
+_FEW_CHOICES: Final = 16
+
+
+class DraftKind(StrEnum):
+    """Where a drafted token comes from; rates of acceptance are kept for each kind."""
+
+    COPY_16 = "copy after 16 bytes"
+    """The token that followed the same 16 bytes or more before, in the prompt or the answer."""
+    COPY_8 = "copy after 8 bytes"
+    COPY_5 = "copy after 5 bytes"
+    COPY_3 = "copy after 3 bytes"
+    COPY_2 = "copy after 2 bytes"
+    COPY_OTHER = "another copy"
+    """What followed the next best match: as long or shorter, and further back."""
+    SPELLING = "spelling"
+    """The tokenizer's spelling of certain bytes, where what follows could still change it."""
+    SHORTER_SPELLING = "shorter spelling"
+    """The same bytes in a shorter token."""
+    CHOICE = "choice"
+    """One of few allowed tokens."""
+
+
+_COPIES: Final = {
+    16: DraftKind.COPY_16,
+    8: DraftKind.COPY_8,
+    5: DraftKind.COPY_5,
+    3: DraftKind.COPY_3,
+    2: DraftKind.COPY_2,
+}
+ASSUMED_RATES: Final[Mapping[DraftKind, float]] = MappingProxyType(
+    {
+        DraftKind.COPY_16: 0.9,
+        DraftKind.COPY_8: 0.75,
+        DraftKind.COPY_5: 0.6,
+        DraftKind.COPY_3: 0.4,
+        DraftKind.COPY_2: 0.3,
+        DraftKind.COPY_OTHER: 0.1,
+        DraftKind.SPELLING: 0.6,
+        DraftKind.SHORTER_SPELLING: 0.3,
+        DraftKind.CHOICE: 0.65,
+    }
+)
+"""Where a sequence's own rates start from; ``benchmarks/model_calls.py`` prints measured ones."""
+
+
+class DraftToken:
+    """One token that may come next."""
+
+    __slots__ = ("kind", "share", "token")
+
+    def __init__(self, token: TokenId, kind: DraftKind, share: float = 1.0) -> None:
+        self.token = token
+        self.kind = kind
+        self.share = share
+        """Of several tokens that exclude each other, how much of the kind's chance is its own."""
+
+
+_Entry: TypeAlias = tuple[float, int, int, DraftToken]
+"""A token that may still be added: 1 less the chance that the answer takes this path, its age, and
+the node that it follows. So entries sort by falling chance, then by age."""
+
+
+class LookupMemory:
+    """The text of one sequence, and how often its drafts were right; knows no other sequence."""
+
+    def __init__(self, table: TokenTable) -> None:
+        self.index = TextIndex(table)
+        self.rates = AcceptanceRates[DraftKind](ASSUMED_RATES)
+        """How often its drafted tokens were right, by kind."""
+        self.drafted: dict[tuple[int, TokenId], DraftToken] = {}
+        """The tokens of the latest tree, by the node that they follow."""
+
+    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
+        """Note which tokens of the latest tree the model agreed with.
+
+        A tree that ends with its trunk holds none of them: they were given up for want of room.
+        """
+        self.rates.pass_step()
+        if tree.trunk == len(tree):
+            return
+        path = acceptance.path
+        taken = {(tree.parents[node], tree.tokens[node]) for node in path}
+        # Nothing was chosen after the last node of a path that ends without a choice.
+        judged = set(path if acceptance.choice is not None else path[:-1])
+        for place, drafted in self.drafted.items():
+            if place[0] in judged:
+                self.rates.add(drafted.kind, drafted.share, is_hit=place in taken)
+
+
+class LookupDrafter:
+    """Drafts for all sequences of one vocabulary; what it knows of each is in their memories."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._table = TokenTable(vocabulary.token_bytes)
+
+    def open(self, forcing: Forcing) -> LookupMemory | None:
+        """Begin a sequence.
+
+        Without forcing nothing is drafted either: that is the reference in which every token costs
+        a model call.
+        """
+        return None if forcing is Forcing.OFF else LookupMemory(self._table)
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        """Add tokens to each tree as long as they pay."""
+        for draft in drafts:
+            memory = draft.memory
+            assert isinstance(memory, LookupMemory), f"{memory!r} is of another drafter"
+            self._grow(memory, draft.tokens, draft.builder)
+
+    def _grow(self, memory: LookupMemory, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
+        memory.index.extend(tokens[len(memory.index) :])
+        memory.drafted.clear()
+        root = builder.tip
+        tails = {root: memory.index.tail()}
+        # Best first. The age breaks ties, so the same tokens always give the same tree.
+        heap = self._entries(memory, builder, root, tails[root], 1.0, 0)
+        made = len(heap)
+        while heap:
+            loss, _, node, drafted = heapq.heappop(heap)
+            tip = builder.add(node, drafted.token, 1.0 - loss)
+            if tip is None:
+                continue
+            memory.drafted[node, drafted.token] = drafted
+            # A node is added with the run that it forces, so the text may grow by several tokens.
+            tails[tip] = (tails[node] + self._text(builder.path(node, tip)))[-_TAIL:]
+            for entry in self._entries(memory, builder, tip, tails[tip], 1.0 - loss, made):
+                heapq.heappush(heap, entry)
+                made += 1
+
+    def _entries(
+        self,
+        memory: LookupMemory,
+        builder: DraftBuilder,
+        node: int,
+        tail: bytes,
+        chance: float,
+        made: int,
+    ) -> list[_Entry]:
+        """What may be drafted after a node and pays; sorted, so a heap.
+
+        ``tail`` is the end of the text there, ``made`` counts the entries so far.
+        """
+        matcher = builder.matcher(node)
+        if matcher.is_complete or not builder.pays(1, chance):
+            return []
+        try:
+            tokens = self._tokens(matcher, memory.index, tail)
+        except LimitExceededError:
+            return []  # it is for the choice at this node to close the answer
+        found: list[_Entry] = []
+        for drafted in tokens:
+            likely = chance * memory.rates.rate(drafted.kind) * drafted.share
+            if builder.pays(1, likely):
+                found.append((1.0 - likely, made + len(found), node, drafted))
+        found.sort()
+        return found
+
+    def _tokens(self, matcher: Matcher, index: TextIndex, tail: bytes) -> list[DraftToken]:
+        """Tokens that may follow the text that ends in ``tail``; not all need be allowed."""
+        choices = self._choices(matcher.mask())
+        tokens = self._spellings(matcher)
+        tokens += _copies(index.matches(tail)[:_MOST_COPIES])
+        tokens += [DraftToken(token, DraftKind.CHOICE, 1 / len(choices)) for token in choices]
+        return tokens
+
+    def _spellings(self, matcher: Matcher) -> list[DraftToken]:
+        run = matcher.likely_run()
+        if not run:
+            return []
+        tokens = [DraftToken(run[0], DraftKind.SPELLING)]
+        shorter = self._table.shorter(run[0])
+        if shorter is not None:
+            tokens.append(DraftToken(shorter, DraftKind.SHORTER_SPELLING))
+        return tokens
+
+    def _choices(self, mask: Mask) -> list[TokenId]:
+        """The allowed tokens where there are few: listed values, ``true`` and ``false``, digits.
+
+        A value may begin with several tokens that begin with each other: ``l``, ``le``,
+        ``leather``. The longest stands for it, as it does for most tokenizers.
+        """
+        allowed = few_tokens(mask, _FEW_TOKENS)
+        if allowed is None:
+            return []
+        longest = self._table.longest(allowed)
+        return longest if len(longest) <= _FEW_CHOICES else []
+
+    def _text(self, tokens: Sequence[TokenId]) -> bytes:
+        return b"".join([self._table.bytes[token] or b"" for token in tokens])
+
+
+def _copies(matches: list[Match]) -> list[DraftToken]:
+    return [
+        DraftToken(match.token, DraftKind.COPY_OTHER if place else _COPIES[match.length])
+        for place, match in enumerate(matches)
+    ]

@@ -1,0 +1,110 @@
+"""Stop strings and stop tokens: where an answer ends because its caller asked for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from guided.spec import TokenId
+
+__all__ = ["Beginnings", "StopSearch"]
+
+
+class StopSearch:
+    """Reads an answer token by token until one of the stops is there.
+
+    Strings are looked for among bytes, so it does not matter how tokens divide them. What counts
+    is the string whose last byte comes first, and of several that end together the longest, as if
+    the answer came byte by byte::
+
+        stop "end", "d."     answer  th|e e|nd.|...   →   "the " (and "end" where it is included)
+    """
+
+    def __init__(
+        self,
+        token_bytes: Sequence[bytes | None],
+        *,
+        strings: Sequence[str],
+        tokens: Sequence[TokenId],
+        include: bool,
+    ) -> None:
+        self._token_bytes = token_bytes
+        self._strings = tuple(string.encode() for string in strings)
+        self._tokens = frozenset(tokens)
+        self._include = include
+        self._text = bytearray()
+        self.length: int | None = None
+        """Bytes of the answer's text, once it has ended."""
+
+    def reads(self, token: TokenId) -> bool:
+        """Read one more token, and say whether the answer ends with it."""
+        assert self.length is None, "the answer has ended"
+        before = len(self._text)
+        self._text += self._token_bytes[token] or b""
+        found = self._find(before)
+        if found is None and token in self._tokens:
+            found = (before, len(self._text))
+        if found is not None:
+            self.length = found[1] if self._include else found[0]
+        return found is not None
+
+    def _find(self, before: int) -> tuple[int, int] | None:
+        """Start and end of the string that is complete first, none being so ``before``."""
+        found = []
+        for string in self._strings:
+            # Nothing was complete before, so a match ends in what was just read.
+            start = self._text.find(string, max(0, before - len(string) + 1))
+            if start >= 0:
+                found.append((start + len(string), start))
+        if not found:
+            return None
+        end, start = min(found)
+        return start, end
+
+
+class Beginnings:
+    """Reads a text piece by piece, and knows how much of its end could still become a string.
+
+    ::
+
+        strings "end", "ndx"     text "the en"  →  2 bytes: "en"
+                                 text "the enx" →  0
+
+    The search is that of Knuth, Morris and Pratt (1977), one for each string; what they prepare is
+    prepared as far as a text has come, so a long string costs nothing until it is written.
+    """
+
+    def __init__(self, strings: Iterable[bytes]) -> None:
+        self._searches = tuple(_Beginning(string) for string in strings)
+
+    def read(self, piece: bytes) -> int:
+        """Read on, and say how many bytes at the end of the text may belong to a string."""
+        return max((search.read(piece) for search in self._searches), default=0)
+
+
+class _Beginning:
+    """The longest beginning of one string, short of all of it, that the text ends with."""
+
+    def __init__(self, string: bytes) -> None:
+        assert string, "an empty string begins everywhere"
+        self._string = string
+        self._length = 0
+        self._borders = [0]
+        """Of each beginning, by its length less one, the longest shorter one that it ends with."""
+
+    def read(self, piece: bytes) -> int:
+        for byte in piece:
+            self._length = self._longer(self._length, byte)
+            # All of it was read; what counts is the longest beginning short of that.
+            if self._length == len(self._string):
+                self._length = self._border(self._length)
+        return self._length
+
+    def _longer(self, length: int, byte: int) -> int:
+        while length and self._string[length] != byte:
+            length = self._border(length)
+        return length + 1 if self._string[length] == byte else 0
+
+    def _border(self, length: int) -> int:
+        while len(self._borders) < length:
+            self._borders.append(self._longer(self._borders[-1], self._string[len(self._borders)]))
+        return self._borders[length - 1]

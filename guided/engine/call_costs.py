@@ -1,0 +1,213 @@
+"""What model calls cost here, so that tokens are drafted only where they pay.
+
+Times are measured at the first start and kept in a file of the cache folder, one for each model and
+machine: its name is a digest of all that the times depend on. The first start of a day makes some
+more calls and keeps the least times. What was measured while others kept the processor busy serves
+one start and is not kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import time
+from collections.abc import Mapping, Sequence
+from math import inf
+from pathlib import Path
+from typing import Final
+
+import torch
+
+from guided.decoding.draft_budget import CostCurve
+from guided.engine.memory_plan import Footprint
+from guided.kv.block_cache import BlockCache, LayerGroup
+from guided.kv.sequence_blocks import SequenceBlocks
+from guided.model.batch import Segment, StepBatch
+from guided.model.cache import cache_folder
+from guided.model.device import device_text
+from guided.model.model_files import ModelFiles
+from guided.model.runner import ModelRunner
+from guided.runtime.kernel_cache import digest_of_sources
+from guided.spec import TokenId
+
+__all__ = ["call_sizes", "costs_here", "measure_costs", "measure_seconds"]
+
+_SIZES = (1, 2, 4, 8, 9, 12, 16, 24, 32, 64, 128)
+"""Close together where a wider call is made by other kernels, see ``guided.model.cpu``."""
+_COMMITTED = 128
+"""Rows in the cache before the tokens of a call, as in the middle of an answer."""
+_BLOCK_SIZE = 8
+_ROUNDS = 3
+"""Rounds at least, where they take no more than our patience."""
+_IMPROVEMENT = 0.98
+"""A time below this share of the least so far says that the least is not known yet."""
+_REFINED = 32
+"""Tokens of the widest call that is timed again where times are known: most calls are narrower."""
+_PATIENCE = 2.0
+"""Seconds after which no further round begins."""
+
+
+def call_sizes(context_window: int) -> list[int]:
+    """The sizes that are timed, which leave room for what is committed before them."""
+    return [size for size in _SIZES if size <= context_window - _committed(context_window)]
+
+
+def measure_costs(runner: ModelRunner, context_window: int) -> CostCurve:
+    """The curve through ``measure_seconds``."""
+    return CostCurve.through(measure_seconds(runner, context_window))
+
+
+def measure_seconds(
+    runner: ModelRunner, context_window: int, known: Mapping[int, float] | None = None
+) -> dict[int, float]:
+    """Time model calls of several sizes; takes some dozen calls, fewer where they are slow.
+
+    The least time of each size counts, as whatever else runs on the machine only adds to it. A
+    round calls all sizes, so that a busy spell affects them alike. Rounds are repeated until one
+    of them brings nothing new. Where times are ``known``, one round of narrow calls refines them.
+    """
+    timer = _Timer(runner, context_window)
+    if known is not None:
+        narrow = [size for size in timer.sizes if size <= _REFINED]
+        return {**known, **{size: min(known[size], timer.time(size)) for size in narrow}}
+    begun = time.perf_counter()
+    seconds = dict.fromkeys(timer.sizes, inf)
+    rounds, improved = 0, True
+    while (improved or rounds < _ROUNDS) and time.perf_counter() - begun <= _PATIENCE:
+        rounds, improved = rounds + 1, False
+        for size in timer.sizes:
+            took = timer.time(size)
+            improved = improved or took < _IMPROVEMENT * seconds[size]
+            seconds[size] = min(seconds[size], took)
+    return seconds
+
+
+def _committed(context_window: int) -> int:
+    return min(_COMMITTED, context_window // 2)
+
+
+class _Timer:
+    """Times model calls over a sequence that has some tokens in the cache already."""
+
+    def __init__(self, runner: ModelRunner, context_window: int) -> None:
+        committed, self.sizes = _committed(context_window), call_sizes(context_window)
+        blocks = -(-(committed + self.sizes[-1]) // _BLOCK_SIZE)
+        groups = [LayerGroup(blocks, window) for window in runner.windows]
+        cache = BlockCache(groups, _BLOCK_SIZE, reuse_prefixes=False)
+        runner.open_storages([pool.num_slots for pool in cache.pools])
+        self._runner = runner
+        self._sequence = cache.open()
+        runner.forward(StepBatch((_chain(self._sequence, committed),)))
+        self._sequence.commit(range(committed), [TokenId(0)] * committed)
+        if runner.shape.device.type == "cuda":
+            # The first call of a size may make machine code for seconds, which no later call does.
+            for size in self.sizes:
+                self.time(size)
+
+    def time(self, size: int) -> float:
+        """Seconds of one call over this number of tokens, which are not kept."""
+        batch = StepBatch((_chain(self._sequence, size),))
+        started = time.perf_counter()
+        self._runner.forward(batch)
+        took = time.perf_counter() - started
+        self._sequence.commit((), ())
+        return took
+
+
+def _chain(sequence: SequenceBlocks, size: int) -> Segment:
+    """``size`` tokens in a row, and a choice after each, as in a draft."""
+    return Segment(
+        committed=sequence.committed,
+        rows=sequence.reserve(size),
+        tokens=(TokenId(0),) * size,
+        depths=tuple(range(size)),
+        ancestors=None,
+        deciding=tuple(range(size)),
+    )
+
+
+_PROCESSOR_FIELDS: Final = ("model name", "flags", "Features", "CPU part")
+_DAY: Final = 86_400.0
+"""Seconds."""
+_log: Final = logging.getLogger(__name__)
+
+
+def costs_here(
+    runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
+) -> CostCurve:
+    """The costs of a model's calls on this machine: measured, or kept and refined."""
+    file = cache_folder() / "costs" / f"{_digest(runner, context_window, files, footprint)}.json"
+    # A file of other sizes, as another context window has, counts as none.
+    seconds = _read(file, call_sizes(context_window))
+    if seconds is None or _is_old(file):
+        seconds = measure_seconds(runner, context_window, seconds)
+        if not _is_busy():
+            _write(file, seconds)
+    return CostCurve.through(seconds)
+
+
+def _digest(
+    runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
+) -> str:
+    """A name for everything that makes calls faster or slower."""
+    about = [
+        files.config.to_json_string(),
+        files.checkpoint.numbers,
+        footprint.weight_format,
+        footprint.streams,
+        str(runner.shape.dtype),
+        runner.description,
+        context_window,
+        device_text(runner.shape.device),
+        _processor(),
+        torch.get_num_threads(),
+        torch.__version__,
+        digest_of_sources().hex(),
+    ]
+    return hashlib.sha256(json.dumps(about).encode()).hexdigest()[:32]
+
+
+def _processor() -> list[str]:
+    """How the system describes the first core."""
+    try:
+        first = Path("/proc/cpuinfo").read_text("utf-8").partition("\n\n")[0]
+    except OSError:
+        return []
+    return [line for line in first.splitlines() if line.startswith(_PROCESSOR_FIELDS)]
+
+
+def _read(file: Path, sizes: Sequence[int]) -> dict[int, float] | None:
+    """The seconds by size, or ``None`` where there are none, or none that can be read."""
+    try:
+        kept = json.loads(file.read_bytes())
+        seconds = {int(size): float(each) for size, each in kept.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return None
+    is_whole = list(seconds) == list(sizes) and all(0 < each < inf for each in seconds.values())
+    return seconds if is_whole else None
+
+
+def _is_busy() -> bool:
+    """Whether more wanted to run in the last minute than there are cores."""
+    return os.getloadavg()[0] > len(os.sched_getaffinity(0))
+
+
+def _is_old(file: Path) -> bool:
+    try:
+        return not 0 <= time.time() - file.stat().st_mtime < _DAY
+    except OSError:
+        return True
+
+
+def _write(file: Path, seconds: Mapping[int, float]) -> None:
+    """Whole or not at all; a cache that cannot be written to costs the next start its seconds."""
+    # Written beside and renamed, so that no other process reads half of it.
+    partial = file.with_suffix(f".{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps(seconds), "utf-8")
+        partial.replace(file)
+    except OSError as error:
+        _log.info("what model calls cost is not kept: %s", error)

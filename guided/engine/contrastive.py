@@ -1,0 +1,182 @@
+"""Contrastive search in the engine: all candidate tokens of a place are tried in one call.
+
+The call that tries them also says what may follow each, so the one that is taken has its own
+candidates at once: a call a token, and one for the prompt. See docs/contrastive-search.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.choice import Closing, advance
+from guided.decoding.contrastive_search import (
+    CandidateToken,
+    SeenStates,
+    best_candidate_token,
+    find_candidate_tokens,
+)
+from guided.decoding.draft_budget import DraftBudget
+from guided.decoding.draft_tree import DraftTree
+from guided.engine.answer_state import AnswerState
+from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
+from guided.engine.submission import Submission
+from guided.errors import LimitExceededError
+from guided.kv.sequence_blocks import SequenceBlocks
+from guided.model.batch import SegmentOutput
+from guided.spec import TokenId
+
+__all__ = ["ContrastiveRunnable"]
+
+
+class ContrastiveRunnable(AnswerRunnable):
+    """An answer of contrastive search, with the hidden states of its tokens.
+
+    It reads what is certain, then has candidates for the next token until one of them is taken::
+
+        tokens  p p p p | c c c     all in the cache: 3 candidates
+        tokens  p p p p c | r r     one was taken, and two tokens are forced after it: to be read
+    """
+
+    wants_states = True
+
+    def __init__(self, submission: Submission, answer: AnswerState) -> None:
+        super().__init__(submission, answer)
+        self._seen = SeenStates()
+        self._candidates: tuple[CandidateToken, ...] = ()
+
+    @property
+    def num_places(self) -> int:
+        """One for each candidate, as all of them are computed at once."""
+        return self.answer.chooser.sampling.contenders
+
+    @property
+    def num_tried(self) -> int:
+        """All candidates."""
+        return self.num_places
+
+    @property
+    def known_prefix(self) -> Sequence[TokenId]:
+        """None: the cache may know a beginning, but not the hidden states of its tokens."""
+        return ()
+
+    @property
+    def pending(self) -> int:
+        """Tokens that are certain but not yet in the cache, or the one that is to be chosen."""
+        return self.num_unread or 1
+
+    def start(self, blocks: SequenceBlocks) -> None:
+        """Run from the first token, as hidden states are lost with the blocks."""
+        assert blocks.committed == 0, f"{blocks.committed} tokens without hidden states"
+        super().start(blocks)
+        self._seen = SeenStates()
+        self._candidates = ()
+
+    def begin_step(self, count: int, budget: DraftBudget) -> Step:
+        """The next ``count`` pending tokens, or all candidates, with the runs they force."""
+        blocks = self.blocks[0]
+        if not self._candidates:
+            return Step(self, [Piece(blocks, self.answer.trunk(blocks.committed, count))])
+        # A run saves the call that would read it, if its candidate is taken; else it is wasted.
+        branches = [self._branch(candidate, budget) for candidate in self._candidates]
+        without_runs = [
+            one if len(one.tokens) == 1 else _Branch(one.tokens[:1], is_deciding=False)
+            for one in branches
+        ]
+        return Step(self, [_piece(blocks, branches)], certain=[_piece(blocks, without_runs)])
+
+    def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> Settled:
+        """Take one of the candidates if there are any, and look for the next ones."""
+        piece, output = step.pieces[0], outputs[0]
+        tree, blocks = piece.tree, piece.blocks
+        path = range(len(tree))
+        candidates, self._candidates = self._candidates, ()
+        if candidates:
+            roots = [node for node, parent in enumerate(tree.parents) if parent is None]
+            taken = self._best(candidates, output.states[roots])
+            self.answer.take(candidates[taken].choice)
+            path = range(roots[taken], [*roots[1:], len(tree)][taken])
+        # A taken token may have ended the answer, or closed it in another way than its run.
+        certain = self.answer.tokens[blocks.committed :]
+        length = 0
+        while length < min(len(path), len(certain)):
+            if tree.tokens[path[length]] != certain[length]:
+                break
+            length += 1
+        kept = path[:length]
+        # Where certain tokens are left unread, the next step reads them before anything is chosen.
+        if not self.is_finished and length == len(certain) and path[-1] in piece.deciding:
+            self._consider(output.logits[piece.deciding.index(path[-1])])
+        copies = blocks.commit(kept, [tree.tokens[node] for node in kept])
+        self._seen.append(output.states[kept.start : kept.stop])
+        return Settled(copies)
+
+    def check(self) -> None:
+        """Raise unless it has something to compute, nothing reserved, and a state a token."""
+        super().check()
+        unread, candidates = self.num_unread, len(self._candidates)
+        assert bool(unread) != bool(candidates), (
+            f"{self.request_id!r} has {unread} tokens to read and {candidates} candidates"
+        )
+        assert len(self._seen) == self.blocks[0].committed, f"{self.request_id!r} lacks states"
+
+    def _branch(self, candidate: CandidateToken, budget: DraftBudget) -> _Branch:
+        """A candidate token with the run that it forces, if to compute that as well pays."""
+        choice, answer = candidate.choice, self.answer
+        if choice.matcher is None:
+            return _Branch((choice.token,), is_deciding=False)
+        try:
+            run = choice.matcher.forced_run(answer.forcing)
+            if not run:
+                return _Branch((choice.token,), is_deciding=not choice.matcher.is_complete)
+            fits = len(run) < answer.chooser.remaining(answer.answer_length)
+            if fits and budget.pays(len(run), candidate.probability):
+                is_complete = advance(choice.matcher, run).is_complete
+                budget.spend(len(run), candidate.probability)
+                return _Branch((choice.token, *run), is_deciding=not is_complete)
+        except LimitExceededError:  # if the candidate is taken, the answer closes
+            return _Branch((choice.token,), is_deciding=True)
+        return _Branch((choice.token,), is_deciding=False)
+
+    def _best(self, candidates: Sequence[CandidateToken], states: NDArray[np.float32]) -> int:
+        alpha = self.answer.chooser.sampling.penalty_alpha
+        assert alpha is not None, f"{self.request_id!r} asks for no contrastive search"
+        return best_candidate_token(candidates, self._seen.likeness(states), alpha)
+
+    def _consider(self, logits: NDArray[np.float32]) -> None:
+        """Look for the candidates after all tokens, by the ``logits`` there (``[vocab]``)."""
+        answer = self.answer
+        found = find_candidate_tokens(
+            logits, answer.matcher, answer.answer_length, answer.history(), answer.chooser
+        )
+        if isinstance(found, Closing):
+            answer.take(found)
+        else:
+            self._candidates = found
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """A candidate token and the run that it forces."""
+
+    tokens: tuple[TokenId, ...]
+    is_deciding: bool
+    """Whether something is to be chosen after the last one."""
+
+
+def _piece(blocks: SequenceBlocks, branches: Sequence[_Branch]) -> Piece:
+    """Branches side by side, each a root with a chain, so that they do not see each other."""
+    tokens: list[TokenId] = []
+    parents: list[int | None] = []
+    deciding: list[int] = []
+    for branch in branches:
+        parents += [None, *range(len(tokens), len(tokens) + len(branch.tokens) - 1)]
+        tokens += branch.tokens
+        if branch.is_deciding:
+            deciding.append(len(tokens) - 1)
+    count = len(tokens)
+    tree = DraftTree(tuple(tokens), tuple(parents), (False,) * count, (None,) * count)
+    return Piece(blocks, tree, tuple(deciding))

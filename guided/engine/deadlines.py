@@ -1,0 +1,95 @@
+"""How long steps and closings take, so that a deadline is met by the step before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from guided.engine.submission import ServiceOrder
+
+__all__ = ["ClosingTimes", "Deadlines", "StepTimes"]
+
+_FADING: Final = 0.9
+"""What is left of the longest time after each step of the same size."""
+_FADING_CLOSING: Final = 0.99
+"""What is left of the time expected for closing after each step, of any size."""
+_CLOSING_SECONDS: Final = 0.01
+"""The least time expected for closing; a shortest completion of 800 tokens is found in 5 ms."""
+
+
+class Deadlines:
+    """Foresees which answers would be late after one more step."""
+
+    def __init__(self) -> None:
+        self.steps = StepTimes()
+        self.closings = ClosingTimes()
+
+    def next_end(self, now: float, tokens: int) -> float:
+        """The moment by which a step of this size, and the closings after it, will be done."""
+        return now + self.steps.expected(tokens) + self.closings.expected
+
+    def note_step(self, tokens: int, seconds: float) -> None:
+        """Take note of a step that computed this number of certain tokens."""
+        self.steps.note(tokens, seconds)
+        self.closings.fade()
+
+    def note_closings(
+        self, ended: Sequence[ServiceOrder], tokens: int, began: float, now: float
+    ) -> None:
+        """Take note of answers that ended because a step of this size would have been late."""
+        self.closings.note(now - began)
+        # What was late already says nothing about steps; what was only foreseen may be wrong.
+        if not all(order.is_late(began) for order in ended):
+            self.steps.doubt(tokens)
+
+
+class ClosingTimes:
+    """The longest recent time that was spent on closing answers between two steps."""
+
+    def __init__(self) -> None:
+        self.expected = _CLOSING_SECONDS
+        """Seconds that the next closing will hardly exceed."""
+
+    def note(self, seconds: float) -> None:
+        """Take note of how long all closings between two steps took together.
+
+        What was expected before counts half: one slow closing must not end many others too early.
+        """
+        self.expected = max(seconds, self.expected / 2, _CLOSING_SECONDS)
+
+    def fade(self) -> None:
+        """Expect a little less with each step."""
+        self.expected = max(_FADING_CLOSING * self.expected, _CLOSING_SECONDS)
+
+
+class StepTimes:
+    """The longest recent times, by the size of steps: powers of two of tokens that are certain."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[int, float] = {}
+
+    def note(self, tokens: int, seconds: float) -> None:
+        """Take note of a step that computed this number of certain tokens."""
+        # Powers of two: few enough that the time of each is soon known.
+        size = tokens.bit_length()
+        self._seconds[size] = max(seconds, _FADING * self._seconds.get(size, 0.0))
+
+    def doubt(self, tokens: int) -> None:
+        """Halve what is expected of this size, as it ended a request and no step was made.
+
+        A size that is never tried is never learnt, so one slow step would turn requests away for
+        ever.
+        """
+        self._seconds[tokens.bit_length()] = self.expected(tokens) / 2
+
+    def expected(self, tokens: int) -> float:
+        """Seconds that a step of this size will hardly exceed; 0 as long as none is known.
+
+        Of a size that is not known it is the next greater one, or the greatest, doubled for each
+        size between.
+        """
+        if not self._seconds:
+            return 0.0
+        size = tokens.bit_length()
+        known = min((one for one in self._seconds if one >= size), default=max(self._seconds))
+        return self._seconds[known] * 2.0 ** max(0, size - known)

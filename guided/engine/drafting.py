@@ -1,0 +1,70 @@
+"""Beginning the steps of one model call: certain tokens, and drafts for all of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from guided.decoding.draft_budget import CostCurve, DraftBudget
+from guided.decoding.drafter import Drafter
+from guided.engine.isolation import Isolation, is_of_request
+from guided.engine.runnable import Runnable, Step
+
+__all__ = ["Drafting", "Plan"]
+
+Plan: TypeAlias = Sequence[tuple[Runnable, int]]
+"""How many of its pending tokens each of the running computes."""
+
+
+class Drafting:
+    """Begins the steps of a plan, and lets the drafter add to their trees."""
+
+    def __init__(self, drafter: Drafter | None, widest_draft: int, costs: CostCurve | None) -> None:
+        self._drafter = drafter
+        self._widest_draft = widest_draft
+        self._costs = costs
+
+    def draft(self, plan: Plan, isolated: Callable[[str], Isolation]) -> list[Step]:
+        """One step for each of the plan, but for those whose request fails here.
+
+        A drafter is asked once for all. Where that fails, each drafts alone, from the start, which
+        shows whose fault it is.
+        """
+        steps = []
+        for (runnable, count), budget in zip(plan, self._budgets(plan), strict=True):
+            if runnable.is_running:  # unless another answer to its request failed
+                with isolated(runnable.request_id):
+                    steps.append(runnable.begin_step(count, budget))
+        try:
+            self._propose(steps)
+        except BaseException as fault:
+            if not is_of_request(fault):
+                raise
+            return self._draft_alone(plan, isolated)
+        return steps
+
+    def _draft_alone(self, plan: Plan, isolated: Callable[[str], Isolation]) -> list[Step]:
+        steps = []
+        for (runnable, count), budget in zip(plan, self._budgets(plan), strict=True):
+            if runnable.is_running:
+                with isolated(runnable.request_id):
+                    step = runnable.begin_step(count, budget)
+                    self._propose([step])
+                    steps.append(step)
+        return steps
+
+    def _budgets(self, plan: Plan) -> list[DraftBudget]:
+        certain = sum([count for _, count in plan])
+        # Who has more prompt to compute than this step takes cannot draft in it.
+        drafting = sum([count == runnable.pending for runnable, count in plan])
+        return [
+            DraftBudget(self._widest_draft, self._costs, certain=certain, sequences=drafting)
+            for _ in plan
+        ]
+
+    def _propose(self, steps: Sequence[Step]) -> None:
+        drafts = [step.draft for step in steps if step.draft is not None]
+        if self._drafter is not None and drafts:
+            self._drafter.propose(drafts)
+        for step in steps:
+            step.take_draft()

@@ -1,0 +1,120 @@
+"""An answer that is sampled token by token, with drafts: how it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.draft_budget import DraftBudget
+from guided.decoding.draft_tree import DraftTree
+from guided.decoding.drafter import DraftBuilder, Drafter, DraftMemory, DraftRequest
+from guided.decoding.verify import Acceptance, verify
+from guided.engine.answer_state import AnswerState
+from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
+from guided.engine.submission import Submission
+from guided.kv.sequence_blocks import SequenceBlocks
+from guided.model.batch import SegmentOutput
+
+__all__ = ["SampledRunnable"]
+
+_BLOCKS_OF_A_SIBLING: Final = 2
+"""A copy of the last block of the prompt, and the block after it."""
+
+
+class SampledRunnable(AnswerRunnable):
+    """One sampled answer.
+
+    The first of several *sibling samples* computes the prompt for all of them. Until then the
+    others have no tokens of their own; then each is forked off as a runnable of its own.
+    """
+
+    def __init__(
+        self,
+        submission: Submission,
+        answer: AnswerState,
+        drafter: Drafter | None,
+        siblings: Sequence[AnswerState] = (),
+    ) -> None:
+        super().__init__(submission, answer)
+        self._drafter = drafter
+        self._memory: DraftMemory | None = None
+        self._was_started = False
+        self._siblings = tuple(siblings)
+
+    @property
+    def num_places(self) -> int:
+        """One for itself and each of its siblings."""
+        return 1 + len(self._siblings)
+
+    @property
+    def spare_blocks(self) -> int:
+        """Blocks for the siblings, which take them when they are forked off."""
+        return _BLOCKS_OF_A_SIBLING * len(self._siblings)
+
+    def start(self, blocks: SequenceBlocks) -> None:
+        """Run; the memory of its drafter is opened once, and kept when it starts over."""
+        super().start(blocks)
+        self._open_memory()
+
+    def begin_step(self, count: int, budget: DraftBudget) -> Step:
+        """The next ``count`` pending tokens; drafted tokens follow only the last of all.
+
+        While there are siblings nothing is drafted, as each of them continues differently.
+        """
+        answer, blocks = self.answer, self.blocks[0]
+        trunk = answer.trunk(blocks.committed, count)
+        draft, is_whole = None, count == self.pending
+        if self._memory is not None and budget.room and is_whole and not self._siblings:
+            builder = DraftBuilder(
+                trunk,
+                answer.forcing,
+                budget=budget,
+                longest=answer.chooser.remaining(answer.answer_length),
+                end_ids=answer.chooser.end_ids,
+            )
+            draft = DraftRequest(answer.tokens, self._memory, builder)
+        return Step(self, [Piece(blocks, trunk)], draft=draft)
+
+    def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> Settled:
+        """Verify the tree against its logits, extend the answer, commit the rows of the path.
+
+        Where the prompt ends, siblings continue from there, each with its own choice.
+        """
+        piece, output = step.pieces[0], outputs[0]
+        tree, blocks = piece.tree, piece.blocks
+        logits = {node: output.logits[row] for row, node in enumerate(piece.deciding)}
+        siblings = self._siblings if piece.deciding else ()
+        # All of them are verified before any is extended, as a fault must leave nothing half done.
+        acceptance = _verify(tree, logits, self.answer)
+        choices = [_verify(tree, logits, sibling) for sibling in siblings]
+        self.answer.extend(tree, acceptance)
+        forks = []
+        for sibling, choice in zip(siblings, choices, strict=True):
+            sibling.extend(tree, choice)
+            fork = SampledRunnable(self.submission, sibling, self._drafter)
+            fork._open_memory()
+            forks.append(fork)
+        if self._memory is not None:
+            self._memory.learn(tree, acceptance)
+        # Siblings fork what is committed, so the commit comes before they start.
+        copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
+        for fork in forks:
+            self.submission.cache_use.shared += blocks.committed
+            fork.start(blocks.fork())
+        if forks:
+            self._siblings = ()
+        return Settled(copies, forks)
+
+    def _open_memory(self) -> None:
+        if self._drafter is not None and not self._was_started:
+            self._memory = self._drafter.open(self.answer.forcing)
+        self._was_started = True
+
+
+def _verify(
+    tree: DraftTree, logits: Mapping[int, NDArray[np.float32]], answer: AnswerState
+) -> Acceptance:
+    return verify(tree, logits, answer.chooser, answer.answer_length, answer.history())

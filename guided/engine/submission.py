@@ -1,0 +1,81 @@
+"""A request as it was submitted, and when it is served: its deadline and its queue key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from guided.engine.request_clock import RequestClock
+from guided.errors import DeadlineExceededError
+from guided.spec import GenerationRequest, TokenId
+
+if TYPE_CHECKING:
+    from guided.constraint import Matcher
+    from guided.engine.compile_queue import SlicedWork
+
+__all__ = ["PATIENCE_SECONDS", "CacheUse", "ServiceOrder", "Submission"]
+
+PATIENCE_SECONDS: Final = 10.0
+"""Waiting time that a level of priority is worth: a request that came this much earlier goes before
+one of the next better level."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceOrder:
+    """When a request is served; all moments are seconds of the clock that never goes back."""
+
+    queue_key: float
+    """The request with the smaller key is served first, and gives way last."""
+    deadline: float | None = None
+    """When the answer has to be there."""
+
+    @classmethod
+    def of(cls, request: GenerationRequest, received: float) -> ServiceOrder:
+        """The order of a request that was received at this moment.
+
+        A priority counts as an earlier or later arrival. So the key never changes, and nobody
+        waits for ever.
+        """
+        return cls(
+            queue_key=received + PATIENCE_SECONDS * request.priority,
+            deadline=None if request.deadline is None else received + request.deadline,
+        )
+
+    def check(self, moment: float) -> None:
+        """Raise DeadlineExceededError where a model call would begin the answer too late."""
+        if self.is_late(moment):
+            raise DeadlineExceededError(
+                "the deadline came before the model had chosen anything of the answer",
+                hint="allow more time, or send less at once",
+            )
+
+    def is_late(self, moment: float) -> bool:
+        """Whether the answer would be too late at this moment."""
+        return self.deadline is not None and self.deadline < moment
+
+
+@dataclass(slots=True)
+class CacheUse:
+    """Tokens of a request that were in the cache already, or had to be copied there."""
+
+    reused: int | None = None
+    """Those of the prompt that earlier requests left; ``None`` until the request first runs."""
+    shared: int = 0
+    """Those that one of its texts took over from another."""
+    copied: int = 0
+    """Those that were copied where two of its texts part."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Submission:
+    """A request in the engine, with all that is known of it before its answer begins."""
+
+    request_id: str
+    request: GenerationRequest
+    prompt: tuple[TokenId, ...]
+    order: ServiceOrder
+    is_streamed: bool
+    clock: RequestClock
+    matcher: SlicedWork[Matcher]
+    """Compiles the constraint; its result is the position before the first token."""
+    cache_use: CacheUse = field(default_factory=CacheUse)
