@@ -67,7 +67,6 @@ def _encode_cache(cache: CacheStats) -> pb.CacheStats:
         held_slots=cache.held_slots,
         spare_slots=cache.spare_slots,
         reservations=cache.reservations,
-        contiguous=cache.contiguous,
     )
 
 

@@ -38,7 +38,6 @@ class Figures:
     """Of all answers; its ``model_calls`` count once for each request in a call."""
     model_calls: int
     waste: float
-    contiguity: float
     free: int
     """Blocks of the cache that hold nothing, at the end."""
     held: int
@@ -90,7 +89,6 @@ def figures_of(runs: Sequence[Run]) -> Figures:
         usage=Usage.total(one.usage for one in answered),
         model_calls=sum(run.stats.model_calls for run in runs),
         waste=sum(c.spare_slots for c in caches) / max(1, sum(c.held_slots for c in caches)),
-        contiguity=sum(c.contiguous for c in caches) / max(1, sum(c.reservations for c in caches)),
         free=caches[-1].free,
         held=caches[-1].held,
         cached=caches[-1].cached,

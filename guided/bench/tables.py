@@ -33,7 +33,6 @@ _ROWS: Sequence[tuple[str, Callable[[Figures], str]]] = (
     ("tokens a model call", lambda f: f"{f.tokens_per_call:.2f}"),
     ("step time outside of the model", lambda f: f"{f.overhead:.1%}"),
     ("cache slots wasted", lambda f: f"{f.waste:.1%}"),
-    ("reservations side by side", lambda f: f"{f.contiguity:.0%}"),
     ("blocks free, held, cached", lambda f: f"{f.free}, {f.held}, {f.cached}"),
     ("pre-emptions", lambda f: str(f.preempted)),
 )

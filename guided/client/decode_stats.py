@@ -68,7 +68,6 @@ def _decode_cache(cache: pb.CacheStats) -> CacheStats:
         held_slots=cache.held_slots,
         spare_slots=cache.spare_slots,
         reservations=cache.reservations,
-        contiguous=cache.contiguous,
     )
 
 

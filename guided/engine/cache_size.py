@@ -10,8 +10,7 @@ import torch
 from guided.engine.room import cache_groups
 from guided.errors import RequestError
 from guided.kv.block_cache import LayerGroup
-from guided.kv.layer_groups import slot_bytes, window_groups
-from guided.kv.layer_shape import LayerShape
+from guided.kv.layer_groups import LayerShape, slot_bytes, window_groups
 
 __all__ = ["CacheRequest", "CacheSize"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -19,13 +20,21 @@ from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
 from guided.engine.kept_costs import costs_here
 from guided.engine.memory_plan import plan_memory, plan_model
 from guided.errors import GuidedError, RequestError
+from guided.masks.vocabulary import Vocabulary
 from guided.model.cpu import WeightFormat, multiplies, why_not
-from guided.model.device import AUTO, choose_device, device_text
-from guided.model.load import LoadedModel, load_model
-from guided.model.model_files import find_model
+from guided.model.device import AUTO, CPU, choose_device, device_text
+from guided.model.load import (
+    LoadedModel,
+    ModelTexts,
+    load_decoder,
+    load_model,
+    load_texts,
+    native_dtype,
+    why_not_read,
+)
+from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
-from guided.model.reward import load_reward_model
 from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
 
@@ -96,14 +105,16 @@ def load_engine(
     # It is there first, so that the plan counts with what it leaves of the memory.
     judge = None
     if reward_model is not None:
+        from guided.model.reward import load_reward_model
+
         with progress.step(f"loading {reward_model}"):
             judge = load_reward_model(reward_model, device=where)
     footprint, plan = plan_model(files, dtype, asked, where)
     progress.note(f"device: {device_text(where)}")
     progress.note(str(plan))
-    loaded = load_model(files, dtype=WEIGHT_DTYPES.get(str(dtype)), device=where, progress=progress)
+    loaded, make_runner = _loaded(files, dtype, where, asked, progress, streams=footprint.streams)
     with progress.step("preparing kernels and packing weights"):
-        compiler, runner = _prepared(loaded, dtype, asked, streams=footprint.streams)
+        compiler, runner = _prepared(loaded.vocabulary, make_runner)
     context_window = runner.context_window(loaded.context_window)
     if context_window < loaded.context_window:
         _log.warning(
@@ -147,25 +158,51 @@ def load_engine(
     return engine
 
 
+def _loaded(
+    files: ModelFiles,
+    dtype: str | None,
+    device: torch.device,
+    asked: CacheRequest,
+    progress: Progress,
+    *,
+    streams: bool,
+) -> tuple[ModelTexts, Callable[[], ModelRunner]]:
+    """What speaks to a model, and what makes its runner; who computes it is settled here."""
+    kept = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device)
+    chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
+    can_be_own = chosen is not None and multiplies(chosen) and not asked.is_quantised
+    if can_be_own and device == CPU and why_not_read(files) is None:
+        texts = load_texts(files)
+
+        def read() -> ModelRunner:
+            assert chosen is not None
+            decoder = load_decoder(files, chosen, dtype=kept, streams=streams, progress=progress)
+            return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
+
+        return texts, read
+    loaded = load_model(files, dtype=kept, device=device, progress=progress)
+    return loaded, lambda: ModelRunner(
+        loaded.module,
+        vocabulary_size=len(loaded.vocabulary),
+        weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
+        streams=streams,
+        quantise_cache=asked.is_quantised,
+    )
+
+
 def _prepared(
-    loaded: LoadedModel, dtype: str | None, asked: CacheRequest, *, streams: bool
+    vocabulary: Vocabulary, make_runner: Callable[[], ModelRunner]
 ) -> tuple[ConstraintCompiler, ModelRunner]:
     """What compiles and what computes, side by side: one is Python, the other matrices."""
 
     def compiling() -> ConstraintCompiler:
-        compiler = ConstraintCompiler(loaded.vocabulary)
+        compiler = ConstraintCompiler(vocabulary)
         compiler.rehearse()
         return compiler
 
     with ThreadPoolExecutor(1) as beside:
         compiler = beside.submit(compiling)
-        runner = ModelRunner(
-            loaded.module,
-            vocabulary_size=len(loaded.vocabulary),
-            weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
-            streams=streams,
-            quantise_cache=asked.is_quantised,
-        )
+        runner = make_runner()
         return compiler.result(), runner
 
 

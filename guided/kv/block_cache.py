@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from guided.kv.block_pool import BlockId, BlockPool
+from guided.kv.block_pool import BlockId, BlockPool, blocks_before_window
 from guided.kv.block_table import BlockTable
-from guided.kv.prefix_cursor import PrefixCursor
-from guided.kv.prefix_index import PrefixIndex
+from guided.kv.prefix_index import PrefixCursor, PrefixIndex
 from guided.kv.sequence_blocks import SequenceBlocks
-from guided.kv.window import blocks_behind_window
 from guided.spec import TokenId
 
 __all__ = ["BlockCache", "LayerGroup"]
@@ -119,8 +117,8 @@ class BlockCache:
                 assert node is None or (place < len(path) and node is path[place]), (
                     f"block {block} at place {place} is known for other tokens"
                 )
-            behind = blocks_behind_window(table.committed, table.window, self.block_size)
-            assert first == behind, f"{first} blocks given back, but {behind} are behind the window"
+            passed = blocks_before_window(table.committed, table.window, self.block_size)
+            assert first == passed, f"{first} blocks given back, but {passed} are before the window"
 
 
 def _span(positions: int, block_size: int) -> int:

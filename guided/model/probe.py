@@ -8,14 +8,17 @@ own attention.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
-from transformers import PreTrainedModel
 
 from guided.errors import ModelError
-from guided.kv.layer_shape import LayerShape
+from guided.kv.layer_groups import LayerShape
 from guided.model.attention import ATTENTION_NAME, register_attention, running
-from guided.model.softmax_attention import attention
+from guided.model.torch_attention import softmax_attention
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["ModelShape", "probe_model"]
 
@@ -62,7 +65,7 @@ class _TrialAttention:
         sees = (gaps >= 0) if window is None else (gaps >= 0) & (gaps < window)
         mask = torch.zeros(sees.shape, dtype=query.dtype, device=query.device)
         mask.masked_fill_(~sees, float("-inf"))
-        output = attention(
+        output = softmax_attention(
             query, key, value, mask=mask, scaling=scaling, softcap=softcap, sinks=sinks
         )
         return output.transpose(1, 2)
@@ -77,7 +80,7 @@ def probe_model(module: PreTrainedModel) -> ModelShape:
     size = int(config.vocab_size)
     tokens = torch.arange(_TRIAL_TOKENS, device=module.device) * 7919 % size
     trial = _TrialAttention()
-    # The reference is the model's own code, not another kernel behind the same interface.
+    # The reference is the model's own code, not another kernel of the same interface.
     own = _logits(module, "eager", tokens)
     # As in use, where few of the logits are asked for.
     backwards = torch.arange(_TRIAL_TOKENS, device=module.device).flip(0)

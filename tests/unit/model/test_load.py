@@ -35,8 +35,8 @@ from guided.errors import ModelError
 from guided.model.device import CPU
 from guided.model.load import load_model, native_dtype
 from guided.model.model_files import find_model
-from guided.model.name import resolve_model
 from guided.model.progress import RichProgress, SilentProgress
+from guided.model.resolve import resolve_model
 from tests.kit.tokenizers import real_tokenizer, real_vocabulary
 
 CALL_IT = "name a model folder of transformers, a GGUF file, an id on the hub, or 'default'"
