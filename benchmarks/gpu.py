@@ -40,6 +40,7 @@ from guided.model.device import choose_device, device_text
 from guided.model.load import native_dtype
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
+from guided.model.torch_attention import ScoreOptions
 from guided.spec import Constraint, Forcing, GenerationRequest, JsonSchema, Sampling
 
 _SHAPES = {
@@ -159,11 +160,11 @@ def attention_milliseconds(
     query = torch.randn(
         sequences * new, config.num_attention_heads, size, device=device, dtype=dtype
     )
-    call = partial(attention.attend, query, storage.layers[0])
+    call = partial(attention.attend, query, storage.layers[0], ScoreOptions())
     fastest = float("inf")
     for _ in range(11):
         began = time.perf_counter()
-        call(scaling=None, softcap=None, sinks=None)
+        call()
         synchronise()
         fastest = min(fastest, time.perf_counter() - began)
     return fastest * 1e3

@@ -53,6 +53,7 @@ _WARM_UP = """{
 _WARM_UP_TOKENS = 24
 _FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 _log = logging.getLogger(__name__)
+_Report = Callable[[int], None]
 
 
 def load_engine(
@@ -113,8 +114,9 @@ def load_engine(
     progress.note(f"device: {device_text(where)}")
     progress.note(str(plan))
     loaded, make_runner = _loaded(files, dtype, where, asked, progress, streams=footprint.streams)
-    with progress.step("preparing kernels and packing weights"):
-        compiler, runner = _prepared(loaded.vocabulary, make_runner)
+    size = files.checkpoint.nbytes
+    with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
+        compiler, runner = _prepared(loaded.vocabulary, partial(make_runner, report))
     context_window = runner.context_window(loaded.context_window)
     if context_window < loaded.context_window:
         _log.warning(
@@ -166,28 +168,36 @@ def _loaded(
     progress: Progress,
     *,
     streams: bool,
-) -> tuple[ModelTexts, Callable[[], ModelRunner]]:
-    """What speaks to a model, and what makes its runner; who computes it is settled here."""
+) -> tuple[ModelTexts, Callable[[_Report], ModelRunner]]:
+    """What speaks to a model, and what makes its runner, given where to report the bytes read.
+
+    Who computes the forward pass is settled here.
+    """
     kept = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device)
     chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
     can_be_own = chosen is not None and multiplies(chosen) and not asked.is_quantised
     if can_be_own and device == CPU and why_not_read(files) is None:
-        texts = load_texts(files)
+        texts = load_texts(files, progress)
 
-        def read() -> ModelRunner:
+        def read(report: _Report) -> ModelRunner:
             assert chosen is not None
-            decoder = load_decoder(files, chosen, dtype=kept, streams=streams, progress=progress)
+            decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
             return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
 
         return texts, read
     loaded = load_model(files, dtype=kept, device=device, progress=progress)
-    return loaded, lambda: ModelRunner(
-        loaded.module,
-        vocabulary_size=len(loaded.vocabulary),
-        weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
-        streams=streams,
-        quantise_cache=asked.is_quantised,
-    )
+
+    def take(report: _Report) -> ModelRunner:
+        report(files.checkpoint.nbytes)
+        return ModelRunner(
+            loaded.module,
+            vocabulary_size=len(loaded.vocabulary),
+            weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
+            streams=streams,
+            quantise_cache=asked.is_quantised,
+        )
+
+    return loaded, take
 
 
 def _prepared(

@@ -79,7 +79,7 @@ class BlockCache:
         return len(self._opened)
 
     def most_tokens(self, step_tokens: int) -> int | None:
-        """Tokens that a sequence alone can get to in steps of so many; ``None``: any number."""
+        """Tokens that a sequence alone can get to in such steps; ``None`` is any number."""
         limits = [
             group.num_blocks * self.block_size
             for group in self.groups
@@ -122,5 +122,5 @@ class BlockCache:
 
 
 def _span(positions: int, block_size: int) -> int:
-    """Blocks that so many neighbouring positions touch at most."""
+    """Blocks that ``positions`` neighbouring positions touch at most."""
     return (positions - 2) // block_size + 2 if positions > 1 else positions

@@ -91,7 +91,7 @@ class BlockPool:
         return self._references[block]
 
     def require(self, count: int) -> None:
-        """Raise ``OutOfMemoryError`` unless so many blocks could be allocated."""
+        """Raise ``OutOfMemoryError`` unless ``count`` blocks could be allocated."""
         if count > self.num_available:
             raise OutOfMemoryError(
                 f"blocks of {self.block_size} slots: {count} needed, but only {self.num_free} free "

@@ -94,7 +94,7 @@ class BlockTable:
         return max(0, -(-missing // self._pool.block_size)) + self._writes_shared(count)
 
     def can_reserve(self, count: int) -> bool:
-        """Whether the pool has the blocks for so many more rows."""
+        """Whether the pool has the blocks for ``count`` more rows."""
         return self.blocks_needed(count) <= self._pool.num_available
 
     def require(self, count: int) -> None:

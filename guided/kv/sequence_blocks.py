@@ -46,7 +46,7 @@ class SequenceBlocks:
         return self.tables[0].reserved
 
     def can_reserve(self, count: int) -> bool:
-        """Whether every group has the blocks for so many more rows."""
+        """Whether every group has the blocks for ``count`` more rows."""
         return all(table.can_reserve(count) for table in self.tables)
 
     def reserve(self, count: int) -> tuple[Reservation, ...]:

@@ -20,14 +20,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 
 from guided.errors import ModelError
 from guided.kv.paged_storage import LayerSlots, PagedStorage
 from guided.model.batch import StepBatch
-from guided.model.torch_attention import TorchAttention
+from guided.model.torch_attention import ScoreOptions, TorchAttention
 from guided.model.visible import VisibleSlots, visible_slots
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "Attention",
     "AttentionKernel",
     "AttentionStep",
+    "LayerCall",
     "PackedAttention",
     "chosen_kernel",
     "open_attention",
@@ -84,10 +85,7 @@ class Attention(Protocol):
         self,
         query: torch.Tensor,
         layer: LayerSlots,
-        *,
-        scaling: float | None,
-        softcap: float | None,
-        sinks: torch.Tensor | None,
+        scores: ScoreOptions,
     ) -> torch.Tensor:
         """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
         ...
@@ -132,22 +130,22 @@ def open_attention(
     return TritonAttention(visible, device=device)
 
 
+class LayerCall(NamedTuple):
+    """What a layer of transformers asks of its attention; ``[1, heads, tokens, dim]`` each."""
+
+    layer: int
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    window: int | None
+    scores: ScoreOptions
+
+
 class AttentionStep(Protocol):
     """One model call, as the layers of transformers see it."""
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float | None,
-        window: int | None,
-        softcap: float | None,
-        sinks: torch.Tensor | None,
-    ) -> torch.Tensor:
-        """Attention of one layer: ``[1, heads, tokens, dim]`` → ``[1, tokens, heads, dim]``."""
+    def attend(self, call: LayerCall) -> torch.Tensor:
+        """Attention of one layer, ``[1, tokens, heads, dim]``."""
         ...
 
 
@@ -183,26 +181,13 @@ class PackedAttention:
             for number, (window, storage) in enumerate(storages.items())
         }
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float | None,
-        window: int | None,
-        softcap: float | None,
-        sinks: torch.Tensor | None,
-    ) -> torch.Tensor:
+    def attend(self, call: LayerCall) -> torch.Tensor:
         """Store the new keys and values, then let each sequence's tokens see its own slots."""
-        group = self._groups[window]
-        slots = group.storage.layers[layer]
-        slots.write(group.new_slots, key[0].transpose(0, 1), value[0].transpose(0, 1))
-        output = group.attention.attend(
-            query[0].transpose(0, 1), slots, scaling=scaling, softcap=softcap, sinks=sinks
-        )
-        return output[None]  # [1, tokens, heads, size]
+        group = self._groups[call.window]
+        slots = group.storage.layers[call.layer]
+        query, key, value = (part[0].transpose(0, 1) for part in (call.query, call.key, call.value))
+        slots.write(group.new_slots, key, value)
+        return group.attention.attend(query, slots, call.scores)[None]
 
 
 _running: ContextVar[AttentionStep] = ContextVar("guided_step")
@@ -254,14 +239,6 @@ def _attention(
             f"{kind} needs {', '.join(unknown)} in its attention, which is not supported",
             hint="use a model without it",
         )
-    output = _running.get().attend(
-        layer,
-        query,
-        key,
-        value,
-        scaling=scaling,
-        window=sliding_window,
-        softcap=softcap,
-        sinks=s_aux,
-    )
-    return output, None
+    scores = ScoreOptions(scaling, softcap, s_aux)
+    call = LayerCall(layer, query, key, value, sliding_window, scores)
+    return _running.get().attend(call), None

@@ -44,7 +44,7 @@ def cache_folder() -> Path:
 
 
 def require_space(folder: Path, needed: int) -> None:
-    """Raise ``ModelError`` unless the disk of an existing folder has so many bytes free."""
+    """Raise ``ModelError`` unless the disk of an existing folder has ``needed`` bytes free."""
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise full_disk_error(folder, needed, free)

@@ -14,17 +14,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from transformers import AutoTokenizer
 
 from guided.errors import ModelError
 from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.vocabulary import Vocabulary
 from guided.model.cpu import CpuDecoder, WeightFormat, read_decoder, why_not_by_files
 from guided.model.device import CPU
-from guided.model.model_files import ModelFiles, find_model
+from guided.model.model_files import ModelFiles, find_model, read_config
+from guided.model.plain_config import PlainConfig
 from guided.model.progress import Progress, RichProgress
 from guided.model.transformers_calls import quiet_transformers, reading
 
@@ -45,6 +46,7 @@ __all__ = [
 _FIRST_WITH_BF16 = (8, 0)
 """Compute capability of a CUDA device; older ones emulate it, which torch counts as well."""
 _GENERATION_CONFIG = "generation_config.json"
+_PLAIN_TOKENIZER = "TokenizersBackend"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,18 +109,19 @@ def why_not_read(files: ModelFiles) -> str | None:
     return why_not_by_files(files.config, files.checkpoint.shapes, files.checkpoint.types)
 
 
-def load_texts(files: ModelFiles) -> ModelTexts:
+def load_texts(files: ModelFiles, progress: Progress) -> ModelTexts:
     """Tokenizer and vocabulary of a model whose weights ``load_decoder`` reads."""
     ends = [files.config.eos_token_id]
     generation = files.folder / _GENERATION_CONFIG
     if generation.is_file():
         with reading("generation config", files.folder):
             ends.append(json.loads(generation.read_text("utf-8")).get("eos_token_id"))
-    tokenizer = _tokenizer(files)
-    vocabulary = vocabulary_from_tokenizer(
-        tokenizer, end_ids=_end_ids(ends), logits_width=files.config.vocab_size
-    )
-    return ModelTexts(files.name, tokenizer, vocabulary, files.context_window)
+    with progress.step(f"loading {files.name}"):
+        tokenizer = _tokenizer(files)
+        vocabulary = vocabulary_from_tokenizer(
+            tokenizer, end_ids=_end_ids(ends), logits_width=files.config.vocab_size
+        )
+        return ModelTexts(files.name, tokenizer, vocabulary, files.context_window)
 
 
 def load_decoder(
@@ -127,25 +130,17 @@ def load_decoder(
     *,
     dtype: torch.dtype,
     streams: bool = True,
-    progress: Progress,
+    report: Callable[[int], None] = lambda _nbytes: None,
 ) -> CpuDecoder:
     """Read and pack the weights of a model for our own forward pass.
 
-    ``dtype`` is that of the embedding and of the cache, see ``read_decoder``. The caller has made
-    sure that ``why_not_read`` has no reason.
+    ``dtype`` is that of the embedding and of the cache, see ``read_decoder``; ``report`` is given
+    the bytes read so far. The caller has made sure that ``why_not_read`` has no reason.
     """
-    size = files.checkpoint.nbytes
-    with (
-        progress.step(f"loading {files.name}", total_bytes=size) as report,
-        reading("weights", files.folder),
-    ):
+    places = files.checkpoint.files
+    with reading("weights", files.folder):
         return read_decoder(
-            files.config,
-            files.checkpoint.files,
-            weight_format,
-            dtype=dtype,
-            streams=streams,
-            done=report,
+            files.config, places, weight_format, dtype=dtype, streams=streams, report=report
         )
 
 
@@ -156,7 +151,25 @@ def load_tokenizer(model: str | None = None) -> PreTrainedTokenizerBase:
 
 def _tokenizer(files: ModelFiles) -> PreTrainedTokenizerBase:
     with reading("tokenizer", files.folder):
-        return AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
+        found: PreTrainedTokenizerBase
+        if isinstance(files.config, PlainConfig) and _is_plain_tokenizer(files.folder):
+            # What the other would choose, after it has imported all that reads a config.
+            from transformers import TokenizersBackend
+
+            found = TokenizersBackend.from_pretrained(files.folder)
+        else:
+            from transformers import AutoTokenizer
+
+            found = AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
+        return found
+
+
+def _is_plain_tokenizer(folder: Path) -> bool:
+    """Whether a folder's own file is all there is of its tokenizer."""
+    file = folder / "tokenizer_config.json"
+    told = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    has_file = (folder / "tokenizer.json").is_file()
+    return has_file and told.get("tokenizer_class") == _PLAIN_TOKENIZER and "auto_map" not in told
 
 
 def native_dtype(device: torch.device) -> torch.dtype:
@@ -186,6 +199,8 @@ def _load_weights(
         "Any", AutoModelForCausalLM.from_pretrained
     )
     source, size = files.folder, files.checkpoint.nbytes
+    is_plain = isinstance(files.config, PlainConfig)
+    config = read_config(source) if is_plain else files.config
     with (
         progress.step(f"loading {files.name}", total_bytes=size) as report,
         quiet_transformers(lambda share: report(int(share * size))),
@@ -193,7 +208,7 @@ def _load_weights(
     ):
         module, found = from_pretrained(
             source,
-            config=files.config,
+            config=config,
             dtype=dtype,
             device_map=device,
             attn_implementation=attention,

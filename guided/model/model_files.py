@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-from transformers import AutoConfig, PretrainedConfig
+from typing import TYPE_CHECKING
 
 from guided.errors import ModelError
 from guided.kv.layer_groups import LayerShape
 from guided.model.checkpoint import Checkpoint, read_checkpoint
 from guided.model.default_model import DEFAULT_MODEL
+from guided.model.plain_config import PlainConfig, read_plain_config
 from guided.model.progress import Progress, RichProgress
 from guided.model.resolve import resolve_model
 from guided.model.transformers_calls import reading
 
-__all__ = ["ModelFiles", "find_model", "longest_text"]
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig
+
+__all__ = ["ModelFiles", "find_model", "longest_text", "read_config"]
 
 _DECODERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
 """How the names of classes end that can continue a text."""
@@ -41,7 +44,7 @@ class ModelFiles:
     name: str
     """As the caller called it, or the name of the default model."""
     folder: Path
-    config: PretrainedConfig
+    config: PretrainedConfig | PlainConfig
     checkpoint: Checkpoint
     context_window: int
     """Tokens that prompt and answer may have together."""
@@ -73,9 +76,10 @@ def find_model(name: str | None = None, progress: Progress | None = None) -> Mod
     """
     progress = progress or RichProgress()
     folder = resolve_model(name, progress)
-    with reading("config", folder):
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-    _refuse_by_config(config, folder)
+    config: PretrainedConfig | PlainConfig | None = read_plain_config(folder)
+    if config is None:
+        config = read_config(folder)
+        _refuse_by_config(config, folder)
     return ModelFiles(
         name=DEFAULT_MODEL if name is None or name == "default" else name,
         folder=folder,
@@ -85,7 +89,16 @@ def find_model(name: str | None = None, progress: Progress | None = None) -> Mod
     )
 
 
-def _context_window(config: PretrainedConfig, folder: Path) -> int:
+def read_config(folder: Path) -> PretrainedConfig:
+    """The config of a folder, as transformers reads it."""
+    from transformers import AutoConfig
+
+    with reading("config", folder):
+        config: PretrainedConfig = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        return config
+
+
+def _context_window(config: PretrainedConfig | PlainConfig, folder: Path) -> int:
     window = getattr(config.get_text_config(), "max_position_embeddings", None)
     if window is None:
         raise ModelError(

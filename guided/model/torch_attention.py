@@ -12,6 +12,7 @@ of eight calls. Two sequences, of 2 new tokens after 1 and of 1 after 1, as a pa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,13 +21,27 @@ from torch.nn.functional import scaled_dot_product_attention
 from guided.kv.paged_storage import LayerSlots
 from guided.model.visible import VisibleSlots
 
-__all__ = ["TorchAttention", "softmax_attention"]
+__all__ = ["ScoreOptions", "TorchAttention", "softmax_attention"]
 
 _MOST_WASTE = 2
 """A batch may be padded to at most this many times the work of its smallest sequence."""
 _MOST_FOLDED = 64
 """New tokens up to which query heads are folded: of more, the larger mask costs more than it
 saves."""
+
+
+class ScoreOptions(NamedTuple):
+    """How a layer turns queries and keys into weights, besides a softmax of their products."""
+
+    scaling: float | None = None
+    """What products are multiplied by; ``None`` is one over the root of the heads' size."""
+    softcap: float | None = None
+    """Scores are drawn into ``(-softcap, softcap)`` by a hyperbolic tangent before they are masked
+    (Gemma Team, *Gemma 2*, 2024)."""
+    sinks: torch.Tensor | None = None
+    """Scores of a row that has nothing to give, ``[heads]``: what they draw of the softmax is lost
+    (Xiao et al., *Efficient streaming language models with attention sinks*, 2023)."""
+
 
 _Numbered = tuple[int, VisibleSlots]
 """Which of the packed tokens is the first of a sequence, and what the sequence sees."""
@@ -44,13 +59,10 @@ class TorchAttention:
         self,
         query: torch.Tensor,
         layer: LayerSlots,
-        *,
-        scaling: float | None,
-        softcap: float | None = None,
-        sinks: torch.Tensor | None = None,
+        scores: ScoreOptions,
     ) -> torch.Tensor:
         """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
-        found = [batch.attend(query, layer, scaling, softcap, sinks) for batch in self._batches]
+        found = [batch.attend(query, layer, scores) for batch in self._batches]
         if len(found) == 1:
             return found[0]  # its tokens are in packed order
         output = found[0].new_empty(len(query), *found[0].shape[1:])
@@ -110,9 +122,7 @@ class _PaddedBatch:
         self,
         query: torch.Tensor,
         layer: LayerSlots,
-        scaling: float | None,
-        softcap: float | None,
-        sinks: torch.Tensor | None,
+        scores: ScoreOptions,
     ) -> torch.Tensor:
         """``[packed tokens, heads, size]`` → those of the batch, ``[tokens, heads, value size]``.
 
@@ -127,17 +137,15 @@ class _PaddedBatch:
         if len(self._padded_tokens) != len(query) or self._places is not None:
             query = query.index_select(0, self._padded_tokens)
         heads, kv_heads = query.shape[1], keys.shape[1]
-        is_folded = new <= _MOST_FOLDED and softcap is None and sinks is None
+        is_folded = new <= _MOST_FOLDED and scores.softcap is None and scores.sinks is None
         shared = heads // kv_heads if is_folded else 1
         folded = query.to(keys.dtype).view(count, new, heads // shared, shared, -1)
         found = softmax_attention(
             folded.permute(0, 2, 3, 1, 4).reshape(count, heads // shared, shared * new, -1),
             keys,
             values,
-            mask=self._added_mask(shared),
-            scaling=scaling,
-            softcap=softcap,
-            sinks=sinks,
+            self._added_mask(shared),
+            scores,
         )
         unfolded = found.view(count, heads // shared, shared, new, -1).permute(0, 3, 1, 2, 4)
         output = unfolded.to(query.dtype).reshape(count * new, heads, -1)
@@ -157,19 +165,14 @@ def softmax_attention(
     query: torch.Tensor,
     keys: torch.Tensor,
     values: torch.Tensor,
-    *,
     mask: torch.Tensor | None,
-    scaling: float | None,
-    softcap: float | None = None,
-    sinks: torch.Tensor | None = None,
+    options: ScoreOptions,
 ) -> torch.Tensor:
     """``[batch, heads, new, size]`` over ``[batch, kv heads, rows, size]`` → as the query.
 
-    ``mask`` is added to the scores, ``[batch or 1, 1, new, rows]``. Scores are drawn into
-    ``(-softcap, softcap)`` by a hyperbolic tangent before that (Gemma Team, *Gemma 2*, 2024).
-    ``sinks``, ``[heads]``, are scores of a row that has nothing to give: what they draw of the
-    softmax is lost (Xiao et al., *Efficient streaming language models with attention sinks*, 2023).
+    ``mask`` is added to the scores, ``[batch or 1, 1, new, rows]``.
     """
+    scaling, softcap, sinks = options
     shared = query.shape[1] // keys.shape[1]
     if softcap is None and sinks is None:
         return scaled_dot_product_attention(

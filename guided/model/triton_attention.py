@@ -26,6 +26,7 @@ import triton.language as tl
 from numpy.typing import NDArray
 
 from guided.kv.paged_storage import LayerSlots
+from guided.model.torch_attention import ScoreOptions
 from guided.model.visible import VisibleSlots
 
 __all__ = ["TritonAttention"]
@@ -59,12 +60,10 @@ class TritonAttention:
         self,
         query: torch.Tensor,
         layer: LayerSlots,
-        *,
-        scaling: float | None,
-        softcap: float | None = None,
-        sinks: torch.Tensor | None = None,
+        scores: ScoreOptions,
     ) -> torch.Tensor:
         """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
+        scaling, softcap, sinks = scores
         keys, values = layer.keys, layer.values
         tokens, heads, size = query.shape
         kv_heads, value_size = values.numbers.shape[1:]
@@ -114,7 +113,7 @@ class TritonAttention:
         return output
 
     def _in_pieces(self, tokens: int) -> torch.Tensor:
-        """What each program is to do, so many tokens of one sequence at most, ``[programs, 7]``."""
+        """What each program computes, ``[programs, 7]``: up to ``tokens`` tokens of a sequence."""
         if tokens not in self._pieces:
             pieces = []
             token = row = among = 0
@@ -175,8 +174,8 @@ def _attend(
     """One program for each piece and key head; a step is the numbers from one token to the next."""
     piece = pieces + tl.program_id(0) * 7
     kv_head = tl.program_id(1)
-    num_tokens, first_node = tl.load(piece + 1), tl.load(piece + 2)
-    num_new, first_row, num_rows = tl.load(piece + 3), tl.load(piece + 4), tl.load(piece + 5)
+    num_tokens, first_node, num_new = tl.load(piece + 1), tl.load(piece + 2), tl.load(piece + 3)
+    first_row, num_rows = tl.load(piece + 4), tl.load(piece + 5)
     queries = tl.arange(0, BLOCK_QUERIES)
     nodes = queries // HEADS_SHARED
     heads = kv_head * HEADS_SHARED + queries % HEADS_SHARED
@@ -185,12 +184,11 @@ def _attend(
     asked = _read(query, tokens, query_step, heads, is_query, SIZE, PADDED_SIZE)
     seen_from = tl.load(first_seen + tokens, mask=is_query, other=0)
     mixed = tl.zeros([BLOCK_QUERIES, PADDED_VALUE_SIZE], tl.float32)
+    largest = tl.full([BLOCK_QUERIES], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_QUERIES], tl.float32)
     if HAS_SINKS:  # a row that every query sees, without a value
         largest = tl.load(sinks + heads, mask=is_query, other=0.0).to(tl.float32)
-        total = tl.full([BLOCK_QUERIES], 1.0, tl.float32)
-    else:
-        largest = tl.full([BLOCK_QUERIES], float("-inf"), tl.float32)
-        total = tl.zeros([BLOCK_QUERIES], tl.float32)
+        total += 1.0
 
     # No token sees a row after its own, so those after the last token of the piece are left out.
     for start in range(0, num_rows - num_new + first_node + num_tokens, BLOCK_ROWS):
@@ -199,10 +197,8 @@ def _attend(
         slot = tl.load(slots + first_row + rows, mask=is_row, other=0).to(tl.int64)
         found = _read(keys, slot, key_step, kv_head, is_row, SIZE, PADDED_SIZE)
         if HAS_SCALES:
-            scales = tl.load(key_scales + slot * scale_step + kv_head, mask=is_row, other=0.0)
-            found = found.to(tl.float32) * scales[:, None]
-        found = tl.trans(found.to(asked.dtype))  # [size, rows]
-        scores = tl.dot(asked, found, input_precision="ieee") * scaling
+            found = _scaled(found, key_scales + slot * scale_step + kv_head, is_row)
+        scores = tl.dot(asked, tl.trans(found.to(asked.dtype)), input_precision="ieee") * scaling
         if HAS_SOFTCAP:  # the hyperbolic tangent
             scores = softcap * (2 * tl.sigmoid(2 * scores / softcap) - 1)
         of_new = among + tl.load(piece + 6) + (first_node + nodes) * num_new
@@ -217,20 +213,15 @@ def _attend(
         total = total * kept + tl.sum(weights, 1)
         given = _read(values, slot, value_step, kv_head, is_row, VALUE_SIZE, PADDED_VALUE_SIZE)
         if HAS_SCALES:
-            scales = tl.load(value_scales + slot * scale_step + kv_head, mask=is_row, other=0.0)
-            given = given.to(tl.float32) * scales[:, None]
-        given = given.to(asked.dtype)
-        more = tl.dot(weights.to(given.dtype), given, input_precision="ieee")
-        mixed = mixed * kept[:, None] + more
-        largest = new_largest
+            given = _scaled(given, value_scales + slot * scale_step + kv_head, is_row)
+        more = tl.dot(weights.to(asked.dtype), given.to(asked.dtype), input_precision="ieee")
+        mixed, largest = mixed * kept[:, None] + more, new_largest
 
     mixed = mixed / tl.where(is_query, total, 1.0)[:, None]
     places = tl.arange(0, PADDED_VALUE_SIZE)[None, :]
-    tl.store(
-        output + tokens[:, None] * output_step + heads[:, None] * VALUE_SIZE + places,
-        mixed.to(output.dtype.element_ty),
-        mask=is_query[:, None] & (places < VALUE_SIZE),
-    )
+    targets = output + (tokens * output_step + heads * VALUE_SIZE)[:, None] + places
+    is_place = is_query[:, None] & (places < VALUE_SIZE)
+    tl.store(targets, mixed.to(output.dtype.element_ty), mask=is_place)
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -251,6 +242,12 @@ def _read(
         mask=is_token[:, None] & (places < SIZE)[None, :],
         other=0.0,
     )
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _scaled(numbers: Any, scales: Any, is_row: Any) -> Any:
+    """Numbers of int8 times the scale of their slot and head, float32."""
+    return numbers.to(tl.float32) * tl.load(scales, mask=is_row, other=0.0)[:, None]
 
 
 @triton.jit  # type: ignore[untyped-decorator]

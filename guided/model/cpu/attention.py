@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from guided.model.cpu.attention_kernel import (
     GROUP_NUMBERS,
     JOB_NUMBERS,
+    WIDEST_HEAD,
     attend_in_groups,
     scratch_bytes,
 )
@@ -21,12 +22,12 @@ from guided.model.cpu.matrix import Numbers
 from guided.model.cpu.thread_team import run_together, team_address, team_size
 from guided.model.visible import VisibleSlots
 
-__all__ = ["CpuAttention", "LayerCache"]
+__all__ = ["WIDEST_HEAD", "CpuAttention", "LayerCache"]
 
 _MOST_PARTS = 4
 """Registers of queries at most for which keys are read at once."""
 _PIECES = 4
-"""So many for each thread at least, or queries are not put together."""
+"""Pieces for each thread at least, or queries are not put together."""
 
 
 class LayerCache(NamedTuple):
@@ -102,7 +103,7 @@ class CpuAttention:
         is_seen = mask.any(axis=0).nonzero()[0]
         begin, end = int(is_seen[0]), int(is_seen[-1]) + 1
         parts = -(-len(queries) // LANES)
-        lanes = np.full((parts * LANES, end - begin), True)  # of lanes that there are not: all
+        lanes = np.full((parts * LANES, end - begin), True)  # of lanes without a query: all
         lanes[: len(queries)] = mask[:, begin:end]
         by_row = np.ascontiguousarray(lanes.reshape(parts, LANES, -1).transpose(0, 2, 1))
         bits = np.packbits(by_row, axis=2, bitorder="little")  # [parts, rows, 2]
@@ -125,7 +126,7 @@ def _start(
     task: Any,
     threads: Any,
 ) -> None:
-    """Put into the job what is of one layer, see ``attend_in_groups``."""
+    """Put into the job what changes from layer to layer, see ``attend_in_groups``."""
     job[0], job[1] = mixed.ctypes.data, found.ctypes.data
     job[2], job[3], job[4] = keys.ctypes.data, values.ctypes.data, keys.itemsize
     job[11], job[12] = counters.ctypes.data, scales.ctypes.data

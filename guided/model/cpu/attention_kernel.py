@@ -62,7 +62,7 @@ def scratch_bytes(size: int, rows: int, parts: int) -> int:
 
 @inlined
 def _whole(count: Any) -> Any:
-    """So many and those that fill the last 16."""
+    """``count``, rounded up to whole registers of 16."""
     return -(-count // LANES) * LANES
 
 
@@ -76,7 +76,7 @@ def attend_in_groups(job: Any) -> None:
     bytes for a thread, and the counter of threads.
 
     A group is of some queries of a sequence, in parts of 16: address of the slots of its rows,
-    their number, address of the bits of the lanes that see each row, of a part behind the other;
+    their number, address of the bits of the lanes that see each row, of one part after the other;
     first token of the sequence, first query within that, and the number of queries.
     """
     size, kv_heads = job[7], job[6]
@@ -203,7 +203,7 @@ def _ask(_: Any, address: Any) -> Any:
 
 @instruction
 def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any) -> Any:
-    """``scores[i] = sum of tile[i, k] * queries[k]`` for the 16 rows of a tile and so many k."""
+    """``scores[i] = sum of tile[i, k] * queries[k]`` for the 16 rows of a tile and ``size`` k."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         its_tile, its_queries, its_scores, its_size = args
@@ -235,7 +235,7 @@ def _mix(_: Any, tile: Any, weights: Any, outputs: Any) -> Any:
 def _grown(
     builder: Any, sums: list[Any], tile: Any, lanes: Any, count: Any, step: int, next_step: int
 ) -> list[Any]:
-    """``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over so many k one by one."""
+    """``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over ``count`` k one by one."""
 
     def body(k: Any, totals: list[Any]) -> list[Any]:
         numbers = builder.load(_lanes(builder, lanes, k), align=LINE)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from guided.model.cpu.addresses import take_next
 from guided.model.cpu.bf16_matrix import BLOCK, LINES, Bf16Kernel
 from guided.model.cpu.kernel import instruction, task
-from guided.model.cpu.llvm import INT64, LINE, for_each_count, pointer, prefetch
+from guided.model.cpu.llvm import INT64, LINE, for_each_count, loop, pointer, prefetch
 
 __all__ = ["AMX", "can_use_amx"]
 
@@ -115,28 +115,23 @@ def _emit_products(
     of_group = builder.mul(length, lines)
     for total in range(2 * groups):
         _tiles(builder, "tilezero", _BYTE(_SUMS + total))
-    before = builder.block
-    loop, behind = builder.append_basic_block(), builder.append_basic_block()
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    k = builder.phi(INT64)
-    for half in range(2):
-        place = builder.add(weights, builder.mul(k, INT64(2 * LINES * LINE)))
-        place = builder.add(place, INT64(half * LINES * LINE))
-        for line in range(LINES if is_first else 0):
-            prefetch(builder, builder.add(place, INT64(_AHEAD + line * LINE)), level=2)
-        _load(builder, _WEIGHTS + half, place, INT64(LINE))
-    for group in range(groups):
-        place = builder.add(rows, builder.mul(of_group, INT64(group)))
-        _load(builder, _ROWS + group, builder.add(place, builder.mul(k, INT64(LINE))), length)
+
+    def add_products(k: Any, _: list[Any]) -> list[Any]:
         for half in range(2):
-            tiles = _SUMS + 2 * group + half, _ROWS + group, _WEIGHTS + half
-            _tiles(builder, "tdpbf16ps", *map(_BYTE, tiles))
-    after = builder.add(k, INT64(1))
-    builder.cbranch(builder.icmp_signed("<", after, depth), loop, behind)
-    k.add_incoming(INT64(0), before)
-    k.add_incoming(after, loop)
-    builder.position_at_end(behind)
+            place = builder.add(weights, builder.mul(k, INT64(2 * LINES * LINE)))
+            place = builder.add(place, INT64(half * LINES * LINE))
+            for line in range(LINES if is_first else 0):
+                prefetch(builder, builder.add(place, INT64(_AHEAD + line * LINE)), level=2)
+            _load(builder, _WEIGHTS + half, place, INT64(LINE))
+        for group in range(groups):
+            place = builder.add(rows, builder.mul(of_group, INT64(group)))
+            _load(builder, _ROWS + group, builder.add(place, builder.mul(k, INT64(LINE))), length)
+            for half in range(2):
+                tiles = _SUMS + 2 * group + half, _ROWS + group, _WEIGHTS + half
+                _tiles(builder, "tdpbf16ps", *map(_BYTE, tiles))
+        return []
+
+    loop(builder, depth, [], add_products)
     stride = builder.mul(outputs, INT64(4))
     for group in range(groups):
         first = builder.mul(builder.mul(lines, stride), INT64(group))

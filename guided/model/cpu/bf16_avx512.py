@@ -64,7 +64,7 @@ def can_use_avx512_bf16() -> bool:
 def _multiply_block(
     _: Any, weights: Any, rows: Any, products: Any, depth: Any, outputs: Any, ahead: Any, count: Any
 ) -> Any:
-    """One block times a group of 1 to 12 rows; asks for what lies so many bytes ``ahead``."""
+    """One block times a group of 1 to 12 rows; asks for what lies ``ahead`` bytes after it."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
         *operands, its_count = args
@@ -130,7 +130,7 @@ def _multiply_dots(job: Any) -> None:
         if first >= blocks:
             return
         for block in range(first, min(first + _TAKEN, blocks)):
-            # It stays in the caches for the groups behind the first.
+            # It stays in the caches for the groups after the first.
             its_weights = weights + block * depth * 2 * LINES * LINE
             for group in range(groups):
                 ahead = AHEAD

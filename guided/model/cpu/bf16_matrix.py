@@ -125,7 +125,7 @@ def _start(
     job: Any, rounded: Any, products: Any, lines: Any, team: Any, function: Any, threads: Any
 ) -> None:
     """``job``: addresses of weights, rows, products; ``_INPUTS`` of a row, blocks, groups, rows of
-    each; a counter and its address; the address of what is configured, which stands behind it."""
+    each; a counter and its address; the address of what is configured, which stands after it."""
     job[1], job[2] = rounded.ctypes.data, products.ctypes.data
     job[5], job[6], job[7] = len(rounded) // lines, lines, 0
     job[8], job[9] = job.ctypes.data + 7 * 8, job.ctypes.data + _CONFIG * 8

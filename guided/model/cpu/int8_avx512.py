@@ -5,7 +5,7 @@ inputs of all outputs of a block, and one instruction multiplies them by four in
 adds them to 16 sums. It wants one side without signs, so weights are kept with 128 added, and 128
 times the sum of a row is taken off its products in the end::
 
-    w[0, k..k+3] | w[1, k..k+3] | ... | w[15, k..k+3]     and behind them those of k + 4
+    w[0, k..k+3] | w[1, k..k+3] | ... | w[15, k..k+3]     and after them those of k + 4
 
 Rows come in two parts, coarse and fine, see ``int8_matrix``. All sums are exact, and the floats
 made of them go through the same roundings as there, so a product is the same to the last bit.
@@ -33,6 +33,7 @@ from guided.model.cpu.llvm import (
     LANES,
     LINE,
     for_each_count,
+    loop,
     pointer,
     prefetch,
     splat,
@@ -150,28 +151,21 @@ class _Products:
             for pair in places
             for place in pair
         ]
-        before = builder.block
-        loop, behind = builder.append_basic_block(), builder.append_basic_block()
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        k = builder.phi(INT64)
-        sums = [builder.phi(INTS) for _ in rows]
-        line = builder.add(weights, builder.mul(k, INT64(LANES)))
-        prefetch(builder, builder.add(line, INT64(AHEAD)))
-        numbers = builder.load(pointer(builder, line, INTS), align=LINE)
-        grown = []
-        for row, total in zip(rows, sums, strict=True):
-            inputs = builder.load(pointer(builder, builder.add(row, k), INT32), align=_INPUTS)
-            grown.append(_dot(builder, total, numbers, splat(builder, inputs)))
-        after = builder.add(k, INT64(_INPUTS))
-        builder.cbranch(builder.icmp_signed("<", after, self._inputs), loop, behind)
-        k.add_incoming(INT64(0), before)
-        k.add_incoming(after, loop)
-        for phi, total in zip(sums, grown, strict=True):
-            phi.add_incoming(ir.Constant(INTS, [0] * LANES), before)
-            phi.add_incoming(total, loop)
-        builder.position_at_end(behind)
-        return list(zip(grown[::2], grown[1::2], strict=True))
+
+        def add_products(k: Any, sums: list[Any]) -> list[Any]:
+            line = builder.add(weights, builder.mul(k, INT64(LINE)))
+            prefetch(builder, builder.add(line, INT64(AHEAD)))
+            numbers = builder.load(pointer(builder, line, INTS), align=LINE)
+            grown = []
+            for row, total in zip(rows, sums, strict=True):
+                inputs = builder.load(pointer(builder, row, INT32, k), align=_INPUTS)
+                grown.append(_dot(builder, total, numbers, splat(builder, inputs)))
+            return grown
+
+        nothing = ir.Constant(INTS, [0] * LANES)
+        steps = builder.sdiv(self._inputs, INT64(_INPUTS))
+        sums = loop(builder, steps, [nothing] * len(rows), add_products)
+        return list(zip(sums[::2], sums[1::2], strict=True))
 
     def _store(self, t: int, coarse: Any, fine: Any) -> None:
         """The product of a row, by the same operations as in ``int8_matrix``."""

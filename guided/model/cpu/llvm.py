@@ -1,4 +1,9 @@
-"""Parts of kernels that read weights as fast as memory gives them, as LLVM is told them."""
+"""Parts of kernels as instructions of LLVM, where numba would not emit the vectors that we want.
+
+A register holds 16 numbers of 32 bits, its *lanes*; a line of the processor's caches has the same
+64 bytes. What is made here is emitted once, when a kernel is compiled: a loop of Python that emits
+is unrolled in the kernel, ``loop`` is a loop of the kernel.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +40,7 @@ INTS, FLOATS = ir.VectorType(INT32, LANES), ir.VectorType(FLOAT, LANES)
 
 
 def for_each_count(builder: Any, count: Any, most: int, emit: Callable[[int], None]) -> None:
-    """Run what is emitted for a count of 1 to ``most`` rows, for the one that there is."""
+    """Emit a case for each count from 1 to ``most`` rows; the kernel runs the one of ``count``."""
     end = builder.append_basic_block()
     switch = builder.switch(count, end)
     for rows in range(1, most + 1):
@@ -52,12 +57,12 @@ def loop(
 ) -> list[Any]:
     """Count up from 0 to ``count``; the body makes of the values carried those of the next turn."""
     before = builder.block
-    head, inside, behind = (builder.append_basic_block() for _ in range(3))
+    head, inside, end = (builder.append_basic_block() for _ in range(3))
     builder.branch(head)
     builder.position_at_end(head)
     k = builder.phi(INT64)
     values = [builder.phi(value.type) for value in carried]
-    builder.cbranch(builder.icmp_signed("<", k, count), inside, behind)
+    builder.cbranch(builder.icmp_signed("<", k, count), inside, end)
     builder.position_at_end(inside)
     nexts = body(k, values)
     after = builder.add(k, INT64(1))
@@ -65,12 +70,12 @@ def loop(
         phi.add_incoming(first, before)
         phi.add_incoming(later, builder.block)
     builder.branch(head)
-    builder.position_at_end(behind)
+    builder.position_at_end(end)
     return values
 
 
 def pointer(builder: Any, address: Any, kind: Any, place: Any = None) -> Any:
-    """To what is at an address, or so many 32 bits behind it."""
+    """To what is at an address, or ``place`` numbers of 32 bits after it."""
     if place is not None:
         address = builder.add(address, builder.mul(place, INT64(4)))
     return builder.inttoptr(address, kind.as_pointer())

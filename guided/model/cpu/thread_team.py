@@ -69,7 +69,7 @@ class _Team:
             assert status == 0, f"{name}: {os.strerror(status)}"
 
     def grow(self, helpers: int) -> None:
-        """Start threads until there are so many; they end with the process."""
+        """Start threads until there are ``helpers``; they end with the process."""
         while self._helpers < helpers:
             # Before they start, since no thread may be at it when the process ends.
             cast("Any", _help).compile((types.int64,))
@@ -106,7 +106,7 @@ def team_size() -> int:
 
 @inlined
 def run_together(team: Any, task: Any, job: Any, threads: Any) -> None:
-    """Let so many threads run a task on a job, all but the number are addresses.
+    """Let ``threads`` threads run a task on a job; the other arguments are addresses.
 
     The caller is one of them, and the only one while somebody else has the team.
     """

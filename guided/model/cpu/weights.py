@@ -19,27 +19,29 @@ import numpy as np
 import torch
 
 from guided.errors import ModelError
-from guided.model.cpu.attention import LayerCache
-from guided.model.cpu.attention_kernel import WIDEST_HEAD
+from guided.model.cpu.attention import WIDEST_HEAD, LayerCache
 from guided.model.cpu.between_matrices import GATES
 from guided.model.cpu.decoder import Angles, CpuDecoder, DecoderWeights, LayerWeights
 from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer
 from guided.model.cpu.matrix import Numbers, PackedMatrix
+from guided.model.plain_config import PlainConfig
 from guided.model.visible import VisibleSlots
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
 
+    _Config = PretrainedConfig | PlainConfig
+
 __all__ = ["read_decoder", "take_decoder", "why_not", "why_not_by_config", "why_not_by_files"]
 
 _KNOWN = {
-    "LlamaConfig": "LlamaForCausalLM",
-    "MistralConfig": "MistralForCausalLM",
-    "Qwen2Config": "Qwen2ForCausalLM",
-    "Qwen3Config": "Qwen3ForCausalLM",
-    "Gemma3TextConfig": "Gemma3ForCausalLM",
+    "llama": "LlamaForCausalLM",
+    "mistral": "MistralForCausalLM",
+    "qwen2": "Qwen2ForCausalLM",
+    "qwen3": "Qwen3ForCausalLM",
+    "gemma3_text": "Gemma3ForCausalLM",
 }
-"""Classes of transformers: a config, and the model that is computed here."""
+"""Models that are computed here: the type in a config, and the class of transformers."""
 _CALL_DEPENDENT_ROPE = ("dynamic", "longrope")
 _UNKNOWN_SETTINGS = (
     "attn_logit_softcapping",
@@ -86,16 +88,16 @@ def why_not(module: PreTrainedModel) -> str | None:
     return None
 
 
-def why_not_by_config(config: PretrainedConfig) -> str | None:
+def why_not_by_config(config: _Config) -> str | None:
     """As ``why_not``, as far as it can be told before the weights are loaded."""
-    kind = type(config)
-    if kind.__name__ not in _KNOWN or not _is_of_transformers(kind):
+    is_known = isinstance(config, PlainConfig) or _is_of_transformers(type(config))
+    if config.model_type not in _KNOWN or not is_known:
         return _not_known((config.architectures or [config.model_type])[0])
     return _why_not_its_settings(config)
 
 
 def why_not_by_files(
-    config: PretrainedConfig, shapes: Mapping[str, tuple[int, ...]], types: Collection[str]
+    config: _Config, shapes: Mapping[str, tuple[int, ...]], types: Collection[str]
 ) -> str | None:
     """Why weights cannot be read from files that hold these tensors, or ``None``.
 
@@ -121,7 +123,7 @@ def _not_known(kind: str) -> str:
     return f"{kind} is not one of {', '.join(_KNOWN.values())}"
 
 
-def _why_not_its_settings(config: PretrainedConfig) -> str | None:
+def _why_not_its_settings(config: _Config) -> str | None:
     if _activation(config) not in GATES:
         return f"the activation {_activation(config)!r} is not one of {', '.join(GATES)}"
     for name in _UNKNOWN_SETTINGS:
@@ -142,47 +144,46 @@ def _why_not_its_settings(config: PretrainedConfig) -> str | None:
 # --- What a config says -----------------------------------------------------------------------
 
 
-def _activation(config: PretrainedConfig) -> str:
+def _activation(config: _Config) -> str:
     name: str = getattr(config, "hidden_act", None) or config.hidden_activation
     return name
 
 
-def _head_size(config: PretrainedConfig) -> int:
+def _head_size(config: _Config) -> int:
     own = getattr(config, "head_dim", None)
     return int(own or config.hidden_size // config.num_attention_heads)
 
 
-def _is_gemma(config: PretrainedConfig) -> bool:
-    return type(config).__name__ == "Gemma3TextConfig"
+def _is_gemma(config: _Config) -> bool:
+    return bool(config.model_type == "gemma3_text")
 
 
-def _window(config: PretrainedConfig, layer: int) -> int | None:
-    kind = type(config).__name__
-    if kind == "LlamaConfig":
+def _window(config: _Config, layer: int) -> int | None:
+    if config.model_type == "llama":
         return None
-    slides = kind == "MistralConfig" or config.layer_types[layer] == "sliding_attention"
+    slides = config.model_type == "mistral" or config.layer_types[layer] == "sliding_attention"
     return config.sliding_window if slides else None
 
 
-def _expected_shapes(config: PretrainedConfig) -> dict[str, tuple[int, ...]]:
+def _expected_shapes(config: _Config) -> dict[str, tuple[int, ...]]:
     """The tensors that a model has, by name."""
     hidden, inner, size = config.hidden_size, config.intermediate_size, _head_size(config)
     queries, keys = config.num_attention_heads * size, config.num_key_value_heads * size
-    kind = type(config).__name__
-    attention_bias = kind != "MistralConfig" and getattr(config, "attention_bias", False)
+    kind = config.model_type
+    attention_bias = kind != "mistral" and getattr(config, "attention_bias", False)
     matrices = {
-        "self_attn.q_proj": ((queries, hidden), attention_bias or kind == "Qwen2Config"),
-        "self_attn.k_proj": ((keys, hidden), attention_bias or kind == "Qwen2Config"),
-        "self_attn.v_proj": ((keys, hidden), attention_bias or kind == "Qwen2Config"),
-        "self_attn.o_proj": ((hidden, queries), attention_bias and kind != "Qwen2Config"),
-        "mlp.gate_proj": ((inner, hidden), kind == "LlamaConfig" and config.mlp_bias),
-        "mlp.up_proj": ((inner, hidden), kind == "LlamaConfig" and config.mlp_bias),
-        "mlp.down_proj": ((hidden, inner), kind == "LlamaConfig" and config.mlp_bias),
+        "self_attn.q_proj": ((queries, hidden), attention_bias or kind == "qwen2"),
+        "self_attn.k_proj": ((keys, hidden), attention_bias or kind == "qwen2"),
+        "self_attn.v_proj": ((keys, hidden), attention_bias or kind == "qwen2"),
+        "self_attn.o_proj": ((hidden, queries), attention_bias and kind != "qwen2"),
+        "mlp.gate_proj": ((inner, hidden), kind == "llama" and config.mlp_bias),
+        "mlp.up_proj": ((inner, hidden), kind == "llama" and config.mlp_bias),
+        "mlp.down_proj": ((hidden, inner), kind == "llama" and config.mlp_bias),
     }
     norms = {"input_layernorm": hidden, "post_attention_layernorm": hidden}
     if _is_gemma(config):
         norms |= {"pre_feedforward_layernorm": hidden, "post_feedforward_layernorm": hidden}
-    if kind in ("Qwen3Config", "Gemma3TextConfig"):
+    if kind in ("qwen3", "gemma3_text"):
         norms |= {"self_attn.q_norm": size, "self_attn.k_norm": size}
     shapes: dict[str, tuple[int, ...]] = {}
     for layer in range(config.num_hidden_layers):
@@ -224,14 +225,16 @@ class _FileTensors:
     """Those of files of safetensors, which are mapped; a tensor of their own type is a view."""
 
     def __init__(
-        self, files: Mapping[str, Path], dtype: torch.dtype, done: Callable[[int], None]
+        self, files: Mapping[str, Path], dtype: torch.dtype, report: Callable[[int], None]
     ) -> None:
         from safetensors import safe_open
 
-        opened = {file: safe_open(file, framework="pt") for file in set(files.values())}
+        opened: dict[Path, Any] = {
+            file: safe_open(file, framework="pt") for file in set(files.values())
+        }
         self._files = {name: opened[file] for name, file in files.items()}
         self._dtype = dtype
-        self._done, self._read = done, 0
+        self._report, self._read = report, 0
 
     def __contains__(self, name: str) -> bool:
         return name in self._files
@@ -239,7 +242,7 @@ class _FileTensors:
     def take(self, name: str) -> torch.Tensor:
         tensor: torch.Tensor = self._files[name].get_tensor(name)
         self._read += tensor.nbytes
-        self._done(self._read)
+        self._report(self._read)
         return tensor.to(self._dtype)
 
 
@@ -264,30 +267,30 @@ def take_decoder(
 
 
 def read_decoder(
-    config: PretrainedConfig,
+    config: _Config,
     files: Mapping[str, Path],
     weight_format: WeightFormat,
     *,
     dtype: torch.dtype,
     streams: bool = True,
-    done: Callable[[int], None] = lambda _nbytes: None,
+    report: Callable[[int], None] = lambda _nbytes: None,
 ) -> CpuDecoder:
     """A decoder with the weights of files of safetensors, by the name of each tensor.
 
     They are rounded to ``dtype`` first, as transformers does; it is also that of the cache.
-    ``done`` is told how many bytes have been read. The caller has made sure by
+    ``report`` is given the bytes read so far. The caller has made sure by
     ``why_not_by_files`` that the tensors are there. Raises ``ModelError`` where the answers of the
     model are no numbers.
     """
     pack = matrix_packer(weight_format, streams=streams)
-    tensors = _FileTensors(files, dtype, done)
+    tensors = _FileTensors(files, dtype, report)
     with torch.no_grad():
         decoder = CpuDecoder(_weights(config, tensors, pack, weight_format))
     _try(decoder, config)
     return decoder
 
 
-def _try(decoder: CpuDecoder, config: PretrainedConfig) -> None:
+def _try(decoder: CpuDecoder, config: _Config) -> None:
     """One call; weights that are broken, or too large for their format, show in its logits."""
     tokens = np.arange(_TRIAL_TOKENS)
     slots = VisibleSlots(tokens, np.tri(_TRIAL_TOKENS, dtype=np.bool_))
@@ -301,7 +304,7 @@ def _try(decoder: CpuDecoder, config: PretrainedConfig) -> None:
     logits = decoder.forward(tokens * 7919 % config.vocab_size, tokens, seen, cache, [-1])
     if not bool(logits.isfinite().all()):
         raise ModelError(
-            f"the logits of {_KNOWN[type(config).__name__]} are no numbers in a trial call in "
+            f"the logits of {_KNOWN[config.model_type]} are no numbers in a trial call in "
             f"{decoder.dtype}",
             hint="choose another dtype, or another model",
         )
@@ -311,7 +314,7 @@ def _try(decoder: CpuDecoder, config: PretrainedConfig) -> None:
 
 
 def _weights(
-    config: PretrainedConfig, tensors: _Tensors, pack: Pack, weight_format: WeightFormat
+    config: _Config, tensors: _Tensors, pack: Pack, weight_format: WeightFormat
 ) -> DecoderWeights:
     read = _Reader(config, tensors, pack)
     embedding = tensors.take(_EMBEDDING)

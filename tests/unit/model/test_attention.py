@@ -26,6 +26,7 @@ from guided.model.attention import (
     chosen_kernel,
     open_attention,
 )
+from guided.model.torch_attention import ScoreOptions
 from guided.model.visible import VisibleSlots
 from tests.kit.cuda import HAS_CUDA
 
@@ -159,7 +160,7 @@ def check(
     query = torch.randn(tokens, heads, size, device=DEVICE, dtype=dtype)
     drawn = torch.randn(heads, device=DEVICE, dtype=dtype) if sinks else None
     found = open_attention(kernel, seen, dtype=dtype, device=DEVICE).attend(
-        query, storage.layers[0], scaling=scaling, softcap=softcap, sinks=drawn
+        query, storage.layers[0], ScoreOptions(scaling, softcap, drawn)
     )
     expected = by_definition(query, storage.layers[0].read(every), seen, scaling, softcap, drawn)
     assert (found.shape, found.dtype) == ((tokens, heads, value_size), dtype)

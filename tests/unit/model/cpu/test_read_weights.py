@@ -51,9 +51,7 @@ def test_a_decoder_of_files_gives_the_logits_of_one_that_was_taken(
     config, checkpoint = saved(name, tmp_path)
     assert why_not(config, checkpoint) is None
     read: list[int] = []
-    decoder = read_decoder(
-        config, checkpoint.files, weight_format, dtype=dtype, done=lambda done: read.append(done)
-    )
+    decoder = read_decoder(config, checkpoint.files, weight_format, dtype=dtype, report=read.append)
     assert (decoder.dtype, read) == (dtype, sorted(read))
     assert 0 < read[-1] <= checkpoint.nbytes
     module = AutoModelForCausalLM.from_pretrained(tmp_path, dtype=dtype)
