@@ -108,7 +108,7 @@ def _context_window(config: PretrainedConfig | PlainConfig, folder: Path) -> int
     return int(window)
 
 
-def longest_text(config: PretrainedConfig) -> int | None:
+def longest_text(config: PretrainedConfig | PlainConfig) -> int | None:
     """Tokens that a text may have for its rotary positions; ``None`` is no limit.
 
     Of two ways to stretch a model's positions, ``dynamic`` and ``longrope``, transformers takes the
