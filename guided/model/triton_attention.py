@@ -217,11 +217,10 @@ def _attend(
         more = tl.dot(weights.to(asked.dtype), given.to(asked.dtype), input_precision="ieee")
         mixed, largest = mixed * kept[:, None] + more, new_largest
 
-    mixed = mixed / tl.where(is_query, total, 1.0)[:, None]
+    result = (mixed / tl.where(is_query, total, 1.0)[:, None]).to(output.dtype.element_ty)
     places = tl.arange(0, PADDED_VALUE_SIZE)[None, :]
     targets = output + (tokens * output_step + heads * VALUE_SIZE)[:, None] + places
-    is_place = is_query[:, None] & (places < VALUE_SIZE)
-    tl.store(targets, mixed.to(output.dtype.element_ty), mask=is_place)
+    tl.store(targets, result, mask=is_query[:, None] & (places < VALUE_SIZE))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
