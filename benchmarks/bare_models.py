@@ -15,7 +15,7 @@ from guided.model.batch import Segment, StepBatch
 from guided.model.cpu import CpuDecoder, LayerCache, WeightFormat, take_decoder
 from guided.model.load import load_model
 from guided.model.runner import ModelRunner
-from guided.model.seen_rows import SeenRows
+from guided.model.visible import VisibleSlots
 from guided.spec import TokenId
 
 __all__ = [
@@ -134,13 +134,15 @@ class PagedText:
         return logits
 
 
-def chain(committed: int, new: int, *, window: int | None = None, first_slot: int = 0) -> SeenRows:
+def chain(
+    committed: int, new: int, *, window: int | None = None, first_slot: int = 0
+) -> VisibleSlots:
     """New tokens one behind the other, in slots that count up."""
     rows = committed + new
     sees = np.tri(new, rows, committed, dtype=np.bool_)
     if window is not None:
         sees &= ~np.tri(new, rows, committed - window, dtype=np.bool_)
-    return SeenRows(np.arange(first_slot, first_slot + rows), sees)
+    return VisibleSlots(np.arange(first_slot, first_slot + rows), sees)
 
 
 def open_theirs(name: str | None, dtype: torch.dtype) -> Theirs:

@@ -41,7 +41,6 @@ class Counts:
     held: int = 0
     spare: int = 0
     reservations: int = 0
-    contiguous: int = 0
 
 
 def read_lengths(path: Path) -> list[Lengths]:
@@ -59,17 +58,14 @@ def run(requests: list[Lengths], block_size: int, batch: int) -> tuple[Counts, f
         started = time.process_time()
         while waiting and len(running) < batch:
             running.append((cache.open(), waiting.popleft()))
-        reservations = [
-            blocks.reserve(1 if blocks.committed else lengths.prompt)[0]
-            for blocks, lengths in running
-        ]
+        for blocks, lengths in running:
+            blocks.reserve(1 if blocks.committed else lengths.prompt)
         seconds += time.process_time() - started
-        for (blocks, _), reservation in zip(running, reservations, strict=True):
+        for blocks, _ in running:
             table = blocks.tables[0]
             counts.held += len(table.blocks) * block_size
             counts.spare += table.spare
             counts.reservations += 1
-            counts.contiguous += reservation.is_contiguous
         started = time.process_time()
         for blocks, _ in running:
             blocks.commit(range(blocks.reserved), [_NO_TOKEN] * blocks.reserved)
@@ -91,13 +87,12 @@ def main(path: Path, batch: int) -> None:
     requests = read_lengths(path)
     tokens = sum(_rows(lengths) for lengths in requests)
     print(f"{len(requests)} requests, {tokens} rows, {batch} at once")
-    print("block size  unused slots  side by side  us a sequence and step")
+    print("block size  unused slots  us a sequence and step")
     for block_size in _BLOCK_SIZES:
         runs = [run(requests, block_size, batch) for _ in range(3)]
         counts, seconds = runs[0][0], min(seconds for _, seconds in runs)
         print(
             f"{block_size:10d}  {counts.spare / counts.held:11.1%}  "
-            f"{counts.contiguous / counts.reservations:12.0%}  "
             f"{seconds / counts.reservations * 1e6:22.1f}"
         )
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -28,18 +29,18 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, PreTr
 from benchmarks.bare_models import chain
 from guided.constraint import ConstraintCompiler
 from guided.engine import Engine
-from guided.kv.layer_shape import LayerShape
+from guided.kv.layer_groups import LayerShape
 from guided.kv.paged_storage import PagedStorage
 from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.vocabulary import Vocabulary
-from guided.model.attention_kernel import AttentionKernel, best_kernel, open_attention
+from guided.model.attention import AttentionKernel, open_attention
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.default_model import fetch_default_model
 from guided.model.device import choose_device, device_text
 from guided.model.load import native_dtype
-from guided.model.packed_attention import StoredRows
 from guided.model.progress import SilentProgress
 from guided.model.runner import ModelRunner
+from guided.model.torch_attention import ScoreOptions
 from guided.spec import Constraint, Forcing, GenerationRequest, JsonSchema, Sampling
 
 _SHAPES = {
@@ -159,11 +160,11 @@ def attention_milliseconds(
     query = torch.randn(
         sequences * new, config.num_attention_heads, size, device=device, dtype=dtype
     )
-    call = partial(attention.attend, query, StoredRows(storage, 0))
+    call = partial(attention.attend, query, storage.layers[0], ScoreOptions())
     fastest = float("inf")
     for _ in range(11):
         began = time.perf_counter()
-        call(scaling=None, softcap=None, sinks=None)
+        call()
         synchronise()
         fastest = min(fastest, time.perf_counter() - began)
     return fastest * 1e3
@@ -189,11 +190,12 @@ def main() -> None:
     tokenizer = options.tokenizer or fetch_default_model(SilentProgress())
     vocabulary = vocabulary_from_tokenizer(AutoTokenizer.from_pretrained(tokenizer))
     model = make_model(options.shape, len(vocabulary), dtype, device)
-    best = best_kernel(dtype, device)
     console = Console(width=110)
     console.print(f"{device_text(device)}, {dtype}, {options}")
 
-    kernels = [AttentionKernel.TORCH, *([best] if best is not AttentionKernel.TORCH else [])]
+    kernels = [AttentionKernel.TORCH]
+    if is_cuda and dtype != torch.float64 and find_spec("triton") is not None:
+        kernels.append(AttentionKernel.TRITON)
     table = Table("run", "kernel", "tokens/s", "steps", "ms a step", "outside of the model call")
     for kernel in kernels:
         inner = ModelRunner(model, vocabulary_size=len(vocabulary), kernel=kernel)

@@ -92,18 +92,11 @@ class CacheStats:
     """Those of them without a row in them."""
     reservations: int = 0
     """How often rows of one request were set aside in one group for a model call."""
-    contiguous: int = 0
-    """Those that lay side by side with all before them."""
 
     @property
     def waste(self) -> float:
         """The share of held slots without a row in them; 0 where none was held."""
         return self.spare_slots / max(1, self.held_slots)
-
-    @property
-    def contiguity(self) -> float:
-        """The share of reservations side by side with all rows before; 0 where there was none."""
-        return self.contiguous / max(1, self.reservations)
 
     def since(self, earlier: CacheStats) -> CacheStats:
         """Counters from an earlier snapshot on; what is true now stays."""
@@ -115,7 +108,6 @@ class CacheStats:
             self.held_slots - earlier.held_slots,
             self.spare_slots - earlier.spare_slots,
             self.reservations - earlier.reservations,
-            self.contiguous - earlier.contiguous,
         )
 
 

@@ -111,7 +111,6 @@ def _cache(stats: EngineStats) -> Iterator[Metric]:
         ("held_slots", "Slots held, added up over model calls.", cache.held_slots),
         ("spare_slots", "Those without a row.", cache.spare_slots),
         ("reservations", "Rows set aside for a model call.", cache.reservations),
-        ("contiguous_reservations", "Those side by side with all before.", cache.contiguous),
     ):
         yield _counter(f"guided_cache_{name}", help_text, value)
 

@@ -41,7 +41,6 @@ class Figures:
     """Of all answers; its ``model_calls`` count once for each request in a call."""
     model_calls: int
     waste: float
-    contiguity: float
     free: int
     """Blocks of the cache that hold nothing, at the end."""
     held: int
@@ -94,7 +93,6 @@ def figures_of(runs: Sequence[Run]) -> Figures:
         model_calls=sum(run.stats.model_calls for run in runs),
         # Weighted by model calls, as the counters are sums over them.
         waste=sum(c.spare_slots for c in caches) / max(1, sum(c.held_slots for c in caches)),
-        contiguity=sum(c.contiguous for c in caches) / max(1, sum(c.reservations for c in caches)),
         free=caches[-1].free,
         held=caches[-1].held,
         cached=caches[-1].cached,
@@ -135,7 +133,6 @@ _ROWS: Sequence[tuple[str, Callable[[Figures], str]]] = (
     ("tokens a model call", lambda f: f"{f.tokens_per_call:.2f}"),
     ("step time outside of the model", lambda f: f"{f.overhead:.1%}"),
     ("cache slots wasted", lambda f: f"{f.waste:.1%}"),
-    ("reservations side by side", lambda f: f"{f.contiguity:.0%}"),
     ("blocks free, held, cached", lambda f: f"{f.free}, {f.held}, {f.cached}"),
     ("pre-emptions", lambda f: str(f.preempted)),
 )

@@ -9,8 +9,7 @@ import torch
 
 from guided.errors import RequestError
 from guided.kv.block_cache import BlockCache, LayerGroup
-from guided.kv.layer_groups import slot_bytes, window_groups
-from guided.kv.layer_shape import LayerShape
+from guided.kv.layer_groups import LayerShape, slot_bytes, window_groups
 from guided.model.runner import ModelRunner
 
 __all__ = ["CacheRequest", "CacheSize", "StepLimits", "cache_groups", "open_cache"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -21,13 +22,21 @@ from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
 from guided.engine.memory_plan import MemoryPlan, plan_memory, plan_model
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
+from guided.masks.vocabulary import Vocabulary
 from guided.model.cpu import WeightFormat, multiplies, why_not
-from guided.model.device import AUTO, choose_device, device_text
-from guided.model.load import LoadedModel, load_model
+from guided.model.device import AUTO, CPU, choose_device, device_text
+from guided.model.load import (
+    LoadedModel,
+    ModelTexts,
+    load_decoder,
+    load_model,
+    load_texts,
+    native_dtype,
+    why_not_read,
+)
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
-from guided.model.reward import load_reward_model
 from guided.model.runner import ModelRunner
 from guided.spec import Forcing, GenerationRequest, JsonSchema, Sampling
 
@@ -46,6 +55,7 @@ _WARM_UP = """{
 _WARM_UP_TOKENS = 24
 _FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 _log = logging.getLogger(__name__)
+_Report = Callable[[int], None]
 
 
 def load_engine(
@@ -103,7 +113,7 @@ def load_engine(
 class _Parts:
     """The parts that an engine is built of."""
 
-    loaded: LoadedModel
+    texts: ModelTexts
     compiler: ConstraintCompiler
     runner: ModelRunner
     plan: MemoryPlan
@@ -113,6 +123,8 @@ class _Parts:
 def _load_judge(folder: str | None, device: torch.device, progress: Progress) -> Judge | None:
     if folder is None:
         return None
+    from guided.model.reward import load_reward_model
+
     with progress.step(f"loading {folder}"):
         return load_reward_model(folder, device=device)
 
@@ -128,16 +140,16 @@ def _load_parts(
     footprint, plan = plan_model(files, dtype, asked, device)
     progress.note(f"device: {device_text(device)}")
     progress.note(str(plan))
-    weights = WEIGHT_DTYPES.get(str(dtype))
-    loaded = load_model(files, dtype=weights, device=device, progress=progress)
-    with progress.step("preparing kernels and packing weights"):
-        compiler, runner = _prepared(loaded, dtype, asked, streams=footprint.streams)
-    context_window = runner.context_window(loaded.context_window)
-    if context_window < loaded.context_window:
+    texts, make_runner = _loaded(files, dtype, device, asked, progress, streams=footprint.streams)
+    size = files.checkpoint.nbytes
+    with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
+        compiler, runner = _prepared(texts.vocabulary, partial(make_runner, report))
+    context_window = runner.context_window(texts.context_window)
+    if context_window < texts.context_window:
         _log.warning(
             "texts of %s end at %d tokens, not %d: beyond, its rotary positions depend on their "
             "length",
-            *(loaded.name, context_window, loaded.context_window),
+            *(texts.name, context_window, texts.context_window),
         )
     # The config may not have told what the layers do keep; now they are there to be asked.
     shape = runner.shape
@@ -146,26 +158,26 @@ def _load_parts(
     if asked.limits.widest_draft:
         with progress.step("timing model calls"):
             costs = costs_here(runner, context_window, files, footprint)
-    return _Parts(loaded, compiler, runner, plan, costs)
+    return _Parts(texts, compiler, runner, plan, costs)
 
 
 def _build_engine(
     parts: _Parts, asked: CacheRequest, judge: Judge | None, *, reuse_prefixes: bool
 ) -> Engine:
-    loaded, limits = parts.loaded, asked.limits
+    texts, limits = parts.texts, asked.limits
     return Engine(
-        model_name=loaded.name,
+        model_name=texts.name,
         runner=parts.runner,
-        vocabulary=loaded.vocabulary,
-        context_window=loaded.context_window,
-        render=partial(render_prompt, loaded),
+        vocabulary=texts.vocabulary,
+        context_window=texts.context_window,
+        render=partial(render_prompt, texts),
         start=parts.compiler.start,
         max_batch=limits.max_batch,
         cache_tokens=parts.plan.cache_tokens,
         step_tokens=limits.step_tokens,
         block_size=limits.block_size,
         reuse_prefixes=reuse_prefixes,
-        drafter=LookupDrafter(loaded.vocabulary) if limits.widest_draft else None,
+        drafter=LookupDrafter(texts.vocabulary) if limits.widest_draft else None,
         widest_draft=limits.widest_draft,
         costs=parts.costs,
         judge=judge,
@@ -184,26 +196,59 @@ def _freeze_garbage() -> None:
     gc.freeze()
 
 
-def _prepared(
-    loaded: LoadedModel, dtype: str | None, asked: CacheRequest, *, streams: bool
-) -> tuple[ConstraintCompiler, ModelRunner]:
-    """What compiles and what computes, side by side: one is Python, the other matrices."""
+def _loaded(
+    files: ModelFiles,
+    dtype: str | None,
+    device: torch.device,
+    asked: CacheRequest,
+    progress: Progress,
+    *,
+    streams: bool,
+) -> tuple[ModelTexts, Callable[[_Report], ModelRunner]]:
+    """What speaks to a model, and what makes its runner, given where to report the bytes read.
 
-    def compiling() -> ConstraintCompiler:
-        compiler = ConstraintCompiler(loaded.vocabulary)
-        compiler.rehearse()
-        return compiler
+    Who computes the forward pass is settled here.
+    """
+    kept = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device)
+    chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
+    can_be_own = chosen is not None and multiplies(chosen) and not asked.is_quantised
+    if can_be_own and device == CPU and why_not_read(files) is None:
+        texts = load_texts(files, progress)
 
-    # Loading is the one place where Python runs beside torch: there is no step to slow down yet.
-    with ThreadPoolExecutor(1) as beside:
-        compiler = beside.submit(compiling)
-        runner = ModelRunner(
+        def read(report: _Report) -> ModelRunner:
+            assert chosen is not None
+            decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
+            return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
+
+        return texts, read
+    loaded = load_model(files, dtype=kept, device=device, progress=progress)
+
+    def take(report: _Report) -> ModelRunner:
+        report(files.checkpoint.nbytes)
+        return ModelRunner(
             loaded.module,
             vocabulary_size=len(loaded.vocabulary),
             weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
             streams=streams,
             quantise_cache=asked.is_quantised,
         )
+
+    return loaded, take
+
+
+def _prepared(
+    vocabulary: Vocabulary, make_runner: Callable[[], ModelRunner]
+) -> tuple[ConstraintCompiler, ModelRunner]:
+    """What compiles and what computes, side by side: one is Python, the other matrices."""
+
+    def compiling() -> ConstraintCompiler:
+        compiler = ConstraintCompiler(vocabulary)
+        compiler.rehearse()
+        return compiler
+
+    with ThreadPoolExecutor(1) as beside:
+        compiler = beside.submit(compiling)
+        runner = make_runner()
         return compiler.result(), runner
 
 

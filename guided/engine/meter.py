@@ -89,7 +89,6 @@ class Meter:
         self._held_slots = 0
         self._spare_slots = 0
         self._reservations = 0
-        self._contiguous = 0
         self._failed = 0
         self._cancelled = 0
         self._refused = 0
@@ -106,9 +105,7 @@ class Meter:
 
     def reserved(self, rows: Iterable[Reservation]) -> None:
         """Count rows that were set aside for a model call."""
-        for reservation in rows:
-            self._reservations += 1
-            self._contiguous += reservation.is_contiguous
+        self._reservations += sum(1 for _ in rows)
 
     def held(self, tables: Iterable[BlockTable]) -> None:
         """Count the slots that an answer holds during a model call."""
@@ -172,7 +169,6 @@ class Meter:
             held_slots=self._held_slots,
             spare_slots=self._spare_slots,
             reservations=self._reservations,
-            contiguous=self._contiguous,
         )
 
     def _add(self, usage: Usage) -> None:

@@ -1,4 +1,4 @@
-"""The key/value cache: blocks of slots, who holds them, and the memory behind them."""
+"""The key/value cache: blocks of slots, who holds them, and the memory that they stand for."""
 
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.reservation import Reservation, SlotCopies

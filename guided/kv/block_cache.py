@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from guided.kv.block_pool import BlockId, BlockPool
+from guided.kv.block_pool import BlockId, BlockPool, blocks_before_window
 from guided.kv.block_table import BlockTable
-from guided.kv.prefix_cursor import PrefixCursor
-from guided.kv.prefix_index import PrefixIndex
+from guided.kv.prefix_index import PrefixCursor, PrefixIndex
 from guided.kv.sequence_blocks import SequenceBlocks
-from guided.kv.window import blocks_behind_window
 from guided.spec import TokenId
 
 __all__ = ["BlockCache", "LayerGroup"]
@@ -81,7 +79,7 @@ class BlockCache:
         return len(self._opened)
 
     def most_tokens(self, step_tokens: int) -> int | None:
-        """Tokens that a sequence alone can get to in steps of so many; ``None``: any number."""
+        """Tokens that a sequence alone can get to in such steps; ``None`` is any number."""
         limits = [
             group.num_blocks * self.block_size
             for group in self.groups
@@ -119,10 +117,10 @@ class BlockCache:
                 assert node is None or (place < len(path) and node is path[place]), (
                     f"block {block} at place {place} is known for other tokens"
                 )
-            behind = blocks_behind_window(table.committed, table.window, self.block_size)
-            assert first == behind, f"{first} blocks given back, but {behind} are behind the window"
+            passed = blocks_before_window(table.committed, table.window, self.block_size)
+            assert first == passed, f"{first} blocks given back, but {passed} are before the window"
 
 
 def _span(positions: int, block_size: int) -> int:
-    """Blocks that so many neighbouring positions touch at most."""
+    """Blocks that ``positions`` neighbouring positions touch at most."""
     return (positions - 2) // block_size + 2 if positions > 1 else positions

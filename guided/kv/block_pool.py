@@ -12,12 +12,14 @@ See docs/paged-kv.md.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Protocol
+from typing import NewType, Protocol
 
 from guided.errors import OutOfMemoryError
-from guided.kv.free_blocks import BlockId, FreeBlocks
 
-__all__ = ["BlockId", "BlockPool", "KnownBlocks"]
+__all__ = ["BlockId", "BlockPool", "KnownBlocks", "blocks_before_window"]
+
+BlockId = NewType("BlockId", int)
+"""A block's number in its pool."""
 
 
 class KnownBlocks(Protocol):
@@ -48,7 +50,9 @@ class BlockPool:
         """Slots of a block; slot ``s`` is row ``s % block_size`` of block ``s // block_size``."""
         self._known = known
         self._references = [0] * num_blocks
-        self._free = FreeBlocks(num_blocks)
+        # A stack: what was released last is used again first, so that memory which no request has
+        # needed so far is never touched.
+        self._free = [BlockId(block) for block in reversed(range(num_blocks))]
         self._cached: OrderedDict[BlockId, None] = OrderedDict()
         """In the order of their release."""
 
@@ -87,22 +91,19 @@ class BlockPool:
         return self._references[block]
 
     def require(self, count: int) -> None:
-        """Raise ``OutOfMemoryError`` unless so many blocks could be allocated."""
+        """Raise ``OutOfMemoryError`` unless ``count`` blocks could be allocated."""
         if count > self.num_available:
             raise OutOfMemoryError(
                 f"blocks of {self.block_size} slots: {count} needed, but only {self.num_free} free "
                 f"and {self.num_cached} cached of {self.num_blocks}"
             )
 
-    def allocate(self, behind: BlockId | None = None) -> BlockId:
-        """Hand out a block, held once; if it can be, the one right behind a held one.
-
-        Raises ``OutOfMemoryError`` when every block is held.
-        """
+    def allocate(self) -> BlockId:
+        """Hand out a block, held once; raises ``OutOfMemoryError`` when every block is held."""
         self.require(1)
         if not self._free:
             self._evict()
-        block = self._free.take(behind)
+        block = self._free.pop()
         self._references[block] = 1
         return block
 
@@ -122,12 +123,12 @@ class BlockPool:
         if self._known is not None and block in self._known:
             self._cached[block] = None
         else:
-            self._free.add(block)
+            self._free.append(block)
 
     def check(self) -> None:
         """Raise unless free + cached + held = total, and no block is two of them."""
-        self._free.check()
-        free = self._free.blocks()
+        free = set(self._free)
+        assert len(free) == len(self._free), f"a block is free twice: {self._free}"
         held = {BlockId(block) for block, count in enumerate(self._references) if count > 0}
         assert min(self._references) >= 0, f"negative references: {self._references}"
         assert len(free) + len(self._cached) + len(held) == self.num_blocks, (
@@ -149,4 +150,18 @@ class BlockPool:
         block, _ = self._cached.popitem(last=False)
         assert self._known is not None, f"block {block} is cached without an index"
         self._known.forget(block)
-        self._free.add(block)
+        self._free.append(block)
+
+
+def blocks_before_window(num_tokens: int, window: int | None, block_size: int) -> int:
+    """Leading blocks that no token after the first ``num_tokens`` can see; ``None`` sees all.
+
+    The next token, at position ``num_tokens``, sees ``window`` positions, its own among them.
+    Window 4, blocks of 2, 7 tokens: it sees 4, 5, 6 and 7, so blocks 0 and 1 are not needed::
+
+        0 1 | 2 3 | 4 5 | 6 _
+        not needed| seen
+    """
+    if window is None:
+        return 0
+    return max(0, num_tokens + 1 - window) // block_size

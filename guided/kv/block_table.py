@@ -7,7 +7,7 @@ pool than its positions say::
     slot      20 21 22 23 |24 25 26 27 | 8  9 10 11
               committed         | reserved      | spare
 
-A commit keeps some of the reserved rows, in order, behind the committed ones, and gives blocks
+A commit keeps some of the reserved rows, in order, after the committed ones, and gives blocks
 that are left without a row back. See docs/paged-kv.md.
 """
 
@@ -19,9 +19,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.kv.block_pool import BlockId, BlockPool
+from guided.kv.block_pool import BlockId, BlockPool, blocks_before_window
 from guided.kv.reservation import Reservation, SlotCopies
-from guided.kv.window import blocks_behind_window
 
 __all__ = ["BlockTable"]
 
@@ -31,7 +30,6 @@ class BlockTable:
 
     __slots__ = (
         "_blocks",
-        "_breaks",
         "_committed",
         "_dropped",
         "_pool",
@@ -46,9 +44,7 @@ class BlockTable:
         """Positions that a token sees, its own among them; ``None`` sees all before it."""
         self._blocks: list[BlockId] = []
         self._dropped = 0
-        """Leading blocks that were given back because they are behind the window."""
-        self._breaks = 0
-        """Blocks that do not lie right behind the one before."""
+        """Leading blocks that were given back because they are before the window."""
         self._committed = 0
         self._reserved = 0
         self._slots = np.empty(4 * pool.block_size, np.int64)
@@ -66,7 +62,7 @@ class BlockTable:
 
     @property
     def committed(self) -> int:
-        """Rows that belong to the sequence for good, those behind the window among them."""
+        """Rows that belong to the sequence for good, also those that the window has passed."""
         return self._committed
 
     @property
@@ -84,11 +80,6 @@ class BlockTable:
         """Slots of the blocks held."""
         return self._end - self.start
 
-    @property
-    def is_contiguous(self) -> bool:
-        """Whether the blocks lie one behind the other, so that slots count up by one."""
-        return self._breaks == 0
-
     def slots(self) -> NDArray[np.int64]:
         """Slots of the committed rows still held, ``[committed - start]``; a view."""
         return self._slots[self.start : self._committed]
@@ -103,7 +94,7 @@ class BlockTable:
         return max(0, -(-missing // self._pool.block_size)) + self._writes_shared(count)
 
     def can_reserve(self, count: int) -> bool:
-        """Whether the pool has the blocks for so many more rows."""
+        """Whether the pool has the blocks for ``count`` more rows."""
         return self.blocks_needed(count) <= self._pool.num_available
 
     def require(self, count: int) -> None:
@@ -120,13 +111,12 @@ class BlockTable:
         self.require(count)
         copies = self._own_last() if self._writes_shared(count) else SlotCopies.none()
         while self._end < self._committed + count:
-            self._append(self._pool.allocate(self._blocks[-1] if self._blocks else None))
+            self._append(self._pool.allocate())
         self._reserved = count
         return Reservation(
             start=self.start,
             seen=self._slots[self.start : self._committed + count],
             count=count,
-            is_contiguous=self.is_contiguous,
             copies=copies,
         )
 
@@ -144,7 +134,7 @@ class BlockTable:
         self._committed += len(kept)
         self._reserved = 0
         while self._end - self._committed >= self._pool.block_size:
-            self._pool.release(self._pop())
+            self._pool.release(self._blocks.pop())
         return copies
 
     def adopt(self, blocks: Sequence[BlockId], *, first: int = 0) -> None:
@@ -164,17 +154,14 @@ class BlockTable:
             self._pool.hold(block)
         twin._blocks = self._blocks.copy()
         twin._dropped = self._dropped
-        twin._breaks = self._breaks
         twin._committed = self._committed
         twin._slots = self._slots.copy()
         return twin
 
-    def release_behind_window(self) -> None:
+    def release_before_window(self) -> None:
         """Give back the blocks that no later token can see."""
-        behind = blocks_behind_window(self._committed, self.window, self._pool.block_size)
-        while self._dropped < behind:
-            if len(self._blocks) > 1:
-                self._breaks -= self._is_break(1)
+        passed = blocks_before_window(self._committed, self.window, self._pool.block_size)
+        while self._dropped < passed:
             self._pool.release(self._blocks.pop(0))
             self._dropped += 1
 
@@ -184,7 +171,7 @@ class BlockTable:
         So the beginning, which more sequences may share, is cached longest.
         """
         while self._blocks:
-            self._pool.release(self._pop())
+            self._pool.release(self._blocks.pop())
         self._dropped = self._committed = self._reserved = 0
 
     def check(self) -> None:
@@ -195,17 +182,17 @@ class BlockTable:
         assert 0 <= self.spare < size, f"{self._end} positions held for {rows} rows"
         expected = [block * size + row for block in self._blocks for row in range(size)]
         assert self._slots[self.start : self._end].tolist() == expected, "slots are not the blocks'"
-        breaks = sum(b != a + 1 for a, b in pairwise(self._blocks))
-        assert self._breaks == breaks, f"{self._breaks} breaks counted in {self._blocks}"
-        behind = blocks_behind_window(self._committed, self.window, size)
-        assert self._dropped <= behind, f"{self._dropped} blocks dropped, {behind} behind"
+        passed = blocks_before_window(self._committed, self.window, size)
+        assert self._dropped <= passed, (
+            f"{self._dropped} blocks dropped, {passed} before the window"
+        )
         for block in self._blocks if self._reserved else ():
             written = self._blocks.index(block) + self._dropped >= self._committed // size
             assert not written or self._pool.references(block) == 1, f"block {block} is shared"
 
     @property
     def _end(self) -> int:
-        """The position behind the last slot held."""
+        """The position after the last slot held."""
         return (self._dropped + len(self._blocks)) * self._pool.block_size
 
     def _writes_shared(self, count: int) -> bool:
@@ -229,9 +216,8 @@ class BlockTable:
         """Swap the shared last block for one of the table's own; its rows are to be copied."""
         first = self._end - self._pool.block_size
         sources = self._slots[first : self._committed].copy()
-        shared = self._pop()
-        before = self._blocks[-1] if self._blocks else None
-        self._append(self._pool.allocate(before))
+        shared = self._blocks.pop()
+        self._append(self._pool.allocate())
         self._pool.release(shared)
         return SlotCopies(sources, self._slots[first : self._committed].copy())
 
@@ -243,13 +229,3 @@ class BlockTable:
             self._slots = larger
         self._slots[first : first + size] = np.arange(block * size, (block + 1) * size)
         self._blocks.append(block)
-        if len(self._blocks) > 1:
-            self._breaks += self._is_break(-1)
-
-    def _pop(self) -> BlockId:
-        if len(self._blocks) > 1:
-            self._breaks -= self._is_break(-1)
-        return self._blocks.pop()
-
-    def _is_break(self, index: int) -> bool:
-        return self._blocks[index] != self._blocks[index - 1] + 1

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import torch
 
-from guided.kv.layer_shape import LayerShape
-from guided.kv.paged_storage import bytes_per_slot
+__all__ = ["LayerShape", "bytes_per_slot", "slot_bytes", "window_groups"]
 
-__all__ = ["slot_bytes", "window_groups"]
+_SCALE_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LayerShape:
+    """The sizes of one attention layer's keys and values."""
+
+    heads: int
+    key_size: int
+    value_size: int
+
+    @property
+    def numbers(self) -> int:
+        """Numbers kept for a token."""
+        return self.heads * (self.key_size + self.value_size)
 
 
 def window_groups(windows: Sequence[int | None]) -> tuple[int | None, ...]:
     """The different windows of layers, the widest first; ``None`` is all."""
     every: list[int | None] = [None] if None in windows else []
     return (*every, *sorted({w for w in windows if w is not None}, reverse=True))
+
+
+def bytes_per_slot(
+    layers: Iterable[LayerShape], dtype: torch.dtype, *, is_quantised: bool = False
+) -> int:
+    """Memory that one token takes in these layers."""
+    if is_quantised:
+        return sum(layer.numbers + 2 * layer.heads * _SCALE_BYTES for layer in layers)
+    return sum(layer.numbers * dtype.itemsize for layer in layers)
 
 
 def slot_bytes(

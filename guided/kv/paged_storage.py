@@ -1,40 +1,118 @@
-"""The keys and values of one group of layers, in the slots of its pool."""
+"""The memory of one group of layers: keys and values by slot.
+
+Every layer has two tensors of its own, and a slot is a row of them::
+
+                  slot 0            slot 1            ...
+    keys          [heads, size]     [heads, size]          in the type they are computed in,
+    values        [heads, size]     [heads, size]          or int8 and then
+    scales        [heads, 1]        [heads, 1]             float32, of keys and of values
+
+Nothing here knows of blocks or sequences.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from guided.kv.layer_shape import LayerShape
+from guided.kv.layer_groups import LayerShape
 from guided.kv.reservation import SlotCopies
-from guided.kv.slot_rows import DenseRows, Int8Rows, SlotRows, StoredNumbers
 
-__all__ = ["PagedStorage", "bytes_per_slot"]
+__all__ = ["LayerSlots", "PagedStorage", "SlotTensor"]
 
-_SCALE_BYTES = 4
+_LINE: Final = 64
+"""Bytes of a line of the processor's caches, at which slots begin."""
+_MOST: Final = 127
 
 
-def bytes_per_slot(
-    layers: Iterable[LayerShape], dtype: torch.dtype, *, is_quantised: bool = False
-) -> int:
-    """Memory that one token takes in these layers."""
-    if is_quantised:
-        return sum(layer.numbers + 2 * layer.heads * _SCALE_BYTES for layer in layers)
-    return sum(layer.numbers * dtype.itemsize for layer in layers)
+class SlotTensor:
+    """The keys, or the values, of one layer.
+
+    Kept as int8, each head of each slot has the scale that its largest number needs: a number of a
+    head whose largest is ``m`` comes back within ``m / 254``, before it is rounded to ``dtype``.
+    """
+
+    __slots__ = ("_dtype", "numbers", "scales")
+
+    def __init__(
+        self,
+        num_slots: int,
+        heads: int,
+        size: int,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        is_quantised: bool = False,
+    ) -> None:
+        self._dtype = dtype
+        kept = torch.int8 if is_quantised else dtype
+        self.numbers = _zeros(num_slots, heads, size, dtype=kept, device=device)
+        """``[slots, heads, size]``; to be read by kernels, and written by ``write`` alone."""
+        self.scales: torch.Tensor | None = None
+        """What to multiply them by, ``[slots, heads, 1]``; ``None`` where they are not int8."""
+        if is_quantised:
+            self.scales = _zeros(num_slots, heads, 1, dtype=torch.float32, device=device)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken."""
+        return self.numbers.nbytes + (0 if self.scales is None else self.scales.nbytes)
+
+    def write(self, slots: torch.Tensor, rows: torch.Tensor) -> None:
+        """Put ``rows``, ``[rows, heads, size]``, into different ``slots``, ``[rows]``."""
+        if self.scales is None:
+            self.numbers.index_copy_(0, slots, rows.to(self.numbers.dtype))
+            return
+        exact = rows.float()
+        scales = exact.abs().amax(dim=-1, keepdim=True) / _MOST  # [rows, heads, 1]
+        # A head that is all zero has scale 0; any divisor keeps its bytes 0.
+        steps = exact / torch.where(scales == 0, 1, scales)
+        self.numbers.index_copy_(0, slots, steps.round().clamp(-_MOST, _MOST).to(torch.int8))
+        self.scales.index_copy_(0, slots, scales)
+
+    def read(self, slots: torch.Tensor) -> torch.Tensor:
+        """The rows in ``slots``, ``[rows, heads, size]``; a copy."""
+        numbers = self.numbers.index_select(0, slots)
+        if self.scales is None:
+            return numbers
+        return (numbers * self.scales.index_select(0, slots)).to(self._dtype)
+
+    def copy(self, sources: torch.Tensor, targets: torch.Tensor) -> None:
+        """Copy rows between slots; all are read before any is written."""
+        for tensor in (self.numbers, self.scales):
+            if tensor is not None:
+                tensor.index_copy_(0, targets, tensor.index_select(0, sources))
+
+
+class LayerSlots(NamedTuple):
+    """The keys and values of one layer."""
+
+    keys: SlotTensor
+    values: SlotTensor
+
+    def write(self, slots: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
+        """Put keys and values, ``[rows, heads, size]`` each, into ``slots``, ``[rows]``."""
+        self.keys.write(slots, key)
+        self.values.write(slots, value)
+
+    def read(self, slots: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys and values in ``slots``, ``[rows, heads, size]`` each, as copies."""
+        return self.keys.read(slots), self.values.read(slots)
 
 
 class PagedStorage:
-    """Keys and values by layer, ``[num_slots, heads, size]`` each.
+    """Keys and values by layer.
 
-    ``layers`` are the group's layers by their number in the model. ``dtype`` is what comes back;
-    ``is_quantised`` keeps int8 with a scale for each slot and head. Nothing here knows of blocks or
-    sequences.
+    ``layers`` are the group's layers by their number in the model. ``dtype`` is that of what comes
+    back; ``is_quantised`` keeps int8 with a scale for each slot and head.
     """
 
-    __slots__ = ("_device", "_keys", "_num_slots", "_values")
+    __slots__ = ("_device", "layers")
 
     def __init__(
         self,
@@ -45,61 +123,50 @@ class PagedStorage:
         device: torch.device,
         is_quantised: bool = False,
     ) -> None:
-        def empty(heads: int, size: int) -> SlotRows:
-            rows = Int8Rows if is_quantised else DenseRows
-            return rows(num_slots, heads, size, dtype=dtype, device=device)
+        def empty(heads: int, size: int) -> SlotTensor:
+            return SlotTensor(
+                num_slots, heads, size, dtype=dtype, device=device, is_quantised=is_quantised
+            )
 
-        self._num_slots = num_slots
         self._device = device
-        self._keys = {i: empty(layer.heads, layer.key_size) for i, layer in layers.items()}
-        self._values = {i: empty(layer.heads, layer.value_size) for i, layer in layers.items()}
+        self.layers = {
+            number: LayerSlots(
+                empty(shape.heads, shape.key_size), empty(shape.heads, shape.value_size)
+            )
+            for number, shape in layers.items()
+        }
+        """By their number in the model."""
 
     @property
     def nbytes(self) -> int:
         """Memory taken."""
-        return sum(rows.nbytes for rows in self._all())
+        return sum(tensor.nbytes for layer in self.layers.values() for tensor in layer)
 
     def locate(self, slots: NDArray[np.int64]) -> torch.Tensor:
-        """Slots as the other methods want them: on the device, once a step and not once a layer.
+        """Slots as layers want them: on the device, once a step and not once a layer.
 
         On the CPU the tensor shares the array's memory.
         """
         return torch.from_numpy(slots).to(self._device)
-
-    def write(
-        self, layer: int, slots: torch.Tensor, key: torch.Tensor, value: torch.Tensor
-    ) -> None:
-        """Put keys and values, ``[rows, heads, size]``, into ``slots``, ``[rows]``."""
-        self._keys[layer].write(slots, key)
-        self._values[layer].write(slots, value)
-
-    def read(self, layer: int, slots: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The keys and values in ``slots``, ``[rows, heads, size]``, as copies."""
-        return self._keys[layer].read(slots), self._values[layer].read(slots)
-
-    def view(self, layer: int, first: int, last: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The keys and values of slots ``first`` up to ``last``, exclusive.
-
-        Not copied, unless they are quantised; do not write to them.
-        """
-        return self._keys[layer].view(first, last), self._values[layer].view(first, last)
-
-    def whole(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """All keys and values of a layer; see ``view``."""
-        return self.view(layer, 0, self._num_slots)
-
-    def stored(self, layer: int) -> tuple[StoredNumbers, StoredNumbers]:
-        """All keys and values of a layer as they lie in memory; do not write to them."""
-        return self._keys[layer].stored, self._values[layer].stored
 
     def copy(self, copies: SlotCopies) -> None:
         """Make the copies of a reservation or a commit, in every layer; overlaps are safe."""
         if not copies:
             return
         sources, targets = self.locate(copies.sources), self.locate(copies.targets)
-        for rows in self._all():
-            rows.copy(sources, targets)
+        for layer in self.layers.values():
+            for tensor in layer:
+                tensor.copy(sources, targets)
 
-    def _all(self) -> Iterable[SlotRows]:
-        yield from self._keys.values()
-        yield from self._values.values()
+
+def _zeros(*shape: int, dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    """Zeros, because a slot that was never written may be read under a mask, and 0 * NaN is NaN.
+
+    On the CPU they are the system's own, which takes no memory for what is not written to.
+    """
+    if device.type != "cpu":
+        return torch.zeros(shape, dtype=dtype, device=device)
+    nbytes = math.prod(shape) * dtype.itemsize
+    memory = np.zeros(nbytes + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return torch.from_numpy(memory[start : start + nbytes]).view(dtype).view(shape)

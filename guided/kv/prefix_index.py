@@ -14,14 +14,13 @@ See docs/paged-kv.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from guided.kv.free_blocks import BlockId
-from guided.kv.window import blocks_behind_window
+from guided.kv.block_pool import BlockId, blocks_before_window
 from guided.spec import TokenId
 
-__all__ = ["GroupContents", "PrefixIndex", "PrefixMatch", "PrefixNode"]
+__all__ = ["GroupContents", "PrefixCursor", "PrefixIndex", "PrefixMatch", "PrefixNode"]
 
 
 class PrefixNode:
@@ -131,12 +130,12 @@ class PrefixIndex:
             for group, block in enumerate(node.blocks):
                 held[group] = 0 if block is None else held[group] + 1
             if all(
-                count >= depth - self._behind(depth, window)
+                count >= depth - self._passed(depth, window)
                 for count, window in zip(held, self._windows, strict=True)
             ):
                 best = depth
         blocks = tuple(
-            tuple(_block(node, group) for node in path[self._behind(best, window) : best])
+            tuple(_block(node, group) for node in path[self._passed(best, window) : best])
             for group, window in enumerate(self._windows)
         )
         return PrefixMatch(path[best - 1] if best else root, blocks)
@@ -144,7 +143,7 @@ class PrefixIndex:
     def extend(
         self, node: PrefixNode, tokens: tuple[TokenId, ...], blocks: Sequence[BlockId]
     ) -> PrefixNode:
-        """Make known that ``blocks``, by group, hold these tokens behind a node.
+        """Make known that ``blocks``, by group, hold these tokens after a node.
 
         Where a group knows another block of the same contents, that one stays.
         """
@@ -207,8 +206,75 @@ class PrefixIndex:
             node = child
         return path
 
-    def _behind(self, depth: int, window: int | None) -> int:
-        return blocks_behind_window(depth * self._block_size, window, self._block_size)
+    def _passed(self, depth: int, window: int | None) -> int:
+        return blocks_before_window(depth * self._block_size, window, self._block_size)
+
+
+class PrefixCursor:
+    """The node of a sequence's last full block, and its tokens after that block.
+
+    The node stays in the index while a cursor stands on it, even when its blocks give way.
+    """
+
+    __slots__ = ("_block_size", "_index", "_node", "_tail")
+
+    def __init__(self, index: PrefixIndex, block_size: int, salt: str) -> None:
+        self._index = index
+        self._block_size = block_size
+        self._node = index.enter(salt)
+        self._tail: list[TokenId] = []
+
+    def find(self, tokens: Sequence[TokenId]) -> tuple[tuple[BlockId, ...], ...]:
+        """Move from the root to the longest beginning known; its blocks, by group."""
+        assert self._node.depth == 0 and not self._tail, "only an empty sequence looks for a prefix"
+        match = self._index.match(self._node, tokens)
+        self._move(match.node)
+        return match.blocks
+
+    @property
+    def depth(self) -> int:
+        """Full blocks of the sequence."""
+        return self._node.depth
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the sequence."""
+        return self._node.depth * self._block_size + len(self._tail)
+
+    def extend(
+        self, tokens: Sequence[TokenId], blocks_at: Callable[[int], tuple[BlockId, ...]]
+    ) -> None:
+        """Go on by committed tokens; ``blocks_at`` gives the blocks of a full one, by group."""
+        self._tail += tokens
+        while len(self._tail) >= self._block_size:
+            full = tuple(self._tail[: self._block_size])
+            self._move(self._index.extend(self._node, full, blocks_at(self._node.depth)))
+            del self._tail[: self._block_size]
+
+    def fork(self) -> PrefixCursor:
+        """Another cursor at the same place."""
+        twin = PrefixCursor(self._index, self._block_size, self._node.salt)
+        twin._move(self._node)
+        twin._tail = self._tail.copy()
+        return twin
+
+    def close(self) -> None:
+        """Stand nowhere; the cursor must not be used any more."""
+        self._index.leave(self._node)
+
+    def path(self) -> list[PrefixNode]:
+        """The nodes of the full blocks, first to last."""
+        nodes = []
+        node = self._node
+        while node.parent is not None:
+            nodes.append(node)
+            node = node.parent
+        return nodes[::-1]
+
+    def _move(self, node: PrefixNode) -> None:
+        self._index.enter_at(node)
+        self._index.leave(self._node)
+        self._node = node
 
 
 def _block(node: PrefixNode, group: int) -> BlockId:

@@ -34,19 +34,18 @@ _NONE: Final = SlotCopies(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class Reservation:
-    """Rows set aside for the nodes of one draft tree, behind those a table has committed.
+    """Rows set aside for the nodes of one draft tree, after those that a table has committed.
 
     The arrays are views of the table's own: they hold until it changes again.
     """
 
-    __slots__ = ("copies", "count", "is_contiguous", "seen", "start")
+    __slots__ = ("copies", "count", "seen", "start")
 
     def __init__(
         self,
         start: int,
         seen: NDArray[np.int64],
         count: int,
-        is_contiguous: bool,
         copies: SlotCopies,
     ) -> None:
         self.start = start
@@ -55,8 +54,6 @@ class Reservation:
         """Slots of the committed rows still held, then of the new ones, ``[rows]``."""
         self.count = count
         """How many of them are new."""
-        self.is_contiguous = is_contiguous
-        """Whether ``seen`` counts up by one, so that a slice of the storage shows it."""
         self.copies = copies
         """To be made before the new rows are written: a shared block made the table's own."""
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from guided.kv.block_pool import BlockId
 from guided.kv.block_table import BlockTable
-from guided.kv.prefix_cursor import PrefixCursor
+from guided.kv.prefix_index import PrefixCursor
 from guided.kv.reservation import Reservation, SlotCopies
 from guided.spec import TokenId
 
@@ -37,7 +37,7 @@ class SequenceBlocks:
 
     @property
     def committed(self) -> int:
-        """Rows that belong to the sequence for good, those behind a window among them."""
+        """Rows that belong to the sequence for good, also those that a window has passed."""
         return self.tables[0].committed
 
     @property
@@ -46,7 +46,7 @@ class SequenceBlocks:
         return self.tables[0].reserved
 
     def can_reserve(self, count: int) -> bool:
-        """Whether every group has the blocks for so many more rows."""
+        """Whether every group has the blocks for ``count`` more rows."""
         return all(table.can_reserve(count) for table in self.tables)
 
     def reserve(self, count: int) -> tuple[Reservation, ...]:
@@ -62,14 +62,14 @@ class SequenceBlocks:
         """Keep the reserved rows with these offsets, in order, and give all others back.
 
         ``tokens`` are those of the kept rows. Full blocks become known to the prefix index; blocks
-        behind a window are given back.
+        before a window are given back.
         """
         assert len(kept) == len(tokens), f"{len(kept)} rows kept for {len(tokens)} tokens"
         copies = tuple(table.commit(kept) for table in self.tables)
         if self.cursor is not None:
             self.cursor.extend(tokens, self._blocks_at)
         for table in self.tables:
-            table.release_behind_window()
+            table.release_before_window()
         return copies
 
     def fork(self) -> SequenceBlocks:

@@ -1,29 +1,55 @@
-"""Our attention, plugged into transformers' attention interface.
+"""Attention of model calls over the paged cache, plugged into transformers' attention interface.
 
 A model of transformers calls one function for the attention of each layer. Ours is registered as
-``guided`` and finds the step that runs in a context variable, since some models pass no keyword
+``guided`` and finds the running step in a context variable, since some models pass no keyword
 arguments down to their layers; so engines may run beside each other, each in its own thread.
-Because no mask function carries that name, transformers builds no mask; who sees whom is decided
-here, per sequence.
+Because no mask function carries that name, transformers builds no mask::
+
+    layer of a model ──▶ _attention ──▶ PackedAttention.attend     writes new keys and values
+                                         └─▶ Attention.attend      by torch, or by Triton
+
+Our own forward pass on the CPU has attention of its own (``guided.model.cpu.attention``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Protocol
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.util import find_spec
+from typing import NamedTuple, Protocol
 
 import torch
-from transformers import AttentionInterface
 
 from guided.errors import ModelError
+from guided.kv.paged_storage import LayerSlots, PagedStorage
+from guided.model.batch import StepBatch
+from guided.model.torch_attention import ScoreOptions, TorchAttention
+from guided.model.visible import VisibleSlots, visible_slots
 
-__all__ = ["ATTENTION_NAME", "AttentionStep", "register_attention", "running"]
+__all__ = [
+    "ATTENTION_NAME",
+    "KERNEL_VARIABLE",
+    "Attention",
+    "AttentionKernel",
+    "AttentionStep",
+    "LayerCall",
+    "PackedAttention",
+    "chosen_kernel",
+    "open_attention",
+    "register_attention",
+    "running",
+]
 
 ATTENTION_NAME = "guided"
 """The name under which transformers finds the attention function."""
+KERNEL_VARIABLE = "GUIDED_ATTENTION"
+"""Environment variable that names a kernel; without it, torch's computes."""
 
+_TRITON_DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _IGNORED = frozenset(
     {
         "cache_position",
@@ -43,23 +69,125 @@ _IGNORED = frozenset(
 """Keyword arguments that change nothing here, or are checked when a model is loaded."""
 
 
-class AttentionStep(Protocol):
-    """One model call, as its attention layers see it."""
+class AttentionKernel(StrEnum):
+    """Code that computes attention over the slots of a cache."""
+
+    TORCH = "torch"
+    """Torch's kernel over gathered keys and values, on any device."""
+    TRITON = "triton"
+    """A kernel of ours that reads them where they lie, on CUDA devices beside Triton."""
+
+
+class Attention(Protocol):
+    """Attention of one model call in one group of layers: what each kernel implements."""
 
     def attend(
         self,
-        layer: int,
         query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float | None,
-        window: int | None,
-        softcap: float | None,
-        sinks: torch.Tensor | None,
+        layer: LayerSlots,
+        scores: ScoreOptions,
     ) -> torch.Tensor:
-        """Attention of one layer: ``[1, heads, tokens, dim]`` → ``[1, tokens, heads, dim]``."""
+        """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
         ...
+
+
+def chosen_kernel(dtype: torch.dtype, device: torch.device) -> AttentionKernel:
+    """Torch's kernel, or the one that ``GUIDED_ATTENTION`` names.
+
+    Triton's has to be asked for, since it has never run on a GPU. Raises ``ModelError`` for a
+    kernel that nobody knows, and where the one asked for cannot run.
+    """
+    name = os.environ.get(KERNEL_VARIABLE) or AttentionKernel.TORCH
+    if name not in list(AttentionKernel):
+        raise ModelError(
+            f"{KERNEL_VARIABLE}={name} names none of {', '.join(AttentionKernel)}",
+            hint="leave it out",
+        )
+    if name == AttentionKernel.TRITON:
+        can_run = device.type == "cuda" and find_spec("triton") is not None
+        if not can_run or dtype not in _TRITON_DTYPES:
+            raise ModelError(
+                f"{KERNEL_VARIABLE}={name} needs a CUDA device, Triton, and weights of float16, "
+                f"bfloat16 or float32; here is {device} and {dtype}",
+                hint=f"leave {KERNEL_VARIABLE} out",
+            )
+    return AttentionKernel(name)
+
+
+def open_attention(
+    kernel: AttentionKernel,
+    visible: Sequence[VisibleSlots],
+    *,
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Attention:
+    """Work out who sees what, for sequences in packed order."""
+    if kernel is AttentionKernel.TORCH:
+        return TorchAttention(visible, dtype=dtype, device=device)
+    # Triton is not among what is installed everywhere.
+    from guided.model.triton_attention import TritonAttention
+
+    return TritonAttention(visible, device=device)
+
+
+class LayerCall(NamedTuple):
+    """What a layer of transformers asks of its attention; ``[1, heads, tokens, dim]`` each."""
+
+    layer: int
+    query: torch.Tensor
+    key: torch.Tensor
+    value: torch.Tensor
+    window: int | None
+    scores: ScoreOptions
+
+
+class AttentionStep(Protocol):
+    """One model call, as the layers of transformers see it."""
+
+    def attend(self, call: LayerCall) -> torch.Tensor:
+        """Attention of one layer, ``[1, tokens, heads, dim]``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Group:
+    """A group of layers: where its new keys and values go, and how all are read."""
+
+    storage: PagedStorage
+    new_slots: torch.Tensor
+    attention: Attention
+
+
+class PackedAttention:
+    """The step of a batch; ``storages`` by window, in the order of a segment's rows."""
+
+    def __init__(
+        self,
+        batch: StepBatch,
+        storages: Mapping[int | None, PagedStorage],
+        *,
+        kernel: AttentionKernel,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> None:
+        self._groups = {
+            window: _Group(
+                storage,
+                storage.locate(batch.new_slots(number)),
+                open_attention(
+                    kernel, visible_slots(batch, number, window), dtype=dtype, device=device
+                ),
+            )
+            for number, (window, storage) in enumerate(storages.items())
+        }
+
+    def attend(self, call: LayerCall) -> torch.Tensor:
+        """Store the new keys and values, then let each sequence's tokens see its own slots."""
+        group = self._groups[call.window]
+        slots = group.storage.layers[call.layer]
+        query, key, value = (part[0].transpose(0, 1) for part in (call.query, call.key, call.value))
+        slots.write(group.new_slots, key, value)
+        return group.attention.attend(query, slots, call.scores)[None]
 
 
 _running: ContextVar[AttentionStep] = ContextVar("guided_step")
@@ -77,6 +205,9 @@ def running(step: AttentionStep) -> Iterator[None]:
 
 def register_attention() -> None:
     """Make the attention function known to transformers; doing it again changes nothing."""
+    # Two seconds of modules, which our own forward pass has no use for.
+    from transformers import AttentionInterface
+
     AttentionInterface.register(ATTENTION_NAME, _attention)
 
 
@@ -108,14 +239,6 @@ def _attention(
             f"{kind} needs {', '.join(unknown)} in its attention, which is not supported",
             hint="use a model without it",
         )
-    output = _running.get().attend(
-        layer,
-        query,
-        key,
-        value,
-        scaling=scaling,
-        window=sliding_window,
-        softcap=softcap,
-        sinks=s_aux,
-    )
-    return output, None
+    scores = ScoreOptions(scaling, softcap, s_aux)
+    call = LayerCall(layer, query, key, value, sliding_window, scores)
+    return _running.get().attend(call), None

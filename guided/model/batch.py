@@ -120,7 +120,7 @@ class StepOutput:
     logits: torch.Tensor
     """``[rows, vocabulary]``, in the order of ``StepBatch.logits_rows``."""
     states: torch.Tensor
-    """Of the last layer behind its norm, ``[rows, size]``, as ``StepBatch.states_rows``."""
+    """Of the last layer after its norm, ``[rows, size]``, as ``StepBatch.states_rows``."""
 
     def split(self, segments: Sequence[Segment]) -> list[SegmentOutput]:
         """The part of each segment of the batch."""

@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 
 from guided.errors import ModelError
-from guided.model.reading import reading
+from guided.model.transformers_calls import reading
 
 __all__ = ["SINGLE", "Checkpoint", "index_of", "read_checkpoint"]
 
@@ -24,6 +24,10 @@ class Checkpoint:
 
     types: Mapping[str, int]
     """How many numbers there are of each type of safetensors: ``{"BF16": 123}``."""
+    shapes: Mapping[str, tuple[int, ...]]
+    """Of each tensor, by its name."""
+    files: Mapping[str, Path]
+    """Where each tensor is, by its name."""
     nbytes: int
     """Size of the files."""
 
@@ -44,14 +48,17 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     from safetensors import safe_open
 
     types: Counter[str] = Counter()
+    shapes: dict[str, tuple[int, ...]] = {}
+    places: dict[str, Path] = {}
     files = _files(folder)
     with reading("weights", folder):
         for file in files:
             with safe_open(file, framework="pt") as weights:
                 for name in weights.keys():  # noqa: SIM118 - it is no dict
                     found = weights.get_slice(name)
-                    types[str(found.get_dtype())] += prod(found.get_shape())
-        return Checkpoint(types, sum(file.stat().st_size for file in files))
+                    shapes[name], places[name] = tuple(found.get_shape()), file
+                    types[str(found.get_dtype())] += prod(shapes[name])
+        return Checkpoint(types, shapes, places, sum(file.stat().st_size for file in files))
 
 
 def _files(folder: Path) -> list[Path]:

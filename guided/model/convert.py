@@ -13,11 +13,15 @@ from guided.errors import ModelError
 from guided.extras import needing
 from guided.model.cache import require_space
 from guided.model.free_memory import free_memory, size_text
-from guided.model.gguf_config import end_ids, read_gguf_config, refuse_gguf
-from guided.model.gguf_header import GgufHeader, read_gguf_header
+from guided.model.gguf_config import (
+    GgufHeader,
+    end_ids,
+    read_gguf_config,
+    read_gguf_header,
+    refuse_gguf,
+)
 from guided.model.progress import Progress
-from guided.model.quiet import quiet_transformers
-from guided.model.reading import reading
+from guided.model.transformers_calls import quiet_transformers, reading
 
 if TYPE_CHECKING:
     import torch

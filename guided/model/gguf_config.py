@@ -1,4 +1,4 @@
-"""The config of a model in a GGUF file: every setting of the file is applied, or refused by name.
+"""What a GGUF file says of its model: every setting of it is applied, or refused by name.
 
 Transformers reads a part of the settings and leaves the others at what one checkpoint had, so a
 model would run a little wrong without a word. Here what the file says is compared, and a setting
@@ -7,16 +7,25 @@ that nobody knows is an error.
 
 from __future__ import annotations
 
+import struct
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from guided.errors import ModelError
-from guided.model.gguf_header import GgufHeader
 
-__all__ = ["GGUF_ARCHITECTURES", "end_ids", "read_gguf_config", "refuse_gguf"]
+__all__ = [
+    "GGUF_ARCHITECTURES",
+    "GgufHeader",
+    "end_ids",
+    "read_gguf_config",
+    "read_gguf_header",
+    "refuse_gguf",
+]
 
 GGUF_ARCHITECTURES = ("gemma2", "gemma3", "gpt2", "llama", "phi3", "qwen2", "qwen3")
 """Those that come out of a GGUF file as they went in, by test."""
@@ -52,6 +61,85 @@ _LLAMA3_FACTORS = (8.0, 32.0)
 _LOW, _HIGH, _LEARNT_LENGTH = 1.0, 4.0, 8192
 _ODD_ATTENTION_SCALE = {"gemma2": 46, "gemma3": 62}
 """Layers of the one size of each family (27B) whose scores are scaled by hidden size a head."""
+_MAGIC = b"GGUF"
+
+
+@dataclass(frozen=True, slots=True)
+class GgufHeader:
+    """Metadata and the kinds of tensors."""
+
+    architecture: str
+    """As llama.cpp calls it."""
+    settings: Mapping[str, Any]
+    """Of the architecture, without its name in front: ``block_count``, ``rope.freq_base`` ..."""
+    tokenizer: Mapping[str, Any]
+    """Its scalars, and its chat template: ``ggml.model``, ``ggml.pre``, ``chat_template`` ..."""
+    types: Mapping[str, int]
+    """How many numbers there are of each type of ggml: ``{"Q4_K": 123, "F32": 45}``."""
+    rope_factors: tuple[float, ...]
+    """By what rotary frequencies are divided; empty where nothing is said."""
+    special_tensors: tuple[str, ...]
+    """Other tensors that are no weights."""
+    files: int
+    """Over how many files the model is spread."""
+
+    @property
+    def numbers(self) -> int:
+        """Weights in all."""
+        return sum(self.types.values())
+
+
+def read_gguf_header(file: Path) -> GgufHeader:
+    """Read the header of a file; raises ``ModelError`` for one that is no GGUF or is cut off."""
+    from gguf import GGUFReader
+
+    with file.open("rb") as stream:
+        if stream.read(4) != _MAGIC:
+            raise ModelError(
+                f"{file} is not a GGUF file: it does not begin with {_MAGIC.decode()}",
+                hint="name a GGUF file, or a model folder of transformers",
+            )
+    try:
+        reader = GGUFReader(file)
+    except (ValueError, IndexError, KeyError, struct.error, UnicodeDecodeError) as error:
+        raise ModelError(
+            f"the GGUF file {file} is cut off or broken: {error}", hint="fetch it again"
+        ) from error
+    fields = {
+        name: field.contents()
+        for name, field in reader.fields.items()
+        # Vocabulary, scores and merges are long, and nothing here asks for them.
+        if len(field.data) == 1 or not name.startswith("tokenizer.")
+    }
+    architecture = str(fields.get("general.architecture"))
+    types: Counter[str] = Counter()
+    rope_factors: tuple[float, ...] = ()
+    special = []
+    for tensor in reader.tensors:
+        if tensor.name == "rope_freqs.weight":
+            rope_factors = tuple(map(float, tensor.data))
+        elif tensor.name.startswith("rope_"):
+            special.append(str(tensor.name))
+        else:
+            types[tensor.tensor_type.name] += int(tensor.n_elements)
+    return GgufHeader(
+        architecture,
+        _below(architecture, fields),
+        _below("tokenizer", fields),
+        types,
+        rope_factors,
+        tuple(special),
+        int(fields.get("split.count", 1)),
+    )
+
+
+def _below(start: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    prefix = f"{start}."
+    return {
+        name.removeprefix(prefix): value
+        for name, value in fields.items()
+        if name.startswith(prefix)
+    }
 
 
 def refuse_gguf(file: Path, header: GgufHeader) -> None:

@@ -1,46 +1,60 @@
-"""Loading a model of transformers with its tokenizer and vocabulary."""
+"""Loading a model with its tokenizer and vocabulary.
+
+A model that our own forward pass computes is read straight from its files, another is loaded as a
+module of transformers. The latter's modules take two seconds to import, so they are imported where
+they are needed, and not at the top::
+
+    ModelFiles ─┬─ load_texts ──▶ ModelTexts          tokenizer, vocabulary
+                ├─ load_decoder ▶ CpuDecoder          where ``why_not_read`` has no reason
+                └─ load_model ──▶ LoadedModel         texts and module of transformers
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
 
 from guided.errors import ModelError
 from guided.masks.huggingface import vocabulary_from_tokenizer
 from guided.masks.vocabulary import Vocabulary
+from guided.model.cpu import CpuDecoder, WeightFormat, read_decoder, why_not_by_files
 from guided.model.device import CPU
-from guided.model.model_files import ModelFiles, find_model
+from guided.model.model_files import ModelFiles, find_model, read_config
+from guided.model.plain_config import PlainConfig
 from guided.model.progress import Progress, RichProgress
-from guided.model.quiet import quiet_transformers
-from guided.model.reading import reading
+from guided.model.transformers_calls import quiet_transformers, reading
 
-__all__ = ["LoadedModel", "load_model", "load_tokenizer", "native_dtype"]
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-_from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
-    "Any", AutoModelForCausalLM.from_pretrained
-)
-"""With what it returns when it is asked for a report as well; the model is in evaluation mode."""
+__all__ = [
+    "LoadedModel",
+    "ModelTexts",
+    "load_decoder",
+    "load_model",
+    "load_texts",
+    "load_tokenizer",
+    "native_dtype",
+    "why_not_read",
+]
+
 _FIRST_WITH_BF16 = (8, 0)
 """Compute capability of a CUDA device; older ones emulate it, which torch counts as well."""
+_GENERATION_CONFIG = "generation_config.json"
+_PLAIN_TOKENIZER = "TokenizersBackend"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LoadedModel:
-    """A model, ready to answer, with what is needed to speak to it."""
+class ModelTexts:
+    """What is needed to speak to a model."""
 
     name: str
     """See ``ModelFiles``."""
-    module: PreTrainedModel
-    """In evaluation mode."""
     tokenizer: PreTrainedTokenizerBase
     vocabulary: Vocabulary
     context_window: int
@@ -50,6 +64,14 @@ class LoadedModel:
     def has_chat_template(self) -> bool:
         """Whether the model knows messages; without one it takes plain prompts only."""
         return self.tokenizer.chat_template is not None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LoadedModel(ModelTexts):
+    """A model of transformers, ready to answer."""
+
+    module: PreTrainedModel
+    """In evaluation mode."""
 
 
 def load_model(
@@ -71,15 +93,55 @@ def load_model(
     tokenizer = _tokenizer(files)
     module = _load_weights(files, dtype or native_dtype(device), device, attention, progress)
     vocabulary = vocabulary_from_tokenizer(
-        tokenizer, end_ids=_end_ids(module), logits_width=_logits_width(module)
+        tokenizer,
+        end_ids=_end_ids(
+            config.eos_token_id
+            for config in (module.generation_config, module.config.get_text_config())
+            if config is not None
+        ),
+        logits_width=_logits_width(module),
     )
-    return LoadedModel(
-        name=files.name,
-        module=module,
-        tokenizer=tokenizer,
-        vocabulary=vocabulary,
-        context_window=files.context_window,
-    )
+    return LoadedModel(files.name, tokenizer, vocabulary, files.context_window, module)
+
+
+def why_not_read(files: ModelFiles) -> str | None:
+    """Why a model has to be loaded by transformers on the CPU, or ``None``."""
+    return why_not_by_files(files.config, files.checkpoint.shapes, files.checkpoint.types)
+
+
+def load_texts(files: ModelFiles, progress: Progress) -> ModelTexts:
+    """Tokenizer and vocabulary of a model whose weights ``load_decoder`` reads."""
+    ends = [files.config.eos_token_id]
+    generation = files.folder / _GENERATION_CONFIG
+    if generation.is_file():
+        with reading("generation config", files.folder):
+            ends.append(json.loads(generation.read_text("utf-8")).get("eos_token_id"))
+    with progress.step(f"loading {files.name}"):
+        tokenizer = _tokenizer(files)
+        vocabulary = vocabulary_from_tokenizer(
+            tokenizer, end_ids=_end_ids(ends), logits_width=files.config.vocab_size
+        )
+        return ModelTexts(files.name, tokenizer, vocabulary, files.context_window)
+
+
+def load_decoder(
+    files: ModelFiles,
+    weight_format: WeightFormat,
+    *,
+    dtype: torch.dtype,
+    streams: bool = True,
+    report: Callable[[int], None] = lambda _nbytes: None,
+) -> CpuDecoder:
+    """Read and pack the weights of a model for our own forward pass.
+
+    ``dtype`` is that of the embedding and of the cache, see ``read_decoder``; ``report`` is given
+    the bytes read so far. The caller has made sure that ``why_not_read`` has no reason.
+    """
+    places = files.checkpoint.files
+    with reading("weights", files.folder):
+        return read_decoder(
+            files.config, places, weight_format, dtype=dtype, streams=streams, report=report
+        )
 
 
 def load_tokenizer(model: str | None = None) -> PreTrainedTokenizerBase:
@@ -89,7 +151,25 @@ def load_tokenizer(model: str | None = None) -> PreTrainedTokenizerBase:
 
 def _tokenizer(files: ModelFiles) -> PreTrainedTokenizerBase:
     with reading("tokenizer", files.folder):
-        return AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
+        found: PreTrainedTokenizerBase
+        if isinstance(files.config, PlainConfig) and _is_plain_tokenizer(files.folder):
+            # What the other would choose, after it has imported all that reads a config.
+            from transformers import TokenizersBackend
+
+            found = TokenizersBackend.from_pretrained(files.folder)
+        else:
+            from transformers import AutoTokenizer
+
+            found = AutoTokenizer.from_pretrained(files.folder, trust_remote_code=False)
+        return found
+
+
+def _is_plain_tokenizer(folder: Path) -> bool:
+    """Whether a folder's own file is all there is of its tokenizer."""
+    file = folder / "tokenizer_config.json"
+    told = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    has_file = (folder / "tokenizer.json").is_file()
+    return has_file and told.get("tokenizer_class") == _PLAIN_TOKENIZER and "auto_map" not in told
 
 
 def native_dtype(device: torch.device) -> torch.dtype:
@@ -112,15 +192,23 @@ def _load_weights(
     attention: str | None,
     progress: Progress,
 ) -> PreTrainedModel:
+    from transformers import AutoModelForCausalLM
+
+    # With what it returns when it is asked for a report as well; the model is in evaluation mode.
+    from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
+        "Any", AutoModelForCausalLM.from_pretrained
+    )
     source, size = files.folder, files.checkpoint.nbytes
+    is_plain = isinstance(files.config, PlainConfig)
+    config = read_config(source) if is_plain else files.config
     with (
         progress.step(f"loading {files.name}", total_bytes=size) as report,
         quiet_transformers(lambda share: report(int(share * size))),
         reading("weights", source),
     ):
-        module, found = _from_pretrained(
+        module, found = from_pretrained(
             source,
-            config=files.config,
+            config=config,
             dtype=dtype,
             device_map=device,
             attn_implementation=attention,
@@ -138,10 +226,10 @@ def _load_weights(
     return module
 
 
-def _end_ids(module: PreTrainedModel) -> frozenset[int]:
+def _end_ids(told: Iterable[Any]) -> frozenset[int]:
+    """All of what configs call ends: each says nothing, a token, or several."""
     found: set[int] = set()
-    for config in (module.generation_config, module.config.get_text_config()):
-        ends = None if config is None else config.eos_token_id
+    for ends in told:
         found.update([] if ends is None else [ends] if isinstance(ends, int) else ends)
     return frozenset(found)
 

@@ -8,14 +8,17 @@ own attention.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
-from transformers import PreTrainedModel
 
 from guided.errors import ModelError
-from guided.kv.layer_shape import LayerShape
-from guided.model.attention import ATTENTION_NAME, register_attention, running
-from guided.model.softmax_attention import attention
+from guided.kv.layer_groups import LayerShape
+from guided.model.attention import ATTENTION_NAME, LayerCall, register_attention, running
+from guided.model.torch_attention import softmax_attention
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 __all__ = ["ModelShape", "probe_model"]
 
@@ -42,29 +45,17 @@ class _TrialAttention:
         self.windows: dict[int, int | None] = {}
         self.calls = 0
 
-    def attend(
-        self,
-        layer: int,
-        query: torch.Tensor,
-        key: torch.Tensor,
-        value: torch.Tensor,
-        *,
-        scaling: float | None,
-        window: int | None,
-        softcap: float | None,
-        sinks: torch.Tensor | None,
-    ) -> torch.Tensor:
+    def attend(self, call: LayerCall) -> torch.Tensor:
         self.calls += 1
-        self.windows[layer] = window
-        self.layers[layer] = LayerShape(key.shape[1], key.shape[-1], value.shape[-1])
-        tokens = torch.arange(query.shape[2], device=query.device)
+        self.windows[call.layer] = call.window
+        _, heads, new, key_size = call.key.shape
+        self.layers[call.layer] = LayerShape(heads, key_size, call.value.shape[-1])
+        tokens = torch.arange(new, device=call.query.device)
         gaps = tokens[:, None] - tokens[None, :]
-        sees = (gaps >= 0) if window is None else (gaps >= 0) & (gaps < window)
-        mask = torch.zeros(sees.shape, dtype=query.dtype, device=query.device)
+        sees = (gaps >= 0) if call.window is None else (gaps >= 0) & (gaps < call.window)
+        mask = torch.zeros(sees.shape, dtype=call.query.dtype, device=call.query.device)
         mask.masked_fill_(~sees, float("-inf"))
-        output = attention(
-            query, key, value, mask=mask, scaling=scaling, softcap=softcap, sinks=sinks
-        )
+        output = softmax_attention(call.query, call.key, call.value, mask, call.scores)
         return output.transpose(1, 2)
 
 
@@ -77,7 +68,7 @@ def probe_model(module: PreTrainedModel) -> ModelShape:
     size = int(config.vocab_size)
     tokens = torch.arange(_TRIAL_TOKENS, device=module.device) * 7919 % size
     trial = _TrialAttention()
-    # The reference is the model's own code, not another kernel behind the same interface.
+    # The reference is the model's own code, not another kernel of the same interface.
     own = _logits(module, "eager", tokens)
     # As in use, where few of the logits are asked for.
     backwards = torch.arange(_TRIAL_TOKENS, device=module.device).flip(0)

@@ -9,13 +9,13 @@ from guided.errors import RequestError
 from guided.spec import Message, TokenId
 
 if TYPE_CHECKING:
-    from guided.model.load import LoadedModel
+    from guided.model.load import ModelTexts
 
 __all__ = ["render_prompt"]
 
 
 def render_prompt(
-    model: LoadedModel, prompt: str | tuple[Message, ...], schema: str | None = None
+    model: ModelTexts, prompt: str | tuple[Message, ...], schema: str | None = None
 ) -> tuple[TokenId, ...]:
     """The tokens of a plain text, or of messages in the model's chat template.
 
@@ -46,7 +46,7 @@ def _with_schema(messages: tuple[Message, ...], schema: str) -> tuple[Message, .
     return (Message("system", note), *messages)
 
 
-def _apply_template(model: LoadedModel, messages: tuple[Message, ...]) -> str:
+def _apply_template(model: ModelTexts, messages: tuple[Message, ...]) -> str:
     from jinja2 import TemplateError
 
     system = messages[0].content.strip() if messages[0].role == "system" else None
@@ -70,7 +70,7 @@ def _apply_template(model: LoadedModel, messages: tuple[Message, ...]) -> str:
     return text
 
 
-def _rendered(model: LoadedModel, messages: tuple[Message, ...]) -> str:
+def _rendered(model: ModelTexts, messages: tuple[Message, ...]) -> str:
     text = model.tokenizer.apply_chat_template(
         [{"role": message.role, "content": message.content} for message in messages],
         add_generation_prompt=True,
@@ -80,7 +80,7 @@ def _rendered(model: LoadedModel, messages: tuple[Message, ...]) -> str:
     return text
 
 
-def _system_in_user(model: LoadedModel, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _system_in_user(model: ModelTexts, messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """[system S, user U, ...] -> [user "S, blank line, U", ...]."""
     system, *others = messages
     if not others or others[0].role != "user":
@@ -94,7 +94,7 @@ def _system_in_user(model: LoadedModel, messages: tuple[Message, ...]) -> tuple[
     return (first, *others[1:])
 
 
-def _refused(model: LoadedModel, error: Exception) -> RequestError:
+def _refused(model: ModelTexts, error: Exception) -> RequestError:
     return RequestError(
         f"the chat template of {model.name} refuses these messages: {error}", field="messages"
     )

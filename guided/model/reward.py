@@ -6,31 +6,22 @@ import copy
 import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
-from jinja2 import TemplateError
-from transformers import (
-    AutoModelForSequenceClassification,
-    AutoTokenizer,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
 
 from guided.errors import LimitExceededError, ModelError, RequestError
 from guided.model.device import CPU
 from guided.model.load import native_dtype
-from guided.model.quiet import quiet_transformers
-from guided.model.reading import reading
+from guided.model.transformers_calls import quiet_transformers, reading
 from guided.spec import Message
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = ["RewardModel", "load_reward_model"]
 
 Prompt = str | tuple[Message, ...]
-
-_from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
-    "Any", AutoModelForSequenceClassification.from_pretrained
-)
 
 
 class RewardModel:
@@ -62,9 +53,9 @@ class RewardModel:
 
     @torch.inference_mode()
     def scores(self, prompt: Prompt, answers: Sequence[str]) -> list[float]:
-        """The score of each answer behind the prompt."""
+        """The score of each answer to the prompt."""
         texts = [self._tokens(prompt, answer) for answer in answers]
-        # Each text keeps a token of its own, behind which the score is read.
+        # Each text keeps a token of its own, after which the score is read.
         shared = min(_in_common(texts), min(map(len, texts)) - 1)
         past = None
         if shared > 0:
@@ -99,6 +90,8 @@ class RewardModel:
         return tokens
 
     def _conversation(self, prompt: tuple[Message, ...], answer: str) -> str:
+        from jinja2 import TemplateError
+
         turns = [{"role": turn.role, "content": turn.content} for turn in prompt]
         turns.append({"role": "assistant", "content": answer})
         if self._tokenizer.chat_template is None:
@@ -124,13 +117,18 @@ def load_reward_model(
 
     ``dtype`` is that of the weights (``None``: the fastest that the device computes with).
     """
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    from_pretrained: Callable[..., tuple[PreTrainedModel, dict[str, Collection[str]]]] = cast(
+        "Any", AutoModelForSequenceClassification.from_pretrained
+    )
     path = Path(folder)
     if not path.is_dir():
         raise ModelError(f"reward model {folder!r} is not a folder")
     with reading("tokenizer", path):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False)
     with quiet_transformers(), reading("weights", path):
-        module, found = _from_pretrained(
+        module, found = from_pretrained(
             path,
             dtype=dtype or native_dtype(device),
             device_map=device,

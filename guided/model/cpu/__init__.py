@@ -4,12 +4,17 @@ For the narrow calls of verification, of 1 to some 16 tokens, where a module of 
 as long between the matrices as in them. See docs/decisions/0007-own-forward-on-cpu.md.
 """
 
+from guided.model.cpu.attention import LayerCache
 from guided.model.cpu.decoder import CpuDecoder
-from guided.model.cpu.int8_linear import is_kept_twice
-from guided.model.cpu.layer_cache import LayerCache
-from guided.model.cpu.refusal import why_not, why_not_by_config
-from guided.model.cpu.take import take_decoder
-from guided.model.cpu.weight_format import WeightFormat, multiplies, require_format
+from guided.model.cpu.formats import WeightFormat, multiplies, require_format
+from guided.model.cpu.int8_matrix import is_kept_twice
+from guided.model.cpu.weights import (
+    read_decoder,
+    take_decoder,
+    why_not,
+    why_not_by_config,
+    why_not_by_files,
+)
 
 __all__ = [
     "CpuDecoder",
@@ -17,8 +22,10 @@ __all__ = [
     "WeightFormat",
     "is_kept_twice",
     "multiplies",
+    "read_decoder",
     "require_format",
     "take_decoder",
     "why_not",
     "why_not_by_config",
+    "why_not_by_files",
 ]

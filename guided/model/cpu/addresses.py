@@ -1,8 +1,13 @@
-"""What lies at an address: numbers, integers that several threads change, and tasks."""
+"""What lies at an address: numbers, integers that several threads change, and tasks.
+
+Kernels of a team share nothing but addresses, so what numba has no words for is said to LLVM here:
+each function below is one instruction, or two.
+"""
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -24,12 +29,9 @@ __all__ = [
 ]
 
 _INT64 = ir.IntType(64)
-_TASK = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()]).as_pointer()
+_BYTES = ir.IntType(8).as_pointer()
+_TASK = ir.FunctionType(ir.VoidType(), [_BYTES]).as_pointer()
 _ORDER = "seq_cst"
-
-
-def _pointer(builder: Any, address: Any) -> Any:
-    return builder.inttoptr(address, _INT64.as_pointer())
 
 
 def _at(kind: Any) -> Any:
@@ -47,60 +49,58 @@ def _at(kind: Any) -> Any:
 floats, halves, integers = (_at(kind) for kind in (types.float32, types.uint16, types.int64))
 
 
+def _on_pointer(emit: Callable[..., Any]) -> Callable[..., Any]:
+    """Instructions that are given the first argument as a pointer to an integer."""
+
+    def emit_on_pointer(context: Any, builder: Any, _: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[0], _INT64.as_pointer())
+        found = emit(builder, pointer, *args[1:])
+        return context.get_dummy_value() if found is None else found
+
+    return emit_on_pointer
+
+
 @instruction
 def read(_: Any, address: Any) -> Any:
     """The number there."""
-
-    def emit(__: Any, builder: Any, ___: Any, args: Any) -> Any:
-        return builder.load_atomic(_pointer(builder, args[0]), _ORDER, 8)
-
-    return types.int64(address), emit
+    return types.int64(address), _on_pointer(lambda b, place: b.load_atomic(place, _ORDER, 8))
 
 
 @instruction
 def write(_: Any, address: Any, number: Any) -> Any:
     """Put a number there."""
+
+    def emit(builder: Any, place: Any, value: Any) -> None:
+        builder.store_atomic(value, place, _ORDER, 8)
+
     assert isinstance(number, types.Integer)
-
-    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        builder.store_atomic(args[1], _pointer(builder, args[0]), _ORDER, 8)
-        return context.get_dummy_value()
-
-    return types.void(address, types.int64), emit
+    return types.void(address, types.int64), _on_pointer(emit)
 
 
 @instruction
 def added(_: Any, address: Any, number: Any) -> Any:
     """Add to the number there, which is returned as it was before."""
     assert isinstance(number, types.Integer)
-
-    def emit(__: Any, builder: Any, ___: Any, args: Any) -> Any:
-        return builder.atomic_rmw("add", _pointer(builder, args[0]), args[1], _ORDER)
-
+    emit = _on_pointer(lambda b, place, value: b.atomic_rmw("add", place, value, _ORDER))
     return types.int64(address, types.int64), emit
 
 
 @instruction
 def replaced(_: Any, address: Any, expected: Any, number: Any) -> Any:
     """Put a number in the place of the one expected, and tell whether that was there."""
+
+    def emit(builder: Any, place: Any, old: Any, new: Any) -> Any:
+        return builder.extract_value(builder.cmpxchg(place, old, new, _ORDER, _ORDER), 1)
+
     assert isinstance(expected, types.Integer)
     assert isinstance(number, types.Integer)
-
-    def emit(__: Any, builder: Any, ___: Any, args: Any) -> Any:
-        pointer = _pointer(builder, args[0])
-        found = builder.cmpxchg(pointer, args[1], args[2], _ORDER, _ORDER)
-        return builder.extract_value(found, 1)
-
-    return types.boolean(address, types.int64, types.int64), emit
+    return types.boolean(address, types.int64, types.int64), _on_pointer(emit)
 
 
 @instruction
 def take_next(_: Any, counter: Any) -> Any:
-    """The number at an address, which is one more for whoever asks next."""
-
-    def emit(__: Any, builder: Any, ___: Any, args: Any) -> Any:
-        return builder.atomic_rmw("add", _pointer(builder, args[0]), _INT64(1), "monotonic")
-
+    """The number at an address, which is then one more for the thread that asks next."""
+    emit = _on_pointer(lambda b, place: b.atomic_rmw("add", place, _INT64(1), "monotonic"))
     return types.int64(counter), emit
 
 
@@ -109,8 +109,8 @@ def call(_: Any, task: Any, job: Any) -> Any:
     """Run the task at an address with the job at another."""
 
     def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
-        job = builder.inttoptr(args[1], ir.IntType(8).as_pointer())
-        builder.call(builder.inttoptr(args[0], _TASK), [job])
+        its_job = builder.inttoptr(args[1], _BYTES)
+        builder.call(builder.inttoptr(args[0], _TASK), [its_job])
         return context.get_dummy_value()
 
     return types.void(task, job), emit

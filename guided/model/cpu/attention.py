@@ -3,47 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from guided.model.cpu.attention_task import (
+from guided.model.cpu.attention_kernel import (
     GROUP_NUMBERS,
     JOB_NUMBERS,
+    WIDEST_HEAD,
     attend_in_groups,
     scratch_bytes,
 )
 from guided.model.cpu.kernel import kernel
-from guided.model.cpu.layer_cache import LayerCache
-from guided.model.cpu.linear import Numbers
-from guided.model.cpu.team import run_together, team_address, team_size
-from guided.model.cpu.vectors import LANES, LINE
-from guided.model.seen_rows import SeenRows
+from guided.model.cpu.llvm import LANES, LINE
+from guided.model.cpu.matrix import Numbers
+from guided.model.cpu.thread_team import run_together, team_address, team_size
+from guided.model.visible import VisibleSlots
 
-__all__ = ["Attention"]
+__all__ = ["WIDEST_HEAD", "CpuAttention", "LayerCache"]
 
 _MOST_PARTS = 4
 """Registers of queries at most for which keys are read at once."""
 _PIECES = 4
-"""So many for each thread at least, or queries are not put together."""
+"""Pieces for each thread at least, or queries are not put together."""
 
 
-class Attention:
+class LayerCache(NamedTuple):
+    """The keys and values of one layer, ``[slots, kv heads, size]`` each, as kernels want them.
+
+    float32, or the bits of bf16 in uint16, which numpy has no type for.
+    """
+
+    keys: NDArray[Any]
+    values: NDArray[Any]
+
+    @classmethod
+    def of(cls, keys: torch.Tensor, values: torch.Tensor) -> LayerCache:
+        """Views of contiguous tensors of float32 or bf16, which share their memory."""
+        return cls(_numbers(keys), _numbers(values))
+
+
+def _numbers(rows: torch.Tensor) -> NDArray[Any]:
+    assert rows.is_contiguous(), "slots of the cache do not lie one after the other"
+    assert rows.dtype in (torch.float32, torch.bfloat16), f"a cache of {rows.dtype}"
+    numbers: NDArray[Any] = (
+        rows.numpy() if rows.dtype == torch.float32 else rows.view(torch.uint16).numpy()
+    )
+    return numbers
+
+
+class CpuAttention:
     """Who sees what, worked out once for all layers of a group; sequences in packed order."""
 
-    def __init__(self, seen: Sequence[SeenRows], *, heads: int, kv_heads: int, size: int) -> None:
-        shared, counts = heads // kv_heads, [len(rows.sees) for rows in seen]
+    def __init__(
+        self, visible: Sequence[VisibleSlots], *, heads: int, kv_heads: int, size: int
+    ) -> None:
+        shared, counts = heads // kv_heads, [len(rows.mask) for rows in visible]
         self._columns = heads * size
-        self.new_slots = np.concatenate([rows.new_slots for rows in seen])  # [tokens]
+        self.new_slots = np.concatenate([rows.new_slots for rows in visible])  # [tokens]
         self._kept: list[NDArray[Any]] = []  # what the table of groups has addresses of
         registers = sum(-(-count * shared // LANES) for count in counts)
         parts = max(1, min(_MOST_PARTS, registers * kv_heads // (_PIECES * team_size())))
         starts = np.cumsum([0, *counts]).tolist()
         groups = [
-            self._group(start, rows, shared, range(first, len(rows.sees) * shared)[: parts * LANES])
-            for start, rows in zip(starts, seen, strict=False)
-            for first in range(0, len(rows.sees) * shared, parts * LANES)
+            self._group(start, rows, shared, range(first, len(rows.mask) * shared)[: parts * LANES])
+            for start, rows in zip(starts, visible, strict=False)
+            for first in range(0, len(rows.mask) * shared, parts * LANES)
         ]
         table = np.array(groups, np.int64)
         assert table.shape[1] == GROUP_NUMBERS
@@ -60,25 +87,24 @@ class Attention:
     def attend(self, mixed: Numbers, cache: LayerCache, scale: float) -> Numbers:
         """Queries, the first columns of ``mixed`` → ``[tokens, heads * size]``."""
         found = np.empty((len(mixed), self._columns), np.float32)
-        keys, values = cache.key_numbers, cache.value_numbers
         scales, counters = np.array([scale], np.float32), np.zeros(2, np.int64)
         _start(
-            *(self._job, mixed, found, keys, values, scales, counters),
+            *(self._job, mixed, found, cache.keys, cache.values, scales, counters),
             *(team_address(), attend_in_groups.address, self._threads),
         )
         return found
 
-    def _group(self, start: int, rows: SeenRows, shared: int, queries: range) -> list[int]:
+    def _group(self, start: int, rows: VisibleSlots, shared: int, queries: range) -> list[int]:
         """Some queries of a sequence, which starts at a token, and the rows that any of them sees.
 
-        The query heads that share a key head are queries one behind the other.
+        The query heads that share a key head are queries one after the other.
         """
-        sees = rows.sees[np.array(queries) // shared]  # [queries, rows]
-        is_seen = sees.any(axis=0).nonzero()[0]
+        mask = rows.mask[np.array(queries) // shared]  # [queries, rows]
+        is_seen = mask.any(axis=0).nonzero()[0]
         begin, end = int(is_seen[0]), int(is_seen[-1]) + 1
         parts = -(-len(queries) // LANES)
-        lanes = np.full((parts * LANES, end - begin), True)  # of lanes that there are not: all
-        lanes[: len(queries)] = sees[:, begin:end]
+        lanes = np.full((parts * LANES, end - begin), True)  # of lanes without a query: all
+        lanes[: len(queries)] = mask[:, begin:end]
         by_row = np.ascontiguousarray(lanes.reshape(parts, LANES, -1).transpose(0, 2, 1))
         bits = np.packbits(by_row, axis=2, bitorder="little")  # [parts, rows, 2]
         slots = np.ascontiguousarray(rows.slots[begin:end])
@@ -100,7 +126,7 @@ def _start(
     task: Any,
     threads: Any,
 ) -> None:
-    """Put into the job what is of one layer, see ``attend_in_groups``."""
+    """Put into the job what changes from layer to layer, see ``attend_in_groups``."""
     job[0], job[1] = mixed.ctypes.data, found.ctypes.data
     job[2], job[3], job[4] = keys.ctypes.data, values.ctypes.data, keys.itemsize
     job[11], job[12] = counters.ctypes.data, scales.ctypes.data

@@ -1,33 +1,124 @@
-"""The forward pass: tokens of several sequences in, the logits of some of them out."""
+"""The forward pass: tokens of several sequences in, the logits of some of them out.
+
+One layer, as it is computed; ``*`` is a matrix, and all between the matrices is float32::
+
+    rows ─┬──────────────────────────────────────────────────────────▶ (+) ─▶ rows
+          └▶ norm ▶ *query_key_value ▶ rotary ▶ attention ▶ *output ───┘
+    rows ─┬──────────────────────────────────────────────────────────▶ (+) ─▶ rows
+          └▶ norm ▶ *gate_and_up ▶ gate ▶ *down ───────────────────────┘
+
+Keys and values go to the cache before attention reads them there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import embedding
 
-from guided.model.cpu.attention import Attention
-from guided.model.cpu.layer import DecoderWeights, LayerWeights
-from guided.model.cpu.layer_cache import LayerCache
-from guided.model.cpu.linear import Numbers
-from guided.model.cpu.norm import add_and_normalise, normalise, normalise_heads
-from guided.model.cpu.rotary import rotate_and_store
-from guided.model.seen_rows import SeenRows
+from guided.kv.layer_groups import LayerShape
+from guided.model.cpu.attention import CpuAttention, LayerCache
+from guided.model.cpu.between_matrices import (
+    add_and_normalise,
+    normalise,
+    normalise_heads,
+    rotate_and_store,
+)
+from guided.model.cpu.matrix import Numbers, PackedMatrix
+from guided.model.visible import VisibleSlots
 
-__all__ = ["CpuDecoder"]
+__all__ = ["Angles", "CpuDecoder", "DecoderWeights", "LayerWeights"]
 
-_Angles = tuple[Numbers, Numbers]
-"""Cosines and sines, ``[tokens, size]`` each."""
+_Norm = Numbers
+"""What each number is multiplied by once a row has length 1, ``[hidden]`` or ``[size]``."""
+_CosinesAndSines = tuple[Numbers, Numbers]
+"""``[tokens, size]`` each."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LayerWeights:
+    """One layer, in the order in which it is computed."""
+
+    attention_norm: _Norm
+    query_key_value: PackedMatrix
+    """Query heads, key heads and value heads, one matrix."""
+    head_norms: tuple[_Norm, _Norm] | None
+    """Of query heads and of key heads."""
+    output: PackedMatrix
+    after_attention: _Norm | None
+    mlp_norm: _Norm
+    gate_and_up: PackedMatrix
+    """Gates, and what they let through, one matrix."""
+    gate: Callable[..., Any]
+    down: PackedMatrix
+    after_mlp: _Norm | None
+    window: int | None
+    """Positions that a token sees, its own among them; ``None`` is all."""
+    layer_type: str | None
+    """By what the layer's rotary angles are known, where they are not the same in all layers."""
+    scale: float
+    """What scores are multiplied by."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Angles:
+    """Rotary positions, computed as transformers does."""
+
+    frequencies: torch.Tensor
+    """By how much each pair of numbers of a head is turned from position to position."""
+    factor: float
+    """What cosines and sines are multiplied by."""
+
+    def at(self, positions: NDArray[np.int64]) -> _CosinesAndSines:
+        """For each position, ``[tokens, size]`` each."""
+        half = torch.from_numpy(positions)[:, None].float() * self.frequencies
+        angles = torch.cat((half, half), dim=-1)
+        return (angles.cos() * self.factor).numpy(), (angles.sin() * self.factor).numpy()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecoderWeights:
+    """A whole model."""
+
+    embedding: torch.Tensor
+    """``[vocabulary, hidden]``, in the format of the files or the one asked for."""
+    embedding_scale: float | None
+    """What rows of it are multiplied by, rounded to their format."""
+    angles: Mapping[str | None, Angles]
+    """By type of layer."""
+    layers: tuple[LayerWeights, ...]
+    last_norm: _Norm
+    head: PackedMatrix
+    epsilon: float
+    heads: int
+    kv_heads: int
+    size: int
+    """Numbers in a head."""
 
 
 class CpuDecoder:
-    """A decoder behind one call; between its matrices everything is float32."""
+    """A decoder of one call."""
 
     def __init__(self, weights: DecoderWeights) -> None:
         self._weights = weights
         self._epsilon = np.float32(weights.epsilon)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """In which the embedding is kept, and keys and values are to be."""
+        return self._weights.embedding.dtype
+
+    @property
+    def layers(self) -> tuple[LayerShape, ...]:
+        """What each layer keeps of a token."""
+        weights = self._weights
+        shape = LayerShape(weights.kv_heads, weights.size, weights.size)
+        return (shape,) * len(weights.layers)
 
     @property
     def windows(self) -> tuple[int | None, ...]:
@@ -39,22 +130,20 @@ class CpuDecoder:
         """Memory that the weights take."""
         matrices = [self._weights.head]
         for layer in self._weights.layers:
-            matrices += [layer.mixed, layer.output, layer.both, layer.down]
-        embedding = sum(parameter.nbytes for parameter in self._weights.embed.parameters())
-        return embedding + sum(matrix.nbytes for matrix in matrices)
+            matrices += [layer.query_key_value, layer.output, layer.gate_and_up, layer.down]
+        return self._weights.embedding.nbytes + sum(matrix.nbytes for matrix in matrices)
 
-    @torch.inference_mode()
     def forward(
         self,
         tokens: NDArray[np.int64],
         positions: NDArray[np.int64],
-        seen: Mapping[int | None, Sequence[SeenRows]],
+        visible: Mapping[int | None, Sequence[VisibleSlots]],
         cache: Sequence[LayerCache],
         logits_rows: Sequence[int],
     ) -> torch.Tensor:
         """The logits of some packed tokens, float32 ``[rows, vocabulary]``; see ``states``."""
         return self.logits(
-            self.states(tokens, positions, seen, cache)[np.asarray(logits_rows, np.int64)]
+            self.states(tokens, positions, visible, cache)[np.asarray(logits_rows, np.int64)]
         )
 
     @torch.inference_mode()
@@ -62,30 +151,30 @@ class CpuDecoder:
         self,
         tokens: NDArray[np.int64],
         positions: NDArray[np.int64],
-        seen: Mapping[int | None, Sequence[SeenRows]],
+        visible: Mapping[int | None, Sequence[VisibleSlots]],
         cache: Sequence[LayerCache],
     ) -> Numbers:
-        """The states of the last layer behind its norm, ``[tokens, size]``.
+        """The states of the last layer after its norm, ``[tokens, size]``.
 
         The packed row, ``tokens`` at ``positions``, has the new tokens of one sequence after the
-        other; ``seen`` has the rows of each sequence by the window of the layers. Keys and values
-        are written to ``cache``, by layer.
+        other; ``visible`` has what those of each sequence see by the window of the layers. Keys
+        and values are written to ``cache``, by layer.
         """
         weights = self._weights
         attention = {
-            window: Attention(
-                rows, heads=weights.heads, kv_heads=weights.kv_heads, size=weights.size
+            window: CpuAttention(
+                slots, heads=weights.heads, kv_heads=weights.kv_heads, size=weights.size
             )
-            for window, rows in seen.items()
+            for window, slots in visible.items()
         }
-        angles = self._angles(positions)
+        angles = {kind: of_kind.at(positions) for kind, of_kind in weights.angles.items()}
         rows = self._embed(tokens)
         hidden = np.empty_like(rows)
         normalise(rows, weights.layers[0].attention_norm, self._epsilon, hidden)
         nexts = [*(layer.attention_norm for layer in weights.layers[1:]), weights.last_norm]
         for layer, its_cache, norm in zip(weights.layers, cache, nexts, strict=True):
             added = self._attend(
-                layer, hidden, angles[layer.kind], attention[layer.window], its_cache
+                layer, hidden, angles[layer.layer_type], attention[layer.window], its_cache
             )
             self._add(rows, added, layer.after_attention, layer.mlp_norm, hidden)
             self._add(rows, _mlp(layer, hidden), layer.after_mlp, norm, hidden)
@@ -94,45 +183,40 @@ class CpuDecoder:
     @torch.inference_mode()
     def logits(self, states: Numbers) -> torch.Tensor:
         """What the head says to states, ``[rows, vocabulary]``."""
-        return torch.from_numpy(self._weights.head(states))
+        return torch.from_numpy(self._weights.head.multiply(states))
 
     def _embed(self, tokens: NDArray[np.int64]) -> Numbers:
-        embedded: torch.Tensor = self._weights.embed(torch.from_numpy(tokens))
-        rows: Numbers = embedded.float().numpy()
+        weights = self._weights
+        found = embedding(torch.from_numpy(tokens), weights.embedding)
+        if weights.embedding_scale is not None:
+            found = found * torch.tensor(weights.embedding_scale).to(found.dtype)
+        rows: Numbers = found.float().numpy()
         return rows
-
-    def _angles(self, positions: NDArray[np.int64]) -> dict[str | None, _Angles]:
-        """By kind of layer."""
-        kinds = {layer.kind for layer in self._weights.layers}
-        told = torch.from_numpy(positions)[None]
-        like = torch.empty(0, dtype=torch.float32)
-        found = {}
-        for kind in kinds:
-            named = () if kind is None else (kind,)
-            cosines, sines = self._weights.angles(like, told, *named)  # [1, tokens, size]
-            found[kind] = (cosines[0].numpy(), sines[0].numpy())
-        return found
 
     def _attend(
         self,
         layer: LayerWeights,
         hidden: Numbers,
-        angles: _Angles,
-        attention: Attention,
+        angles: _CosinesAndSines,
+        attention: CpuAttention,
         cache: LayerCache,
     ) -> Numbers:
-        mixed = layer.mixed(hidden)
+        rows = layer.query_key_value.multiply(hidden)
         if layer.head_norms is not None:
             heads, kv_heads = self._weights.heads, self._weights.kv_heads
             of_queries, of_keys = layer.head_norms
-            normalise_heads(mixed, 0, heads, of_queries, self._epsilon)
-            normalise_heads(mixed, heads, kv_heads, of_keys, self._epsilon)
-        slots = attention.new_slots
-        rotate_and_store(mixed, *angles, slots, cache.key_numbers, cache.value_numbers)
-        return layer.output(attention.attend(mixed, cache, layer.scale))
+            normalise_heads(rows, 0, heads, of_queries, self._epsilon)
+            normalise_heads(rows, heads, kv_heads, of_keys, self._epsilon)
+        rotate_and_store(rows, *angles, attention.new_slots, cache.keys, cache.values)
+        return layer.output.multiply(attention.attend(rows, cache, layer.scale))
 
     def _add(
-        self, rows: Numbers, added: Numbers, after: Numbers | None, norm: Numbers, hidden: Numbers
+        self,
+        rows: Numbers,
+        added: Numbers,
+        after: _Norm | None,
+        norm: _Norm,
+        hidden: Numbers,
     ) -> None:
         """Add to the residual rows, and leave in ``hidden`` what the next part reads."""
         if after is not None:
@@ -141,7 +225,7 @@ class CpuDecoder:
 
 
 def _mlp(layer: LayerWeights, hidden: Numbers) -> Numbers:
-    both = layer.both(hidden)
-    gated = np.empty((len(both), both.shape[1] // 2), np.float32)
-    layer.gate(both, gated)
-    return layer.down(gated)
+    rows = layer.gate_and_up.multiply(hidden)
+    gated = np.empty((len(rows), rows.shape[1] // 2), np.float32)
+    layer.gate(rows, gated)
+    return layer.down.multiply(gated)

@@ -134,8 +134,6 @@ class CacheMachine(RuleBasedStateMachine):
                 seen = reservation.seen.tolist()
                 held = [self.memory[number][slot] for slot in seen]
                 assert held == rows[reservation.start :] + sequence.nodes
-                counts_up = seen == list(range(seen[0], seen[0] + len(seen)))
-                assert counts_up or not reservation.is_contiguous
 
     def at_rest(self) -> list[Modelled]:
         return [sequence for sequence in self.opened if not sequence.nodes]

@@ -35,6 +35,15 @@ def test_a_block_is_free_when_the_last_lets_go() -> None:
     assert counts(pool) == (4, 0, 0)
 
 
+def test_the_block_released_last_is_used_again_first() -> None:
+    pool = BlockPool(4, 16)
+    blocks = [pool.allocate() for _ in range(3)]
+    assert blocks == [0, 1, 2]
+    pool.release(blocks[0])
+    pool.release(blocks[2])
+    assert [pool.allocate() for _ in range(3)] == [2, 0, 3]
+
+
 def test_a_known_block_is_cached_and_can_be_revived() -> None:
     known = Known()
     pool = BlockPool(4, 16, known=known)

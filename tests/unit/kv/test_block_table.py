@@ -7,10 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 from guided.errors import OutOfMemoryError
-from guided.kv.block_pool import BlockPool
+from guided.kv.block_pool import BlockPool, blocks_before_window
 from guided.kv.block_table import BlockTable
 from guided.kv.reservation import SlotCopies
-from guided.kv.window import blocks_behind_window
 
 
 def table_with(pool: BlockPool, rows: int, window: int | None = None) -> BlockTable:
@@ -29,7 +28,7 @@ def test_a_reservation_sees_the_committed_rows_and_the_new_ones() -> None:
     reservation = table.reserve(3)
     assert reservation.seen.tolist() == list(range(9))
     assert reservation.slots.tolist() == [6, 7, 8]
-    assert (reservation.start, reservation.is_contiguous) == (0, True)
+    assert reservation.start == 0
     assert len(reservation.copies) == 0
     assert table.slots().tolist() == list(range(6))
 
@@ -66,32 +65,18 @@ def test_rows_that_are_not_an_ascending_part_of_the_reservation_are_a_fault(
         table.commit(kept)
 
 
-def test_two_tables_grow_in_place() -> None:
-    pool = BlockPool(8, 4)
+def test_tables_that_grow_side_by_side_keep_their_own_slots() -> None:
+    pool = BlockPool(8, 2)
     tables = [BlockTable(pool), BlockTable(pool)]
-    for _ in range(16):
+    for _ in range(6):
         for table in tables:
             table.reserve(1)
             table.commit([0])
-    assert [table.blocks for table in tables] == [(0, 1, 2, 3), (4, 5, 6, 7)]
-    assert all(table.is_contiguous for table in tables)
-
-
-def test_a_table_that_met_another_goes_on_elsewhere_and_says_so() -> None:
-    pool = BlockPool(8, 1)
-    first, other = table_with(pool, 1), table_with(pool, 1)
-    assert (first.blocks, other.blocks) == ((0,), (4,))
-    first.reserve(4)
-    first.commit(range(4))
-    assert first.blocks == (0, 1, 2, 3, 6)
-    assert not first.is_contiguous
-    assert first.slots().tolist() == [0, 1, 2, 3, 6]
-    first.reserve(1)
-    first.commit([])
-    first.check()
-    twin = first.fork()
+    assert [table.blocks for table in tables] == [(0, 2, 4), (1, 3, 5)]
+    assert tables[0].slots().tolist() == [0, 1, 4, 5, 8, 9]
+    twin = tables[0].fork()
     twin.check()
-    assert not twin.is_contiguous
+    assert twin.slots().tolist() == [0, 1, 4, 5, 8, 9]
 
 
 def test_writing_into_a_shared_block_copies_its_rows_first() -> None:
@@ -145,17 +130,17 @@ def test_a_reservation_that_does_not_fit_takes_nothing() -> None:
     ],
 )
 def test_blocks_behind_a_window(tokens: int, window: int | None, size: int, behind: int) -> None:
-    assert blocks_behind_window(tokens, window, size) == behind
+    assert blocks_before_window(tokens, window, size) == behind
 
 
 def test_blocks_behind_the_window_are_given_back() -> None:
     pool = BlockPool(8, 2)
     table = table_with(pool, 7, window=4)
-    table.release_behind_window()
+    table.release_before_window()
     assert (table.start, table.committed, table.blocks) == (4, 7, (2, 3))
     reservation = table.reserve(2)
     assert reservation.start == 4
-    assert reservation.seen.tolist() == [4, 5, 6, 7, *range(8, 9)]
+    assert reservation.seen.tolist() == [4, 5, 6, 7, 2]  # in a block given back just before
     table.check()
 
 

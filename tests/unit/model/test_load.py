@@ -32,11 +32,13 @@ from transformers import (
 )
 
 from guided.errors import ModelError
+from guided.model.cpu import why_not_by_config
 from guided.model.device import CPU
-from guided.model.load import load_model, native_dtype
-from guided.model.model_files import find_model
-from guided.model.name import resolve_model
+from guided.model.load import load_model, load_texts, native_dtype, why_not_read
+from guided.model.model_files import find_model, longest_text, read_config
+from guided.model.plain_config import read_plain_config
 from guided.model.progress import RichProgress, SilentProgress
+from guided.model.resolve import resolve_model
 from tests.kit.tokenizers import real_tokenizer, real_vocabulary
 
 CALL_IT = "name a model folder of transformers, a GGUF file, an id on the hub, or 'default'"
@@ -337,3 +339,74 @@ except ModelError as error:
     assert done.stdout.strip().endswith(
         "; check the id and the network, or name a model folder instead"
     )
+
+
+def test_a_plain_config_says_what_transformers_reads(saved: Path) -> None:
+    for folder in (saved, find_model(None, SilentProgress()).folder):
+        plain = read_plain_config(folder)
+        assert plain is not None
+        config = read_config(folder)
+        for name in ("hidden_act", "head_dim", "rms_norm_eps", "rope_parameters", "vocab_size"):
+            assert getattr(plain, name) == getattr(config, name)
+        for name in json.loads(plain.to_json_string()).keys() - {"dtype", "_model_name_or_path"}:
+            assert getattr(plain, name) == getattr(config, name), name
+        assert why_not_by_config(plain) is why_not_by_config(config) is None
+        assert longest_text(plain) is longest_text(config) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sliding_window": 8},
+        {"quantization_config": {"quant_method": "awq"}},
+        {"partial_rotary_factor": 0.5},
+        {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4, "factor": 2.0}},
+        {"rope_parameters": None},
+        {"head_dim": None},
+        {"model_type": "mistral"},
+        {"architectures": ["LlamaForSequenceClassification"]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_config_that_is_not_plain_is_left_to_transformers(
+    change: dict[str, object], folder: Path
+) -> None:
+    file = folder / "config.json"
+    told = json.loads(file.read_text())
+    file.write_text(json.dumps(told | change))
+    assert read_plain_config(folder) is None
+    for name in ("vocab_size", "mlp_bias", "tie_word_embeddings"):
+        file.write_text(json.dumps({key: value for key, value in told.items() if key != name}))
+        assert read_plain_config(folder) is None, name
+    file.write_text(json.dumps(told))
+    assert read_plain_config(folder) is not None
+
+
+def test_texts_of_a_model_that_is_read_are_those_of_one_that_is_loaded(saved: Path) -> None:
+    files = find_model(str(saved), SilentProgress())
+    assert why_not_read(files) is None
+    texts, loaded = load_texts(files, SilentProgress()), load(saved)
+    assert texts.vocabulary.digest == loaded.vocabulary.digest
+    assert texts.vocabulary.end_ids == loaded.vocabulary.end_ids == {0, 2}
+    assert texts.tokenizer.backend_tokenizer.to_str() == loaded.tokenizer.backend_tokenizer.to_str()
+    for name in ("name", "context_window", "has_chat_template"):
+        assert getattr(texts, name) == getattr(loaded, name)
+
+
+def test_our_own_forward_pass_needs_no_modules_of_transformers(saved: Path) -> None:
+    """Their import takes longer than all else of a start."""
+    program = f"""
+import sys, torch
+from guided.engine import load_engine
+from guided.model.cpu import WeightFormat
+from guided.model.load import load_decoder, load_texts
+from guided.model.model_files import find_model
+from guided.model.progress import SilentProgress
+
+files = find_model({str(saved)!r}, SilentProgress())
+load_texts(files, SilentProgress())
+load_decoder(files, WeightFormat.FP32, dtype=torch.float32)
+for name in ("transformers.modeling_utils", "transformers.activations", "torch._dynamo"):
+    assert name not in sys.modules, name
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from guided.model.cpu import CpuDecoder, LayerCache
-from guided.model.seen_rows import SeenRows
+from guided.model.visible import VisibleSlots
 
 NUM_SLOTS = 400
 
@@ -74,7 +74,9 @@ class Pages:
     def logits(self, *pieces: Piece) -> list[torch.Tensor]:
         """The logits of all new tokens, by piece; chains are kept, trees are not."""
         positions, rows, counts = [], [], []
-        seen: dict[int | None, list[SeenRows]] = {window: [] for window in self._decoder.windows}
+        seen: dict[int | None, list[VisibleSlots]] = {
+            window: [] for window in self._decoder.windows
+        }
         for piece in pieces:
             new = len(piece.tokens)
             slots = [self._free.pop() for _ in range(new)]
@@ -95,7 +97,7 @@ class Pages:
 
 def _seen(
     piece: Piece, new_slots: list[int], positions: NDArray[np.int64], window: int | None
-) -> SeenRows:
+) -> VisibleSlots:
     """Rows behind the window of all new tokens are left out, as a cache gives them back."""
     old = piece.text.length
     first = 0 if window is None else max(0, old + 1 - window)
@@ -104,4 +106,4 @@ def _seen(
     sees[:, old - first :] = piece.ancestors
     if window is not None:
         sees &= positions[:, None] - row_positions[None, :] < window
-    return SeenRows(np.array(piece.text.slots[first:] + new_slots, np.int64), sees)
+    return VisibleSlots(np.array(piece.text.slots[first:] + new_slots, np.int64), sees)

@@ -20,7 +20,7 @@ from transformers import (
 )
 
 from guided.errors import ModelError
-from guided.model.cpu.weight_format import WeightFormat, require_format
+from guided.model.cpu.formats import WeightFormat, require_format
 from tests.engine.tiny_models import from_config
 
 SHAPE: dict[str, Any] = {

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
 
-from guided.model.cpu.attention import Attention
-from guided.model.cpu.layer_cache import LayerCache
-from guided.model.seen_rows import SeenRows
+from guided.model.cpu.attention import CpuAttention, LayerCache
+from guided.model.visible import VisibleSlots
 
 _SLOTS = 700
 _SCALE = 0.3
@@ -37,33 +37,40 @@ def random_cache(heads: Heads, dtype: torch.dtype) -> LayerCache:
     return LayerCache.of(torch.randn(shape).to(dtype), torch.randn(shape).to(dtype))
 
 
-def random_rows(new: int, rows: int, seed: int) -> SeenRows:
+def random_rows(new: int, rows: int, seed: int) -> VisibleSlots:
     """Rows that lie anywhere, of which each query sees half, and its own."""
     generator = np.random.default_rng(seed)
     sees = generator.random((new, rows)) < 0.5
     sees[:, rows - new :] |= np.eye(new, dtype=np.bool_)
-    return SeenRows(generator.permutation(_SLOTS)[:rows], sees)
+    return VisibleSlots(generator.permutation(_SLOTS)[:rows], sees)
 
 
 def attend(
-    queries: NDArray[np.float32], seen: list[SeenRows], heads: Heads, cache: LayerCache
+    queries: NDArray[np.float32], seen: list[VisibleSlots], heads: Heads, cache: LayerCache
 ) -> NDArray[np.float32]:
-    attention = Attention(seen, heads=heads.queries, kv_heads=heads.keys, size=heads.size)
+    attention = CpuAttention(seen, heads=heads.queries, kv_heads=heads.keys, size=heads.size)
     return attention.attend(queries, cache, _SCALE)
 
 
+def in_slots(numbers: NDArray[Any], slots: torch.Tensor) -> NDArray[np.float64]:
+    rows = torch.from_numpy(numbers)
+    exact = rows.view(torch.bfloat16) if rows.dtype == torch.uint16 else rows
+    found: NDArray[np.float64] = exact[slots].double().numpy()
+    return found
+
+
 def softmax_attention(
-    queries: NDArray[np.float32], rows: SeenRows, heads: Heads, cache: LayerCache
+    queries: NDArray[np.float32], rows: VisibleSlots, heads: Heads, cache: LayerCache
 ) -> NDArray[np.float64]:
     """As the papers write it, in float64."""
     query = queries[:, : heads.queries * heads.size].reshape(len(queries), heads.queries, -1)
     slots = torch.from_numpy(rows.slots)
-    keys, values = (part.double().numpy() for part in cache.take(slots))
+    keys, values = (in_slots(numbers, slots) for numbers in cache)
     found = np.empty(query.shape)
     for head in range(heads.queries):
         of_head = head * heads.keys // heads.queries
         scores = query[:, head].astype(np.float64) @ keys[:, of_head].T * _SCALE
-        weights = np.where(rows.sees, np.exp(scores - scores.max(1, keepdims=True)), 0)
+        weights = np.where(rows.mask, np.exp(scores - scores.max(1, keepdims=True)), 0)
         found[:, head] = weights / weights.sum(1, keepdims=True) @ values[:, of_head]
     return found.reshape(len(queries), -1)
 
@@ -80,9 +87,9 @@ def test_each_query_mixes_the_values_that_it_sees(heads: Heads, dtype: torch.dty
     found = attend(queries, seen, heads, cache)
     first = 0
     for rows in seen:
-        own = slice(first, first + len(rows.sees))
+        own = slice(first, first + len(rows.mask))
         expected = softmax_attention(queries[own], rows, heads, cache)
-        assert np.abs(found[own] - expected).max() < 2e-5, f"{rows.sees.shape}"
+        assert np.abs(found[own] - expected).max() < 2e-5, f"{rows.mask.shape}"
         first = own.stop
 
 
@@ -99,8 +106,8 @@ def test_a_query_comes_out_the_same_to_the_last_bit_in_any_call(
     queries = np.random.default_rng(9).normal(size=(47, heads.columns)).astype(np.float32)
     expected = attend(queries, [together, other], heads, cache)
     for query in range(0, 40, 3):
-        sees = together.sees[query]
-        alone = SeenRows(together.slots[sees], np.ones((1, int(sees.sum())), np.bool_))
+        sees = together.mask[query]
+        alone = VisibleSlots(together.slots[sees], np.ones((1, int(sees.sum())), np.bool_))
         found = attend(queries[query : query + 1], [alone], heads, cache)
         assert np.array_equal(found[0], expected[query]), f"query {query}"
 

@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from guided.model.cpu import WeightFormat, take, take_decoder
-from guided.model.cpu.dots import can_dot
-from guided.model.cpu.tiles import can_tile
+from guided.model.cpu import WeightFormat, formats, take_decoder
+from guided.model.cpu.bf16_amx import can_use_amx
+from guided.model.cpu.bf16_avx512 import can_use_avx512_bf16
 from tests.unit.model.cpu.paging import Pages, Piece, Text
 from tests.unit.model.cpu.small_models import (
     CONFIGS,
@@ -133,12 +133,12 @@ def test_narrow_weights_compute_what_their_numbers_say(
     assert difference(found, expected) < bound
 
 
-@pytest.mark.parametrize("lacking", [("can_tile",), ("can_tile", "can_dot")])
+@pytest.mark.parametrize("lacking", [("can_use_amx",), ("can_use_amx", "can_use_avx512_bf16")])
 def test_bf16_is_multiplied_on_processors_that_lack_instructions(
     monkeypatch: pytest.MonkeyPatch, lacking: tuple[str, ...]
 ) -> None:
     for name in lacking:
-        monkeypatch.setattr(take, name, lambda: False)
+        monkeypatch.setattr(formats, name, lambda: False)
     expected = own_logits(make_model("llama"), FIRST)
     book, text = pages(make_model("llama"), WeightFormat.BF16), Text()
     found = [book.logits(Piece(text, FIRST[at]))[0] for at in (slice(40), slice(40, 48))]
@@ -169,7 +169,7 @@ def test_logits_are_the_same_to_the_last_bit_however_a_text_is_cut(
     name: str, weight_format: WeightFormat, chunks: list[int]
 ) -> None:
     """Neither the calls, nor what is in them beside, nor what is guessed changes a bit."""
-    if weight_format is WeightFormat.BF16 and not (can_tile() or can_dot()):
+    if weight_format is WeightFormat.BF16 and not (can_use_amx() or can_use_avx512_bf16()):
         pytest.skip("this processor has no kernel of ours for bf16")
     book = pages(make_model(name), weight_format)
     at_once, text, other = Text(), Text(), Text()

@@ -1,0 +1,311 @@
+"""Attention of queries over rows of the cache, read where they lie; all sums are float32.
+
+The queries that share a key head are taken 16 at a time, as the *lanes* of registers. Then scores
+and outputs are the same loop, 16 registers of sums at a time, and no sum goes across a register::
+
+    scores[row, lane]  = sum of  keys[row, d] * queries[d, lane]     over d
+    outputs[d, lane]   = sum of  values[row, d] * weights[row, lane] over rows
+    weights[row, lane] = e ** (scores[row, lane] - the most of the lane), 0 where it does not see
+
+A sum is taken in the order of the rows, one after the other, and a row that a query does not see
+adds 0 to it. So what comes out for a query is the same to the last bit, whatever other queries and
+whatever rows that it does not see stand beside.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+
+from guided.model.cpu.addresses import floats, halves, integers, take_next
+from guided.model.cpu.kernel import exact_task, inlined, instruction
+from guided.model.cpu.llvm import (
+    FLOAT,
+    FLOATS,
+    INT64,
+    LANES,
+    LINE,
+    loop,
+    pointer,
+    prefetch,
+    splat,
+)
+from guided.model.cpu.numbers import exponential, widened
+
+__all__ = [
+    "GROUP_NUMBERS",
+    "JOB_NUMBERS",
+    "WIDEST_HEAD",
+    "attend_in_groups",
+    "scratch_bytes",
+]
+
+GROUP_NUMBERS = 6
+"""Integers that tell of a group, see ``attend_in_groups``."""
+JOB_NUMBERS = 16
+WIDEST_HEAD = 256
+"""Numbers in a head at most."""
+_ROW = WIDEST_HEAD + LANES
+"""Numbers from one row of a tile to the next: fixed, so that instructions hold it, and no power of
+two, so that rows do not push each other out of the cache."""
+_FUSED = ("contract",)
+
+
+def scratch_bytes(size: int, rows: int, parts: int) -> int:
+    """What a thread needs for heads, rows and groups of so much."""
+    whole_size, whole_rows = (-(-count // LANES) * LANES for count in (size, rows))
+    return (_ROW + parts * (2 * whole_size + 1 + whole_rows)) * LINE
+
+
+@inlined
+def _whole(count: Any) -> Any:
+    """``count``, rounded up to whole registers of 16."""
+    return -(-count // LANES) * LANES
+
+
+@exact_task
+def attend_in_groups(job: Any) -> None:
+    """A piece is one group of queries for one key head.
+
+    ``job``: addresses of queries, outputs, keys and values; bytes of a number in the latter, 2 for
+    bf16; query heads for each key head, key heads, numbers in a head, numbers in a row of queries;
+    address of the groups, their number, the counter, address of the scale; address of scratch, its
+    bytes for a thread, and the counter of threads.
+
+    A group is of some queries of a sequence, in parts of 16: address of the slots of its rows,
+    their number, address of the bits of the lanes that see each row, of one part after the other;
+    first token of the sequence, first query within that, and the number of queries.
+    """
+    size, kv_heads = job[7], job[6]
+    of_part = _whole(size) * LINE
+    tile = job[13] + take_next(job[15]) * job[14]  # of this thread alone
+    while True:
+        piece = take_next(job[11])
+        if piece >= job[10] * kv_heads:
+            return
+        group, head = integers(job[9] + piece // kv_heads * GROUP_NUMBERS * 8), piece % kv_heads
+        rows, parts = group[1], -(-group[5] // LANES)
+        queries = tile + _ROW * LINE
+        outputs = queries + parts * of_part
+        totals = outputs + parts * of_part
+        weights, of_weights = totals + parts * LINE, _whole(rows) * LINE
+        _clear(tile, _ROW)
+        _clear(queries, 2 * parts * _whole(size))
+        _read_queries(job, group, head, queries)
+        for first in range(0, rows, LANES):
+            _ask_for(job, job[2], group, head, first + LANES)
+            _spread(job, job[2], group, head, first, tile)
+            for part in range(parts):
+                scores = weights + part * of_weights + first * LINE
+                _score(tile, queries + part * of_part, scores, size)
+        _ask_for(job, job[3], group, head, 0)
+        for part in range(parts):
+            its_weights = weights + part * of_weights
+            _weigh(its_weights, group[2] + part * rows * 2, rows)
+            _clear(its_weights + rows * LINE, _whole(rows) - rows)
+            _sum(its_weights, rows, totals + part * LINE)
+        _clear(tile, _ROW)
+        for first in range(0, rows, LANES):
+            _ask_for(job, job[3], group, head, first + LANES)
+            _spread(job, job[3], group, head, first, tile)
+            for part in range(parts):
+                its_weights = weights + part * of_weights + first * LINE
+                for d in range(0, size, LANES):
+                    _mix(tile + d * 4, its_weights, outputs + part * of_part + d * LINE)
+        _write_outputs(job, group, head, outputs, totals)
+
+
+@inlined
+def _read_queries(job: Any, group: Any, head: Any, queries: Any) -> None:
+    """Turn the queries of a group on their side, times the scale."""
+    shared, size, scale = job[5], job[7], floats(job[12])[0]
+    for number in range(group[5]):
+        place = group[4] + number
+        token, its_head = group[3] + place // shared, head * shared + place % shared
+        source = floats(job[0] + (token * job[8] + its_head * size) * 4)
+        part, lane = number // LANES, number % LANES
+        target = floats(queries + part * _whole(size) * LINE + lane * 4)
+        for d in range(size):
+            target[d * LANES] = source[d] * scale
+
+
+@inlined
+def _write_outputs(job: Any, group: Any, head: Any, outputs: Any, totals: Any) -> None:
+    """Turn back what comes out for the queries, over the sums of their weights."""
+    shared, size, heads = job[5], job[7], job[5] * job[6]
+    for number in range(group[5]):
+        place = group[4] + number
+        token, its_head = group[3] + place // shared, head * shared + place % shared
+        target = floats(job[1] + (token * heads + its_head) * size * 4)
+        part, lane = number // LANES, number % LANES
+        source = floats(outputs + part * _whole(size) * LINE + lane * 4)
+        total = floats(totals)[number]
+        for d in range(size):
+            target[d] = source[d * LANES] / total
+
+
+@inlined
+def _weigh(scores: Any, seen: Any, rows: Any) -> None:
+    """Scores become weights."""
+    _leave_out(scores, seen, rows)
+    numbers = floats(scores)
+    for place in range(rows * LANES):
+        numbers[place] = exponential(numbers[place])
+
+
+@inlined
+def _spread(job: Any, cache: Any, group: Any, head: Any, first: Any, tile: Any) -> None:
+    """Up to 16 rows of one head as float32, from where they lie in the cache."""
+    slots, size, kv_heads = integers(group[0]), job[7], job[6]
+    for row in range(first, min(first + LANES, group[1])):
+        source = cache + (slots[row] * kv_heads + head) * size * job[4]
+        target = floats(tile + (row - first) * _ROW * 4)
+        if job[4] == 2:
+            bits = halves(source)
+            for d in range(size):
+                target[d] = widened(bits[d])
+        else:
+            numbers = floats(source)
+            for d in range(size):
+                target[d] = numbers[d]
+
+
+@inlined
+def _ask_for(job: Any, cache: Any, group: Any, head: Any, first: Any) -> None:
+    """Let the memory send what ``_spread`` reads next, which lies in too many places to be seen."""
+    slots, kv_heads, nbytes = integers(group[0]), job[6], job[7] * job[4]
+    for row in range(first, min(first + LANES, group[1])):
+        start = cache + (slots[row] * kv_heads + head) * nbytes
+        for line in range(0, nbytes, LINE):
+            _ask(start + line)
+
+
+@inlined
+def _clear(address: Any, lines: Any) -> None:
+    target = floats(address)
+    for place in range(lines * LANES):
+        target[place] = np.float32(0)
+
+
+@instruction
+def _ask(_: Any, address: Any) -> Any:
+    """Ask for the line of memory with an address."""
+
+    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
+        prefetch(builder, args[0])
+        return context.get_dummy_value()
+
+    return types.void(address), emit
+
+
+@instruction
+def _score(_: Any, tile: Any, queries: Any, scores: Any, size: Any) -> Any:
+    """``scores[i] = sum of tile[i, k] * queries[k]`` for the 16 rows of a tile and ``size`` k."""
+
+    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
+        its_tile, its_queries, its_scores, its_size = args
+        sums = [ir.Constant(FLOATS, [0.0] * LANES)] * LANES
+        sums = _grown(builder, sums, its_tile, its_queries, its_size, _ROW, 1)
+        for i, total in enumerate(sums):
+            builder.store(total, _lanes(builder, its_scores, INT64(i)), align=LINE)
+        return context.get_dummy_value()
+
+    return types.void(tile, queries, scores, size), emit
+
+
+@instruction
+def _mix(_: Any, tile: Any, weights: Any, outputs: Any) -> Any:
+    """``outputs[i] += sum of tile[k, i] * weights[k]`` for 16 i and the 16 rows of a tile."""
+
+    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
+        its_tile, its_weights, its_outputs = args
+        targets = [_lanes(builder, its_outputs, INT64(i)) for i in range(LANES)]
+        sums = [builder.load(target, align=LINE) for target in targets]
+        sums = _grown(builder, sums, its_tile, its_weights, INT64(LANES), 1, _ROW)
+        for target, total in zip(targets, sums, strict=True):
+            builder.store(total, target, align=LINE)
+        return context.get_dummy_value()
+
+    return types.void(tile, weights, outputs), emit
+
+
+def _grown(
+    builder: Any, sums: list[Any], tile: Any, lanes: Any, count: Any, step: int, next_step: int
+) -> list[Any]:
+    """``sums[i] + tile[i * step + k * next_step] * lanes[k]``, over ``count`` k one by one."""
+
+    def body(k: Any, totals: list[Any]) -> list[Any]:
+        numbers = builder.load(_lanes(builder, lanes, k), align=LINE)
+        start = builder.mul(k, INT64(next_step))
+        grown = []
+        for i, total in enumerate(totals):
+            place = builder.add(start, INT64(i * step))
+            factor = splat(builder, builder.load(pointer(builder, tile, FLOAT, place)))
+            product = builder.fmul(factor, numbers, flags=_FUSED)
+            grown.append(builder.fadd(product, total, flags=_FUSED))
+        return grown
+
+    return loop(builder, count, sums, body)
+
+
+def _lanes(builder: Any, address: Any, place: Any) -> Any:
+    """To the 16 numbers at a place."""
+    return pointer(builder, address, FLOATS, builder.mul(place, INT64(LANES)))
+
+
+@instruction
+def _leave_out(_: Any, scores: Any, seen: Any, rows: Any) -> Any:
+    """Take the most of a lane off its scores; what it does not see becomes minus infinity.
+
+    ``seen`` has a bit for each lane, 16 for each row.
+    """
+
+    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
+        its_scores, its_seen, its_rows = args
+        nothing = ir.Constant(FLOATS, [float("-inf")] * LANES)
+
+        def target(k: Any) -> Any:
+            return _lanes(builder, its_scores, k)
+
+        def find(k: Any, most: list[Any]) -> list[Any]:
+            place = builder.add(its_seen, builder.mul(k, INT64(LANES // 8)))
+            bits = builder.load(pointer(builder, place, ir.IntType(LANES)))
+            sees = builder.bitcast(bits, ir.VectorType(ir.IntType(1), LANES))
+            score = builder.select(sees, builder.load(target(k), align=LINE), nothing)
+            builder.store(score, target(k), align=LINE)
+            is_more = builder.fcmp_ordered(">", score, most[0])
+            return [builder.select(is_more, score, most[0])]
+
+        [most] = loop(builder, its_rows, [nothing], find)
+
+        def take_off(k: Any, _: list[Any]) -> list[Any]:
+            less = builder.fsub(builder.load(target(k), align=LINE), most)
+            builder.store(less, target(k), align=LINE)
+            return []
+
+        loop(builder, its_rows, [], take_off)
+        return context.get_dummy_value()
+
+    return types.void(scores, seen, rows), emit
+
+
+@instruction
+def _sum(_: Any, weights: Any, rows: Any, totals: Any) -> Any:
+    """The sum of each lane's weights, in the order of the rows."""
+
+    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
+        its_weights, its_rows, its_totals = args
+
+        def body(k: Any, sums: list[Any]) -> list[Any]:
+            return [
+                builder.fadd(sums[0], builder.load(_lanes(builder, its_weights, k), align=LINE))
+            ]
+
+        [total] = loop(builder, its_rows, [ir.Constant(FLOATS, [0.0] * LANES)], body)
+        builder.store(total, pointer(builder, its_totals, FLOATS), align=LINE)
+        return context.get_dummy_value()
+
+    return types.void(weights, rows, totals), emit

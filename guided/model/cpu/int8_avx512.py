@@ -1,0 +1,229 @@
+"""Products of a few rows of int8 with a matrix of int8, as fast as its weights can be read.
+
+A matrix lies in blocks of 16 outputs, each from its first input to its last. A register takes four
+inputs of all outputs of a block, and one instruction multiplies them by four inputs of a row and
+adds them to 16 sums. It wants one side without signs, so weights are kept with 128 added, and 128
+times the sum of a row is taken off its products in the end::
+
+    w[0, k..k+3] | w[1, k..k+3] | ... | w[15, k..k+3]     and after them those of k + 4
+
+Rows come in two parts, coarse and fine, see ``int8_matrix``. All sums are exact, and the floats
+made of them go through the same roundings as there, so a product is the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from llvmlite import ir
+from numba import types
+from numpy.typing import NDArray
+
+from guided.model.cpu.addresses import take_next
+from guided.model.cpu.kernel import exact_task, instruction, kernel
+from guided.model.cpu.llvm import (
+    AHEAD,
+    FLOAT,
+    FLOATS,
+    INT32,
+    INT64,
+    INTS,
+    LANES,
+    LINE,
+    for_each_count,
+    loop,
+    pointer,
+    prefetch,
+    splat,
+)
+from guided.model.cpu.matrix import LargePages
+from guided.model.cpu.thread_team import run_together, team_address, team_size
+
+__all__ = ["FINER", "Int8Avx512", "can_use_avx512_vnni"]
+
+FINER = 254
+"""Steps of the fine part in one of the coarse part."""
+_AT_ONCE = 12
+"""Rows whose sums fit into the registers, two for each."""
+_INPUTS = 4
+_OFFSET = 128
+_TAKEN = 12
+"""Blocks that a thread takes at a time."""
+
+
+def can_use_avx512_vnni() -> bool:
+    """Whether this processor has the registers and the instruction for it."""
+    return bool(torch.cpu.get_capabilities().get("avx512_vnni"))
+
+
+class Int8Avx512:
+    """A matrix of int8, ``[out, in]``, a multiple of 16 by a multiple of 4."""
+
+    __slots__ = ("_inputs", "_job", "_kept", "_outputs")
+
+    def __init__(
+        self,
+        steps: torch.Tensor,
+        scales: NDArray[np.float32],
+        bias: NDArray[np.float32],
+        memory: LargePages,
+    ) -> None:
+        """``scales`` are float32, one of each output."""
+        self._outputs, self._inputs = steps.shape
+        weights = memory.take(steps.numel())
+        blocks = steps.numpy().reshape(-1, LANES, self._inputs // _INPUTS, _INPUTS)
+        laid_out = weights.reshape(-1, self._inputs // _INPUTS, LANES, _INPUTS)
+        np.add(blocks.transpose(0, 2, 1, 3), np.int16(_OFFSET), out=laid_out, casting="unsafe")
+        self._kept = weights, scales, bias
+        self._job = np.zeros(12, np.int64)
+        self._job[[0, 3, 4]] = weights.ctypes.data, self._inputs, self._outputs
+        self._job[[8, 9]] = scales.ctypes.data, bias.ctypes.data
+
+    @staticmethod
+    def fits(steps: torch.Tensor) -> bool:
+        """Whether a matrix can be laid out so, and that is good for something here."""
+        outputs, inputs = steps.shape
+        return can_use_avx512_vnni() and outputs % LANES == 0 and inputs % _INPUTS == 0
+
+    def __call__(
+        self, steps: NDArray[np.int8], sums: NDArray[np.int32], scales: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """``[2 * tokens, in]``, their ``sums``, and the tokens' ``scales`` → ``[tokens, out]``."""
+        products = np.empty((len(scales), self._outputs), np.float32)
+        function, team = _multiply_int8.address, team_address()
+        _start(self._job.copy(), steps, sums, scales, products, team, function, team_size())
+        return products
+
+
+@kernel
+def _start(
+    job: Any, steps: Any, sums: Any, scales: Any, products: Any, team: Any, function: Any, size: Any
+) -> None:
+    """``job``: addresses of weights, rows, products; inputs, outputs, rows; a counter and its
+    address; addresses of scales and biases of outputs, of scales and sums of rows."""
+    job[1], job[2], job[5], job[6] = steps.ctypes.data, products.ctypes.data, len(scales), 0
+    job[7] = job.ctypes.data + 6 * 8
+    job[10], job[11] = scales.ctypes.data, sums.ctypes.data
+    run_together(team, function, job.ctypes.data, size)
+
+
+@instruction
+def _multiply_block(_: Any, job: Any, block: Any, first: Any, count: Any) -> Any:
+    """One block times 1 to 12 rows from a first one on."""
+
+    def emit(context: Any, builder: Any, __: Any, args: Any) -> Any:
+        its_job, its_block, its_first, its_count = args
+
+        def products(rows: int) -> None:
+            _Products(builder, its_job, its_block, its_first, rows).emit()
+
+        for_each_count(builder, its_count, _AT_ONCE, products)
+        return context.get_dummy_value()
+
+    return types.void(job, block, first, count), emit
+
+
+class _Products:
+    """The instructions for one block and a number of rows."""
+
+    def __init__(self, builder: Any, job: Any, block: Any, first: Any, count: int) -> None:
+        self._builder, self._job, self._block, self._first = builder, job, block, first
+        self._count = count
+        self._inputs, self._rows = self._told(3), self._told(5)
+
+    def emit(self) -> None:
+        builder = self._builder
+        weights = builder.add(
+            self._told(0),
+            builder.mul(self._block, builder.mul(self._inputs, INT64(LANES))),
+        )
+        for t, (coarse, fine) in enumerate(self._sums(weights)):
+            self._store(t, coarse, fine)
+
+    def _sums(self, weights: Any) -> list[tuple[Any, Any]]:
+        """From input to input of a block, with two vectors of sums for each row."""
+        builder = self._builder
+        places = [self._place(t) for t in range(self._count)]
+        rows = [
+            builder.add(self._told(1), builder.mul(place, self._inputs))
+            for pair in places
+            for place in pair
+        ]
+
+        def add_products(k: Any, sums: list[Any]) -> list[Any]:
+            line = builder.add(weights, builder.mul(k, INT64(LINE)))
+            prefetch(builder, builder.add(line, INT64(AHEAD)))
+            numbers = builder.load(pointer(builder, line, INTS), align=LINE)
+            grown = []
+            for row, total in zip(rows, sums, strict=True):
+                inputs = builder.load(pointer(builder, row, INT32, k), align=_INPUTS)
+                grown.append(_dot(builder, total, numbers, splat(builder, inputs)))
+            return grown
+
+        nothing = ir.Constant(INTS, [0] * LANES)
+        steps = builder.sdiv(self._inputs, INT64(_INPUTS))
+        sums = loop(builder, steps, [nothing] * len(rows), add_products)
+        return list(zip(sums[::2], sums[1::2], strict=True))
+
+    def _store(self, t: int, coarse: Any, fine: Any) -> None:
+        """The product of a row, by the same operations as in ``int8_matrix``."""
+        builder = self._builder
+        of_coarse, of_fine = self._place(t)
+        output = builder.mul(self._block, INT64(LANES))
+        steps = self._vector(8, output)
+        found = builder.fmul(self._whole(coarse, of_coarse), steps)
+        finer = builder.fmul(self._whole(fine, of_fine), steps)
+        finer = builder.fmul(finer, ir.Constant(FLOATS, [_PER_FINER] * LANES))
+        found = builder.fadd(found, finer)
+        scale = builder.load(pointer(builder, self._told(10), FLOAT, of_coarse))
+        found = builder.fadd(builder.fmul(found, splat(builder, scale)), self._vector(9, output))
+        place = builder.add(builder.mul(of_coarse, self._told(4)), output)
+        builder.store(found, pointer(builder, self._told(2), FLOATS, place), align=4)
+
+    def _whole(self, sums: Any, place: Any) -> Any:
+        """Sums as floats, without what the offset of the weights added."""
+        builder = self._builder
+        of_row = builder.load(pointer(builder, self._told(11), INT32, place))
+        added = splat(builder, builder.mul(of_row, INT32(_OFFSET)))
+        return builder.sitofp(builder.sub(sums, added), FLOATS)
+
+    def _place(self, t: int) -> tuple[Any, Any]:
+        """Where the coarse and the fine part of a row are."""
+        coarse = self._builder.add(self._first, INT64(t))
+        return coarse, self._builder.add(coarse, self._rows)
+
+    def _vector(self, number: int, place: Any) -> Any:
+        builder = self._builder
+        return builder.load(pointer(builder, self._told(number), FLOATS, place), align=4)
+
+    def _told(self, number: int) -> Any:
+        """A number of the job."""
+        builder = self._builder
+        return builder.load(builder.gep(self._job, [INT64(number)]))
+
+
+_PER_FINER = float(np.float32(1 / FINER))
+
+
+def _dot(builder: Any, total: Any, numbers: Any, inputs: Any) -> Any:
+    """``total`` and 16 times four products, of bytes without signs and bytes with."""
+    kind = ir.FunctionType(INTS, [INTS, INTS, INTS])
+    name = "llvm.x86.avx512.vpdpbusd.512"
+    return builder.call(builder.module.declare_intrinsic(name, (), kind), [total, numbers, inputs])
+
+
+@exact_task
+def _multiply_int8(job: Any) -> None:
+    blocks, count, counter = job[4] // LANES, job[5], job[7]
+    parts = -(-count // _AT_ONCE)
+    while True:
+        first = take_next(counter) * _TAKEN
+        if first >= blocks:
+            return
+        for block in range(first, min(first + _TAKEN, blocks)):
+            # A block stays in the caches for the rows that the registers have no room for.
+            for part in range(parts):
+                begin, end = count * part // parts, count * (part + 1) // parts
+                _multiply_block(job, block, begin, end - begin)

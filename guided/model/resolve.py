@@ -1,0 +1,136 @@
+"""From what a caller calls a model (a folder, a GGUF file, an id on the hub) to its folder.
+
+A GGUF file is converted once, into a folder of the cache that is named by what is in the file. Of a
+model on the hub only the files that are loaded are fetched, and no pickles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from functools import partial
+from pathlib import Path
+
+from guided.errors import ModelError
+from guided.model.cache import made_once, remove_all_but
+from guided.model.checkpoint import SINGLE, index_of
+from guided.model.convert import TOKENIZER_FILES, convert_gguf
+from guided.model.default_model import fetch_default_model
+from guided.model.progress import Progress
+from guided.model.transformers_calls import reading
+
+__all__ = ["resolve_model"]
+
+_HUB_ID = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?")
+_HUB_GGUF = re.compile(r"([\w-][\w.-]*/[\w-][\w.-]*)/([\w./-]+\.gguf)")
+_CALL_IT = "name a model folder of transformers, a GGUF file, an id on the hub, or 'default'"
+_TEXTS = ["*.json", "*.jinja", "*.txt", "tokenizer.model"]
+_WAY = 1
+"""Counts the ways of converting: another way goes into another folder."""
+_CHUNK = 1 << 22
+_DIGITS = 24
+_LARGEST_SHARE = 8
+"""Weights of 2 bits become bf16."""
+
+
+def resolve_model(name: str | None, progress: Progress) -> Path:
+    """The folder of a model of transformers; ``None`` and ``default`` mean our own choice.
+
+    A GGUF file is converted once, and what is on the hub is fetched: ``owner/name``, or
+    ``owner/name/file.gguf``.
+    """
+    if name is None or name == "default":
+        return fetch_default_model(progress)
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return _folder(path.absolute())
+    if path.is_file():
+        return _folder_of_gguf(path.absolute(), progress)
+    if name[0:1] not in ("/", "~", "."):
+        if found := _HUB_GGUF.fullmatch(name):
+            return _folder_of_gguf(_fetch_file(found[1], found[2], progress), progress)
+        if _HUB_ID.fullmatch(name):
+            return _fetch_folder(name, progress)
+    raise ModelError(f"there is no model folder or file {name!r}", hint=_CALL_IT)
+
+
+def _folder(path: Path) -> Path:
+    if (path / "config.json").is_file():
+        return path
+    files = sorted(file.name for file in path.glob("*.gguf"))
+    raise ModelError(
+        f"{path} is not a model folder: it has no config.json",
+        hint=f"name the file: {path / files[0]}" if files else _CALL_IT,
+    )
+
+
+def _fetch_folder(name: str, progress: Progress) -> Path:
+    """The folder of a model in the hub's own cache, fetched where it is missing."""
+    from huggingface_hub import snapshot_download
+
+    # A slip in a folder's name would else be met as a puzzling message of the hub.
+    progress.note(f"there is no folder {name!r} here; asking the hub for that id")
+    with reading("config", name):
+        # Those below are of other formats, such as ONNX.
+        texts = snapshot_download(name, allow_patterns=_TEXTS, ignore_patterns=["*/*"])
+    folder = Path(texts)
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"{name} on the hub is not a model of transformers: it has no config.json",
+            hint=f"if it has GGUF files, name one: {name}/FILE.gguf",
+        )
+    with reading("weights", name):
+        index = index_of(folder)
+        files = (
+            [SINGLE]
+            if index is None
+            else sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        )
+        return Path(
+            snapshot_download(name, allow_patterns=[*files, *_TEXTS], ignore_patterns=["*/*"])
+        )
+
+
+def _fetch_file(name: str, file: str, progress: Progress) -> Path:
+    """A file of a repository, in the hub's own cache."""
+    from huggingface_hub import hf_hub_download
+
+    progress.note(f"there is no file {name}/{file!s} here; asking the hub for it")
+    with reading("GGUF file", name):
+        return Path(hf_hub_download(name, file))
+
+
+def _folder_of_gguf(file: Path, progress: Progress) -> Path:
+    """The folder of a GGUF file in the cache; it is converted when it is met for the first time."""
+    name = f"gguf-{_digest(file, progress)[:_DIGITS]}-{_WAY}"
+    return made_once(
+        name,
+        partial(_convert, file=file, progress=progress),
+        what=file.name,
+        space_needed=_LARGEST_SHARE * file.stat().st_size,
+        progress=progress,
+    )
+
+
+def _convert(work: Path, file: Path, progress: Progress) -> Path:
+    remove_all_but(work)
+    convert_gguf(file, work / "converted", progress)
+    return work / "converted"
+
+
+def _digest(file: Path, progress: Progress) -> str:
+    """The SHA-256 of the file, and of the tokenizer beside it, which is used instead of its own."""
+    digest = hashlib.sha256()
+    size = file.stat().st_size
+    with progress.step(f"reading {file.name}", total_bytes=size) as report, file.open("rb") as data:
+        done = 0
+        while chunk := data.read(_CHUNK):
+            digest.update(chunk)
+            done += len(chunk)
+            report(done)
+    for name in TOKENIZER_FILES:
+        beside = file.parent / name
+        if beside.is_file():
+            digest.update(hashlib.sha256(beside.read_bytes()).digest())
+    return digest.hexdigest()

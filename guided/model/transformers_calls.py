@@ -1,0 +1,77 @@
+"""What surrounds calls of transformers: its errors become ours, and its bars do not show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from guided.errors import ModelError
+
+__all__ = ["quiet_transformers", "reading"]
+
+_LOADING = "Loading weights"
+
+
+@contextmanager
+def reading(part: str, source: Path | str) -> Iterator[None]:
+    """Turn what transformers raises while it reads a part of a model into ``ModelError``."""
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, StrictDataclassError
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (
+        # What its readers raise on broken or foreign files, by experiment.
+        *(OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError),
+        *(SafetensorError, HfHubHTTPError, HFValidationError, StrictDataclassError),
+    ) as error:
+        if isinstance(source, Path) and source.is_file():
+            hint = "check that the file is complete"
+        elif isinstance(source, Path):
+            hint = "check that the folder is complete and was saved by transformers"
+        else:
+            hint = "check the id and the network, or name a model folder instead"
+        raise ModelError(
+            f"cannot read the {part} of {source}: {_gist(error)}", hint=hint
+        ) from error
+
+
+def _gist(error: Exception) -> str:
+    """The first line of a message, and the second where the first leads up to it."""
+    first, *others = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{first} {others[0].strip()}" if others and first.endswith(":") else first
+
+
+@contextmanager
+def quiet_transformers(share_done: Callable[[float], None] | None = None) -> Iterator[None]:
+    """Switch off the bars that transformers draws while it loads, converts or saves a model.
+
+    Those of downloads from the hub stay: nobody else says how far they are. ``share_done`` is told
+    how much of the tensors has been unpacked or loaded, from 0 to 1.
+    """
+    from transformers import modeling_gguf_pytorch_utils
+    from transformers.utils import logging
+
+    def counted(tensors: Iterable[Any], **_options: Any) -> Iterable[Any]:
+        every = list(tensors)
+        for done, tensor in enumerate(every, 1):
+            yield tensor
+            if share_done is not None:
+                share_done(done / len(every))
+
+    def without_bar(bar: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        if options.get("desc") == _LOADING:
+            return counted(*args)
+        return bar(*args, **(options | {"disable": True}))
+
+    hook = logging.set_tqdm_hook(without_bar)
+    # Reading GGUF does not go through the hook.
+    bar = vars(modeling_gguf_pytorch_utils)["tqdm"]
+    vars(modeling_gguf_pytorch_utils)["tqdm"] = counted
+    try:
+        yield
+    finally:
+        vars(modeling_gguf_pytorch_utils)["tqdm"] = bar
+        logging.set_tqdm_hook(hook)

@@ -1,0 +1,264 @@
+"""Attention of one model call in one group of layers, by a kernel of ours for Triton.
+
+It reads keys and values where they lie in the cache: nothing is gathered or padded. It has run in
+Triton's interpreter alone, never on a GPU, so it is used only where ``GUIDED_ATTENTION`` asks for
+it. A program of the kernel computes one *piece* for one key head::
+
+    query    tokens of a piece × query heads that share the key head     [queries, size]
+    slots    ──▶ keys, values of one block of rows after the other       [rows, size]
+    scores   queries × rows, then for each query only
+             the largest score, the sum of the weights, the weighted values
+
+so scores are never written to memory (online softmax: Milakov and Gimelshein 2018; FlashAttention:
+Dao et al. 2022). Rows are found through a table of slots (PagedAttention: Kwon et al. 2023). Which
+of the new tokens a new token sees says an ancestor mask (SpecInfer: Miao et al. 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from numpy.typing import NDArray
+
+from guided.kv.paged_storage import LayerSlots
+from guided.model.torch_attention import ScoreOptions
+from guided.model.visible import VisibleSlots
+
+__all__ = ["TritonAttention"]
+
+_MOST_QUERIES = 64
+"""Query rows of a program, at most; a wide matrix unit wants 16 at least."""
+_FEWEST_QUERIES = 16
+_MOST_ROWS = 64
+_TILE_BYTES = 1 << 14
+"""Of the keys of one head that a program holds at a time; some tiles have to fit a processor."""
+
+
+class TritonAttention:
+    """Who sees what, worked out once for all layers of a group; sequences in packed order.
+
+    Raises ``ValueError`` where a token does not see a run of its sequence's earlier rows up to the
+    last of them, as with a sliding window.
+    """
+
+    def __init__(self, visible: Sequence[VisibleSlots], *, device: torch.device) -> None:
+        self._visible = visible
+        self._device = device
+        self._most_new = max(len(rows.mask) for rows in visible)
+        self._slots = self._placed(np.concatenate([rows.slots for rows in visible]))
+        self._first_seen = self._placed(np.concatenate([_first_seen(rows) for rows in visible]))
+        among = [rows.mask[:, len(rows.slots) - len(rows.mask) :].reshape(-1) for rows in visible]
+        self._among = torch.from_numpy(np.concatenate(among).view(np.int8)).to(device)
+        self._pieces: dict[int, torch.Tensor] = {}
+
+    def attend(
+        self,
+        query: torch.Tensor,
+        layer: LayerSlots,
+        scores: ScoreOptions,
+    ) -> torch.Tensor:
+        """``[packed tokens, heads, size]`` → ``[packed tokens, heads, value size]``."""
+        scaling, softcap, sinks = scores
+        keys, values = layer.keys, layer.values
+        tokens, heads, size = query.shape
+        kv_heads, value_size = values.numbers.shape[1:]
+        shared = heads // kv_heads
+        wanted = triton.next_power_of_2(shared * self._most_new)
+        least = max(_FEWEST_QUERIES, triton.next_power_of_2(shared))
+        block = max(least, min(_MOST_QUERIES, wanted))
+        pieces = self._in_pieces(block // shared)
+        padded_size = max(16, triton.next_power_of_2(size))
+        row_bytes = padded_size * query.element_size()
+        query = query.contiguous()
+        output = query.new_empty(tokens, heads, value_size)
+        # What a kernel is compiled without is never read; any tensor stands in for it.
+        unread = output
+        # Triton computes on the current device, wherever the numbers are.
+        with torch.cuda.device(query.get_device()):
+            _attend[(len(pieces), kv_heads)](
+                query,
+                keys.numbers,
+                values.numbers,
+                unread if keys.scales is None else keys.scales,
+                unread if values.scales is None else values.scales,
+                unread if sinks is None else sinks,
+                output,
+                self._slots,
+                self._first_seen,
+                self._among,
+                pieces,
+                query.stride(0),
+                output.stride(0),
+                keys.numbers.stride(0),
+                values.numbers.stride(0),
+                kv_heads,
+                size**-0.5 if scaling is None else scaling,
+                1.0 if softcap is None else softcap,
+                HEADS_SHARED=shared,
+                SIZE=size,
+                VALUE_SIZE=value_size,
+                PADDED_SIZE=padded_size,
+                PADDED_VALUE_SIZE=max(16, triton.next_power_of_2(value_size)),
+                BLOCK_QUERIES=block,
+                BLOCK_ROWS=max(16, min(_MOST_ROWS, _TILE_BYTES // row_bytes)),
+                HAS_SCALES=keys.scales is not None,
+                HAS_SOFTCAP=softcap is not None,
+                HAS_SINKS=sinks is not None,
+            )
+        return output
+
+    def _in_pieces(self, tokens: int) -> torch.Tensor:
+        """What each program computes, ``[programs, 7]``: up to ``tokens`` tokens of a sequence."""
+        if tokens not in self._pieces:
+            pieces = []
+            token = row = among = 0
+            for rows in self._visible:
+                new, count = rows.mask.shape
+                for node in range(0, new, tokens):
+                    own = min(tokens, new - node)
+                    pieces.append((token + node, own, node, new, row, count, among))
+                token, row, among = token + new, row + count, among + new * new
+            self._pieces[tokens] = self._placed(np.array(pieces))
+        return self._pieces[tokens]
+
+    def _placed(self, numbers: NDArray[np.int64]) -> torch.Tensor:
+        return torch.from_numpy(numbers.astype(np.int32)).to(self._device)
+
+
+def _first_seen(rows: VisibleSlots) -> NDArray[np.int64]:
+    """The first row that each new token sees of those before the new ones, ``[new]``."""
+    new, count = rows.mask.shape
+    old = rows.mask[:, : count - new]
+    first: NDArray[np.int64] = count - new - old.sum(axis=1)
+    if not np.array_equal(old, np.arange(count - new) >= first[:, None]):
+        raise ValueError("a token does not see all rows from its first one to the new ones")
+    return first
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _attend(
+    query: Any,  # [tokens, heads, size]
+    keys: Any,  # [slots, kv heads, size]
+    values: Any,  # [slots, kv heads, value size]
+    key_scales: Any,  # [slots, kv heads]
+    value_scales: Any,  # [slots, kv heads]
+    sinks: Any,  # [heads]
+    output: Any,  # [tokens, heads, value size]
+    slots: Any,  # [rows of all sequences]
+    first_seen: Any,  # [tokens]
+    among: Any,  # [new * new, of all sequences]
+    pieces: Any,  # [programs, 7]
+    query_step: Any,
+    output_step: Any,
+    key_step: Any,
+    value_step: Any,
+    scale_step: Any,
+    scaling: Any,
+    softcap: Any,
+    HEADS_SHARED: tl.constexpr,  # noqa: N803
+    SIZE: tl.constexpr,  # noqa: N803
+    VALUE_SIZE: tl.constexpr,  # noqa: N803
+    PADDED_SIZE: tl.constexpr,  # noqa: N803
+    PADDED_VALUE_SIZE: tl.constexpr,  # noqa: N803
+    BLOCK_QUERIES: tl.constexpr,  # noqa: N803
+    BLOCK_ROWS: tl.constexpr,  # noqa: N803
+    HAS_SCALES: tl.constexpr,  # noqa: N803
+    HAS_SOFTCAP: tl.constexpr,  # noqa: N803
+    HAS_SINKS: tl.constexpr,  # noqa: N803
+) -> None:
+    """One program for each piece and key head; a step is the numbers from one token to the next."""
+    piece = pieces + tl.program_id(0) * 7
+    kv_head = tl.program_id(1)
+    num_tokens, first_node, num_new = tl.load(piece + 1), tl.load(piece + 2), tl.load(piece + 3)
+    first_row, num_rows = tl.load(piece + 4), tl.load(piece + 5)
+    queries = tl.arange(0, BLOCK_QUERIES)
+    nodes = queries // HEADS_SHARED
+    heads = kv_head * HEADS_SHARED + queries % HEADS_SHARED
+    is_query = nodes < num_tokens
+    tokens = (tl.load(piece) + nodes).to(tl.int64)
+    asked = _read(query, tokens, query_step, heads, is_query, SIZE, PADDED_SIZE)
+    seen_from = tl.load(first_seen + tokens, mask=is_query, other=0)
+    mixed = tl.zeros([BLOCK_QUERIES, PADDED_VALUE_SIZE], tl.float32)
+    largest = tl.full([BLOCK_QUERIES], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK_QUERIES], tl.float32)
+    if HAS_SINKS:  # a row that every query sees, without a value
+        largest = tl.load(sinks + heads, mask=is_query, other=0.0).to(tl.float32)
+        total += 1.0
+
+    # No token sees a row after its own, so those after the last token of the piece are left out.
+    for start in range(0, num_rows - num_new + first_node + num_tokens, BLOCK_ROWS):
+        rows = start + tl.arange(0, BLOCK_ROWS)
+        is_row = rows < num_rows
+        slot = tl.load(slots + first_row + rows, mask=is_row, other=0).to(tl.int64)
+        found = _read(keys, slot, key_step, kv_head, is_row, SIZE, PADDED_SIZE)
+        if HAS_SCALES:
+            found = _scaled(found, key_scales + slot * scale_step + kv_head, is_row)
+        scores = tl.dot(asked, tl.trans(found.to(asked.dtype)), input_precision="ieee") * scaling
+        if HAS_SOFTCAP:  # the hyperbolic tangent
+            scores = softcap * (2 * tl.sigmoid(2 * scores / softcap) - 1)
+        of_new = among + tl.load(piece + 6) + (first_node + nodes) * num_new
+        sees = _sees(of_new, seen_from, rows, num_rows - num_new, num_rows, is_query)
+        scores = tl.where(sees, scores, float("-inf"))
+
+        new_largest = tl.maximum(largest, tl.max(scores, 1))
+        # Where nothing was seen so far the largest is minus infinity; less itself it is no number.
+        base = tl.where(new_largest == float("-inf"), 0.0, new_largest)
+        kept = tl.exp(largest - base)
+        weights = tl.exp(scores - base[:, None])
+        total = total * kept + tl.sum(weights, 1)
+        given = _read(values, slot, value_step, kv_head, is_row, VALUE_SIZE, PADDED_VALUE_SIZE)
+        if HAS_SCALES:
+            given = _scaled(given, value_scales + slot * scale_step + kv_head, is_row)
+        more = tl.dot(weights.to(asked.dtype), given.to(asked.dtype), input_precision="ieee")
+        mixed, largest = mixed * kept[:, None] + more, new_largest
+
+    result = (mixed / tl.where(is_query, total, 1.0)[:, None]).to(output.dtype.element_ty)
+    places = tl.arange(0, PADDED_VALUE_SIZE)[None, :]
+    targets = output + (tokens * output_step + heads * VALUE_SIZE)[:, None] + places
+    tl.store(targets, result, mask=is_query[:, None] & (places < VALUE_SIZE))
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _read(
+    numbers: Any,
+    tokens: Any,
+    step: Any,
+    heads: Any,
+    is_token: Any,
+    SIZE: tl.constexpr,  # noqa: N803
+    PADDED_SIZE: tl.constexpr,  # noqa: N803
+) -> Any:
+    """The numbers of one head of each token or slot, zeros after the last, ``[tokens, size]``."""
+    places = tl.arange(0, PADDED_SIZE)
+    starts = tokens * step + heads * SIZE
+    return tl.load(
+        numbers + starts[:, None] + places[None, :],
+        mask=is_token[:, None] & (places < SIZE)[None, :],
+        other=0.0,
+    )
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _scaled(numbers: Any, scales: Any, is_row: Any) -> Any:
+    """Numbers of int8 times the scale of their slot and head, float32."""
+    return numbers.to(tl.float32) * tl.load(scales, mask=is_row, other=0.0)[:, None]
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _sees(
+    of_new: Any, seen_from: Any, rows: Any, committed: Any, num_rows: Any, is_query: Any
+) -> Any:
+    """Which queries see which rows: earlier ones from a first one on, new ones by the mask."""
+    is_new = (rows >= committed) & (rows < num_rows)
+    ancestors = tl.load(
+        of_new[:, None] + (rows - committed)[None, :],
+        mask=is_query[:, None] & is_new[None, :],
+        other=0,
+    )
+    is_old = (rows[None, :] >= seen_from[:, None]) & (rows < committed)[None, :]
+    return is_old | (ancestors != 0)

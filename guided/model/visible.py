@@ -1,0 +1,58 @@
+"""What the new tokens of one sequence attend to: slots of the cache, and an attention mask.
+
+position   3  4  5 | 6  7  7        three new tokens, two of them guesses for position 7
+slot      19 20 21 |22 23 40        ``slots``, window 4
+6          x  x  x | x              ``mask``: the ancestors among the new tokens,
+7             x  x | x  x           and of the tokens before them those in the window
+7             x  x | x     x
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.model.batch import Segment, StepBatch
+
+__all__ = ["VisibleSlots", "attention_mask", "visible_slots"]
+
+
+class VisibleSlots:
+    """The slots of one sequence in one group of layers, and which of them each new token sees."""
+
+    __slots__ = ("mask", "slots")
+
+    def __init__(self, slots: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
+        self.slots = slots
+        """``[rows]``: those of earlier tokens, then those of the new ones."""
+        self.mask = mask
+        """Who sees which of them, ``[new, rows]``; every new token sees itself at least."""
+
+    @property
+    def new_slots(self) -> NDArray[np.int64]:
+        """Where the keys and values of the new tokens go, ``[new]``."""
+        return self.slots[len(self.slots) - len(self.mask) :]
+
+
+def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[VisibleSlots]:
+    """What the new tokens see in one group of layers, by segment."""
+    return [
+        VisibleSlots(segment.rows[group].seen, attention_mask(segment, group, window))
+        for segment in batch.segments
+    ]
+
+
+def attention_mask(segment: Segment, group: int, window: int | None) -> NDArray[np.bool_]:
+    """Which rows of its reservation each new token of a segment sees, ``[new, rows]``."""
+    rows = segment.rows[group]
+    depths = np.array(segment.depths)
+    positions = np.concatenate(
+        [np.arange(rows.start, segment.committed), segment.committed + depths]
+    )
+    new = len(depths)
+    mask = np.ones((new, len(positions)), dtype=np.bool_)
+    among = np.tri(new, dtype=np.bool_) if segment.ancestors is None else segment.ancestors
+    mask[:, len(positions) - new :] = among
+    if window is not None:
+        mask &= positions[-new:, None] - positions[None, :] < window
+    return mask

@@ -1,0 +1,53 @@
+"""Matrices take the memory of their weights, however many rows they are multiplied by."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+import torch
+
+from guided.model.cpu import WeightFormat, is_kept_twice, multiplies
+from guided.model.cpu.int8_matrix import Int8Matrix
+from guided.model.cpu.onednn_matrix import OneDnnBf16Matrix, whole_tiles
+
+_FORMATS = {OneDnnBf16Matrix: WeightFormat.BF16, Int8Matrix: WeightFormat.INT8}
+
+
+class _MallInfo(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd")),
+        *((name, ctypes.c_size_t) for name in ("usmblks", "fsmblks", "uordblks", "fordblks")),
+        ("keepcost", ctypes.c_size_t),
+    )
+
+
+def bytes_in_use() -> int:
+    """What the C library has handed out and not got back."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        pytest.skip("this C library does not tell what is in use")
+    library.mallinfo2.restype = _MallInfo
+    found = library.mallinfo2()
+    return int(found.uordblks + found.hblkhd)
+
+
+@pytest.mark.parametrize(("rows", "tiles"), [(1, 16), (16, 16), (17, 32), (160, 160), (161, 176)])
+def test_the_last_tile_is_filled(rows: int, tiles: int) -> None:
+    assert whole_tiles(rows) == tiles
+
+
+@pytest.mark.parametrize("kind", list(_FORMATS))
+def test_no_number_of_rows_has_memory_of_its_own(kind: type[OneDnnBf16Matrix | Int8Matrix]) -> None:
+    """As long as their tiles are as many; what is measured is more than what Python keeps."""
+    if not multiplies(_FORMATS[kind]):
+        pytest.skip("this processor does not multiply such matrices")
+    if kind is Int8Matrix and not is_kept_twice():
+        pytest.skip("oneDNN multiplies no int8 here")
+    linear = kind(torch.randn(1536, 576), None)
+    for rows in (64, 128):
+        linear.multiply(torch.randn(rows, 576).numpy())
+    before = bytes_in_use()
+    for rows in (*range(57, 65), *range(121, 129)):
+        assert linear.multiply(torch.randn(rows, 576).numpy()).shape == (rows, 1536)
+    assert bytes_in_use() - before < 2**20
