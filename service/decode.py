@@ -31,7 +31,7 @@ from guided.spec import (
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.tagged import Calls, FreeText, Tag, Tagged, Until
 from guided.v1 import generation_pb2 as pb
-from guided_service.decode_options import decode_json_options, decode_reading, decode_regex_dialect
+from guided_service.decode_options import decode_json_options, decode_regex_dialect
 
 __all__ = ["DEFAULT_MAX_TOKENS", "FORCING", "decode_request", "refuse_unknown_fields"]
 
@@ -158,8 +158,7 @@ def _made(message: pb.Constraint, inner: list[Structure]) -> Structure:
             grammar = message.lark
             imports = tuple((imported.name, imported.text) for imported in grammar.imports)
             holes = _named(grammar.holes, inner)
-            reading = decode_reading(grammar)
-            return Lark(grammar.text, grammar.start or "start", imports, holes, reading)
+            return Lark(grammar.text, grammar.start or "start", imports, holes)
         case "ebnf":
             return Ebnf(message.ebnf.text, message.ebnf.root or "root")
         case "choice":

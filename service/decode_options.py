@@ -6,17 +6,15 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from guided.errors import RequestError
-from guided.spec import FormatMode, JsonOptions, KeyOrder, Reading, RegexDialect, Spelling
+from guided.spec import FormatMode, JsonOptions, KeyOrder, RegexDialect, Spelling
 from guided.v1 import generation_pb2 as pb
 
 __all__ = [
     "FORMAT_MODES",
     "KEY_ORDERS",
-    "READINGS",
     "REGEX_DIALECTS",
     "SPELLINGS",
     "decode_json_options",
-    "decode_reading",
     "decode_regex_dialect",
 ]
 
@@ -41,23 +39,11 @@ SPELLINGS: Mapping[int, Spelling] = {
 }
 
 
-READINGS: Mapping[int, Reading] = {
-    pb.READING_UNSPECIFIED: Reading.CONTEXT_FREE,
-    pb.READING_CONTEXT_FREE: Reading.CONTEXT_FREE,
-    pb.READING_CONTEXTUAL: Reading.CONTEXTUAL,
-}
-
-
 REGEX_DIALECTS: Mapping[int, RegexDialect] = {
     pb.REGEX_DIALECT_UNSPECIFIED: RegexDialect.PYTHON,
     pb.REGEX_DIALECT_PYTHON: RegexDialect.PYTHON,
     pb.REGEX_DIALECT_ECMA: RegexDialect.ECMA,
 }
-
-
-def decode_reading(message: pb.LarkGrammar) -> Reading:
-    """The reading; one that this server does not know raises ``RequestError``."""
-    return _known(READINGS, pb.Reading, message.reading, "reading", "constraint")
 
 
 def decode_regex_dialect(message: pb.RegexPattern) -> RegexDialect:

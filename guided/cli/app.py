@@ -16,7 +16,7 @@ from guided.cli.bench import bench
 from guided.cli.check import check
 from guided.cli.examples import examples_of, shown_with
 from guided.cli.generate import generate
-from guided.cli.grammar_flags import GrammarFlag, ReadingFlag
+from guided.cli.grammar_flags import GrammarFlag
 from guided.cli.grammars import grammars
 from guided.cli.inspect_grammar import inspect_grammar
 from guided.cli.inspect_model import inspect_model
@@ -24,7 +24,6 @@ from guided.cli.prepare import prepare
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
-from guided.spec import Reading
 
 __all__ = ["main"]
 
@@ -88,7 +87,6 @@ def _options(
 def _inspect(
     context: typer.Context,
     grammar: GrammarFlag = None,
-    reading: ReadingFlag = Reading.CONTEXT_FREE,
     text: Annotated[
         list[Path] | None,
         typer.Option(help="File with a text of the grammar to follow; may be repeated."),
@@ -104,7 +102,7 @@ def _inspect(
     if context.invoked_subcommand is None and grammar is None:
         raise typer.BadParameter("there is neither a command nor --grammar")
     if grammar is not None:
-        inspect_grammar(grammar, reading, text or [], walks, vocabulary)
+        inspect_grammar(grammar, text or [], walks, vocabulary)
 
 
 def _add(app: typer.Typer, command: EntryPoint) -> None:

@@ -22,7 +22,6 @@ from guided.cli.examples import shown_with
 from guided.cli.grammar_flags import (
     ChoiceFlag,
     GrammarFlag,
-    ReadingFlag,
     RegexFlag,
     read_grammar_flags,
 )
@@ -75,7 +74,6 @@ from guided.spec import (
     KeyOrder,
     OnIncomplete,
     Rank,
-    Reading,
     Spelling,
     Structure,
 )
@@ -105,7 +103,6 @@ def generate(
         typer.Option(help="File with a JSON Schema for the answer.", exists=True, dir_okay=False),
     ] = None,
     grammar: GrammarFlag = None,
-    reading: ReadingFlag = Reading.CONTEXT_FREE,
     regex: RegexFlag = None,
     choice: ChoiceFlag = None,
     template: TemplateFlag = None,
@@ -179,7 +176,7 @@ def generate(
         whitespace, key_order, format_mode, spelling, max_string_length, max_number_digits
     )
     constraint = _only_one(
-        read_grammar_flags(grammar, regex, choice, reading),
+        read_grammar_flags(grammar, regex, choice),
         read_template_flags(template, hole, options),
         read_tool_flags(tools, tool_choice, options, single=single_call),
     )

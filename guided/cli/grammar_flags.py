@@ -9,12 +9,11 @@ from typing import Annotated, Final, TypeAlias
 import typer
 
 from guided.cli.schema_file import read_schema_file
-from guided.spec import Choice, Ebnf, Lark, Reading, Regex
+from guided.spec import Choice, Ebnf, Lark, Regex
 
 __all__ = [
     "ChoiceFlag",
     "GrammarFlag",
-    "ReadingFlag",
     "RegexFlag",
     "read_grammar_file",
     "read_grammar_flags",
@@ -44,24 +43,13 @@ ChoiceFlag: TypeAlias = Annotated[
 ]
 
 
-ReadingFlag: TypeAlias = Annotated[
-    Reading,
-    typer.Option(help="Which texts a grammar of Lark has: those of its rules, or what LALR takes."),
-]
-
-
 def read_grammar_flags(
-    grammar: Path | None,
-    regex: str | None,
-    choice: list[str] | None,
-    reading: Reading = Reading.CONTEXT_FREE,
+    grammar: Path | None, regex: str | None, choice: list[str] | None
 ) -> Lark | Ebnf | Regex | Choice | None:
     """What the answer must look like, if one of the flags says so."""
     given: list[Lark | Ebnf | Regex | Choice] = []
     if grammar is not None:
-        given.append(_read_as(read_grammar_file(grammar), reading))
-    elif reading is not Reading.CONTEXT_FREE:
-        raise typer.BadParameter("--reading goes with --grammar only")
+        given.append(read_grammar_file(grammar))
     if regex is not None:
         given.append(Regex(regex))
     if choice:
@@ -69,14 +57,6 @@ def read_grammar_flags(
     if len(given) > 1:
         raise typer.BadParameter("--grammar, --regex and --choice exclude each other")
     return given[0] if given else None
-
-
-def _read_as(grammar: Lark | Ebnf, reading: Reading) -> Lark | Ebnf:
-    if isinstance(grammar, Lark):
-        return Lark(grammar.text, reading=reading)
-    if reading is not Reading.CONTEXT_FREE:
-        raise typer.BadParameter("--reading goes with a grammar of Lark only")
-    return grammar
 
 
 def read_grammar_file(file: Path) -> Lark | Ebnf:

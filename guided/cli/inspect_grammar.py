@@ -19,14 +19,11 @@ from guided.spec.source_position import Place
 if TYPE_CHECKING:
     from guided.constraint.inspection import GrammarInspection
     from guided.machine.recognizer import Recognizer
-    from guided.spec import Reading
 
 __all__ = ["inspect_grammar"]
 
 
-def inspect_grammar(
-    grammar: Path, reading: Reading, texts: list[Path], walks: int, model: str
-) -> None:
+def inspect_grammar(grammar: Path, texts: list[Path], walks: int, model: str) -> None:
     """Tell what a grammar costs with a model's vocabulary, along texts or random ones."""
     # Loaded here, so that the other commands need not wait for it.
     with needing("guided inspect --grammar", "server"):
@@ -36,7 +33,7 @@ def inspect_grammar(
         from guided.model.load import load_tokenizer
         from guided.spec import TokenId
 
-    constraint = read_grammar_flags(grammar, None, None, reading)
+    constraint = read_grammar_flags(grammar, None, None)
     assert constraint is not None, "a grammar is given"
     written = [read_schema_file(file) for file in texts]
     tokenizer = load_tokenizer(model)

@@ -22,7 +22,6 @@ from guided.spec import (
     Message,
     OnIncomplete,
     Rank,
-    Reading,
     Regex,
     RegexDialect,
     Sampling,
@@ -38,7 +37,6 @@ __all__ = [
     "FORMAT_MODES",
     "KEY_ORDERS",
     "ON_INCOMPLETE",
-    "READINGS",
     "REGEX_DIALECTS",
     "SPELLINGS",
     "encode_batch",
@@ -65,11 +63,6 @@ FORMAT_MODES: Mapping[FormatMode, pb.FormatMode.ValueType] = {
 ON_INCOMPLETE: Mapping[OnIncomplete, pb.OnIncomplete.ValueType] = {
     OnIncomplete.CLOSE: pb.ON_INCOMPLETE_CLOSE,
     OnIncomplete.ERROR: pb.ON_INCOMPLETE_ERROR,
-}
-
-READINGS: Mapping[Reading, pb.Reading.ValueType] = {
-    Reading.CONTEXT_FREE: pb.READING_CONTEXT_FREE,
-    Reading.CONTEXTUAL: pb.READING_CONTEXTUAL,
 }
 
 REGEX_DIALECTS: Mapping[RegexDialect, pb.RegexDialect.ValueType] = {
@@ -139,7 +132,7 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
     match constraint:
         case JsonSchema():
             return _encode_schema(constraint)
-        case Lark(text, start, imports, holes, reading):
+        case Lark(text, start, imports, holes):
             grammar = pb.LarkGrammar(
                 text=_utf8(text, "constraint"),
                 start=_utf8(start, "constraint"),
@@ -150,7 +143,6 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
                     for name, body in imports
                 ],
                 holes=_encode_holes(holes),
-                reading=READINGS[reading],
             )
             return pb.Constraint(lark=grammar)
         case Ebnf(text, root):

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from guided.errors import UnsupportedFeatureError
 from guided.grammar import context_free as cf
 from guided.grammar.choice import lower_choice
 from guided.grammar.ebnf import lower_ebnf
@@ -16,7 +15,7 @@ from guided.naming import naming
 from guided.regular.codepoints import ANY
 from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.runtime.fuel import spend
-from guided.spec import Choice, Ebnf, JsonSchema, Lark, Reading, Regex, Structure
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.tagged import Calls, FreeText, Tagged, Until
 
@@ -65,11 +64,6 @@ def lower_composition(constraint: Structure) -> Composition:
 
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
     match constraint:
-        case Lark(text, start, imports, _, Reading.CONTEXTUAL):
-            # Only this reading needs the lark package, which takes a while to load.
-            from guided.grammar.lark.contextual import lower_contextual
-
-            return lower_contextual(text, start, dict(imports))
         case Lark(text, start, imports):
             return lower_lark(text, start, dict(imports))
         case Ebnf(text, root):
@@ -235,18 +229,9 @@ def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Struc
 
 
 def _has_holes(lark: Lark, place: tuple[str, ...] = ()) -> bool:
-    """Whether other constraints stand in a grammar.
-
-    Raises UnsupportedFeatureError where the reading does not allow for any.
-    """
+    """Whether other constraints stand in a grammar."""
     with naming(place):
-        found = bool(_filled(lark)[2])
-        if found and lark.reading is Reading.CONTEXTUAL:
-            raise UnsupportedFeatureError(
-                "constraints in a grammar are not supported in the contextual reading",
-                hint="read it as a context-free grammar",
-            )
-    return found
+        return bool(_filled(lark)[2])
 
 
 def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
@@ -255,8 +240,6 @@ def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
     for part in waiting:
         match part:
             case cf.Terminal(_, before, after) if before or after:
-                return True
-            case cf.InContext() | cf.ToContext():
                 return True
             case cf.Sequence(parts) | cf.Choice(parts):
                 waiting += parts
@@ -291,8 +274,6 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
             return cf.Times(inner(item), low, high)
         case cf.Alone(item):
             return cf.Alone(inner(item))
-        case cf.InContext() | cf.ToContext():
-            return body
 
 
 def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:

@@ -19,11 +19,9 @@ __all__ = [
     "Choice",
     "ContextFreeGrammar",
     "Hole",
-    "InContext",
     "Sequence",
     "Terminal",
     "Times",
-    "ToContext",
 ]
 
 
@@ -115,29 +113,7 @@ class Alone(Value):
         self.item: Final = item
 
 
-class InContext(Value):
-    """Nothing, where one of these contexts is the one that was turned to last, 0 at first."""
-
-    __slots__ = ("contexts",)
-    __match_args__: Final = ("contexts",)
-
-    def __init__(self, contexts: frozenset[int]) -> None:
-        super().__init__((contexts,))
-        self.contexts: Final = contexts
-
-
-class ToContext(Value):
-    """Nothing; turns to a context."""
-
-    __slots__ = ("context",)
-    __match_args__: Final = ("context",)
-
-    def __init__(self, context: int) -> None:
-        super().__init__((context,))
-        self.context: Final = context
-
-
-Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone | InContext | ToContext
+Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone
 
 
 class ContextFreeGrammar:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import pytest
 
 from guided.constraint import ConstraintCompiler
-from guided.errors import UnsatisfiableError, UnsupportedFeatureError
+from guided.errors import UnsatisfiableError
 from guided.grammar.context_free import (
     Body,
     Call,
@@ -26,7 +26,7 @@ from guided.grammar.network import network_from_grammar
 from guided.masks.mask import tokens_of
 from guided.regular.patterns.edges import parted
 from guided.regular.patterns.python import parse_python_regex
-from guided.spec import Lark, Reading
+from guided.spec import Lark
 from tests.kit.effort import first_seed, times
 from tests.kit.grammars import accepted_by, all_texts, random_grammar, spelled
 from tests.kit.walks import END, PIECES, random_walk, tried
@@ -195,18 +195,11 @@ def test_what_terminals_see(grammar: str, accepted: list[str], rejected: list[st
     ],
 )
 def test_masks_hold_what_can_be_gone_on_from(lark: Lark) -> None:
-    """In both readings: a mask equals trying every token."""
-    compiler = ConstraintCompiler(PIECES)
-    for reading in Reading:
-        try:
-            start = compiler.start(Lark(lark.text, reading=reading))
-        except UnsupportedFeatureError:
-            assert reading is Reading.CONTEXTUAL
-            assert "(?" in lark.text
-            continue
-        for seed in range(times(4)):
-            for matcher in random_walk(start, random.Random(seed), 20).matchers:
-                expected: set[int] = set(tried(matcher, range(1, len(PIECES))))
-                if matcher.is_accepting:
-                    expected.add(END)
-                assert set(tokens_of(matcher.mask()).tolist()) == expected
+    """A mask equals trying every token."""
+    start = ConstraintCompiler(PIECES).start(lark)
+    for seed in range(times(4)):
+        for matcher in random_walk(start, random.Random(seed), 20).matchers:
+            expected: set[int] = set(tried(matcher, range(1, len(PIECES))))
+            if matcher.is_accepting:
+                expected.add(END)
+            assert set(tokens_of(matcher.mask()).tolist()) == expected

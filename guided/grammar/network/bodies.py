@@ -14,11 +14,9 @@ from guided.grammar.context_free import (
     Call,
     Choice,
     Hole,
-    InContext,
     Sequence,
     Terminal,
     Times,
-    ToContext,
 )
 from guided.grammar.network.letters import MAX_RULES, hole_letter, letter_of, letters, mark_letter
 from guided.grammar.network.looks import Border, Mark
@@ -83,8 +81,6 @@ class Bodies:
                 return self._choice(options, written_out)
             case Times(item, low, high):
                 return Repeat(self.letters(item, written_out), low, high)
-            case InContext() | ToContext():
-                return self._mark(body)
             case Alone(item):
                 begin, end = self._mark(Border.BEGIN), self._mark(Border.END)
                 return Concat((begin, self.letters(item, written_out), end))

@@ -15,7 +15,6 @@ from typing import NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from guided.errors import LimitExceededError, UnsupportedFeatureError
-from guided.grammar.context_free import InContext, ToContext
 from guided.grammar.network.letters import MAX_MARKS
 from guided.grammar.network.network import HoleText
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
@@ -35,7 +34,7 @@ class Border(Enum):
     END = "end"
 
 
-Mark: TypeAlias = Look | Border | InContext | ToContext
+Mark: TypeAlias = Look | Border
 
 
 class _Level(NamedTuple):
@@ -45,7 +44,6 @@ class _Level(NamedTuple):
     """The states that each look-behind may be in, one but behind a hole; none if it never holds."""
     ahead: frozenset[tuple[int, int]]
     """The look-aheads that are not decided, each with its state."""
-    context: int = 0
 
 
 LooksState: TypeAlias = tuple[_Level, ...]
@@ -100,7 +98,7 @@ class Looks:
             if left is None:
                 return None
             obliged |= left
-        return _Level(behind, frozenset(obliged), level.context)
+        return _Level(behind, frozenset(obliged))
 
     def _obliged(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
         """What is left of a look-ahead in a state, ``None`` where it fails."""
@@ -120,13 +118,8 @@ class Looks:
         if mark is Border.BEGIN:
             return (*state, self._fresh)
         *outer, level = state
-        match mark:
-            case Border.END:
-                return tuple(outer) if self._may_end(level) else None
-            case InContext(contexts):
-                return state if level.context in contexts else None
-            case ToContext(context):
-                return (*outer, level._replace(context=context))
+        if mark is Border.END:
+            return tuple(outer) if self._may_end(level) else None
         if number in self._ahead:
             begun = self._obliged(number, 0 if len(self._tables[number]) else DEAD)
             return None if begun is None else (*outer, level._replace(ahead=level.ahead | begun))

@@ -20,7 +20,6 @@ from guided.client.encode import (
     FORMAT_MODES,
     KEY_ORDERS,
     ON_INCOMPLETE,
-    READINGS,
     REGEX_DIALECTS,
     SPELLINGS,
 )
@@ -31,7 +30,6 @@ from guided.spec import (
     FormatMode,
     KeyOrder,
     OnIncomplete,
-    Reading,
     RegexDialect,
     Spelling,
 )
@@ -116,7 +114,6 @@ def test_every_forcing_and_finish_reason_has_its_number() -> None:
     [
         (KEY_ORDERS, KeyOrder, pb.KeyOrder),
         (ON_INCOMPLETE, OnIncomplete, pb.OnIncomplete),
-        (READINGS, Reading, pb.Reading),
         (REGEX_DIALECTS, RegexDialect, pb.RegexDialect),
         (FORMAT_MODES, FormatMode, pb.FormatMode),
         (SPELLINGS, Spelling, pb.Spelling),
