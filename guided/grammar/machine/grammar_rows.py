@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.grammar.machine.state_sets import FoundSets, Item, Items, StateSets
-from guided.grammar.network.first_bytes import bytes_behind
+from guided.grammar.network.first_and_follow import follow_sets
 from guided.grammar.network.network import Network
 from guided.machine.block import Block, block_of
 from guided.machine.block_kernels import rule_rows
@@ -144,7 +144,7 @@ class GrammarRows:
     def __init__(self, network: Network, table: TransitionTable) -> None:
         self.network = network
         self.table = table
-        self.behind = bytes_behind(network)
+        self.behind = follow_sets(network)
         self.calling: NDArray[np.bool_] = np.array(
             [bool(edges) for edges in network.calls], dtype=np.bool_
         )

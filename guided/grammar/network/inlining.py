@@ -13,13 +13,14 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from guided.grammar.network.components import components
-from guided.grammar.network.letters import call_edges, called
-from guided.grammar.network.recursion import (
-    begins_with,
+from guided.grammar.network.recursion import without_ending_calls, without_leading_calls
+from guided.grammar.network.rule_automata import (
+    RuleAutomata,
+    called_rules,
+    first_calls,
     substituted,
-    without_ending_calls,
-    without_leading_calls,
 )
+from guided.grammar.network.symbols import Kind, edges_over
 from guided.regular.dfa import Dfa
 from guided.runtime.fuel import spend
 
@@ -44,7 +45,7 @@ _FEW_COPIES: Final = 400
 
 
 def inlined(
-    automata: dict[int, Dfa],
+    automata: RuleAutomata,
     start: int,
     terminals: AbstractSet[int] = frozenset(),
     growth: Growth = USUAL_GROWTH,
@@ -56,7 +57,7 @@ def inlined(
     too often.
     """
     work = _Inlining(automata, terminals, growth)
-    for component in components({rule: called(dfa) for rule, dfa in automata.items()}):
+    for component in components({rule: called_rules(dfa) for rule, dfa in automata.items()}):
         work.settle(component)
     return work.reached(start)
 
@@ -81,9 +82,7 @@ class _Places:
 
 
 class _Inlining:
-    def __init__(
-        self, automata: Mapping[int, Dfa], terminals: AbstractSet[int], growth: Growth
-    ) -> None:
+    def __init__(self, automata: RuleAutomata, terminals: AbstractSet[int], growth: Growth) -> None:
         self.growth = growth
         self.terminals = terminals
         """Written out last, so that nothing is worked out on copies of their states."""
@@ -97,7 +96,7 @@ class _Inlining:
         self.sites: dict[int, int] = {}
         """How many places rules are called from."""
         for dfa in automata.values():
-            for _, rule, _ in call_edges(dfa):
+            for _, rule, _ in edges_over(dfa, Kind.CALL):
                 self.sites[rule] = self.sites.get(rule, 0) + 1
         self.taken_in: set[int] = set()
         """Rules that their callers take in."""
@@ -172,7 +171,7 @@ class _Inlining:
         if rule in self.written:
             return
         dfa = self._with(self.automata[rule], self.takes[rule])
-        if rule in begins_with(dfa):
+        if rule in first_calls(dfa):
             dfa = without_leading_calls(rule, [rule], {rule: dfa})
         self._replace(rule, without_ending_calls(rule, dfa))
         for terminal in self.calls[rule].keys() & self.terminals:
@@ -203,13 +202,13 @@ class _Inlining:
         found = {start}
         for rule in order:
             self._write_out(rule)
-            for callee in called(self.automata[rule]) - found:
+            for callee in called_rules(self.automata[rule]) - found:
                 order.append(callee)
                 found.add(callee)
         for rule, terminals in self._spelled_out(order).items():
             self._replace(rule, self._with(self.automata[rule], terminals))
         # What would have grown too much with a terminal still calls it.
-        left = {callee for rule in order for callee in called(self.automata[rule])}
+        left = {callee for rule in order for callee in called_rules(self.automata[rule])}
         return {rule: self.automata[rule] for rule in order if rule == start or rule in left}
 
     def _spelled_out(self, rules: list[int]) -> dict[int, set[int]]:
@@ -237,7 +236,7 @@ def _places(dfa: Dfa) -> dict[int, _Places]:
     targets: dict[int, set[int]] = {}
     kinds: dict[int, set[tuple[bool, bool]]] = {}
     accepting: list[bool] = dfa.accepting.tolist()
-    for source, rule, target in call_edges(dfa):
+    for source, rule, target in edges_over(dfa, Kind.CALL):
         targets.setdefault(rule, set()).add(target)
         kinds.setdefault(rule, set()).add((source != 0, not accepting[target]))
     return {rule: _Places(len(targets[rule]), frozenset(kinds[rule])) for rule in targets}

@@ -12,9 +12,10 @@ from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import Network, network_from_grammar
 from guided.grammar.network.components import components
-from guided.grammar.network.first_bytes import call_order
-from guided.grammar.network.letters import letters, simpler
-from guided.grammar.network.separated import Separated, with_lists
+from guided.grammar.network.first_and_follow import call_order
+from guided.grammar.network.rule_automata import determined_if_small
+from guided.grammar.network.rule_expressions import Separated, with_lists
+from guided.grammar.network.symbols import Kind, symbol_set
 from guided.regular.nfa import Nfa
 from guided.runtime.fuel import limited_work
 from guided.spec.library import read_grammar
@@ -142,14 +143,14 @@ def test_what_would_take_a_table_of_very_many_cells_is_left_as_it_is() -> None:
     nfa = Nfa()
     nfa.add_states(4_002)
     for rule in range(4_001):
-        nfa.add_move(rule, letters([rule]), rule + 1)
+        nfa.add_move(rule, symbol_set(Kind.CALL, [rule]), rule + 1)
     nfa.final = 4_001
-    assert simpler(nfa) is None
+    assert determined_if_small(nfa) is None
     with (
         pytest.raises(LimitExceededError, match="more than 1000 units of work"),
         limited_work(1_000),
     ):
-        simpler(nfa)
+        determined_if_small(nfa)
 
 
 def test_no_rule_calls_itself_before_a_byte() -> None:
