@@ -18,7 +18,7 @@ from guided.cli.examples import examples_of, shown_with
 from guided.cli.generate import generate
 from guided.cli.grammar_flags import GrammarFlag
 from guided.cli.grammars import grammars
-from guided.cli.inspect_grammar import inspect_grammar
+from guided.cli.inspect_grammar import dump_stages, inspect_grammar
 from guided.cli.inspect_model import inspect_model
 from guided.cli.prepare import prepare
 from guided.errors import GuidedError
@@ -97,11 +97,16 @@ def _inspect(
     vocabulary: Annotated[
         str, typer.Option(help="Model whose tokens are meant, as for 'inspect model'.")
     ] = "default",
+    dump: Annotated[
+        bool, typer.Option("--dump", help="Print the grammar's rules and its network instead.")
+    ] = False,
 ) -> None:
     """Show what a model needs, or what a grammar costs, before you use it."""
     if context.invoked_subcommand is None and grammar is None:
         raise typer.BadParameter("there is neither a command nor --grammar")
-    if grammar is not None:
+    if grammar is not None and dump:
+        typer.echo(dump_stages(grammar))
+    elif grammar is not None:
         inspect_grammar(grammar, text or [], walks, vocabulary)
 
 

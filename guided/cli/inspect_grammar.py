@@ -20,7 +20,24 @@ if TYPE_CHECKING:
     from guided.constraint.inspection import GrammarInspection
     from guided.machine.recognizer import Recognizer
 
-__all__ = ["inspect_grammar"]
+__all__ = ["dump_stages", "inspect_grammar"]
+
+
+def dump_stages(grammar: Path) -> str:
+    """The context-free form of a grammar, and the network that is made of it, as text."""
+    # Loaded here, so that the other commands need not wait for it.
+    with needing("guided inspect --grammar", "server"):
+        from guided.constraint.machine import machine_of
+        from guided.grammar.composition import lower_composition
+        from guided.grammar.dump import dump_grammar, dump_network
+        from guided.grammar.machine.grammar_machine import GrammarMachine
+
+    constraint = read_grammar_flags(grammar, None, None)
+    assert constraint is not None, "a grammar is given"
+    machine = machine_of(constraint)
+    assert isinstance(machine, GrammarMachine), "a grammar has a machine of grammars"
+    rules = dump_grammar(lower_composition(constraint).grammar)
+    return f"{rules}\n\n{dump_network(machine.network)}"
 
 
 def inspect_grammar(grammar: Path, texts: list[Path], walks: int, model: str) -> None:

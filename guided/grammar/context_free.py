@@ -7,6 +7,7 @@ into terminals so that some derivation reads them, whatever a scanner would have
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from guided.regular.expression import Look, Regular
@@ -116,18 +117,14 @@ class Alone(Value):
 Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone
 
 
+@dataclass(frozen=True, slots=True)
 class ContextFreeGrammar:
     """Every rule that a body calls is among ``rules``; nesting inside a body is bounded.
 
-    Where no body is ``Alone``, its terminals see the whole text.
+    Where no body is ``Alone``, its terminals see the whole text. ``guided.grammar.dump`` prints it.
     """
 
-    __slots__ = ("ignored", "rules", "start")
-
-    def __init__(
-        self, rules: Mapping[str, Body], start: str, ignored: tuple[Terminal, ...] = ()
-    ) -> None:
-        self.rules: Final = rules
-        self.start: Final = start
-        self.ignored: Final = ignored
-        """Texts of these, any number of them, may stand before each terminal and at the end."""
+    rules: Mapping[str, Body]
+    start: str
+    ignored: tuple[Terminal, ...] = ()
+    """Texts of these, any number of them, may stand before each terminal and at the end."""

@@ -11,7 +11,6 @@ from guided.grammar.context_free import Body, Call, Sequence, Times
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import Network, network_from_grammar
-from guided.grammar.network.components import components
 from guided.grammar.network.first_and_follow import call_order
 from guided.grammar.network.rule_automata import determined_if_small
 from guided.grammar.network.rule_expressions import Separated, with_lists
@@ -157,8 +156,3 @@ def test_no_rule_calls_itself_before_a_byte() -> None:
     rules = [f'r{n}: r{(n + 1) % 5} "x{n}" | r{(n + 2) % 5} r{n} | "y{n}" |' for n in range(5)]
     order = call_order(_network("\n".join(["start: r0", *rules])))
     assert sorted(order) == list(range(len(order)))
-
-
-def test_components_come_behind_what_they_lead_to() -> None:
-    found = components({0: [1], 1: [2, 3], 2: [0], 3: [4], 4: [3], 5: [5]})
-    assert [sorted(component) for component in found] == [[3, 4], [0, 1, 2], [5]]
