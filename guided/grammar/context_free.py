@@ -6,7 +6,7 @@ into terminals so that some derivation reads them, whatever a scanner would have
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -15,14 +15,16 @@ from guided.regular.value import Value
 
 __all__ = [
     "Alone",
+    "Alternation",
     "Body",
     "Call",
-    "Choice",
+    "Concatenation",
     "ContextFreeGrammar",
     "Hole",
-    "Sequence",
+    "Repetition",
     "Terminal",
-    "Times",
+    "inner_bodies",
+    "with_inner",
 ]
 
 
@@ -68,7 +70,7 @@ class Call(Value):
         self.rule: Final = rule
 
 
-class Sequence(Value):
+class Concatenation(Value):
     """Parts one after another; no parts are the empty text."""
 
     __slots__ = ("parts",)
@@ -79,7 +81,7 @@ class Sequence(Value):
         self.parts: Final = parts
 
 
-class Choice(Value):
+class Alternation(Value):
     """Any one of the options."""
 
     __slots__ = ("options",)
@@ -90,7 +92,7 @@ class Choice(Value):
         self.options: Final = options
 
 
-class Times(Value):
+class Repetition(Value):
     """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound."""
 
     __slots__ = ("high", "item", "low")
@@ -114,7 +116,7 @@ class Alone(Value):
         self.item: Final = item
 
 
-Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone
+Body: TypeAlias = Terminal | Hole | Call | Concatenation | Alternation | Repetition | Alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +130,27 @@ class ContextFreeGrammar:
     start: str
     ignored: tuple[Terminal, ...] = ()
     """Texts of these, any number of them, may stand before each terminal and at the end."""
+
+
+def inner_bodies(body: Body) -> tuple[Body, ...]:
+    """The bodies that a body is made of, in order."""
+    match body:
+        case Concatenation(parts) | Alternation(parts):
+            return parts
+        case Repetition(item) | Alone(item):
+            return (item,)
+    return ()
+
+
+def with_inner(body: Body, change: Callable[[Body], Body]) -> Body:
+    """The body with each of the bodies that it is made of changed."""
+    match body:
+        case Concatenation(parts):
+            return Concatenation(tuple(map(change, parts)))
+        case Alternation(options):
+            return Alternation(tuple(map(change, options)))
+        case Repetition(item, low, high):
+            return Repetition(change(item), low, high)
+        case Alone(item):
+            return Alone(change(item))
+    return body

@@ -9,20 +9,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from collections.abc import Sequence as Items
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from guided.grammar.context_free import (
     Alone,
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
     Hole,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
 )
 from guided.grammar.network.network import Network
 from guided.grammar.network.rule_automata import RuleAutomata
@@ -131,14 +130,14 @@ def _body(body: Body, *, is_part: bool = False) -> str:
             return rule
         case Alone(item):
             return f"alone({_body(item)})"
-        case Times(item, low, high):
+        case Repetition(item, low, high):
             sign = _REPEATS.get((low, high), f" ~ {low}..{'' if high is None else high}")
             return _body(item, is_part=True) + sign
-        case Sequence(parts):
+        case Concatenation(parts):
             written = " ".join([_body(part, is_part=True) for part in parts]) or "()"
-        case Choice(options):
+        case Alternation(options):
             written = " | ".join([_body(option) for option in options]) or "nothing"
-    is_open = len(body.parts if isinstance(body, Sequence) else body.options) > 1
+    is_open = len(body.parts if isinstance(body, Concatenation) else body.options) > 1
     return f"({written})" if is_part and is_open else written
 
 
@@ -214,7 +213,7 @@ def _class(chars: CodePoints) -> str:
     return f"[{_ranges(chars.ranges)}]"
 
 
-def _ranges(ranges: Items[tuple[int, int]]) -> str:
+def _ranges(ranges: Sequence[tuple[int, int]]) -> str:
     shown = [
         _shown(low) + (f"-{_shown(high)}" if high > low else "")
         for low, high in ranges[:_MOST_RANGES]

@@ -12,13 +12,13 @@ import pytest
 from guided.constraint import ConstraintCompiler
 from guided.errors import UnsatisfiableError
 from guided.grammar.context_free import (
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
 )
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
@@ -62,14 +62,14 @@ def _parses(rules: Mapping[str, Body], patterns: Mapping[str, str], text: str) -
                 return found[rule]
             case Terminal(regular):
                 return known[spelled(regular)]
-            case Sequence(parts):
+            case Concatenation(parts):
                 spans = nothing
                 for part in parts:
                     spans = joined(spans, of(part))
                 return spans
-            case Choice(options):
+            case Alternation(options):
                 return set().union(*map(of, options))
-            case Times(item, low, high):
+            case Repetition(item, low, high):
                 one, spans, now = of(item), set[tuple[int, int]](), nothing
                 for count in range(len(text) + low + 1 if high is None else high + 1):
                     spans |= now if count >= low else set()
@@ -103,13 +103,13 @@ def _dressed(body: Body, patterns: Mapping[str, str]) -> Body:
     """The body with patterns in place of what it spells."""
     match body:
         case Terminal(regular):
-            return Choice(_terminals(patterns[spelled(regular)]))
-        case Sequence(parts):
-            return Sequence(tuple(_dressed(part, patterns) for part in parts))
-        case Choice(options):
-            return Choice(tuple(_dressed(option, patterns) for option in options))
-        case Times(item, low, high):
-            return Times(_dressed(item, patterns), low, high)
+            return Alternation(_terminals(patterns[spelled(regular)]))
+        case Concatenation(parts):
+            return Concatenation(tuple(_dressed(part, patterns) for part in parts))
+        case Alternation(options):
+            return Alternation(tuple(_dressed(option, patterns) for option in options))
+        case Repetition(item, low, high):
+            return Repetition(_dressed(item, patterns), low, high)
     return body
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from guided.errors import InvalidConstraintError
-from guided.grammar.lark.length import check_length
+from guided.grammar.lark.source import check_length
 from guided.spec.source_position import Place
 
 __all__ = ["inline_names", "without_inline_json"]

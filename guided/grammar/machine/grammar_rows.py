@@ -144,12 +144,12 @@ class GrammarRows:
     def __init__(self, network: Network, table: TransitionTable) -> None:
         self.network = network
         self.table = table
-        self.behind = follow_sets(network)
+        self.follow = follow_sets(network)
         self.calling: NDArray[np.bool_] = np.array(
             [bool(edges) for edges in network.calls], dtype=np.bool_
         )
         """Whether calls begin in each state, bool ``[states]``."""
-        self.sets = StateSets(network, self.calling, self.behind)
+        self.sets = StateSets(network, self.calling, self.follow)
         self._accepting: list[bool] = network.accepting.tolist()
         self._items: dict[int, Items] = {}
         """By row, of those that were asked for, and those that were laid down alone."""
@@ -257,7 +257,7 @@ class GrammarRows:
         spend(3 * size)
         byte_class, table, label, places = rule_rows(
             *(network.moves, network.byte_class, network.own_classes[rule], begin, end),
-            *(network.accepting, self.calling, self.behind[rule]),
+            *(network.accepting, self.calling, self.follow[rule]),
         )
         # Trimmed it is: every state of a network leads on.
         block = block_of(ByteDfa(byte_class, table, label))
@@ -270,7 +270,7 @@ class GrammarRows:
         sets = self.sets
         begun = len(sets)
         try:
-            return self._lay_down(sets.followed(items, is_lone=may_end), may_end)
+            return self._lay_down(sets.explored(items, is_lone=may_end), may_end)
         except BaseException:
             # Where they lead is not said yet, and somebody else may come to them.
             sets.forget(begun)
@@ -292,7 +292,7 @@ class GrammarRows:
             else:
                 sets.rows[number] = self._waiting_row(Enter(sets.items(number)))
                 waiting.append(number)
-        labels = self._labels_of_ends(numbers, found.alike)
+        labels = self._labels_of_ends(numbers, found.ends_like)
         label = FIRST_UNSURE + len(self._meanings)
         row = self.table.add_sets(
             found.byte_classes,

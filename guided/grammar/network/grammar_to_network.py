@@ -17,8 +17,7 @@ that all read a byte; and left recursion is taken out of the few rules that inli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
-from collections.abc import Sequence as Items
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Final, NamedTuple
 
 from guided.errors import LimitExceededError
@@ -61,7 +60,7 @@ class Rules(NamedTuple):
 
 
 def network_from_grammar(
-    grammar: ContextFreeGrammar, missing: Collection[int] = (), holes: Items[HoleText] = ()
+    grammar: ContextFreeGrammar, missing: Collection[int] = (), holes: Sequence[HoleText] = ()
 ) -> Network:
     """The network of a grammar's texts that need no byte out of ``missing``.
 

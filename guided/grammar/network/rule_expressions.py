@@ -11,21 +11,20 @@ Large terminals are called as if they were rules, so that nothing is worked out 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
-from collections.abc import Sequence as Items
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from guided.grammar.context_free import (
     Alone,
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     Hole,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
 )
 from guided.grammar.network.lookarounds import Assertion, Border
 from guided.grammar.network.symbols import MAX_RULES, Kind, symbol_set
@@ -80,11 +79,11 @@ class RuleExpressions:
                 return self.of(written_out[rule], written_out)
             case Call(rule):
                 return _symbol(Kind.CALL, self._numbers[rule])
-            case Sequence(parts):
+            case Concatenation(parts):
                 return Concat(tuple([self._part(each, written_out) for each in with_lists(parts)]))
-            case Choice(options):
+            case Alternation(options):
                 return self._choice(options, written_out)
-            case Times(item, low, high):
+            case Repetition(item, low, high):
                 return Repeat(self.of(item, written_out), low, high)
             case Alone(item):
                 begin, end = self._assertion(Border.BEGIN), self._assertion(Border.END)
@@ -160,24 +159,24 @@ class Separated:
 
     __slots__ = ("between", "item")
 
-    def __init__(self, item: Sequence, between: Sequence) -> None:
+    def __init__(self, item: Concatenation, between: Concatenation) -> None:
         self.item: Final = item
         self.between: Final = between
 
 
-def with_lists(parts: tuple[Body, ...]) -> Items[Body | Separated]:
+def with_lists(parts: tuple[Body, ...]) -> Sequence[Body | Separated]:
     """The parts of a sequence, with lists told from other repeats."""
     found: list[Body | Separated] = []
     for part in parts:
-        if found and isinstance(part, Times) and part.low == 0 and part.high is None:
-            again = part.item.parts if isinstance(part.item, Sequence) else (part.item,)
+        if found and isinstance(part, Repetition) and part.low == 0 and part.high is None:
+            again = part.item.parts if isinstance(part.item, Concatenation) else (part.item,)
             common = 0
             while common < min(len(found), len(again)) and found[~common] == again[~common]:
                 common += 1
             if common:
                 at = len(again) - common
                 found[len(found) - common :] = [
-                    Separated(Sequence(again[at:]), Sequence(again[:at]))
+                    Separated(Concatenation(again[at:]), Concatenation(again[:at]))
                 ]
                 continue
         found.append(part)

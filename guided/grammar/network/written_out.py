@@ -12,12 +12,12 @@ from typing import Final, NamedTuple
 
 from guided.grammar.context_free import (
     Alone,
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
-    Sequence,
-    Times,
+    Repetition,
 )
 from guided.grammar.network.rule_expressions import Separated, with_lists
 
@@ -95,15 +95,15 @@ def _parts_of(body: Body) -> RuleParts:
         match part:
             case Call(rule):
                 calls += (rule,) * copies
-            case Sequence(parts):
+            case Concatenation(parts):
                 for each in with_lists(parts):
                     if isinstance(each, Separated):
                         waiting += ((each.item, copies), (each.between, copies))
                     else:
                         waiting.append((each, copies))
-            case Choice(options):
+            case Alternation(options):
                 waiting += [(each, copies) for each in options]
-            case Times(item, low, high):
+            case Repetition(item, low, high):
                 waiting.append((item, copies if max(low, high or 0) <= 1 else 2))
             case Alone(item):
                 waiting.append((item, copies))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from guided.errors import LimitExceededError
-from guided.grammar.context_free import Body, Call, Sequence, Times
+from guided.grammar.context_free import Body, Call, Concatenation, Repetition
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import Network, network_from_grammar
@@ -68,20 +68,20 @@ def test_few_rules_are_called(text: str, rules: int) -> None:
 def test_lists_hold_one_copy_of_their_items(rule: str, calls: int) -> None:
     grammar = lower_lark(f'start: {rule}\nitem: "i"\nsign: "+"\nop: "*"')
     body = grammar.rules["start"]
-    assert isinstance(body, Sequence)
+    assert isinstance(body, Concatenation)
     assert calls == sum(1 for part in _all_parts(body) if isinstance(part, Call))
 
 
 def _all_parts(body: Body) -> Iterator[Body]:
     match body:
-        case Sequence(parts):
+        case Concatenation(parts):
             for part in with_lists(parts):
                 if isinstance(part, Separated):
                     yield from _all_parts(part.item)
                     yield from _all_parts(part.between)
                 else:
                     yield from _all_parts(part)
-        case Times(item):
+        case Repetition(item):
             yield from _all_parts(item)
         case _:
             yield body
