@@ -25,7 +25,7 @@ from guided.grammar.context_free import (
 )
 from guided.grammar.network.network import Network
 from guided.grammar.network.rule_automata import RuleAutomata
-from guided.grammar.network.symbols import Kind, numbers_in
+from guided.grammar.network.symbols import Kind, numbers_in, symbols_in
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.dfa import DEAD
 from guided.regular.expression import (
@@ -45,6 +45,7 @@ from guided.regular.expression import (
 __all__ = ["dump_automata", "dump_grammar", "dump_network"]
 
 _REPEATS: Final = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+_KIND_NAMES: Final = {Kind.ASSERTION: "assert", Kind.CALL: "call", Kind.HOLE: "hole"}
 _MOST_RANGES: Final = 12
 """Ranges of a class that are shown: those of letters alone are hundreds."""
 _ESCAPED: Final = frozenset('\\"[]()*+?|.{}^$/-')
@@ -106,10 +107,8 @@ def _state(state: int, is_end: bool, moves: Iterable[str]) -> str:
 def _symbols(chars: CodePoints) -> list[str]:
     bytes_ = numbers_in(chars, Kind.BYTE)
     found = [_pattern(Chars(_byte_set(bytes_)))] if bytes_ else []
-    found += [f"assert {number}" for number in numbers_in(chars, Kind.ASSERTION)]
-    found += [f"call {number}" for number in numbers_in(chars, Kind.CALL)]
-    found += [f"hole {number}" for number in numbers_in(chars, Kind.HOLE)]
-    return found
+    others = [symbol for symbol in symbols_in(chars) if symbol.kind is not Kind.BYTE]
+    return found + [f"{_KIND_NAMES[kind]} {number}" for kind, number in others]
 
 
 def _byte_set(values: Iterable[int]) -> CodePoints:

@@ -57,11 +57,11 @@ def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, di
 
 
 def _blanks(written: str, name: int) -> str:
-    """What leads to the line and column where something written ends, behind a name of a length."""
+    """Blanks after a name of this length, up to the line and column where ``written`` ends."""
     breaks = written.count("\n")
     last = len(written) - written.rfind("\n") - 1 if breaks else 0
     first = max(1, len(written) - name - 2 * breaks - last)
-    # Behind a backslash Lark goes on in the next line as if it were this one.
+    # After a backslash Lark reads the next line as if it were a part of this one.
     return " " * first + "\\\n" * breaks + " " * last
 
 

@@ -211,7 +211,7 @@ class _Rules:
     def _rule(
         self, name: Name, source: Source, given: Mapping[str, Body], count: int
     ) -> Definition:
-        """The rule of a name, which is used with so many arguments."""
+        """The rule of a name that is used with ``count`` arguments."""
         full = source.full_name(name.text)
         body = given.get(full)
         rule = self._named.get(body.rule if isinstance(body, Call) else full)

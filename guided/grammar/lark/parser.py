@@ -9,7 +9,7 @@
     item:         "(" choice ")" | "[" choice "]" | value
     value:        TERMINAL | LITERAL (".." LITERAL)? | RULE ("{" value ("," value)* "}")?
 
-A statement ends with its line; a line that begins with ``|`` goes on with the one before.
+A statement ends with its line; a line that begins with ``|`` continues the one before.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from guided.spec.source_position import Place
 
 __all__ = ["MAX_DEPTH", "parse_lark"]
 
-# Behind blanks. What is frequent comes first, where that is what Lark takes, too. A comment takes
-# the line breaks before it along.
+# A token may follow blanks. Frequent ones come first, where their order means nothing. A comment
+# takes the line breaks before it along, as in Lark.
 _TOKEN: Final = re.compile(
     r"""
     [ \t]*+(?:

@@ -39,7 +39,7 @@ class Name:
 
 
 class Literal:
-    """A text in quotes or a pattern in slashes, with its flags behind it."""
+    """A text in quotes or a pattern in slashes, with its flags after it."""
 
     __slots__ = ("position", "text")
     __match_args__: Final = ("text", "position")

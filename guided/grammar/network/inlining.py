@@ -1,9 +1,17 @@
 """Calls replaced by the rules they call, so that few are left to be made while a text is read.
 
-What is regular at heart becomes one plain automaton. Calls stay where a rule calls itself in the
-middle of its text, and where copies would grow too large. Inside a component of rules that call
-each other, rules are taken in one at a time until those that are left call themselves. Which ones
-mostly shows in what calls what, so a rule is written out with all that it takes in at once.
+A grammar that is regular becomes one plain automaton. Calls stay where a rule calls itself in the
+middle of its text, and where copies would grow too large::
+
+    e: e "+" p | p                        p: "(" e ")" | "1"        the rules
+    p takes in e, which has no call in the middle:
+    p: "(" p ("+" p)* ")" | "1"           start: p ("+" p)*         p stays: it is in its own middle
+
+This is done by components of rules that call each other, callees first. In a component rules are
+taken in one at a time, those that grow least first, until those that are left call themselves.
+Two steps keep it cheap. First only numbers are kept: what a rule would call, and how large it would
+be, if all that it takes in were *written out*. A rule is written out, with all of that at once,
+where it has to be known exactly: whether it still calls itself, and how large it really is.
 """
 
 from __future__ import annotations
@@ -71,7 +79,7 @@ class _Places:
         self.count: Final = count
         """Copies of that one, at most."""
         self.kinds: Final = kinds
-        """Of each place whether something must stand before the call, and behind it."""
+        """Of each place whether something must stand before the call, and after it."""
 
     def and_then(self, inner: _Places, known: _Places | None) -> _Places:
         """The places of what is called at ``inner`` ones there, besides those that are known."""
@@ -122,7 +130,8 @@ class _Inlining:
                     if caller != rule and rule in self.calls[caller]:
                         self._take(caller, rule)
             else:
-                # It stays a rule that is called, so it holds nobody in a circle any more.
+                # It stays a rule that is called, so others may be taken in that call each other
+                # only through it. Most call sites first: they would be most copies.
                 left.remove(max(left, key=lambda rule: (self.sites.get(rule, 0), -rule)))
 
     def _take(self, rule: int, callee: int) -> None:
@@ -130,8 +139,8 @@ class _Inlining:
         calls = self.calls[rule]
         places = calls.pop(callee)
         spend(1 + len(self.calls[callee]) // 4)
-        for inner, behind in self.calls[callee].items():
-            calls[inner] = places.and_then(behind, calls.get(inner))
+        for inner, there in self.calls[callee].items():
+            calls[inner] = places.and_then(there, calls.get(inner))
         self.sizes[rule] += places.count * self.sizes[callee]
         if callee not in self.terminals:
             self.takes[rule].add(callee)
@@ -243,7 +252,7 @@ def _places(dfa: Dfa) -> dict[int, _Places]:
 
 
 def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
-    """What a node leads to, each behind all that it leads to itself; there are no circles."""
+    """The nodes that a node leads to, in post-order: each after all that it leads to itself."""
     order: list[int] = []
     seen = {root}
     path = [(root, iter(sorted(edges[root])))]
