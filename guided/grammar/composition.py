@@ -114,7 +114,7 @@ class _Composer:
         digest = constraint.digest()
         if digest not in self._starts:
             prefix = f"{len(self._starts)}:"
-            # It stands for what is under way, which nothing can lead back to.
+            # A number is taken before the parts inside take theirs; no part contains itself.
             self._starts[digest] = cf.Concatenation(())
             if isinstance(constraint, Lark) and _has_holes(constraint, path):
                 grammar = self._lark(constraint, prefix, path)
@@ -258,7 +258,7 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
             others = [inner(each) for each in options if not isinstance(each, cf.Terminal)]
             if not terminals:
                 return cf.Alternation(tuple(others))
-            # Side by side they are one, so that what is ignored stands before all of them once.
+            # Terminals side by side are one, so that what is ignored stands before them once.
             together = cf.Alternation(terminals)
             first = together if blank is None else cf.Concatenation((blank, together))
             return cf.Alternation((first, *others))

@@ -138,6 +138,7 @@ class AssertionAutomaton:
 
     def _obligation(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
         """What is left of a look-ahead in a state of its automaton, ``None`` where it is broken."""
+        # In all other states both outcomes are left: what is looked for may be found, or not.
         if at not in (DEAD, self._fulfilled[number]):
             return frozenset({(number, at)})
         holds = (at != DEAD) != self._is_negative(number)
@@ -162,6 +163,7 @@ class AssertionAutomaton:
         states = dict(zip(self._behind, level.behind, strict=True))[number]
         label = self._behind[number].label
         found = {label[at] != DEAD for at in states} or {False}
+        # Several answers: a hole stands before it, and its text decides.
         if len(found) > 1:
             _refuse_hole("behind")
         return state if found != {self._is_negative(number)} else None
@@ -181,6 +183,8 @@ class AssertionAutomaton:
 
         Raises UnsupportedFeatureError where that depends on the text of the hole.
         """
+        # All first bytes must lead to one state, in which no look-ahead is open any more. What
+        # look-behinds see after the hole depends on its text, so they may be in any state.
         reached = {self._with_any_text_behind(self.after_byte(state, byte)) for byte in hole.first}
         after = reached.pop()
         if reached or (after is not None and any(level.ahead for level in after)):
@@ -276,6 +280,7 @@ class _Product:
         self._reach(whole, _Node(0, whole.state))
         while self._waiting:
             self._expand(*self._waiting.pop())
+        # Only now all ways to leave a rule are known, and with them the rules of the product.
         ends = [state for state in self._exits[whole] if self._assertions.may_end(state)]
         found = {0: self._automaton(whole, ends)}
         # Building an automaton numbers the rules that it calls, which are built next.
@@ -315,6 +320,7 @@ class _Product:
                 self._link(entry, node, symbol_set(Kind.HOLE, [hole]), target, after)
             for rule in numbers_in(chars, Kind.CALL):
                 self._call(entry, node, _Entry(rule, node.state), target)
+            # Bytes of a part lead to one state, so one of them answers for all.
             for part in self._parted(chars):
                 after = assertions.after_byte(node.state, part.ranges[0][0])
                 self._link(entry, node, part, target, after)
@@ -335,6 +341,8 @@ class _Product:
 
     def _exit(self, entry: _Entry, state: _Levels) -> None:
         if state not in self._exits[entry]:
+            # Callers that were met before proceed in their states after the call; later ones find
+            # the exit in ``_call``.
             self._exits[entry][state] = None
             for caller, target in self._callers[entry]:
                 self._reach(caller, _Node(target, state))

@@ -159,6 +159,7 @@ def _shortest_ways(starts, edges, calls, known):  # type: ignore[no-untyped-def]
                 byte, target = int(edges[edge, _BYTE]), int(edges[edge, _TARGET])
             head += 1
         if left[state] != -1:
+            # It was reached before, in fewer bytes.
             continue
         left[state] = cost
         ways[state, 0], ways[state, 1], ways[state, 2] = byte, rule, target

@@ -38,6 +38,7 @@ from guided.regular.utf8 import utf8_sequences
 __all__ = ["RuleExpressions", "Separated", "with_lists"]
 
 _NOTHING: Final = Concat(())
+# Vocabularies need no tokens for these: no text of a terminal holds them.
 _NEVER_IN_UTF8: Final = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _NO_RULES: Final[Mapping[str, Body]] = {}
 _SMALL: Final = 64
@@ -138,6 +139,7 @@ class RuleExpressions:
         return spelled
 
     def _spelling(self, regular: Regular) -> Regular:
+        # Small ones are made deterministic once, together with the rule that they stand in.
         spelled = _as_bytes(regular, self._missing)
         if spelled is not None:
             return spelled
@@ -145,6 +147,7 @@ class RuleExpressions:
             return Alternate(tuple(map(self._bytes, regular.options)))
         dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
         number = len(self._numbers) + len(self.terminals) + 1
+        # A rule must not have the empty text when it is called, so such terminals are not rules.
         if len(dfa) < _LARGE or dfa.label[0] != DEAD or number >= MAX_RULES:
             return _graph(dfa)
         self.terminals[number] = Dfa(_classes(dfa), dfa.next, dfa.label)
@@ -170,6 +173,7 @@ def with_lists(parts: tuple[Body, ...]) -> Sequence[Body | Separated]:
     for part in parts:
         if found and isinstance(part, Repetition) and part.low == 0 and part.high is None:
             again = part.item.parts if isinstance(part.item, Concatenation) else (part.item,)
+            # x (s x)*: the longest end of the parts so far that the repeat ends with, too.
             common = 0
             while common < min(len(found), len(again)) and found[~common] == again[~common]:
                 common += 1
@@ -208,6 +212,7 @@ def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
         return Chars(chars)
     if len(chars.ranges) > _SMALL:
         return None
+    # A sequence that needs a missing byte keeps an empty set there, which matches nothing.
     gone = ~CodePoints.of((byte, byte) for byte in missing)
     options: list[Regular] = []
     for low, high in chars.ranges:

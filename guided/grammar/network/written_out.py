@@ -71,10 +71,12 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
     # In reverse: a rule with one caller is listed after it, so its own callees are decided first.
     for name in reversed([*reached]):
         undecided.discard(name)
+        # What is written out in it calls what it calls.
         for callee in calls[name] & found.keys():
             calls[name] |= calls[callee]
         if parts[name] > _MAX_PARTS or depths[name] > _MAX_DEPTH:
             continue
+        # A copy of a rule with several callers has to be very small.
         if len(callers[name]) > 1 and (
             # No circle of rules may be written out, nor what might yet become one.
             parts[name] > _FEW_PARTS or name in calls[name] or calls[name] & undecided
