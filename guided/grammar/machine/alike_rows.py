@@ -1,11 +1,4 @@
-"""Rows of two recognisers on one table that have the same graph, up to their labels.
-
-The strings of two schemas, say, differ only in what comes after them. Where a text may be in both,
-one row stands for the two, and a ``Likeness`` tells which row and label of the other are meant::
-
-    schema A   10 --"a".."z"--> 10   --'"'--> 11 (label 8)       rows    {10: 40, 11: 41}
-    schema B   40 --"a".."z"--> 40   --'"'--> 41 (label 9)       labels  {8: 9}
-"""
+"""Rows of two recognisers on one table that lead on alike, up to their labels."""
 
 from __future__ import annotations
 
@@ -40,7 +33,7 @@ _ROW_WORK: Final = 30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likeness:
-    """The rows and the labels of the one graph, each with its counterpart in the other."""
+    """What stands for each row, and for each label, that a row leads to."""
 
     number: int
     rows: dict[int, int]
@@ -95,7 +88,7 @@ class AlikeRows:
         return Likeness(len(self._known), rows, labels)
 
     def _pairs(self, row: int, other: int) -> list[tuple[int, int]] | None:
-        """Where bytes lead from the two rows, ``None`` where one of them reads a byte alone."""
+        """Where bytes lead from either row, ``None`` where one leads on from one of them alone."""
         here, there = self._targets(row), self._targets(other)
         live = here != DEAD
         if (live != (there != DEAD)).any():

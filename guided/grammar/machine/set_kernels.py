@@ -20,7 +20,7 @@ first. Bytes of a class lead from a row in one of four ways::
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ from guided.regular.equal_columns import SEVERAL, joint_columns
 from guided.runtime.kernel import making_kernel
 
 __all__ = ["Explored", "NetworkTables", "SetTables", "enter_sets", "explore_sets", "find_set"]
+
+Ints: TypeAlias = NDArray[np.int32]
 
 _FEW_KINDS: Final = 8
 """Kinds of ends that a set is compared with."""
@@ -67,7 +69,7 @@ class SetTables(NamedTuple):
 
 
 @making_kernel
-def _hash(items, begin, end):  # type: ignore[no-untyped-def]
+def _hash(items: Ints, begin: int, end: int) -> np.uint64:
     value = np.uint64(end - begin)
     for at in range(begin, end):
         mixed = np.uint64(items[at, 0]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(items[at, 1])
@@ -76,11 +78,11 @@ def _hash(items, begin, end):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _bucket(sets, begin, end):  # type: ignore[no-untyped-def]
+def _bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
     """The bucket of the set whose items stand from ``begin`` to ``end``, or where it belongs."""
     items, first, buckets = sets.items, sets.first, sets.buckets
     mask = np.uint64(len(buckets) - 1)
-    bucket = _hash(items, begin, end) & mask
+    bucket: np.uint64 = _hash(items, begin, end) & mask
     while buckets[bucket] != -1:
         other = first[buckets[bucket]]
         if first[buckets[bucket] + 1] - other == end - begin:
@@ -95,13 +97,13 @@ def _bucket(sets, begin, end):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def find_set(sets, begin, end):  # type: ignore[no-untyped-def]
+def find_set(sets: SetTables, begin: int, end: int) -> int:
     """The set with the items that stand from ``begin`` to ``end``, -1 for none."""
-    return sets.buckets[_bucket(sets, begin, end)]
+    return int(sets.buckets[_bucket(sets, begin, end)])
 
 
 @making_kernel
-def enter_sets(sets, rows, count):  # type: ignore[no-untyped-def]
+def enter_sets(sets: SetTables, rows: Ints, count: int) -> None:
     """Enter the sets that have rows to lead to into the hash table, and no others."""
     sets.buckets[:] = -1
     for number in range(count):
@@ -129,7 +131,14 @@ class Explored(NamedTuple):
 
 
 @making_kernel
-def explore_sets(network, sets, count, is_lone, byte_classes, edges):  # type: ignore[no-untyped-def]
+def explore_sets(
+    network: NetworkTables,
+    sets: SetTables,
+    count: int,
+    is_lone: bool,
+    byte_classes: NDArray[np.uint8],
+    edges: Ints,
+) -> Explored:
     """Find where bytes lead from a set, and from all sets inside of the same rules on the way.
 
     Begins at the last of the ``count`` sets; with ``is_lone`` no byte leads to it. Sets that are
@@ -200,11 +209,18 @@ def explore_sets(network, sets, count, is_lone, byte_classes, edges):  # type: i
 
 
 @making_kernel
-def _set_written(network, sets, count, top, is_row, has_room):  # type: ignore[no-untyped-def]
+def _set_written(
+    network: NetworkTables,
+    sets: SetTables,
+    count: int,
+    top: int,
+    is_row: NDArray[np.bool_],
+    has_room: bool,
+) -> int:
     """The set whose items stand after all others, up to ``top``: a known one, or set ``count``."""
     bucket = _bucket(sets, sets.first[count], top)
     if sets.buckets[bucket] != -1:
-        return sets.buckets[bucket]
+        return int(sets.buckets[bucket])
     sets.first[count + 1] = top
     if has_room and _can_be_row(network, sets.items, sets.first[count], top):
         is_row[count] = True
@@ -213,7 +229,7 @@ def _set_written(network, sets, count, top, is_row, has_room):  # type: ignore[n
 
 
 @making_kernel
-def _no_pairs(items, begin, end, rules):  # type: ignore[no-untyped-def]
+def _no_pairs(items: Ints, begin: int, end: int, rules: int) -> Ints:
     """By rule and slot the number of their pair, -1 as long as there is none."""
     slots = 1
     for at in range(begin, end):
@@ -222,7 +238,9 @@ def _no_pairs(items, begin, end, rules):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _mark_follow(network, items, begin, end, apart):  # type: ignore[no-untyped-def]
+def _mark_follow(
+    network: NetworkTables, items: Ints, begin: int, end: int, apart: NDArray[np.bool_]
+) -> bool:
     """Mark the classes that may follow what ends in a set; whether anything ends there."""
     apart[:] = False
     ends = False
@@ -235,7 +253,9 @@ def _mark_follow(network, items, begin, end, apart):  # type: ignore[no-untyped-
 
 
 @making_kernel
-def _like(sets, number, row, network, kinds, num_kinds):  # type: ignore[no-untyped-def]
+def _like(
+    sets: SetTables, number: int, row: int, network: NetworkTables, kinds: Ints, num_kinds: int
+) -> tuple[int, int]:
     """The row in whose set the same rules end as in a set, or its own; and the number of kinds.
 
     ``kinds`` has a set and its row for each kind of end, int32 ``[kinds, 2]``. A set of a new kind
@@ -251,7 +271,9 @@ def _like(sets, number, row, network, kinds, num_kinds):  # type: ignore[no-unty
 
 
 @making_kernel
-def _end_alike(items, first, number, other, accepting):  # type: ignore[no-untyped-def]
+def _end_alike(
+    items: Ints, first: Ints, number: int, other: int, accepting: NDArray[np.bool_]
+) -> bool:
     """Whether the rules of the same slots end in two sets, as far as their order tells."""
     at, place = first[number], first[other]
     while True:
@@ -260,7 +282,7 @@ def _end_alike(items, first, number, other, accepting):  # type: ignore[no-untyp
         while place < first[other + 1] and not accepting[items[place, _STATE]]:
             place += 1
         if at == first[number + 1] or place == first[other + 1]:
-            return at == first[number + 1] and place == first[other + 1]
+            return bool(at == first[number + 1] and place == first[other + 1])
         if items[at, _SLOT] != items[place, _SLOT]:
             return False
         at += 1
@@ -268,7 +290,7 @@ def _end_alike(items, first, number, other, accepting):  # type: ignore[no-untyp
 
 
 @making_kernel
-def _write_reached(column, items, begin, end, to):  # type: ignore[no-untyped-def]
+def _write_reached(column: Ints, items: Ints, begin: int, end: int, to: int) -> int:
     """Write the items after a byte, sorted, each once, from ``to`` on; where they end."""
     top = to
     for at in range(begin, end):
@@ -288,12 +310,12 @@ def _write_reached(column, items, begin, end, to):  # type: ignore[no-untyped-de
 
 
 @making_kernel
-def _is_after(item, state, slot):  # type: ignore[no-untyped-def]
-    return item[_STATE] > state or (item[_STATE] == state and item[_SLOT] > slot)
+def _is_after(item: Ints, state: int, slot: int) -> bool:
+    return bool(item[_STATE] > state or (item[_STATE] == state and item[_SLOT] > slot))
 
 
 @making_kernel
-def _can_be_row(network, items, begin, end):  # type: ignore[no-untyped-def]
+def _can_be_row(network: NetworkTables, items: Ints, begin: int, end: int) -> bool:
     """Whether a set is a row as it is: no calls begin in it, each state came with one slot."""
     for at in range(begin, end):
         if network.calling[items[at, _STATE]]:
@@ -304,7 +326,7 @@ def _can_be_row(network, items, begin, end):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _sides(edges, num_edges):  # type: ignore[no-untyped-def]
+def _sides(edges: Ints, num_edges: int) -> Ints:
     """Sets and bytes of the edges that are TO_EITHER."""
     sides, count = np.empty((num_edges, 2), dtype=np.int32), 0
     for at in range(num_edges):

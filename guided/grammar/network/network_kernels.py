@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 import string
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from guided.runtime.kernel import making_kernel
 
 __all__ = ["LONGEST", "lay_moves", "shortest_ways"]
+
+Ints: TypeAlias = NDArray[np.int32]
 
 _ALPHANUMERIC: Final = (string.digits + string.ascii_letters).encode()
 _READABLE: Final = np.array(
@@ -55,7 +57,14 @@ def lay_moves(
 
 
 @making_kernel
-def _lay_moves(table, columns, first, byte_class, moves, order):  # type: ignore[no-untyped-def]
+def _lay_moves(
+    table: Ints,
+    columns: Ints,
+    first: int,
+    byte_class: NDArray[np.uint8],
+    moves: Ints,
+    order: NDArray[np.int64],
+) -> Ints:
     count, width = table.shape
     # The most readable byte of each class that the rule's own automaton tells apart.
     known = np.zeros(width, dtype=np.bool_)
@@ -107,7 +116,7 @@ def shortest_ways(
 
 
 @making_kernel
-def _grouped(count, keys):  # type: ignore[no-untyped-def]
+def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Places by key: those of ``k`` from ``first[k]`` on."""
     first = np.zeros(count + 1, dtype=np.int64)
     for key in keys:
@@ -123,7 +132,9 @@ def _grouped(count, keys):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _shortest_ways(starts, edges, calls, known):  # type: ignore[no-untyped-def]
+def _shortest_ways(
+    starts: NDArray[np.int64], edges: Ints, calls: Ints, known: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Ints]:
     count = len(known)
     edges_first, edges_into = _grouped(count, edges[:, _TARGET])
     before_first, calls_before = _grouped(count, calls[:, _TARGET])
