@@ -66,7 +66,7 @@ class Token:
 def tokens_of(text: str) -> Iterator[Token]:
     """The tokens in order, the last of kind "end"; blanks and comments are left out.
 
-    Raises InvalidConstraintError or UnsupportedFeatureError, with the place.
+    Raises InvalidConstraintError or UnsupportedFeatureError, with the position.
     """
     position = 0
     while position < len(text):

@@ -49,7 +49,7 @@ class Definitions(NamedTuple):
 def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
     """What a grammar defines; ``imports`` are the texts of others, by their dotted names.
 
-    Raises InvalidConstraintError or LimitExceededError, with the place.
+    Raises InvalidConstraintError or LimitExceededError, with the position.
     """
     for each in (text, *imports.values()):
         check_length(each)
@@ -57,20 +57,21 @@ def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
     statements = parse_lark(text)
     _read(source, statements, imports)
     for definition in source.definitions.values():
-        check_names(definition, source.definitions)
+        _check_names(definition, source.definitions)
     return Definitions(source, tuple([each for each in statements if isinstance(each, Ignore)]))
 
 
 def _read(source: Source, statements: list[Statement], imports: Mapping[str, str]) -> None:
     """Enter what the statements of a grammar define."""
     asked: dict[tuple[str, ...], dict[str, str]] = {}
-    places: dict[tuple[str, ...], int] = {}
+    positions: dict[tuple[str, ...], int] = {}
     for statement in statements:
         if isinstance(statement, Import):
-            places.setdefault(statement.path, statement.position)
+            positions.setdefault(statement.path, statement.position)
             asked.setdefault(statement.path, {}).update(statement.aliases)
+    # Imports come first: what the grammar itself defines may override or extend them.
     for path, aliases in asked.items():
-        _import(source, path, aliases, places[path], imports)
+        _import(source, path, aliases, positions[path], imports)
     for statement in statements:
         spend(5)
         if isinstance(statement, Define):
@@ -82,7 +83,7 @@ def _read(source: Source, statements: list[Statement], imports: Mapping[str, str
     ignored = (
         [] if source.is_imported else [each.body for each in statements if isinstance(each, Ignore)]
     )
-    check_terminals(source, ignored)
+    _check_terminals(source, ignored)
 
 
 def _import(
@@ -132,17 +133,17 @@ def _define(source: Source, statement: Define) -> None:
     parameters = tuple(source.full_name(each.text) for each in statement.parameters)
     definition = Definition(statement.name, parameters, source)
     known = source.definitions.get(definition.name)
-    place, name = definition.position, statement.name.text
+    position, name = definition.position, statement.name.text
     if not statement.how:
         _add(source, definition)
     elif known is None:
-        raise source.error(place, f"{name!r} is not defined, so nothing can {statement.how} it")
+        raise source.error(position, f"{name!r} is not defined, so nothing can {statement.how} it")
     elif statement.how == "%override":
         source.definitions[definition.name] = definition
     elif not known.bodies:
-        raise source.error(place, f"{name!r} is only declared, so nothing can extend it")
+        raise source.error(position, f"{name!r} is only declared, so nothing can extend it")
     elif known.parameters != parameters:
-        raise source.error(place, f"{name!r} is extended with other parameters")
+        raise source.error(position, f"{name!r} is extended with other parameters")
     else:
         definition = known
     definition.bodies.append(Written(statement.body, source))
@@ -201,7 +202,7 @@ def terminal_of(name: Name, source: Source) -> Definition:
     return found
 
 
-def check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
+def _check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
     """Raise LimitExceededError where a terminal is too large when it is written out.
 
     InvalidConstraintError or UnsupportedFeatureError for one that cannot be.
@@ -228,10 +229,10 @@ def _is_declared(name: Name, source: Source) -> bool:
     return found is not None and found.is_terminal and not found.bodies
 
 
-def check_names(definition: Definition, named: Mapping[str, Definition]) -> None:
+def _check_names(definition: Definition, named: Mapping[str, Definition]) -> None:
     """Raise InvalidConstraintError for parameters that mean two things, and names that mean none.
 
-    Those of terminals are ``check_terminals``'s.
+    Those of terminals are ``_check_terminals``'s.
     """
     spend(5 + len(definition.parameters))
     parameters = set[str]()

@@ -79,7 +79,7 @@ class Token:
 def tokens_of(text: str) -> list[Token]:
     """The tokens in order, a "line" where a statement may end, the last of kind "end".
 
-    Blanks and comments are left out. Raises InvalidConstraintError with the place.
+    Blanks and comments are left out. Raises InvalidConstraintError with the position.
     """
     spend(len(text) // 4)
     ended = text + "\n"

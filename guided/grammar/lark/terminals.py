@@ -130,27 +130,27 @@ class _WrongEscapeError(ValueError):
 def regular_of_literal(written: Literal, source: Source) -> Regular:
     """The texts of a literal.
 
-    Raises InvalidConstraintError or UnsupportedFeatureError, with the place.
+    Raises InvalidConstraintError or UnsupportedFeatureError, with the position.
     """
-    begin, place = written.text[0], written.position
+    begin, position = written.text[0], written.position
     end = written.text.rindex(begin)
     inner, flags = written.text[1:end], written.text[end + 1 :]
     if "\n" in inner and "x" not in flags:
-        raise source.error(place, "a pattern of several lines needs the flag x")
+        raise source.error(position, "a pattern of several lines needs the flag x")
     try:
         text = _unescaped(inner)
     except _WrongEscapeError as wrong:
         raise source.error(
-            place, f"{written.text} has an escape that stands for nothing"
+            position, f"{written.text} has an escape that stands for nothing"
         ) from wrong
     if not text:
-        raise source.error(place, "an empty literal: what may be left out is written with a ?")
+        raise source.error(position, "an empty literal: what may be left out is written with a ?")
     if begin == '"':
         made = literal(text.replace("\\\\", "\\"))
         return _any_case(made) if flags else made
     if "l" in flags:
         raise source.error(
-            place,
+            position,
             "the flag 'l', which depends on the locale, is not supported",
             UnsupportedFeatureError,
         )
@@ -160,18 +160,18 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
     try:
         return parse_python_regex(text, number)
     except ConstraintError as error:
-        raise source.error(place, error.message, type(error), error.hint) from error
+        raise source.error(position, error.message, type(error), error.hint) from error
 
 
 def regular_of_range(written: Range, source: Source) -> Regular:
     """The characters of a range; raises as ``regular_of_literal`` does."""
-    whole, place = written.text, written.position
+    whole, position = written.text, written.position
     try:
         low, high = _unescaped(written.first.text[1:-1]), _unescaped(written.last.text[1:-1])
     except _WrongEscapeError as error:
-        raise source.error(place, f"{whole} has an escape that stands for nothing") from error
+        raise source.error(position, f"{whole} has an escape that stands for nothing") from error
     if len(low) != 1 or len(high) != 1 or low > high:
-        raise source.error(place, f"{whole} is no range of characters")
+        raise source.error(position, f"{whole} is no range of characters")
     return Chars(CodePoints.of([(ord(low), ord(high))]))
 
 

@@ -39,26 +39,28 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
         own[at, network.byte_class[sorted(text.first)]] = True
     # Sets are the bits of a number: there are many small ones to be joined.
     read = dict(zip(asked, _as_numbers(own), strict=True))
+    # Callees first: no rule calls itself before it reads a byte, so there is such an order.
     first = [0] * len(network.starts)
     for rule in reversed(call_order(network)):
         start = network.starts[rule]
         first[rule] = read[start]
         for edge in network.calls[start]:
             first[rule] |= first[edge.rule]
-    # Where a call may end its caller, what follows the caller follows the call as well.
+    # FOLLOW of a call is FIRST of the state that it returns to. Where a call may end its caller,
+    # what follows the caller follows the call as well.
     follow = [0] * len(network.starts)
-    callers: list[set[int]] = [set() for _ in network.starts]
+    last_calls: list[set[int]] = [set() for _ in network.starts]
     for source, edges in enumerate(network.calls):
         for callee, target in edges:
             follow[callee] |= read[target]
             for edge in network.calls[target]:
                 follow[callee] |= first[edge.rule]
             if network.accepting[target]:
-                callers[network.rule_of(source)].add(callee)
+                last_calls[network.rule_of(source)].add(callee)
     waiting = list(range(len(network.starts)))
     while waiting:
         caller = waiting.pop()
-        for callee in callers[caller]:
+        for callee in last_calls[caller]:
             joined = follow[callee] | follow[caller]
             if joined != follow[callee]:
                 follow[callee] = joined

@@ -53,12 +53,14 @@ def network_from_automata(
     accepting = np.zeros(count, dtype=np.bool_)
     for rule, first, size, own in zip(order, starts.tolist(), sizes, columns, strict=False):
         dfa = automata[rule]
+        # States keep their order; calls and holes are no bytes, so they leave the tables of moves.
         accepting[first : first + size] = dfa.accepting
         edges.append(lay_moves(dfa.next, own, first, byte_class, moves))
         for source, callee, target in edges_over(dfa, Kind.CALL):
             calls.append((first + source, rule_of[callee], first + target))
         for source, hole, target in edges_over(dfa, Kind.HOLE):
             calls.append((first + source, len(order) + hole, first + target))
+    # A rule ends here in no bytes; of a hole the shortest text is known.
     known = np.where(accepting, 0, -1)
     known[count - len(holes) :] = [hole.shortest for hole in holes]
     call_table = np.array(calls, dtype=np.int32).reshape(-1, 3)

@@ -43,6 +43,7 @@ def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]
     """The automata of the start rule and all that it calls, none of them left-recursive."""
     leading = {rule: first_calls(dfa) for rule, dfa in automata.items()}
     changed = dict(automata)
+    # Each member of a component gets an automaton with a copy of the bodies of all of them.
     for component in components(leading):
         members = sorted(component)
         if len(members) > 1 or members[0] in leading[members[0]]:
