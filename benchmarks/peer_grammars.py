@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeGuard
 
 from guided.grammar.context_free import (
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
 )
 from guided.regular.codepoints import CodePoints
 from guided.regular.expression import Alternate, Chars, Concat, Look, Regular, Repeat
@@ -69,11 +69,11 @@ def _body(body: Body, names: dict[str, str], terminal: Callable[[Regular], str])
             return f"({terminal(_plain(body))})"
         case Call(rule):
             return names[rule]
-        case Sequence(parts):
+        case Concatenation(parts):
             return f"({' '.join(_body(part, names, terminal) for part in parts)})"
-        case Choice(options):
+        case Alternation(options):
             return f"({' | '.join(_body(option, names, terminal) for option in options)})"
-        case Times(item, low, high):
+        case Repetition(item, low, high):
             return f"({_body(item, names, terminal)}){_times(low, high)}"
 
 

@@ -58,11 +58,10 @@ def _encode_constraint(constraint: Structure) -> pb.Constraint:
     match constraint:
         case JsonSchema():
             return _encode_schema(constraint)
-        case Lark(text, start, imports, holes, reading):
+        case Lark(text, start, imports, holes):
             grammar = pb.LarkGrammar(text=text, start=start, holes=_encode_holes(holes))
             for name, body in imports:
                 grammar.imports.add(name=name, text=body)
-            grammar.reading = number_of(reading, pb.Reading.DESCRIPTOR)
             return pb.Constraint(lark=grammar)
         case Ebnf(text, root):
             return pb.Constraint(ebnf=pb.EbnfGrammar(text=text, root=root))

@@ -56,7 +56,6 @@ def test_the_public_names_are_these() -> None:
         "OnIncomplete",
         "Rank",
         "RawPrompt",
-        "Reading",
         "Regex",
         "RegexDialect",
         "Repeat",

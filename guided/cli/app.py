@@ -15,14 +15,13 @@ from rich.text import Text
 from guided.cli.bench import bench
 from guided.cli.check import check
 from guided.cli.common import examples_of, shown_with, telling_of_compilation
-from guided.cli.constraint_flags import GrammarFlag, ReadingFlag
+from guided.cli.constraint_flags import GrammarFlag
 from guided.cli.generate import generate
-from guided.cli.grammars import grammars, inspect_grammar
+from guided.cli.grammars import dump_stages, grammars, inspect_grammar
 from guided.cli.inspect_model import inspect_model
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
-from guided.spec import Reading
 
 __all__ = ["main"]
 
@@ -86,7 +85,6 @@ def _options(
 def _inspect(
     context: typer.Context,
     grammar: GrammarFlag = None,
-    reading: ReadingFlag = Reading.CONTEXT_FREE,
     text: Annotated[
         list[Path] | None,
         typer.Option(help="File with a text of the grammar to follow; may be repeated."),
@@ -97,12 +95,17 @@ def _inspect(
     vocabulary: Annotated[
         str, typer.Option(help="Model whose tokens are meant, as for 'inspect model'.")
     ] = "default",
+    dump: Annotated[
+        bool, typer.Option("--dump", help="Print the grammar's rules and its network instead.")
+    ] = False,
 ) -> None:
     """Show what a model needs, or what a grammar costs, before you use it."""
     if context.invoked_subcommand is None and grammar is None:
         raise typer.BadParameter("there is neither a command nor --grammar")
-    if grammar is not None:
-        inspect_grammar(grammar, reading, text or [], walks, vocabulary)
+    if grammar is not None and dump:
+        typer.echo(dump_stages(grammar))
+    elif grammar is not None:
+        inspect_grammar(grammar, text or [], walks, vocabulary)
 
 
 @shown_with("guided prepare", "RUN guided prepare    # in a container's file")

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 
 from guided.cli.common import read_text
-from guided.spec import Choice, Ebnf, JsonOptions, JsonSchema, Lark, Reading, Regex, Structure
+from guided.spec import Choice, Ebnf, JsonOptions, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import Template
 from guided.spec.tagged import Calls, Tag, Tagged
 
@@ -21,7 +21,6 @@ __all__ = [
     "ChoiceFlag",
     "GrammarFlag",
     "HoleFlag",
-    "ReadingFlag",
     "RegexFlag",
     "SingleCallFlag",
     "TemplateFlag",
@@ -56,24 +55,15 @@ ChoiceFlag: TypeAlias = Annotated[
     list[str] | None,
     typer.Option("--choice", help="A text that the answer may be; may be repeated."),
 ]
-ReadingFlag: TypeAlias = Annotated[
-    Reading,
-    typer.Option(help="Which texts a grammar of Lark has: those of its rules, or what LALR takes."),
-]
 
 
 def read_grammar_flags(
-    grammar: Path | None,
-    regex: str | None,
-    choice: list[str] | None,
-    reading: Reading = Reading.CONTEXT_FREE,
+    grammar: Path | None, regex: str | None, choice: list[str] | None
 ) -> Lark | Ebnf | Regex | Choice | None:
     """What the answer must look like, if one of the flags says so."""
     given: list[Lark | Ebnf | Regex | Choice] = []
     if grammar is not None:
-        given.append(_read_as(read_grammar_file(grammar), reading))
-    elif reading is not Reading.CONTEXT_FREE:
-        raise typer.BadParameter("--reading goes with --grammar only")
+        given.append(read_grammar_file(grammar))
     if regex is not None:
         given.append(Regex(regex))
     if choice:
@@ -81,14 +71,6 @@ def read_grammar_flags(
     if len(given) > 1:
         raise typer.BadParameter("--grammar, --regex and --choice exclude each other")
     return given[0] if given else None
-
-
-def _read_as(grammar: Lark | Ebnf, reading: Reading) -> Lark | Ebnf:
-    if isinstance(grammar, Lark):
-        return Lark(grammar.text, reading=reading)
-    if reading is not Reading.CONTEXT_FREE:
-        raise typer.BadParameter("--reading goes with a grammar of Lark only")
-    return grammar
 
 
 def read_grammar_file(file: Path) -> Lark | Ebnf:

@@ -14,7 +14,6 @@ from guided.cli.constraint_flags import (
     ChoiceFlag,
     GrammarFlag,
     HoleFlag,
-    ReadingFlag,
     RegexFlag,
     SingleCallFlag,
     TemplateFlag,
@@ -35,7 +34,7 @@ from guided.cli.flags import (
     with_flags,
 )
 from guided.cli.prompt_flags import MessagesFlag, PromptFlag, SystemFlag, read_prompt_flags
-from guided.spec import JsonOptions, Reading, TokenLogprobs
+from guided.spec import JsonOptions, TokenLogprobs
 from guided.spec.tagged import Calls
 
 if TYPE_CHECKING:
@@ -62,7 +61,6 @@ def generate(
     ] = None,
     document: DocumentFlag = None,
     grammar: GrammarFlag = None,
-    reading: ReadingFlag = Reading.CONTEXT_FREE,
     regex: RegexFlag = None,
     choice: ChoiceFlag = None,
     template: TemplateFlag = None,
@@ -86,7 +84,7 @@ def generate(
     json_options = read_json_options(flags)
     options = read_request_flags(flags)
     options["grammar"] = only_one(
-        read_grammar_flags(grammar, regex, choice, reading),
+        read_grammar_flags(grammar, regex, choice),
         read_template_flags(template, hole, json_options),
         read_tool_flags(tools, tool_choice, json_options, single=single_call),
     )

@@ -28,9 +28,8 @@ from guided.spec.source_position import Place
 if TYPE_CHECKING:
     from guided.constraint.inspection import GrammarInspection
     from guided.machine.recognizer import Recognizer
-    from guided.spec import Reading
 
-__all__ = ["grammars", "inspect_grammar"]
+__all__ = ["dump_stages", "grammars", "inspect_grammar"]
 
 
 @shown_with("guided grammars list", "guided grammars show sql_select > mine.lark")
@@ -108,9 +107,24 @@ def _faults(grammar: LibraryGrammar) -> Iterator[str]:
             yield f"not rejected: {text!r}"
 
 
-def inspect_grammar(
-    grammar: Path, reading: Reading, texts: list[Path], walks: int, model: str
-) -> None:
+def dump_stages(grammar: Path) -> str:
+    """The context-free form of a grammar, and the network that is made of it, as text."""
+    # Loaded here, so that the other commands need not wait for it.
+    with needing("guided inspect --grammar", "server"):
+        from guided.constraint.machine import machine_of
+        from guided.grammar.composition import lower_composition
+        from guided.grammar.dump import dump_grammar, dump_network
+        from guided.grammar.machine.grammar_machine import GrammarMachine
+
+    constraint = read_grammar_flags(grammar, None, None)
+    assert constraint is not None, "a grammar is given"
+    machine = machine_of(constraint)
+    assert isinstance(machine, GrammarMachine), "a grammar has a machine of grammars"
+    rules = dump_grammar(lower_composition(constraint).grammar)
+    return f"{rules}\n\n{dump_network(machine.network)}"
+
+
+def inspect_grammar(grammar: Path, texts: list[Path], walks: int, model: str) -> None:
     """Print what a grammar costs with a model's vocabulary, along texts or random ones."""
     # Loaded here, so that the other commands need not wait for it.
     with needing("guided inspect --grammar", "server"):
@@ -120,7 +134,7 @@ def inspect_grammar(
         from guided.model.load import load_tokenizer
         from guided.spec import TokenId
 
-    constraint = read_grammar_flags(grammar, None, None, reading)
+    constraint = read_grammar_flags(grammar, None, None)
     assert constraint is not None, "a grammar is given"
     written = [read_text(file) for file in texts]
     tokenizer = load_tokenizer(model)

@@ -51,7 +51,7 @@ class _Builder:
         empty: dict[int, UnsatisfiableError] = {}
         for number, hole in enumerate(composition.holes):
             try:
-                with naming(hole.place):
+                with naming(hole.path):
                     fillings.append(self.json_machine(hole.schema))
                     texts.append(_hole_text(fillings[-1]))
             except UnsatisfiableError as error:

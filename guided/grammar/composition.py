@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from guided.errors import UnsupportedFeatureError, naming
+from guided.errors import naming
 from guided.grammar import context_free as cf
 from guided.grammar.choice import lower_choice
 from guided.grammar.ebnf import lower_ebnf
@@ -15,7 +15,7 @@ from guided.grammar.regex import lower_regex
 from guided.regular.codepoints import ANY
 from guided.regular.expression import ANYTHING, Alternate, Both, Chars, Concat, Regular, literal
 from guided.runtime.fuel import spend
-from guided.spec import Choice, Ebnf, JsonSchema, Lark, Reading, Regex, Structure
+from guided.spec import Choice, Ebnf, JsonSchema, Lark, Regex, Structure
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.tagged import Calls, FreeText, Tagged, Until
 
@@ -33,8 +33,8 @@ class FilledHole:
     """A schema whose documents fill a hole."""
 
     schema: JsonSchema
-    place: tuple[str, ...]
-    """Where it first stands, from the outside in."""
+    path: tuple[str, ...]
+    """Where it first stands: the parts of the constraint around it, from the outside in."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,11 +64,6 @@ def lower_composition(constraint: Structure) -> Composition:
 
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
     match constraint:
-        case Lark(text, start, imports, _, Reading.CONTEXTUAL):
-            # Only this reading needs the lark package, which takes a while to load.
-            from guided.grammar.lark.contextual import lower_contextual
-
-            return lower_contextual(text, start, dict(imports))
         case Lark(text, start, imports):
             return lower_lark(text, start, dict(imports))
         case Ebnf(text, root):
@@ -91,79 +86,77 @@ class _Composer:
         self._starts: dict[str, cf.Body] = {}
         """By the digest of a part that is a grammar."""
 
-    def body(self, constraint: Structure, place: tuple[str, ...]) -> cf.Body:
+    def body(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
         """The body of a part."""
         match constraint:
             case Text(text):
                 return cf.Terminal(literal(text))
             case Sequence(parts):
-                return cf.Sequence(self._bodies(parts, "part", place))
+                return cf.Concatenation(self._bodies(parts, "part", path))
             case AnyOf(alternatives):
-                return cf.Choice(self._bodies(alternatives, "alternative", place))
+                return cf.Alternation(self._bodies(alternatives, "alternative", path))
             case Repeat(part, least, most):
-                return cf.Times(self.body(part, (*place, "the repeated part")), least, most)
+                return cf.Repetition(self.body(part, (*path, "the repeated part")), least, most)
             case Template():
-                return self._template(constraint, place)
+                return self._template(constraint, path)
             case FreeText(without):
                 return _terminal(_free(without))
             case Until(ends):
                 return _terminal(_until(_any(ends), _any(ends)))
             case Tagged():
-                return self._tagged(constraint, place)
+                return self._tagged(constraint, path)
             case JsonSchema():
                 number = self._numbers.setdefault(constraint.digest(), len(self.holes))
                 if number == len(self.holes):
                     spend(_SCHEMA_WORK)
-                    self.holes.append(FilledHole(constraint, place))
+                    self.holes.append(FilledHole(constraint, path))
                 return cf.Hole(number)
         digest = constraint.digest()
         if digest not in self._starts:
             prefix = f"{len(self._starts)}:"
-            # It stands for what is under way, which nothing can lead back to.
-            self._starts[digest] = cf.Sequence(())
-            if isinstance(constraint, Lark) and _has_holes(constraint, place):
-                grammar = self._lark(constraint, prefix, place)
+            # A number is taken before the parts inside take theirs; no part contains itself.
+            self._starts[digest] = cf.Concatenation(())
+            if isinstance(constraint, Lark) and _has_holes(constraint, path):
+                grammar = self._lark(constraint, prefix, path)
             else:
-                with naming(place):
+                with naming(path):
                     grammar = _lowered(constraint)
             self._starts[digest] = self._taken_in(grammar, prefix)
         return self._starts[digest]
 
-    def _lark(self, lark: Lark, prefix: str, place: tuple[str, ...]) -> cf.ContextFreeGrammar:
-        with naming(place):
+    def _lark(self, lark: Lark, prefix: str, path: tuple[str, ...]) -> cf.ContextFreeGrammar:
+        with naming(path):
             text, imports, fillings = _filled(lark)
         holes: dict[str, cf.Body] = {}
         for name, (what, filling) in fillings.items():
             rule = f"{prefix}%{name}"
-            self.rules[rule] = self.body(filling, (*place, what))
+            self.rules[rule] = self.body(filling, (*path, what))
             holes[name] = cf.Call(rule)
-        with naming(place):
+        with naming(path):
             return lower_lark(text, lark.start, imports, holes)
 
     def _bodies(
-        self, parts: tuple[Structure, ...], what: str, place: tuple[str, ...]
+        self, parts: tuple[Structure, ...], what: str, path: tuple[str, ...]
     ) -> tuple[cf.Body, ...]:
         return tuple(
-            self.body(part, (*place, f"{what} {number}"))
+            self.body(part, (*path, f"{what} {number}"))
             for number, part in enumerate(parts, start=1)
         )
 
-    def _template(self, template: Template, place: tuple[str, ...]) -> cf.Body:
-        filled = {
-            name: self.body(part, (*place, f"hole {name!r}")) for name, part in template.holes
-        }
+    def _template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
+        filled = {name: self.body(part, (*path, f"hole {name!r}")) for name, part in template.holes}
         parts: list[cf.Body] = []
         for fixed, name in template.pieces():
             parts.append(cf.Terminal(literal(fixed)))
             if name is not None:
                 parts.append(filled[name])
-        return cf.Sequence(tuple(parts))
+        return cf.Concatenation(tuple(parts))
 
-    def _tagged(self, tagged: Tagged, place: tuple[str, ...]) -> cf.Body:
+    def _tagged(self, tagged: Tagged, path: tuple[str, ...]) -> cf.Body:
         free, among = _terminal(_free(tagged.triggers)), _any(tagged.triggers)
         if tagged.calls is Calls.NONE:
             return free
-        bodies = [self.body(tag.body, (*place, f"tag {tag.begin!r}")) for tag in tagged.tags]
+        bodies = [self.body(tag.body, (*path, f"tag {tag.begin!r}")) for tag in tagged.tags]
         options: list[cf.Body] = []
         work = _LETTER_WORK * sum(map(len, tagged.triggers))
         for trigger, numbers in tagged.by_trigger().items():
@@ -172,18 +165,18 @@ class _Composer:
             tags = [(tagged.tags[number], bodies[number]) for number in numbers]
             begun = [_between(tag.begin[len(trigger) :], body, tag.end) for tag, body in tags]
             until = cf.Terminal(_until(literal(trigger), among))
-            options.append(cf.Sequence((until, cf.Choice(tuple(begun)))))
+            options.append(cf.Concatenation((until, cf.Alternation(tuple(begun)))))
         least = 1 if tagged.calls is Calls.REQUIRED else 0
         most = None if tagged.parallel else 1
-        return cf.Sequence((cf.Times(cf.Choice(tuple(options)), least, most), free))
+        return cf.Concatenation((cf.Repetition(cf.Alternation(tuple(options)), least, most), free))
 
     def _taken_in(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
         """Add a grammar's rules under names of their own; the body of its texts."""
-        blank = cf.Times(cf.Choice(grammar.ignored), 0, None) if grammar.ignored else None
+        blank = cf.Repetition(cf.Alternation(grammar.ignored), 0, None) if grammar.ignored else None
         for name, body in grammar.rules.items():
             self.rules[prefix + name] = _renamed(body, prefix, grammar.rules.keys(), blank)
         start = cf.Call(prefix + grammar.start)
-        whole = start if blank is None else cf.Sequence((start, blank))
+        whole = start if blank is None else cf.Concatenation((start, blank))
         return cf.Alone(whole) if _looks_around(grammar) else whole
 
 
@@ -206,17 +199,17 @@ def _any(texts: tuple[str, ...]) -> Regular:
 
 def _terminal(regular: Regular) -> cf.Body:
     """A terminal of its own: what is said about whole texts is not to be joined with others."""
-    return cf.Sequence((cf.Terminal(regular),))
+    return cf.Concatenation((cf.Terminal(regular),))
 
 
 def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
-    return cf.Sequence((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
+    return cf.Concatenation((cf.Terminal(literal(begin)), body, cf.Terminal(literal(end))))
 
 
 def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
     """A grammar and its imports without schemas in their rules, and what fills its holes.
 
-    That is by name, with its place.
+    That is by name, with its path.
     """
     fillings: dict[str, tuple[str, Structure]] = {
         name: (f"hole {name!r}", filling) for name, filling in lark.holes
@@ -227,40 +220,25 @@ def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Struc
         texts[file], schemas = without_inline_json(text, taken)
         taken.update(schemas)
         for number, (name, schema) in enumerate(schemas.items(), start=1):
-            place = f"%json {number}" if file is None else f"%json {number} of {file!r}"
-            fillings[name] = (place, JsonSchema(schema))
+            path = f"%json {number}" if file is None else f"%json {number} of {file!r}"
+            fillings[name] = (path, JsonSchema(schema))
     text = texts.pop(None)
     return text, {name: each for name, each in texts.items() if name is not None}, fillings
 
 
-def _has_holes(lark: Lark, place: tuple[str, ...] = ()) -> bool:
-    """Whether other constraints stand in a grammar.
-
-    Raises UnsupportedFeatureError where the reading does not allow for any.
-    """
-    with naming(place):
-        found = bool(_filled(lark)[2])
-        if found and lark.reading is Reading.CONTEXTUAL:
-            raise UnsupportedFeatureError(
-                "constraints in a grammar are not supported in the contextual reading",
-                hint="read it as a context-free grammar",
-            )
-    return found
+def _has_holes(lark: Lark, path: tuple[str, ...] = ()) -> bool:
+    """Whether other constraints stand in a grammar."""
+    with naming(path):
+        return bool(_filled(lark)[2])
 
 
 def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
     """Whether a terminal looks at what stands around it."""
     waiting: list[cf.Body] = [*grammar.rules.values(), *grammar.ignored]
     for part in waiting:
-        match part:
-            case cf.Terminal(_, before, after) if before or after:
-                return True
-            case cf.InContext() | cf.ToContext():
-                return True
-            case cf.Sequence(parts) | cf.Choice(parts):
-                waiting += parts
-            case cf.Times(item) | cf.Alone(item):
-                waiting.append(item)
+        if isinstance(part, cf.Terminal) and (part.before or part.after):
+            return True
+        waiting += cf.inner_bodies(part)
     return False
 
 
@@ -274,24 +252,17 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
         case cf.Call(rule) if rule in own:
             return cf.Call(prefix + rule)
         case cf.Terminal() | cf.Hole() | cf.Call():
-            return body if blank is None else cf.Sequence((blank, body))
-        case cf.Sequence(parts):
-            return cf.Sequence(tuple(map(inner, parts)))
-        case cf.Choice(options):
+            return body if blank is None else cf.Concatenation((blank, body))
+        case cf.Alternation(options):
             terminals = tuple(each for each in options if isinstance(each, cf.Terminal))
             others = [inner(each) for each in options if not isinstance(each, cf.Terminal)]
             if not terminals:
-                return cf.Choice(tuple(others))
-            # Side by side they are one, so that what is ignored stands before all of them once.
-            together = cf.Choice(terminals)
-            first = together if blank is None else cf.Sequence((blank, together))
-            return cf.Choice((first, *others))
-        case cf.Times(item, low, high):
-            return cf.Times(inner(item), low, high)
-        case cf.Alone(item):
-            return cf.Alone(inner(item))
-        case cf.InContext() | cf.ToContext():
-            return body
+                return cf.Alternation(tuple(others))
+            # Terminals side by side are one, so that what is ignored stands before them once.
+            together = cf.Alternation(terminals)
+            first = together if blank is None else cf.Concatenation((blank, together))
+            return cf.Alternation((first, *others))
+    return cf.with_inner(body, inner)
 
 
 def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
@@ -300,20 +271,11 @@ def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.
         return grammar
 
     def inner(body: cf.Body) -> cf.Body:
-        match body:
-            case cf.Hole(number) if number in empty:
-                return cf.Choice(())
-            case cf.Hole(number):
-                return cf.Hole(number - sum(other < number for other in empty))
-            case cf.Sequence(parts):
-                return cf.Sequence(tuple(map(inner, parts)))
-            case cf.Choice(options):
-                return cf.Choice(tuple(map(inner, options)))
-            case cf.Times(item, low, high):
-                return cf.Times(inner(item), low, high)
-            case cf.Alone(item):
-                return cf.Alone(inner(item))
-        return body
+        if not isinstance(body, cf.Hole):
+            return cf.with_inner(body, inner)
+        if body.number in empty:
+            return cf.Alternation(())
+        return cf.Hole(body.number - sum(other < body.number for other in empty))
 
     rules = {name: inner(body) for name, body in grammar.rules.items()}
     return cf.ContextFreeGrammar(rules, grammar.start, grammar.ignored)

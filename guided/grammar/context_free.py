@@ -6,7 +6,8 @@ into terminals so that some derivation reads them, whatever a scanner would have
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from guided.regular.expression import Look, Regular
@@ -14,16 +15,16 @@ from guided.regular.value import Value
 
 __all__ = [
     "Alone",
+    "Alternation",
     "Body",
     "Call",
-    "Choice",
+    "Concatenation",
     "ContextFreeGrammar",
     "Hole",
-    "InContext",
-    "Sequence",
+    "Repetition",
     "Terminal",
-    "Times",
-    "ToContext",
+    "inner_bodies",
+    "with_inner",
 ]
 
 
@@ -69,7 +70,7 @@ class Call(Value):
         self.rule: Final = rule
 
 
-class Sequence(Value):
+class Concatenation(Value):
     """Parts one after another; no parts are the empty text."""
 
     __slots__ = ("parts",)
@@ -80,7 +81,7 @@ class Sequence(Value):
         self.parts: Final = parts
 
 
-class Choice(Value):
+class Alternation(Value):
     """Any one of the options."""
 
     __slots__ = ("options",)
@@ -91,7 +92,7 @@ class Choice(Value):
         self.options: Final = options
 
 
-class Times(Value):
+class Repetition(Value):
     """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound."""
 
     __slots__ = ("high", "item", "low")
@@ -115,43 +116,41 @@ class Alone(Value):
         self.item: Final = item
 
 
-class InContext(Value):
-    """Nothing, where one of these contexts is the one that was turned to last, 0 at first."""
-
-    __slots__ = ("contexts",)
-    __match_args__: Final = ("contexts",)
-
-    def __init__(self, contexts: frozenset[int]) -> None:
-        super().__init__((contexts,))
-        self.contexts: Final = contexts
+Body: TypeAlias = Terminal | Hole | Call | Concatenation | Alternation | Repetition | Alone
 
 
-class ToContext(Value):
-    """Nothing; turns to a context."""
-
-    __slots__ = ("context",)
-    __match_args__: Final = ("context",)
-
-    def __init__(self, context: int) -> None:
-        super().__init__((context,))
-        self.context: Final = context
-
-
-Body: TypeAlias = Terminal | Hole | Call | Sequence | Choice | Times | Alone | InContext | ToContext
-
-
+@dataclass(frozen=True, slots=True)
 class ContextFreeGrammar:
     """Every rule that a body calls is among ``rules``; nesting inside a body is bounded.
 
-    Where no body is ``Alone``, its terminals see the whole text.
+    Where no body is ``Alone``, its terminals see the whole text. ``guided.grammar.dump`` prints it.
     """
 
-    __slots__ = ("ignored", "rules", "start")
+    rules: Mapping[str, Body]
+    start: str
+    ignored: tuple[Terminal, ...] = ()
+    """Texts of these, any number of them, may stand before each terminal and at the end."""
 
-    def __init__(
-        self, rules: Mapping[str, Body], start: str, ignored: tuple[Terminal, ...] = ()
-    ) -> None:
-        self.rules: Final = rules
-        self.start: Final = start
-        self.ignored: Final = ignored
-        """Texts of these, any number of them, may stand before each terminal and at the end."""
+
+def inner_bodies(body: Body) -> tuple[Body, ...]:
+    """The bodies that a body is made of, in order."""
+    match body:
+        case Concatenation(parts) | Alternation(parts):
+            return parts
+        case Repetition(item) | Alone(item):
+            return (item,)
+    return ()
+
+
+def with_inner(body: Body, change: Callable[[Body], Body]) -> Body:
+    """The body with each of the bodies that it is made of changed."""
+    match body:
+        case Concatenation(parts):
+            return Concatenation(tuple(map(change, parts)))
+        case Alternation(options):
+            return Alternation(tuple(map(change, options)))
+        case Repetition(item, low, high):
+            return Repetition(change(item), low, high)
+        case Alone(item):
+            return Alone(change(item))
+    return body

@@ -1,6 +1,6 @@
 """What a caller asks for and what comes back: frozen values, validated when they are made."""
 
-from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Reading, Regex, RegexDialect
+from guided.spec.constraints import Choice, Ebnf, JsonSchema, Lark, Regex, RegexDialect
 from guided.spec.json_options import FREE_WHITESPACE, FormatMode, JsonOptions, KeyOrder, Spelling
 from guided.spec.option import named_pairs, word_of
 from guided.spec.request import (
@@ -63,7 +63,6 @@ __all__ = [
     "Message",
     "OnIncomplete",
     "Rank",
-    "Reading",
     "Regex",
     "RegexDialect",
     "Sampling",

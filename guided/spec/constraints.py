@@ -13,7 +13,7 @@ from guided.spec.library import read_grammar
 from guided.spec.option import named_pairs, sorted_by_name, word_of
 from guided.spec.structure import Structure, check_nesting, digest_of
 
-__all__ = ["Choice", "Ebnf", "JsonSchema", "Lark", "Reading", "Regex", "RegexDialect"]
+__all__ = ["Choice", "Ebnf", "JsonSchema", "Lark", "Regex", "RegexDialect"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +36,12 @@ class JsonSchema(Structure):
         return digest_of("json_schema", (self.options, self.documents), self.text)
 
 
-class Reading(StrEnum):
-    """Which texts a grammar in Lark's format has."""
-
-    CONTEXT_FREE = "context_free"
-    """All that can be cut into terminals so that some derivation reads them."""
-    CONTEXTUAL = "contextual"
-    """Those that Lark's LALR parser takes, with its contextual scanner."""
-
-
 @dataclass(frozen=True, slots=True)
 class Lark(Structure):
     """A context-free grammar in Lark's own format.
 
-    The language is the context-free one over the languages of its terminals, and priorities say
-    nothing about it, unless ``reading`` says otherwise.
+    The language is the context-free one over the languages of its terminals: all texts that can be
+    cut into terminals so that some derivation reads them. Priorities say nothing about it.
     """
 
     text: str
@@ -63,7 +54,6 @@ class Lark(Structure):
     """
     holes: tuple[tuple[str, Structure], ...] = ()
     """What fills terminals that it declares: name and constraint of each."""
-    reading: Reading = Reading.CONTEXT_FREE
 
     if TYPE_CHECKING:
         # Arguments may be of wider types than the fields that keep them.
@@ -73,11 +63,9 @@ class Lark(Structure):
             start: str = "start",
             imports: tuple[tuple[str, str], ...] = (),
             holes: Mapping[str, Structure] | Iterable[tuple[str, Structure]] = (),
-            reading: Reading | Literal["context_free", "contextual"] = Reading.CONTEXT_FREE,
         ) -> None: ...
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "reading", word_of(Reading, self.reading, "reading", "constraint"))
         given = named_pairs(self.holes, "holes")
         for name, filling in given:
             if not isinstance(filling, Structure):
@@ -108,7 +96,7 @@ class Lark(Structure):
 
     def digest(self) -> str:
         holes = [(name, filling.digest()) for name, filling in self.holes]
-        return digest_of("lark", (self.start, self.imports, holes, self.reading), self.text)
+        return digest_of("lark", (self.start, self.imports, holes), self.text)
 
 
 class RegexDialect(StrEnum):

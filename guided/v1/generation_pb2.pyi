@@ -103,30 +103,6 @@ CALLS_NONE: Calls.ValueType  # 3
 """None."""
 Global___Calls: _TypeAlias = Calls  # noqa: Y015
 
-class _Reading:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _ReadingEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Reading.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    READING_UNSPECIFIED: _Reading.ValueType  # 0
-    """The server's choice, which is context-free."""
-    READING_CONTEXT_FREE: _Reading.ValueType  # 1
-    """All that can be cut into terminals so that some derivation reads them."""
-    READING_CONTEXTUAL: _Reading.ValueType  # 2
-    """Those that Lark's LALR parser takes, with its contextual scanner. The grammar has to be LALR(1)."""
-
-class Reading(_Reading, metaclass=_ReadingEnumTypeWrapper):
-    """Which texts a grammar in Lark's format has."""
-
-READING_UNSPECIFIED: Reading.ValueType  # 0
-"""The server's choice, which is context-free."""
-READING_CONTEXT_FREE: Reading.ValueType  # 1
-"""All that can be cut into terminals so that some derivation reads them."""
-READING_CONTEXTUAL: Reading.ValueType  # 2
-"""Those that Lark's LALR parser takes, with its contextual scanner. The grammar has to be LALR(1)."""
-Global___Reading: _TypeAlias = Reading  # noqa: Y015
-
 class _RegexDialect:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -1245,13 +1221,10 @@ class LarkGrammar(_message.Message):
     START_FIELD_NUMBER: _builtins.int
     IMPORTS_FIELD_NUMBER: _builtins.int
     HOLES_FIELD_NUMBER: _builtins.int
-    READING_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The grammar."""
     start: _builtins.str
     """The rule that the whole answer is a text of. Empty: "start"."""
-    reading: Global___Reading.ValueType
-    """Which texts it has. Unspecified: context-free."""
     @_builtins.property
     def imports(self) -> _containers.RepeatedCompositeFieldContainer[Global___ImportedGrammar]:
         """Grammars that it may import besides Lark's own, each name once. Nothing is read from a disk."""
@@ -1267,11 +1240,10 @@ class LarkGrammar(_message.Message):
         start: _builtins.str = ...,
         imports: _abc.Iterable[Global___ImportedGrammar] | None = ...,
         holes: _abc.Iterable[Global___NamedConstraint] | None = ...,
-        reading: Global___Reading.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["holes", b"holes", "imports", b"imports", "reading", b"reading", "start", b"start", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holes", b"holes", "imports", b"imports", "start", b"start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

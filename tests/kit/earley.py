@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import regex
 
-from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
+from guided.grammar.context_free import Alternation, Body, Call, Concatenation, Repetition, Terminal
 
 __all__ = ["COMPLETE", "DEAD", "OPEN", "Earley"]
 
@@ -146,11 +146,11 @@ class Earley:
                 return _Rule(rule)
             case Terminal():
                 return _Word(f"{self._before}(?:{self._pattern_of(body)})")
-            case Sequence(parts):
+            case Concatenation(parts):
                 return self._new([tuple(map(self._symbol, parts))])
-            case Choice(options):
+            case Alternation(options):
                 return self._new([(self._symbol(option),) for option in options])
-            case Times(item, low, high):
+            case Repetition(item, low, high):
                 symbol = self._symbol(item)
                 if high is not None:
                     return self._new([(symbol,) * count for count in range(low, high + 1)])

@@ -32,15 +32,11 @@ _LARK = (
     "%ignore / (?<!x)/",
     'start: e ~ 2..3\ne: e "+" N | N\nN: /\\d+(?!\\w)(?:\\.\\d*)?/ | /(?:-(?!-))+/\n'
     "%ignore /#.*?\\n/",
-)
-_SCANNED = (
     'start: (IF NAME | NAME "=" VALUE)+\nIF.1: "if"i\nNAME: /[a-z]\\w*/\n'
     "VALUE: /'.*?(?<!!)'/ | /\\d+/\n%ignore /\\s+/",
     'start: s\ns: s ("+" | "++" | "-") p | p\n'
     'p: /a|ab/ | /(?:b_)+?c/ | "(" s ")" | "é".."ï" p?\n%ignore "_"',
 )
-_LALR = ("arithmetic", "iso8601", "json", "semver", "xml_fragment")
-"""Of the library, those that are LALR(1)."""
 _PATTERNS = (
     r"(?!if|else)[a-z_]\w{0,30}(?:\.\w+)*",
     r"\d{4}-(0[1-9]|1[0-2])-(?:[0-2]\d|3[01])(?:T\d\d:\d\d(?::\d\d)?)?",
@@ -118,10 +114,6 @@ _DICTIONARY = (
 )
 
 
-def _contextual(text: str) -> Structure:
-    return Lark(text, reading="contextual")
-
-
 def _python(text: str) -> Structure:
     return Regex(text)
 
@@ -136,7 +128,6 @@ def _text(name: str) -> str:
 
 FRONT_ENDS: Mapping[str, tuple[Callable[[str], Structure], tuple[str, ...]]] = {
     "lark": (Lark, (*_LARK, *map(_text, grammar_names()))),
-    "contextual": (_contextual, (*_SCANNED, *map(_text, _LALR))),
     "ebnf": (Ebnf, _EBNF),
     "python": (_python, _PATTERNS),
     "ecma": (_ecma, (*_PATTERNS, *_ECMA)),

@@ -12,13 +12,13 @@ from lark.exceptions import LarkError
 
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.grammar.context_free import (
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
 )
 from guided.grammar.ebnf import lower_ebnf
 from guided.grammar.lark import lower_lark
@@ -235,32 +235,32 @@ def _calls(body: Body) -> set[str]:
 
 def _parts(body: Body) -> tuple[Body, ...]:
     match body:
-        case Sequence(parts) | Choice(parts):
+        case Concatenation(parts) | Alternation(parts):
             return parts
-        case Times(item):
+        case Repetition(item):
             return (item,)
     return ()
 
 
 def _smaller(body: Body) -> Iterator[Body]:
     """Bodies that are a part of this one, or have less in one place."""
-    nothing = Sequence(())
+    nothing = Concatenation(())
     if body == nothing:
         return
     yield nothing
     yield from _parts(body)
     match body:
-        case Sequence(parts):
+        case Concatenation(parts):
             for at, part in enumerate(parts):
-                yield Sequence((*parts[:at], *parts[at + 1 :]))
+                yield Concatenation((*parts[:at], *parts[at + 1 :]))
                 for less in _smaller(part):
-                    yield Sequence((*parts[:at], less, *parts[at + 1 :]))
-        case Choice(options):
+                    yield Concatenation((*parts[:at], less, *parts[at + 1 :]))
+        case Alternation(options):
             for at, option in enumerate(options):
                 if len(options) > 1:
-                    yield Choice((*options[:at], *options[at + 1 :]))
+                    yield Alternation((*options[:at], *options[at + 1 :]))
                 for less in _smaller(option):
-                    yield Choice((*options[:at], less, *options[at + 1 :]))
-        case Times(item, low, high):
+                    yield Alternation((*options[:at], less, *options[at + 1 :]))
+        case Repetition(item, low, high):
             for less in _smaller(item):
-                yield Times(less, low, high)
+                yield Repetition(less, low, high)

@@ -7,13 +7,13 @@ import random
 from functools import cache
 
 from guided.grammar.context_free import (
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
 )
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
@@ -49,13 +49,17 @@ def _body(rng: random.Random, names: str, depth: int) -> Body:
         if rng.random() < 0.5:
             return Call(rng.choice(names))
         text = "".join(rng.choices(LETTERS, k=rng.choice([0, 1, 1, 1, 2])))
-        return Terminal(literal(text)) if text else Sequence(())
+        return Terminal(literal(text)) if text else Concatenation(())
     if kind < 0.6:
-        return Sequence(tuple(_body(rng, names, depth - 1) for _ in range(rng.choice([2, 2, 3]))))
+        return Concatenation(
+            tuple(_body(rng, names, depth - 1) for _ in range(rng.choice([2, 2, 3])))
+        )
     if kind < 0.9:
-        return Choice(tuple(_body(rng, names, depth - 1) for _ in range(rng.choice([2, 2, 3]))))
+        return Alternation(
+            tuple(_body(rng, names, depth - 1) for _ in range(rng.choice([2, 2, 3])))
+        )
     low = rng.randint(0, 2)
-    return Times(_body(rng, names, depth - 1), low, rng.choice([None, low, low + 1]))
+    return Repetition(_body(rng, names, depth - 1), low, rng.choice([None, low, low + 1]))
 
 
 def grammar_of(rules: dict[str, Body], *, ignoring: bool = False) -> ContextFreeGrammar:
@@ -92,14 +96,14 @@ def language(rules: dict[str, Body], longest: int, *, ignoring: bool = False) ->
             case Terminal(regular):
                 text = spelled(regular)
                 return {blank + text for blank in blanks if len(blank + text) <= longest}
-            case Sequence(parts):
+            case Concatenation(parts):
                 found = {""}
                 for part in parts:
                     found = joined(found, of(part))
                 return found
-            case Choice(options):
+            case Alternation(options):
                 return set().union(*(of(option) for option in options))
-            case Times(item, low, high):
+            case Repetition(item, low, high):
                 one, found, now = of(item), set[str](), {""}
                 for count in range(longest + low + 1 if high is None else high + 1):
                     if count >= low:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
+from guided.grammar.context_free import Alternation, Body, Call, Concatenation, Repetition, Terminal
 from tests.kit.grammars import spelled
 
 __all__ = ["written"]
@@ -29,11 +29,11 @@ def _body(body: Body, rng: random.Random) -> str:
     match body:
         case Call(rule):
             return rule
-        case Sequence(parts):
+        case Concatenation(parts):
             return _blank(rng).join(_group(part, rng) for part in parts)
-        case Choice(options):
+        case Alternation(options):
             return f"{_blank(rng)}|{_blank(rng)}".join(_body(option, rng) for option in options)
-        case Times(item, low, high):
+        case Repetition(item, low, high):
             return _group(item, rng) + _bounds(low, high, rng)
         case Terminal():
             text = spelled(body.regular)

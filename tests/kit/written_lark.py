@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
+from guided.grammar.context_free import Alternation, Body, Call, Concatenation, Repetition, Terminal
 
 __all__ = ["has_cycle", "written_lark"]
 
@@ -20,13 +20,13 @@ def written_lark(
                 return terminal(body)
             case Call(rule):
                 return rule
-            case Sequence(parts):
+            case Concatenation(parts):
                 return f"({' '.join(map(written, parts))})"
-            case Choice(options):
+            case Alternation(options):
                 return f"({' | '.join(map(written, options))})"
-            case Times(item, low, None):
+            case Repetition(item, low, None):
                 return f"({' '.join([written(item)] * low)} ({written(item)})*)"
-            case Times(item, low, high):
+            case Repetition(item, low, high):
                 return f"({written(item)}) ~ {low}..{high}"
         raise AssertionError(f"a random grammar has no {body}")
 
@@ -54,11 +54,11 @@ def _is_empty(body: Body, nullable: set[str]) -> bool:
     match body:
         case Call(rule):
             return rule in nullable
-        case Sequence(parts):
+        case Concatenation(parts):
             return all(_is_empty(part, nullable) for part in parts)
-        case Choice(options):
+        case Alternation(options):
             return any(_is_empty(option, nullable) for option in options)
-        case Times(item, low):
+        case Repetition(item, low):
             return low == 0 or _is_empty(item, nullable)
     return False
 
@@ -68,14 +68,14 @@ def _alone(body: Body, nullable: set[str]) -> set[str]:
     match body:
         case Call(rule):
             return {rule}
-        case Sequence(parts):
+        case Concatenation(parts):
             found = set[str]()
             for at, part in enumerate(parts):
                 if all(_is_empty(each, nullable) for each in parts[:at] + parts[at + 1 :]):
                     found |= _alone(part, nullable)
             return found
-        case Choice(options):
+        case Alternation(options):
             return set().union(*(_alone(option, nullable) for option in options))
-        case Times(item):
+        case Repetition(item):
             return _alone(item, nullable) | ({"*"} if _is_empty(item, nullable) else set())
     return set()

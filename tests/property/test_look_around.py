@@ -10,15 +10,15 @@ from collections.abc import Mapping
 import pytest
 
 from guided.constraint import ConstraintCompiler
-from guided.errors import UnsatisfiableError, UnsupportedFeatureError
+from guided.errors import UnsatisfiableError
 from guided.grammar.context_free import (
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
 )
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
@@ -26,7 +26,7 @@ from guided.grammar.network import network_from_grammar
 from guided.masks.mask import tokens_of
 from guided.regular.patterns.edges import parted
 from guided.regular.patterns.python import parse_python_regex
-from guided.spec import Lark, Reading
+from guided.spec import Lark
 from tests.kit.effort import first_seed, times
 from tests.kit.grammars import accepted_by, all_texts, random_grammar, spelled
 from tests.kit.walks import END, PIECES, random_walk, tried
@@ -62,14 +62,14 @@ def _parses(rules: Mapping[str, Body], patterns: Mapping[str, str], text: str) -
                 return found[rule]
             case Terminal(regular):
                 return known[spelled(regular)]
-            case Sequence(parts):
+            case Concatenation(parts):
                 spans = nothing
                 for part in parts:
                     spans = joined(spans, of(part))
                 return spans
-            case Choice(options):
+            case Alternation(options):
                 return set().union(*map(of, options))
-            case Times(item, low, high):
+            case Repetition(item, low, high):
                 one, spans, now = of(item), set[tuple[int, int]](), nothing
                 for count in range(len(text) + low + 1 if high is None else high + 1):
                     spans |= now if count >= low else set()
@@ -103,13 +103,13 @@ def _dressed(body: Body, patterns: Mapping[str, str]) -> Body:
     """The body with patterns in place of what it spells."""
     match body:
         case Terminal(regular):
-            return Choice(_terminals(patterns[spelled(regular)]))
-        case Sequence(parts):
-            return Sequence(tuple(_dressed(part, patterns) for part in parts))
-        case Choice(options):
-            return Choice(tuple(_dressed(option, patterns) for option in options))
-        case Times(item, low, high):
-            return Times(_dressed(item, patterns), low, high)
+            return Alternation(_terminals(patterns[spelled(regular)]))
+        case Concatenation(parts):
+            return Concatenation(tuple(_dressed(part, patterns) for part in parts))
+        case Alternation(options):
+            return Alternation(tuple(_dressed(option, patterns) for option in options))
+        case Repetition(item, low, high):
+            return Repetition(_dressed(item, patterns), low, high)
     return body
 
 
@@ -195,18 +195,11 @@ def test_what_terminals_see(grammar: str, accepted: list[str], rejected: list[st
     ],
 )
 def test_masks_hold_what_can_be_gone_on_from(lark: Lark) -> None:
-    """In both readings: a mask equals trying every token."""
-    compiler = ConstraintCompiler(PIECES)
-    for reading in Reading:
-        try:
-            start = compiler.start(Lark(lark.text, reading=reading))
-        except UnsupportedFeatureError:
-            assert reading is Reading.CONTEXTUAL
-            assert "(?" in lark.text
-            continue
-        for seed in range(times(4)):
-            for matcher in random_walk(start, random.Random(seed), 20).matchers:
-                expected: set[int] = set(tried(matcher, range(1, len(PIECES))))
-                if matcher.is_accepting:
-                    expected.add(END)
-                assert set(tokens_of(matcher.mask()).tolist()) == expected
+    """A mask equals trying every token."""
+    start = ConstraintCompiler(PIECES).start(lark)
+    for seed in range(times(4)):
+        for matcher in random_walk(start, random.Random(seed), 20).matchers:
+            expected: set[int] = set(tried(matcher, range(1, len(PIECES))))
+            if matcher.is_accepting:
+                expected.add(END)
+            assert set(tokens_of(matcher.mask()).tolist()) == expected

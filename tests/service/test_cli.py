@@ -109,7 +109,7 @@ def test_several_answers_are_lines_and_their_scores_go_to_standard_error(
     assert "error: 2 answers of temperature 0 are all the same" in refused.stderr
 
 
-def test_templates_tools_and_readings_reach_the_server(
+def test_templates_tools_and_grammars_reach_the_server(
     echo_server: ServerProcess, tmp_path: Path
 ) -> None:
     files = {"t.txt": "I am {name}.", "tools.json": '[{"name": "now"}]', "g.lark": 'start: "a"'}
@@ -120,7 +120,7 @@ def test_templates_tools_and_readings_reach_the_server(
     for flags in (
         template,
         ("--tools", str(tmp_path / "tools.json"), "--tool-choice", "required", "--single-call"),
-        ("--grammar", str(tmp_path / "g.lark"), "--reading", "contextual"),
+        ("--grammar", str(tmp_path / "g.lark")),
     ):
         done = _generate(*asked, *flags)
         assert done.returncode == 0, done.stderr

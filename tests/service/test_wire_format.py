@@ -322,7 +322,6 @@ def _nested(depth: int) -> Structure:
     "constraint",
     [
         Lark('start: "a"'),
-        Lark('start: "a"', reading="contextual"),
         Lark("%import b.C\nbegin: C", "begin", (("b", 'C: "c"'), ("d", ""))),
         Regex("a+"),
         Ebnf('root ::= "a"'),
@@ -503,6 +502,16 @@ def newer_request() -> pb.GenerateRequest:
             newer_request(),
             RequestError,
             "field number 100 of guided.v1.Constraint is unknown to this server; "
+            "use a client of the server's version",
+        ),
+        (
+            # An older client that asks for a parse as by Lark's scanner: reading = 2.
+            pb.GenerateRequest(
+                text="x",
+                constraint=pb.Constraint(lark=pb.LarkGrammar.FromString(b"\x28\x02")),
+            ),
+            RequestError,
+            "field number 5 of guided.v1.LarkGrammar is unknown to this server; "
             "use a client of the server's version",
         ),
     ],

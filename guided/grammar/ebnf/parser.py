@@ -1,4 +1,4 @@
-"""Rules of an EBNF grammar, read by recursive descent::
+"""EBNF grammars into context-free ones, read by recursive descent::
 
     grammar:   (NAME "::=" choice ahead?)*
     choice:    sequence ("|" sequence)*
@@ -6,13 +6,13 @@
     item:      LITERAL | CLASS | "." | NAME | "(" choice ")"
     ahead:     "(=" choice ")"
 
-Line breaks mean nothing: a name before ``::=`` begins a rule.
+Line breaks mean nothing: a name before ``::=`` begins a rule. The format is that of llama.cpp
+(GBNF) with what xgrammar adds to it; docs/grammars.md says where they differ and what is read how.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
 from guided.errors import (
@@ -21,15 +21,24 @@ from guided.errors import (
     LimitExceededError,
     UnsupportedFeatureError,
 )
-from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
-from guided.grammar.ebnf.characters import class_of, literal_of
-from guided.grammar.ebnf.tokens import Token, refused, tokens_of
+from guided.grammar.context_free import (
+    Alternation,
+    Body,
+    Call,
+    Concatenation,
+    ContextFreeGrammar,
+    Repetition,
+    Terminal,
+)
+from guided.grammar.ebnf.tokens import Token, class_of, literal_of, refused, tokens_of
 from guided.regular.codepoints import ANY
 from guided.regular.expression import Chars
 from guided.spec.source_position import Place
 
-__all__ = ["MAX_BOUND", "MAX_DEPTH", "Rules", "parse_ebnf"]
+__all__ = ["MAX_BOUND", "MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
 
+MAX_GRAMMAR_LENGTH: Final = 1_000_000
+"""Characters of a grammar."""
 MAX_DEPTH: Final = 100
 """Parentheses inside of one another, and repeats of repeats."""
 MAX_BOUND: Final = 1_000_000
@@ -38,21 +47,33 @@ MAX_BOUND: Final = 1_000_000
 _SIGNS: Final[dict[str, tuple[int, int | None]]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """What a grammar defines, and where it calls which rule first."""
+def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
+    """The grammar that ``text`` writes.
 
-    bodies: dict[str, Body]
-    called_at: dict[str, int]
-
-
-def parse_ebnf(text: str) -> Rules:
-    """The rules of a grammar.
-
-    Raises InvalidConstraintError or UnsupportedFeatureError, both with line, column and caret, or
+    Raises InvalidConstraintError or UnsupportedFeatureError, with line, column and caret, or
     LimitExceededError.
     """
-    return _Parser(text).rules()
+    if len(text) > MAX_GRAMMAR_LENGTH:
+        raise LimitExceededError(
+            f"the grammar has {len(text)} characters, more than {MAX_GRAMMAR_LENGTH}",
+            limit=MAX_GRAMMAR_LENGTH,
+            field="constraint",
+            hint="move lists of words to a Choice",
+        )
+    parser = _Parser(text)
+    bodies = parser.rules()
+    for name, position in parser.called_at.items():
+        if name not in bodies:
+            raise refused(
+                InvalidConstraintError, text, position, f"the rule {name!r} is not defined"
+            )
+    if root not in bodies:
+        known = ", ".join(sorted(bodies)[:10])
+        raise InvalidConstraintError(
+            f"the grammar has no rule {root!r} to start with",
+            hint=f"define it, or start with one of {known}" if known else "define it",
+        )
+    return ContextFreeGrammar(bodies, root)
 
 
 class _Parser:
@@ -61,9 +82,11 @@ class _Parser:
         self._tokens = list(tokens_of(text))
         self._at = 0
         self._depth = 0
-        self._called_at: dict[str, int] = {}
+        self.called_at: dict[str, int] = {}
+        """Where each rule is called first."""
 
-    def rules(self) -> Rules:
+    def rules(self) -> dict[str, Body]:
+        """The bodies of all rules, by name."""
         bodies: dict[str, Body] = {}
         while self._here.kind != "end":
             name = self._take("name", "a rule is defined as NAME ::= …")
@@ -74,20 +97,20 @@ class _Parser:
             bodies[name.text] = self._choice()
             if self._here.kind == "ahead":
                 self._skip_ahead()
-        return Rules(bodies, self._called_at)
+        return bodies
 
     def _choice(self) -> Body:
         options = [self._sequence()]
         while self._here.kind == "|":
             self._at += 1
             options.append(self._sequence())
-        return options[0] if len(options) == 1 else Choice(tuple(options))
+        return options[0] if len(options) == 1 else Alternation(tuple(options))
 
     def _sequence(self) -> Body:
         parts: list[Body] = []
         while (item := self._item()) is not None:
             parts.append(self._repeated(item))
-        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _item(self) -> Body | None:
         """What stands here, ``None`` where the sequence ends."""
@@ -102,7 +125,7 @@ class _Parser:
             case "name":
                 if self._begins_rule():
                     return None
-                self._called_at.setdefault(token.text, token.position)
+                self.called_at.setdefault(token.text, token.position)
                 body = Call(token.text)
             case "(":
                 return self._group()
@@ -135,7 +158,7 @@ class _Parser:
         while (token := self._here).kind in (*_SIGNS, "bounds"):
             stacked += 1
             self._enter()
-            item = Times(item, *(_SIGNS.get(token.kind) or self._bounds(token)))
+            item = Repetition(item, *(_SIGNS.get(token.kind) or self._bounds(token)))
             self._at += 1
         self._depth -= stacked
         return item

@@ -1,21 +1,37 @@
-"""What a grammar defines, with what it imports from others."""
+"""What a grammar defines, with what it imports from others, and whether its names mean anything.
+
+Terminals are written out where they are referred to, and so they grow: of forty that each refer
+twice to the next one, the first would have more parts than any memory holds. So their sizes are
+added up before.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from guided.grammar.lark.length import check_length
+from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.grammar.lark.parser import parse_lark
-from guided.grammar.lark.references import check_names, check_terminals
-from guided.grammar.lark.source import Definition, Source, Written, uses_in
-from guided.grammar.lark.syntax import Declare, Define, Ignore, Import, Statement
+from guided.grammar.lark.source import Definition, Source, Written, check_length, uses_in
+from guided.grammar.lark.syntax import (
+    Alternatives,
+    Declare,
+    Define,
+    Ignore,
+    Import,
+    Name,
+    Repeated,
+    Series,
+    Statement,
+    Tree,
+    Use,
+)
 from guided.runtime.fuel import spend
 
-__all__ = ["Definitions", "definitions_of"]
+__all__ = ["Definitions", "definitions_of", "terminal_of"]
 
 
 class Definitions(NamedTuple):
@@ -33,7 +49,7 @@ class Definitions(NamedTuple):
 def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
     """What a grammar defines; ``imports`` are the texts of others, by their dotted names.
 
-    Raises InvalidConstraintError or LimitExceededError, with the place.
+    Raises InvalidConstraintError or LimitExceededError, with the position.
     """
     for each in (text, *imports.values()):
         check_length(each)
@@ -41,20 +57,21 @@ def definitions_of(text: str, imports: Mapping[str, str]) -> Definitions:
     statements = parse_lark(text)
     _read(source, statements, imports)
     for definition in source.definitions.values():
-        check_names(definition, source.definitions)
+        _check_names(definition, source.definitions)
     return Definitions(source, tuple([each for each in statements if isinstance(each, Ignore)]))
 
 
 def _read(source: Source, statements: list[Statement], imports: Mapping[str, str]) -> None:
     """Enter what the statements of a grammar define."""
     asked: dict[tuple[str, ...], dict[str, str]] = {}
-    places: dict[tuple[str, ...], int] = {}
+    positions: dict[tuple[str, ...], int] = {}
     for statement in statements:
         if isinstance(statement, Import):
-            places.setdefault(statement.path, statement.position)
+            positions.setdefault(statement.path, statement.position)
             asked.setdefault(statement.path, {}).update(statement.aliases)
+    # Imports come first: what the grammar itself defines may override or extend them.
     for path, aliases in asked.items():
-        _import(source, path, aliases, places[path], imports)
+        _import(source, path, aliases, positions[path], imports)
     for statement in statements:
         spend(5)
         if isinstance(statement, Define):
@@ -66,7 +83,7 @@ def _read(source: Source, statements: list[Statement], imports: Mapping[str, str
     ignored = (
         [] if source.is_imported else [each.body for each in statements if isinstance(each, Ignore)]
     )
-    check_terminals(source, ignored)
+    _check_terminals(source, ignored)
 
 
 def _import(
@@ -116,17 +133,17 @@ def _define(source: Source, statement: Define) -> None:
     parameters = tuple(source.full_name(each.text) for each in statement.parameters)
     definition = Definition(statement.name, parameters, source)
     known = source.definitions.get(definition.name)
-    place, name = definition.position, statement.name.text
+    position, name = definition.position, statement.name.text
     if not statement.how:
         _add(source, definition)
     elif known is None:
-        raise source.error(place, f"{name!r} is not defined, so nothing can {statement.how} it")
+        raise source.error(position, f"{name!r} is not defined, so nothing can {statement.how} it")
     elif statement.how == "%override":
         source.definitions[definition.name] = definition
     elif not known.bodies:
-        raise source.error(place, f"{name!r} is only declared, so nothing can extend it")
+        raise source.error(position, f"{name!r} is only declared, so nothing can extend it")
     elif known.parameters != parameters:
-        raise source.error(place, f"{name!r} is extended with other parameters")
+        raise source.error(position, f"{name!r} is extended with other parameters")
     else:
         definition = known
     definition.bodies.append(Written(statement.body, source))
@@ -140,9 +157,9 @@ def _add(source: Source, definition: Definition) -> None:
 
 
 def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
-    """The definitions of these names, and those of the rules that they lead to.
+    """The definitions of these names, and those of the rules that they refer to.
 
-    What terminals lead to stays with their own grammar.
+    What terminals refer to stays with their own grammar.
     """
     waiting = [source.full_name(name) for name in names]
     found = dict.fromkeys(waiting)
@@ -159,3 +176,158 @@ def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
                     found[full] = None
                     waiting.append(full)
     return [source.definitions[name] for name in waiting if name in source.definitions]
+
+
+# --- what names refer to -------------------------------------------------------------------
+
+_MAX_SIZE: Final = 100_000
+_MAX_DEPTH: Final = 150
+"""Of brackets and of other terminals inside of a terminal."""
+
+
+def terminal_of(name: Name, source: Source) -> Definition:
+    """The terminal that a name in a terminal stands for; it is that of its own grammar."""
+    found = source.definitions.get(source.full_name(name.text))
+    if not name.is_terminal:
+        raise source.error(name.position, f"the rule {name.text!r} stands in a terminal")
+    if found is None:
+        raise source.error(name.position, f"the terminal {name.text!r} is not defined")
+    if not found.bodies:
+        raise source.error(
+            name.position,
+            f"{name.text!r}, which is declared only, is a part of a terminal",
+            UnsupportedFeatureError,
+            "use it in rules alone",
+        )
+    return found
+
+
+def _check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
+    """Raise LimitExceededError where a terminal is too large when it is written out.
+
+    InvalidConstraintError or UnsupportedFeatureError for one that cannot be.
+    """
+    extents = _Extents()
+    for definition in source.definitions.values():
+        if definition.is_terminal and definition.bodies:
+            if len(definition.bodies) == 1 and _is_empty(definition.bodies[0].tree):
+                what = f"the terminal {definition.name!r} is empty"
+                raise definition.source.error(definition.position, what)
+            extents.of_definition(definition, definition.source, definition.position)
+    for tree in ignored:
+        # What a constraint fills is refused where that is known.
+        if not (isinstance(tree, Name) and _is_declared(tree, source)):
+            extents.of(tree, source)
+
+
+def _is_empty(tree: Tree) -> bool:
+    return isinstance(tree, Series) and not tree.parts
+
+
+def _is_declared(name: Name, source: Source) -> bool:
+    found = source.definitions.get(name.text)
+    return found is not None and found.is_terminal and not found.bodies
+
+
+def _check_names(definition: Definition, named: Mapping[str, Definition]) -> None:
+    """Raise InvalidConstraintError for parameters that mean two things, and names that mean none.
+
+    Those of terminals are ``_check_terminals``'s.
+    """
+    spend(5 + len(definition.parameters))
+    parameters = set[str]()
+    for parameter in definition.parameters:
+        if parameter in named or parameter in parameters:
+            what = "a rule" if parameter in named else "another one"
+            raise definition.source.error(
+                definition.position,
+                f"the parameter {parameter!r} of {definition.name!r} is called like {what}",
+            )
+        parameters.add(parameter)
+    for tree, source in () if definition.is_terminal else definition.bodies:
+        for name, count in uses_in(tree):
+            full = source.full_name(name.text)
+            if full in parameters:
+                continue
+            known = named.get(full)
+            if known is None or known.is_terminal != name.is_terminal:
+                what = "terminal" if name.is_terminal else "rule"
+                raise source.error(name.position, f"the {what} {name.text!r} is not defined")
+            takes = len(known.parameters)
+            if count and count != takes:
+                what = f"the template {name.text!r} takes {takes} arguments, is given {count}"
+                raise source.error(name.position, what)
+
+
+class _Extent(NamedTuple):
+    """How many parts there are, and how deep they nest."""
+
+    size: int
+    depth: int
+
+
+class _Extents:
+    def __init__(self) -> None:
+        self._known: dict[Definition, _Extent] = {}
+        self._open: set[Definition] = set()
+        """Terminals that are looked into, each of them for another one."""
+
+    def of(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
+        """The extent of a part of a terminal, that many levels deep in others."""
+        match tree:
+            case Name():
+                return self.of_definition(terminal_of(tree, source), source, tree.position, depth)
+            case Series(parts):
+                return self._of_all(parts, source, depth)
+            case Alternatives(options):
+                return self._of_all(options, source, depth)
+            case Repeated(item):
+                return self._of_all((item,), source, depth)
+            case Use(template):
+                raise source.error(
+                    template.position,
+                    f"the template {template.text!r} stands in a terminal",
+                    UnsupportedFeatureError,
+                )
+        return _Extent(1, 1)
+
+    def _of_all(self, trees: Iterable[Tree], source: Source, depth: int) -> _Extent:
+        return _around([self.of(tree, source, depth + 1) for tree in trees])
+
+    def of_definition(
+        self, definition: Definition, source: Source, position: int, depth: int = 0
+    ) -> _Extent:
+        """The extent of a terminal, and where it is referred to."""
+        known = self._known.get(definition)
+        if known is not None:
+            return known
+        if definition in self._open:
+            raise source.error(position, f"the terminal {definition.name!r} is made of itself")
+        spend(5)
+        if depth > _MAX_DEPTH:
+            raise _too_large(definition, _MAX_DEPTH, "parts inside of one another")
+        self._open.add(definition)
+        extent = _around([self.of(tree, where, depth + 1) for tree, where in definition.bodies])
+        if extent.size > _MAX_SIZE:
+            raise _too_large(definition, _MAX_SIZE, "parts")
+        if extent.depth > _MAX_DEPTH:
+            raise _too_large(definition, _MAX_DEPTH, "parts inside of one another")
+        self._open.remove(definition)
+        self._known[definition] = extent
+        return extent
+
+
+def _around(extents: list[_Extent]) -> _Extent:
+    return _Extent(
+        1 + sum([each.size for each in extents]),
+        1 + max([each.depth for each in extents], default=0),
+    )
+
+
+def _too_large(definition: Definition, limit: int, what: str) -> LimitExceededError:
+    return LimitExceededError(
+        f"the terminal {definition.name!r} has more than {limit} {what} when it is written out",
+        limit=limit,
+        field="constraint",
+        hint="let terminals refer to each other less often",
+    )

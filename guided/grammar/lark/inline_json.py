@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from guided.errors import InvalidConstraintError
-from guided.grammar.lark.length import check_length
+from guided.grammar.lark.source import check_length
 from guided.spec.source_position import Place
 
 __all__ = ["inline_names", "without_inline_json"]
@@ -57,11 +57,11 @@ def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, di
 
 
 def _blanks(written: str, name: int) -> str:
-    """What leads to the line and column where something written ends, behind a name of a length."""
+    """Blanks after a name of this length, up to the line and column where ``written`` ends."""
     breaks = written.count("\n")
     last = len(written) - written.rfind("\n") - 1 if breaks else 0
     first = max(1, len(written) - name - 2 * breaks - last)
-    # Behind a backslash Lark goes on in the next line as if it were this one.
+    # After a backslash Lark reads the next line as if it were a part of this one.
     return " " * first + "\\\n" * breaks + " " * last
 
 

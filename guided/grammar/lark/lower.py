@@ -1,25 +1,25 @@
 """Lark grammars into context-free ones.
 
 The language is the context-free one over the languages of the terminals. Priorities, aliases and
-the marks ``?``, ``!`` and ``_`` say how Lark builds trees and which of several readings it takes;
+the signs ``?``, ``!`` and ``_`` say how Lark builds trees and which of several parses it takes;
 they do not change which texts there are. See docs/decisions/0008-grammars-as-networks.md for where
 Lark's own scanners accept fewer texts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
 from guided.grammar.context_free import (
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
 )
 from guided.grammar.lark.definitions import Definitions, definitions_of
 from guided.grammar.lark.parser import parse_lark
@@ -38,12 +38,12 @@ from guided.grammar.lark.syntax import (
 from guided.grammar.lark.terminals import Terminals
 from guided.runtime.fuel import spend
 
-__all__ = ["MAX_RULES", "lower_definitions", "lower_lark", "template_of"]
+__all__ = ["MAX_RULES", "lower_lark"]
 
 MAX_RULES: Final = 20_000
 """Rules, those counted that templates are used as."""
 _USE: Final = "#"
-"""Parts the name of a template from the number of its use."""
+"""Stands between the name of a template and the number of its use, and in no name."""
 
 
 def lower_lark(
@@ -61,30 +61,7 @@ def lower_lark(
     """
     imports, holes = imports or {}, holes or {}
     definitions = definitions_of(text, imports)
-    missing = set(holes)
-    for each in (text, *imports.values()):
-        if missing:
-            # What an imported grammar declares may be of no use here.
-            missing.difference_update(_declared(each))
-    if missing:
-        name = min(missing)
-        raise InvalidConstraintError(
-            f"the grammar declares no terminal {name!r} to be filled",
-            hint=f"write %declare {name}, and use the name in its rules",
-        )
-    return lower_definitions(definitions, start, holes)
-
-
-def _declared(text: str) -> list[str]:
-    """The names that a grammar declares."""
-    statements = [each for each in parse_lark(text) if isinstance(each, Declare)]
-    return [name.text for statement in statements for name in statement.names]
-
-
-def lower_definitions(
-    definitions: Definitions, start: str, holes: Mapping[str, Body]
-) -> ContextFreeGrammar:
-    """The grammar of some definitions; raises as ``lower_lark`` does."""
+    _check_holes(holes, (text, *imports.values()))
     named = definitions.named
     first = named.get(start)
     if first is None or first.is_terminal or first.parameters or not first.bodies:
@@ -94,13 +71,25 @@ def lower_definitions(
             f"the grammar has no rule {start!r} to start with", hint=f"define it{others}"
         )
     rules = _Rules(named, _filled(definitions, holes))
-    lowered = rules.lowered(first)
-    return ContextFreeGrammar(lowered, start, rules.ignored(definitions))
+    return ContextFreeGrammar(rules.lowered(first), start, rules.ignored(definitions))
 
 
-def template_of(rule: str) -> str:
-    """The template that a lowered rule is a use of, or its own name in the grammar."""
-    return rule.partition(_USE)[0]
+def _check_holes(holes: Collection[str], texts: Iterable[str]) -> None:
+    """Raise InvalidConstraintError where no grammar declares a terminal that is to be filled."""
+    missing = set(holes)
+    for text in texts:
+        if not missing:
+            return
+        # What an imported grammar declares may be of no use here, so all of them are looked at.
+        for statement in parse_lark(text):
+            if isinstance(statement, Declare):
+                missing.difference_update([name.text for name in statement.names])
+    if missing:
+        name = min(missing)
+        raise InvalidConstraintError(
+            f"the grammar declares no terminal {name!r} to be filled",
+            hint=f"write %declare {name}, and use the name in its rules",
+        )
 
 
 def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Body]:
@@ -143,7 +132,7 @@ class _Rules:
             number, definition, arguments = self._waiting.pop()
             given = dict(zip(definition.parameters, arguments, strict=True))
             options = [self._body(*body, given) for body in definition.bodies]
-            self._bodies[number] = options[0] if len(options) == 1 else Choice(tuple(options))
+            self._bodies[number] = options[0] if len(options) == 1 else Alternation(tuple(options))
         return self._bodies
 
     def ignored(self, definitions: Definitions) -> tuple[Terminal, ...]:
@@ -181,11 +170,11 @@ class _Rules:
         spend(5)
         match tree:
             case Alternatives(options):
-                return Choice(tuple([self._body(each, source, given) for each in options]))
+                return Alternation(tuple([self._body(each, source, given) for each in options]))
             case Series(parts):
-                return Sequence(tuple([self._body(each, source, given) for each in parts]))
+                return Concatenation(tuple([self._body(each, source, given) for each in parts]))
             case Repeated(item, low, high):
-                return Times(self._body(item, source, given), low, high)
+                return Repetition(self._body(item, source, given), low, high)
             case Literal() | Range():
                 return _choice(self._terminals.of_literal(tree, source))
             case Name():
@@ -222,7 +211,7 @@ class _Rules:
     def _rule(
         self, name: Name, source: Source, given: Mapping[str, Body], count: int
     ) -> Definition:
-        """The rule of a name, which is used with so many arguments."""
+        """The rule of a name that is used with ``count`` arguments."""
         full = source.full_name(name.text)
         body = given.get(full)
         rule = self._named.get(body.rule if isinstance(body, Call) else full)
@@ -234,4 +223,4 @@ class _Rules:
 
 
 def _choice(terminals: tuple[Terminal, ...]) -> Body:
-    return terminals[0] if len(terminals) == 1 else Choice(terminals)
+    return terminals[0] if len(terminals) == 1 else Alternation(terminals)

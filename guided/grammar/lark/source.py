@@ -13,10 +13,25 @@ from guided.errors import ConstraintError, InvalidConstraintError, LimitExceeded
 from guided.grammar.lark.syntax import Alternatives, Name, Repeated, Series, Tree, Use
 from guided.spec.source_position import Place
 
-__all__ = ["Definition", "Source", "Written", "uses_in"]
+__all__ = ["Definition", "Source", "Written", "check_length", "uses_in"]
 
 _MAX_IMPORTS: Final = 20
 """Grammars that import each other, one inside of another."""
+
+
+_MAX_LENGTH: Final = 200_000
+"""Characters of a grammar, and of each that it imports."""
+
+
+def check_length(text: str) -> None:
+    """Raise LimitExceededError for the text of a grammar that is too long."""
+    if len(text) > _MAX_LENGTH:
+        raise LimitExceededError(
+            f"the grammar has {len(text)} characters, more than {_MAX_LENGTH}",
+            limit=_MAX_LENGTH,
+            field="constraint",
+            hint="move parts of it to grammars that it imports, and lists of words to a Choice",
+        )
 
 
 class Source:

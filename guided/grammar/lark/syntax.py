@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 __all__ = [
     "Alternatives",
@@ -39,7 +39,7 @@ class Name:
 
 
 class Literal:
-    """A text in quotes or a pattern in slashes, with its flags behind it."""
+    """A text in quotes or a pattern in slashes, with its flags after it."""
 
     __slots__ = ("position", "text")
     __match_args__: Final = ("text", "position")
@@ -116,50 +116,34 @@ class Repeated:
 Tree: TypeAlias = Name | Literal | Range | Use | Series | Alternatives | Repeated
 
 
-class Define:
+class Define(NamedTuple):
     """A rule or a terminal; ``how`` is what stands before it: nothing, %override or %extend."""
 
-    __slots__ = ("body", "how", "name", "parameters")
-    __match_args__: Final = ("how", "name", "parameters", "body")
-
-    def __init__(self, how: str, name: Name, parameters: tuple[Name, ...], body: Tree) -> None:
-        self.how: Final = how
-        self.name: Final = name
-        self.parameters: Final = parameters
-        self.body: Final = body
+    how: str
+    name: Name
+    parameters: tuple[Name, ...]
+    body: Tree
 
 
-class Declare:
+class Declare(NamedTuple):
     """Names without a body."""
 
-    __slots__ = ("names",)
-    __match_args__: Final = ("names",)
-
-    def __init__(self, names: tuple[Name, ...]) -> None:
-        self.names: Final = names
+    names: tuple[Name, ...]
 
 
-class Ignore:
+class Ignore(NamedTuple):
     """What may stand anywhere."""
 
-    __slots__ = ("body", "position")
-    __match_args__: Final = ("body", "position")
-
-    def __init__(self, body: Tree, position: int) -> None:
-        self.body: Final = body
-        self.position: Final = position
+    body: Tree
+    position: int
 
 
-class Import:
+class Import(NamedTuple):
     """Names in another grammar, and what they are called here."""
 
-    __slots__ = ("aliases", "path", "position")
-    __match_args__: Final = ("path", "aliases", "position")
-
-    def __init__(self, path: tuple[str, ...], aliases: Mapping[str, str], position: int) -> None:
-        self.path: Final = path
-        self.aliases: Final = aliases
-        self.position: Final = position
+    path: tuple[str, ...]
+    aliases: Mapping[str, str]
+    position: int
 
 
 Statement: TypeAlias = Define | Declare | Ignore | Import

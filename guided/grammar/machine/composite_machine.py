@@ -430,7 +430,7 @@ class CompositeMachine(GrammarMachine):
         found = self._forks.get(hole)
         if found is None:
             rule = self.network.rule_of(self.network.first_hole + hole)
-            is_behind = self.rows.behind[rule, self.network.byte_class]
+            is_behind = self.rows.follow[rule, self.network.byte_class]
             behind = set(is_behind.nonzero()[0].tolist())
             found = self._forks[hole] = self._leading_to_forks(hole, behind)
         return found

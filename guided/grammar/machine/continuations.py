@@ -1,9 +1,18 @@
 """What may follow the text of a rule: stacks of calls, shared and hash-consed.
 
 A continuation is a set of frames, one for each state that a call returns to, and each frame has
-the continuation of its caller. All callers of a rule at one place of a text share one continuation,
-as in a graph-structured stack (Tomita, 1986); but no places are kept, so what is left of a text is
-the same number wherever it comes up.
+the continuation of its caller. All callers of a rule at one position of a text share one
+continuation, as in a graph-structured stack (Tomita, 1986); but positions are not kept, so what is
+left of a text has the same number wherever it comes up::
+
+    sum: NUMBER | "(" sum ")"          state 3 is after the call, before the ")"
+
+    text     continuation of the innermost rule
+             0 = {END: 0}              ROOT
+    (        2 = {3: 0}
+    ((       3 = {3: 2}                both brackets are still to be closed
+
+A *stack* is the continuations that the slots of a row stand for, numbered as well.
 """
 
 from __future__ import annotations
@@ -89,11 +98,12 @@ class Continuations:
         key = _pair(left, right)
         joined = self._unions.get(key)
         if joined is None:
-            # Two stacks may have as many callers apart as the text is long: innermost last.
+            # The frames in which two continuations differ may be as many as the text is long, so
+            # this is no recursion: a pair is joined when all pairs after it are.
             waiting = [key]
             while waiting:
                 pair = waiting[-1]
-                apart = [each for each in self._behind(*pair) if each not in self._unions]
+                apart = [each for each in self._pairs_after(*pair) if each not in self._unions]
                 if apart:
                     waiting += apart
                     continue
@@ -104,13 +114,13 @@ class Continuations:
             joined = self._unions[key]
         return joined
 
-    def _behind(self, left: int, right: int) -> list[tuple[int, int]]:
+    def _pairs_after(self, left: int, right: int) -> list[tuple[int, int]]:
         """The continuations that have to be joined before these two are."""
         frames = self.frames[left]
         return [
-            _pair(frames[state], behind)
-            for state, behind in self.frames[right].items()
-            if frames.get(state, behind) != behind
+            _pair(frames[state], after)
+            for state, after in self.frames[right].items()
+            if frames.get(state, after) != after
         ]
 
     def _joined(self, left: int, right: int) -> int:
@@ -128,8 +138,8 @@ class Continuations:
         cut = self._cut.get((continuation, depth))
         if cut is None:
             frames: dict[int, int] = {}
-            for state, behind in self.frames[continuation].items():
-                frames[state] = self.cut(behind, depth - 1)
+            for state, after in self.frames[continuation].items():
+                frames[state] = self.cut(after, depth - 1)
             cut = self._cut[continuation, depth] = self.of(frames)
         return cut
 

@@ -22,7 +22,7 @@ from guided.grammar.machine.continuations import (
 )
 from guided.grammar.machine.grammar_rows import Both, Enter, GrammarRows, Return
 from guided.grammar.machine.state_sets import item_of
-from guided.grammar.network.first_bytes import call_order
+from guided.grammar.network.first_and_follow import call_order
 from guided.grammar.network.network import Network
 from guided.machine.limits import RecognizerLimits
 from guided.machine.recognizer import State, state_of

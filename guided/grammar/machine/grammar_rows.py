@@ -1,12 +1,20 @@
 """The rows of a grammar's recogniser: sets of states of its network, laid down when needed.
 
-A row is a set of *items*, each a state and the *slot* of the stack that holds its continuation.
-Rows with one item are the states of a rule's automaton, laid down rule by rule. Where calls begin
-or come together, and where it takes the stack to know what follows, a row has a label:
+A row is a set of *items*, each a state and the *slot* of the stack that holds its continuation
+(what follows the state's rule). Two kinds of rows are laid down in bulk::
 
-    Return   the rules of some slots end here, and another byte than those of the row goes on there
-    Enter    calls begin here, or states came together that are to be a row
-    Both     a byte was read that might go on in the row as well as behind the rule that ends
+    block of a rule, for one slot                    sets of states, of one or more slots
+    +-------------------+------------------------+   +-------------------+------------------------+
+    | a row for each    | a row for each state   |   | a row for each    | a row for each set     |
+    | state of the rule | and byte that are Both |   | set               | and byte that are Both |
+    +-------------------+------------------------+   +-------------------+------------------------+
+
+A row that may leave its rules has an *exit action*, which the table knows by a number, the row's
+label. What the action does to the stack, Python works out once for each stack::
+
+    Return   the rules of some slots end here; any byte that the row does not read is read there
+    Enter    calls begin here, or states came together that are not a row yet
+    Both     a byte was read that may belong to the row as well as to what follows a rule that ends
 """
 
 from __future__ import annotations
@@ -18,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.grammar.machine.state_sets import FoundSets, Item, Items, StateSets
-from guided.grammar.network.first_bytes import bytes_behind
+from guided.grammar.network.first_and_follow import follow_sets
 from guided.grammar.network.network import Network
 from guided.machine.block import Block, block_of
 from guided.machine.block_kernels import rule_rows
@@ -44,9 +52,9 @@ class Enter(NamedTuple):
 
 
 class Both(NamedTuple):
-    """The items go on by the byte, and so does what may follow those of them that may end.
+    """The byte is read by the items, and by what may follow those of them that may end.
 
-    So they do by all bytes of its class.
+    The same holds for all bytes of its class.
     """
 
     items: Items
@@ -54,23 +62,26 @@ class Both(NamedTuple):
 
 
 class _RuleBlock(NamedTuple):
-    """A rule's states, from ``begin`` on, and behind them a row for each place with a byte."""
+    """A rule as a block of rows, whatever slot its continuation is in."""
 
     begin: int
+    """The first of its states; their rows come first, in the same order."""
     size: int
+    """How many states there are."""
     block: Block
-    places: list[list[int]]
-    """What each label is about, whatever the slot of the rule's continuation: a state and a byte.
+    exits: list[list[int]]
+    """By exit action a state and a byte, DEAD for none.
 
-    Calls that begin in the state; where there is a byte, what may follow it; without a state, the
-    end of the rule. DEAD for none. Those with a byte come last, in the order of their rows.
+    The first has neither: the end of the rule (Return). A state alone: calls begin there (Enter).
+    Both of them: the byte may also belong to what follows the rule (Both). The last ones come with
+    a row each, in the order of their rows after those of the states.
     """
 
 
 class _Laid(NamedTuple):
     """A rule's rows, from ``first`` on, with what follows it in a slot of the stack.
 
-    Its labels begin with ``label``, but for that of its end.
+    The labels of its exit actions begin with ``label``; that of its end is shared by all rules.
     """
 
     first: int
@@ -85,32 +96,32 @@ class _Laid(NamedTuple):
 
     def items(self, row: int) -> Items:
         """The item of a row."""
-        begin, size, block, places = self.rule
+        begin, size, block, exits = self.rule
         at = row - self.first
         assert 0 <= at < len(block), row
-        state = begin + at if at < size else places[at - len(block)][0]
+        state = begin + at if at < size else exits[at - len(block)][0]
         return (Item(state, self.slot),)
 
     def meaning(self, label: int) -> Enter | Both:
         """What one of its labels means."""
-        state, byte = self.rule.places[1 + label - self.label]
+        state, byte = self.rule.exits[1 + label - self.label]
         items = (Item(state, self.slot),)
         return Enter(items) if byte == DEAD else Both(items, byte)
 
 
 class _LaidSets(NamedTuple):
-    """Rows of sets, from ``first`` on, and behind them one for each byte that may go either way.
+    """Rows of sets, from ``first`` on, and after them one for each byte that is Both.
 
-    Those are the labels from ``label`` on.
+    The labels of these begin with ``label``.
     """
 
     first: int
     label: int
     sets: StateSets
     numbers: list[int]
-    """The sets."""
+    """The numbers of the sets, by row."""
     sides: NDArray[np.int32]
-    """Sets and bytes, int32 ``[sides, 2]``."""
+    """Sets and bytes that are Both, int32 ``[sides, 2]``."""
 
     @property
     def size(self) -> int:
@@ -144,12 +155,12 @@ class GrammarRows:
     def __init__(self, network: Network, table: TransitionTable) -> None:
         self.network = network
         self.table = table
-        self.behind = bytes_behind(network)
+        self.follow = follow_sets(network)
         self.calling: NDArray[np.bool_] = np.array(
             [bool(edges) for edges in network.calls], dtype=np.bool_
         )
         """Whether calls begin in each state, bool ``[states]``."""
-        self.sets = StateSets(network, self.calling, self.behind)
+        self.sets = StateSets(network, self.calling, self.follow)
         self._accepting: list[bool] = network.accepting.tolist()
         self._items: dict[int, Items] = {}
         """By row, of those that were asked for, and those that were laid down alone."""
@@ -162,9 +173,12 @@ class GrammarRows:
         asks."""
         self._labels: dict[Return | Enter | Both, int] = {}
         self._waiting: dict[int, int] = {}
-        self._automata: dict[int, _RuleBlock] = {}
+        """By label a row that has nothing but its exit action."""
+        self._rule_blocks: dict[int, _RuleBlock] = {}
         self._blocks: dict[tuple[int, int], int] = {}
+        """By rule and slot the first row of a block."""
         self._sets: dict[tuple[Items, bool], int] = {}
+        """By items, and whether the text may end there, the row of a set."""
         self.end = self._sets[(), True] = table.add_row({})
         self._items[self.end] = ()
         self.may_end.add(self.end)
@@ -217,7 +231,7 @@ class GrammarRows:
         return label
 
     def _waiting_row(self, meaning: Enter | Both) -> int:
-        """A row that nothing but its label leads on from."""
+        """A row that reads no byte, and has but its exit action."""
         label = self._label(meaning)
         row = self._waiting.get(label)
         if row is None:
@@ -236,32 +250,32 @@ class GrammarRows:
 
     def _block(self, rule: int, slot: int) -> int:
         """Lay a rule down with its continuation in a slot."""
-        automaton = self._automata.get(rule)
-        if automaton is None:
-            automaton = self._automata[rule] = self._automaton(rule)
-        spend(50 + automaton.size)
-        end, own = self._label(Return((slot,))), len(automaton.places) - 1
+        block = self._rule_blocks.get(rule)
+        if block is None:
+            block = self._rule_blocks[rule] = self._rule_block(rule)
+        spend(50 + block.size)
+        end, own = self._label(Return((slot,))), len(block.exits) - 1
         label = FIRST_UNSURE + len(self._meanings)
         labels = np.array([end, *range(label, label + own), DEAD], dtype=np.int32)
-        first = self.table.add_block(automaton.block, labels)
+        first = self.table.add_block(block.block, labels)
         self._meanings += [None] * own
-        self._laid.append(_Laid(first, label, slot, automaton))
+        self._laid.append(_Laid(first, label, slot, block))
         return first
 
-    def _automaton(self, rule: int) -> _RuleBlock:
-        """What blocks of a rule have in common."""
+    def _rule_block(self, rule: int) -> _RuleBlock:
+        """What the blocks of a rule have in common."""
         network = self.network
         begin = network.starts[rule]
         end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
         size = end - begin
         spend(3 * size)
-        byte_class, table, label, places = rule_rows(
+        byte_class, table, label, exits = rule_rows(
             *(network.moves, network.byte_class, network.own_classes[rule], begin, end),
-            *(network.accepting, self.calling, self.behind[rule]),
+            *(network.accepting, self.calling, self.follow[rule]),
         )
-        # Trimmed it is: every state of a network leads on.
+        # Every state of a network leads to an end, so nothing is left to be trimmed.
         block = block_of(ByteDfa(byte_class, table, label))
-        return _RuleBlock(begin, size, block, places.tolist())
+        return _RuleBlock(begin, size, block, exits.tolist())
 
     # --- sets of states -------------------------------------------------------------------
 
@@ -270,9 +284,9 @@ class GrammarRows:
         sets = self.sets
         begun = len(sets)
         try:
-            return self._lay_down(sets.followed(items, is_lone=may_end), may_end)
+            return self._lay_down(sets.explored(items, is_lone=may_end), may_end)
         except BaseException:
-            # Where they lead is not said yet, and somebody else may come to them.
+            # Sets without rows must not be found: the next one to look would take them for rows.
             sets.forget(begun)
             raise
 
@@ -292,7 +306,7 @@ class GrammarRows:
             else:
                 sets.rows[number] = self._waiting_row(Enter(sets.items(number)))
                 waiting.append(number)
-        labels = self._labels_of_ends(numbers, found.alike)
+        labels = self._labels_of_ends(numbers, found.ends_like)
         label = FIRST_UNSURE + len(self._meanings)
         row = self.table.add_sets(
             found.byte_classes,
@@ -306,7 +320,7 @@ class GrammarRows:
         )
         self._meanings += [None] * len(found.sides)
         self._laid.append(_LaidSets(row, label, sets, numbers, found.sides))
-        # Bytes lead to sets that are rows as they are, and where the text may not end.
+        # Who asks for one of the others later wants a row of its own, not one that only enters it.
         for number in waiting:
             sets.rows[number] = DEAD
         if may_end:

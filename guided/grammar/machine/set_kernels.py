@@ -1,24 +1,75 @@
-"""Sets of states of a network and where bytes lead from them, worked out by numba."""
+"""Sets of states of a network, and where bytes lead from them, worked out by numba.
+
+A set is a sorted list of *items*: a state, and the slot of the stack that holds what follows the
+state's rule. All sets stand in one array, one after another; a hash table finds them again::
+
+    first      set    0        1           2                 set n: first[n] .. first[n + 1]
+                      |        |           |
+    items      state  4  7  9  4  12  13   8  ...            int32 [room, 2]
+               slot   0  0  1  0   1   1   0
+    buckets    . 1 . . 0 . 2 .                               set numbers, by hash of the items
+
+Exploring a set lays down *rows*: the sets that bytes lead to inside of the same rules, nearest
+first. Bytes of a class lead from a row in one of four ways::
+
+    TO_STATE   to a single state: a row of the block of its rule, for its slot
+    TO_SET     to another set
+    TO_EITHER  into the set, or on to what follows the rules that end in it: Python decides
+    NOWHERE    not at all inside of these rules
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.machine.table_kernels import NOWHERE, TO_EITHER, TO_SET, TO_STATE
 from guided.regular.dfa import DEAD
 from guided.regular.equal_columns import SEVERAL, joint_columns
 from guided.runtime.kernel import making_kernel
 
-__all__ = ["enter_sets", "find_set", "follow_sets"]
+__all__ = ["Explored", "NetworkTables", "SetTables", "enter_sets", "explore_sets", "find_set"]
+
+Ints: TypeAlias = NDArray[np.int32]
 
 _FEW_KINDS: Final = 8
 """Kinds of ends that a set is compared with."""
+_STATE: Final = 0
+_SLOT: Final = 1
+"""Columns of items."""
+
+
+class NetworkTables(NamedTuple):
+    """What is asked of a network."""
+
+    moves: NDArray[np.int32]
+    """int32 ``[states, classes]``, DEAD for nowhere."""
+    byte_class: NDArray[np.uint8]
+    """uint8 ``[256]``."""
+    accepting: NDArray[np.bool_]
+    calling: NDArray[np.bool_]
+    """Whether rules may end, and whether calls begin, in each state; bool ``[states]``."""
+    rule_of: NDArray[np.int32]
+    """int32 ``[states]``."""
+    follow: NDArray[np.bool_]
+    """The classes of bytes that may follow each rule, bool ``[rules, classes]``."""
+
+
+class SetTables(NamedTuple):
+    """All sets; see the top of the module."""
+
+    items: NDArray[np.int32]
+    first: NDArray[np.int32]
+    buckets: NDArray[np.int32]
+
+
+# --- finding sets --------------------------------------------------------------------------
 
 
 @making_kernel
-def _hash(items, begin, end):  # type: ignore[no-untyped-def]
+def _hash(items: Ints, begin: int, end: int) -> np.uint64:
     value = np.uint64(end - begin)
     for at in range(begin, end):
         mixed = np.uint64(items[at, 0]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(items[at, 1])
@@ -27,134 +78,102 @@ def _hash(items, begin, end):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _find(slots, items, first, begin, end):  # type: ignore[no-untyped-def]
-    """The slot of a set, whose items stand from ``begin`` to ``end``, or where it belongs."""
-    mask = np.uint64(len(slots) - 1)
-    slot = _hash(items, begin, end) & mask
-    while slots[slot] != -1:
-        other = first[slots[slot]]
-        if first[slots[slot] + 1] - other == end - begin:
+def _bucket(sets: SetTables, begin: int, end: int) -> np.uint64:
+    """The bucket of the set whose items stand from ``begin`` to ``end``, or where it belongs."""
+    items, first, buckets = sets.items, sets.first, sets.buckets
+    mask = np.uint64(len(buckets) - 1)
+    bucket: np.uint64 = _hash(items, begin, end) & mask
+    while buckets[bucket] != -1:
+        other = first[buckets[bucket]]
+        if first[buckets[bucket] + 1] - other == end - begin:
             same = True
             for at in range(end - begin):
                 for part in range(2):
                     same &= items[other + at, part] == items[begin + at, part]
             if same:
                 break
-        slot = (slot + np.uint64(1)) & mask
-    return slot
+        bucket = (bucket + np.uint64(1)) & mask
+    return bucket
 
 
 @making_kernel
-def find_set(slots, items, first, begin, end):  # type: ignore[no-untyped-def]
+def find_set(sets: SetTables, begin: int, end: int) -> int:
     """The set with the items that stand from ``begin`` to ``end``, -1 for none."""
-    return slots[_find(slots, items, first, begin, end)]
+    return int(sets.buckets[_bucket(sets, begin, end)])
 
 
 @making_kernel
-def enter_sets(slots, items, first, rows, count):  # type: ignore[no-untyped-def]
-    """Enter the sets that have rows to lead to into the table that they are looked up in."""
-    slots[:] = -1
+def enter_sets(sets: SetTables, rows: Ints, count: int) -> None:
+    """Enter the sets that have rows to lead to into the hash table, and no others."""
+    sets.buckets[:] = -1
     for number in range(count):
         if rows[number] != DEAD:
-            slots[_find(slots, items, first, first[number], first[number + 1])] = number
+            sets.buckets[_bucket(sets, sets.first[number], sets.first[number + 1])] = number
+
+
+# --- exploring -----------------------------------------------------------------------------
+
+
+class Explored(NamedTuple):
+    """What was found; rows are those of the sets explored that are rows, in their order."""
+
+    num_sets: int
+    """All sets that there are now, -1 where there is no room for more."""
+    is_row: NDArray[np.bool_]
+    """By set from the first explored on whether it is to be a row."""
+    ends_like: NDArray[np.int32]
+    """By row the first one in whose set the rules of the same slots end, -1 where none does."""
+    num_edges: int
+    pairs: NDArray[np.int32]
+    """Rules and slots of the single states that are led to, int32 ``[pairs, 2]``."""
+    sides: NDArray[np.int32]
+    """Sets and bytes of the edges that are TO_EITHER, int32 ``[sides, 2]``."""
 
 
 @making_kernel
-def _comes_behind(item, state, slot):  # type: ignore[no-untyped-def]
-    return item[0] > state or (item[0] == state and item[1] > slot)
-
-
-@making_kernel
-def _reached(column, items, begin, end, to):  # type: ignore[no-untyped-def]
-    """Write the items behind a byte, sorted, each once, from ``to`` on; where they end."""
-    top = to
-    for at in range(begin, end):
-        state, slot = column[at - begin], items[at, 1]
-        if state == DEAD:
-            continue
-        place = top
-        while place > to and _comes_behind(items[place - 1], state, slot):
-            place -= 1
-        if place > to and items[place - 1, 0] == state and items[place - 1, 1] == slot:
-            continue
-        for other in range(top, place, -1):
-            items[other, 0], items[other, 1] = items[other - 1, 0], items[other - 1, 1]
-        items[place, 0], items[place, 1] = state, slot
-        top += 1
-    return top
-
-
-@making_kernel
-def follow_sets(  # type: ignore[no-untyped-def]
-    moves,
-    byte_column,
-    accepting,
-    calling,
-    rule_of,
-    behind,
-    items,
-    first,
-    slots,
-    count,
-    is_lone,
-    byte_classes,
-    edges,
-):
+def explore_sets(
+    network: NetworkTables,
+    sets: SetTables,
+    count: int,
+    is_lone: bool,
+    byte_classes: NDArray[np.uint8],
+    edges: Ints,
+) -> Explored:
     """Find where bytes lead from a set, and from all sets inside of the same rules on the way.
 
-    Set ``n`` has the items from ``first[n]`` on; the last of the ``count`` ones is where it begins.
-    With ``is_lone`` no byte leads to it. Sets that are found stand behind it: to be rows as they
-    are, as long as there is room for their ``byte_classes``, if no calls begin in them and each
-    state came with one slot.
+    Begins at the last of the ``count`` sets; with ``is_lone`` no byte leads to it. Sets that are
+    found are added after it: to be rows as they are, as long as there is room for their
+    ``byte_classes``, if no calls begin in them and each state came with one slot.
 
     Writes of those that are to be rows the class of each byte, uint8 ``[sets, 256]``, and by set
     and class ``edges``, int32 ``[edges, 4]``: the set, how bytes lead on and where: TO_STATE a
-    state and a pair of rule and slot, TO_SET a set, TO_EITHER a byte. Returns the number of sets,
-    -1 where there is no room for more; by set from the first on whether it is to be a row; by row
-    one in whose set the rules of the same slots end, int32 ``[rows]``, -1 where none does; the
-    number of edges; the pairs, int32 ``[pairs, 2]``; and sets and bytes of what is TO_EITHER, int32
-    ``[sides, 2]``.
+    state and a pair of rule and slot, TO_SET a set, TO_EITHER a byte.
     """
+    items, first = sets.items, sets.first
     begun = count - 1
     size = first[count] - first[begun]
-    width = moves.shape[1]
-    widest = 1
-    for at in range(first[begun], first[count]):
-        widest = max(widest, items[at, 1] + 1)
-    pair_of = np.zeros((len(behind), widest), dtype=np.int32)
-    pairs = np.empty((len(behind) * widest, 2), dtype=np.int32)
     is_row = np.zeros(len(first), dtype=np.bool_)
     is_row[begun] = True
-    alike = np.full(len(byte_classes), -1, dtype=np.int32)
-    kinds, first_of = np.empty(_FEW_KINDS, dtype=np.int32), np.empty(_FEW_KINDS, dtype=np.int32)
-    num_pairs, num_edges, num_kinds, rows, done = 0, 0, 0, 1, 0
+    ends_like = np.full(len(byte_classes), -1, dtype=np.int32)
+    kinds, num_kinds = np.empty((_FEW_KINDS, 2), dtype=np.int32), 0
+    pair_of = _no_pairs(items, first[begun], first[count], len(network.follow))
+    pairs, num_pairs = np.empty((pair_of.size, 2), dtype=np.int32), 0
+    num_edges, num_rows, done = 0, 1, 0
     if not is_lone:
-        slots[_find(slots, items, first, first[begun], first[count])] = begun
-    states = np.empty(size, dtype=np.int32)
-    apart = np.zeros(width, dtype=np.bool_)
-    number = begun
-    while number < count:
+        sets.buckets[_bucket(sets, first[begun], first[count])] = begun
+    apart = np.zeros(network.moves.shape[1], dtype=np.bool_)
+    number = begun - 1
+    while number + 1 < count:
+        number += 1
         if not is_row[number]:
-            number += 1
             continue
         begin, end = first[number], first[number + 1]
-        apart[:] = False
-        for at in range(begin, end):
-            states[at - begin] = items[at, 0]
-            if accepting[items[at, 0]]:
-                alike[done] = done
-                apart |= behind[rule_of[items[at, 0]]]
-        if alike[done] == done:
-            for kind in range(num_kinds):
-                if _ends_alike(items, first, number, first_of[kind], accepting):
-                    alike[done] = kinds[kind]
-            if alike[done] == done and num_kinds < _FEW_KINDS:
-                kinds[num_kinds], first_of[num_kinds] = done, number
-                num_kinds += 1
-        byte_class, columns, alone, byte_of = joint_columns(
-            moves, byte_column, states[: end - begin], apart
+        if _mark_follow(network, items, begin, end, apart):
+            ends_like[done], num_kinds = _like(sets, number, done, network, kinds, num_kinds)
+        byte_classes[done], columns, alone, byte_of = joint_columns(
+            network.moves, network.byte_class, items[begin:end, _STATE].copy(), apart
         )
-        byte_classes[done] = byte_class
+        done += 1
         for group in range(len(alone)):
             edge = edges[num_edges]
             num_edges += 1
@@ -163,66 +182,155 @@ def follow_sets(  # type: ignore[no-untyped-def]
             if columns[group, end - begin] != DEAD:
                 edge[1], edge[2] = TO_EITHER, byte_of[group]
             elif alone[group] >= 0:
-                state, slot = columns[group, alone[group]], items[begin + alone[group], 1]
+                state, slot = columns[group, alone[group]], items[begin + alone[group], _SLOT]
             elif alone[group] == SEVERAL:
                 if first[count] + size > len(items) or count + 2 > len(first):
-                    return -1, is_row, alike, 0, pairs, pairs[:0]
-                top = _reached(columns[group], items, begin, end, first[count])
+                    return Explored(-1, is_row, ends_like, 0, pairs, pairs[:0])
+                top = _write_reached(columns[group], items, begin, end, first[count])
                 if top == first[count] + 1:
-                    state, slot = items[first[count], 0], items[first[count], 1]
+                    state, slot = items[first[count], _STATE], items[first[count], _SLOT]
                 else:
-                    edge[1], edge[2] = TO_SET, count
-                    place = _find(slots, items, first, first[count], top)
-                    if slots[place] != -1:
-                        edge[2] = slots[place]
-                    else:
-                        is_row[count] = rows < len(byte_classes) and _stays(
-                            items, first[count], top, calling
-                        )
-                        if is_row[count]:
-                            slots[place] = count
-                            rows += 1
+                    has_room = num_rows < len(byte_classes)
+                    edge[1] = TO_SET
+                    edge[2] = _set_written(network, sets, count, top, is_row, has_room)
+                    if edge[2] == count:
+                        num_rows += is_row[count]
                         count += 1
-                        first[count] = top
             if state != DEAD:
-                rule = rule_of[state]
-                if pair_of[rule, slot] == 0:
+                rule = network.rule_of[state]
+                if pair_of[rule, slot] == -1:
+                    pair_of[rule, slot] = num_pairs
                     pairs[num_pairs, 0], pairs[num_pairs, 1] = rule, slot
                     num_pairs += 1
-                    pair_of[rule, slot] = num_pairs
-                edge[1], edge[2], edge[3] = TO_STATE, state, pair_of[rule, slot] - 1
-        number += 1
-        done += 1
-    sides, num_sides = np.empty((num_edges, 2), dtype=np.int32), 0
-    for at in range(num_edges):
-        if edges[at, 1] == TO_EITHER:
-            sides[num_sides, 0], sides[num_sides, 1] = edges[at, 0], edges[at, 2]
-            num_sides += 1
-    sides = sides[:num_sides].copy()
-    return count, is_row[begun:count], alike[:done], num_edges, pairs[:num_pairs], sides
+                edge[1], edge[2], edge[3] = TO_STATE, state, pair_of[rule, slot]
+    sides = _sides(edges, num_edges)
+    found = is_row[begun:count]
+    return Explored(count, found, ends_like[:done], num_edges, pairs[:num_pairs], sides)
 
 
 @making_kernel
-def _stays(items, begin, end, calling):  # type: ignore[no-untyped-def]
+def _set_written(
+    network: NetworkTables,
+    sets: SetTables,
+    count: int,
+    top: int,
+    is_row: NDArray[np.bool_],
+    has_room: bool,
+) -> int:
+    """The set whose items stand after all others, up to ``top``: a known one, or set ``count``."""
+    bucket = _bucket(sets, sets.first[count], top)
+    if sets.buckets[bucket] != -1:
+        return int(sets.buckets[bucket])
+    sets.first[count + 1] = top
+    if has_room and _can_be_row(network, sets.items, sets.first[count], top):
+        is_row[count] = True
+        sets.buckets[bucket] = count
+    return count
+
+
+@making_kernel
+def _no_pairs(items: Ints, begin: int, end: int, rules: int) -> Ints:
+    """By rule and slot the number of their pair, -1 as long as there is none."""
+    slots = 1
+    for at in range(begin, end):
+        slots = max(slots, items[at, _SLOT] + 1)
+    return np.full((rules, slots), -1, dtype=np.int32)
+
+
+@making_kernel
+def _mark_follow(
+    network: NetworkTables, items: Ints, begin: int, end: int, apart: NDArray[np.bool_]
+) -> bool:
+    """Mark the classes that may follow what ends in a set; whether anything ends there."""
+    apart[:] = False
+    ends = False
+    for at in range(begin, end):
+        state = items[at, _STATE]
+        if network.accepting[state]:
+            ends = True
+            apart |= network.follow[network.rule_of[state]]
+    return ends
+
+
+@making_kernel
+def _like(
+    sets: SetTables, number: int, row: int, network: NetworkTables, kinds: Ints, num_kinds: int
+) -> tuple[int, int]:
+    """The row in whose set the same rules end as in a set, or its own; and the number of kinds.
+
+    ``kinds`` has a set and its row for each kind of end, int32 ``[kinds, 2]``. A set of a new kind
+    is added while there is room.
+    """
+    for kind in range(num_kinds - 1, -1, -1):
+        if _end_alike(sets.items, sets.first, number, kinds[kind, 0], network.accepting):
+            return kinds[kind, 1], num_kinds
+    if num_kinds < len(kinds):
+        kinds[num_kinds, 0], kinds[num_kinds, 1] = number, row
+        num_kinds += 1
+    return row, num_kinds
+
+
+@making_kernel
+def _end_alike(
+    items: Ints, first: Ints, number: int, other: int, accepting: NDArray[np.bool_]
+) -> bool:
+    """Whether the rules of the same slots end in two sets, as far as their order tells."""
+    at, place = first[number], first[other]
+    while True:
+        while at < first[number + 1] and not accepting[items[at, _STATE]]:
+            at += 1
+        while place < first[other + 1] and not accepting[items[place, _STATE]]:
+            place += 1
+        if at == first[number + 1] or place == first[other + 1]:
+            return bool(at == first[number + 1] and place == first[other + 1])
+        if items[at, _SLOT] != items[place, _SLOT]:
+            return False
+        at += 1
+        place += 1
+
+
+@making_kernel
+def _write_reached(column: Ints, items: Ints, begin: int, end: int, to: int) -> int:
+    """Write the items after a byte, sorted, each once, from ``to`` on; where they end."""
+    top = to
+    for at in range(begin, end):
+        state, slot = column[at - begin], items[at, _SLOT]
+        if state == DEAD:
+            continue
+        place = top
+        while place > to and _is_after(items[place - 1], state, slot):
+            place -= 1
+        if place > to and items[place - 1, _STATE] == state and items[place - 1, _SLOT] == slot:
+            continue
+        for other in range(top, place, -1):
+            items[other, _STATE], items[other, _SLOT] = items[other - 1, 0], items[other - 1, 1]
+        items[place, _STATE], items[place, _SLOT] = state, slot
+        top += 1
+    return top
+
+
+@making_kernel
+def _is_after(item: Ints, state: int, slot: int) -> bool:
+    return bool(item[_STATE] > state or (item[_STATE] == state and item[_SLOT] > slot))
+
+
+@making_kernel
+def _can_be_row(network: NetworkTables, items: Ints, begin: int, end: int) -> bool:
     """Whether a set is a row as it is: no calls begin in it, each state came with one slot."""
     for at in range(begin, end):
-        if calling[items[at, 0]] or (at > begin and items[at, 0] == items[at - 1, 0]):
+        if network.calling[items[at, _STATE]]:
+            return False
+        if at > begin and items[at, _STATE] == items[at - 1, _STATE]:
             return False
     return True
 
 
 @making_kernel
-def _ends_alike(items, first, number, other, accepting):  # type: ignore[no-untyped-def]
-    """Whether the rules of the same slots end in two sets, as far as their order tells."""
-    at, place = first[number], first[other]
-    while True:
-        while at < first[number + 1] and not accepting[items[at, 0]]:
-            at += 1
-        while place < first[other + 1] and not accepting[items[place, 0]]:
-            place += 1
-        if at == first[number + 1] or place == first[other + 1]:
-            return at == first[number + 1] and place == first[other + 1]
-        if items[at, 1] != items[place, 1]:
-            return False
-        at += 1
-        place += 1
+def _sides(edges: Ints, num_edges: int) -> Ints:
+    """Sets and bytes of the edges that are TO_EITHER."""
+    sides, count = np.empty((num_edges, 2), dtype=np.int32), 0
+    for at in range(num_edges):
+        if edges[at, 1] == TO_EITHER:
+            sides[count, 0], sides[count, 1] = edges[at, 0], edges[at, 2]
+            count += 1
+    return sides[:count].copy()

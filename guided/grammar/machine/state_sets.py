@@ -7,7 +7,14 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.grammar.machine.set_kernels import enter_sets, find_set, follow_sets
+from guided.grammar.machine.set_kernels import (
+    Explored,
+    NetworkTables,
+    SetTables,
+    enter_sets,
+    explore_sets,
+    find_set,
+)
 from guided.grammar.network.network import Network
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
@@ -29,7 +36,7 @@ class Item(NamedTuple):
 
 
 def item_of(state: int, slot: int) -> Item:
-    """The same as the class, in half of the time: for items of every transition."""
+    """The same as the class, in half of the time: transitions make one for each of their items."""
     return _new(Item, (state, slot))
 
 
@@ -46,7 +53,7 @@ class FoundSets(NamedTuple):
     edges: NDArray[np.int32]
     """Both as ``TransitionTable.add_sets`` takes them, of the sets that are rows; until more sets
     are followed."""
-    alike: list[int]
+    ends_like: list[int]
     """By row one in whose set the rules of the same slots end, -1 where none does."""
     pairs: list[list[int]]
     """Rules and slots of the single states that bytes lead to."""
@@ -55,21 +62,23 @@ class FoundSets(NamedTuple):
 
 
 class StateSets:
-    """All sets that were asked for or found; ``behind`` is what may come behind each rule."""
+    """All sets that were asked for or found; ``follow`` is what may come after each rule."""
 
     def __init__(
-        self, network: Network, calling: NDArray[np.bool_], behind: NDArray[np.bool_]
+        self, network: Network, calling: NDArray[np.bool_], follow: NDArray[np.bool_]
     ) -> None:
         states = np.arange(len(network))
         rule_of = np.searchsorted(network.starts, states, side="right").astype(np.int32) - 1
-        self._network = (
+        self._network = NetworkTables(
             *(network.moves, network.byte_class, network.accepting, calling),
-            *(rule_of.astype(np.int32), behind),
+            *(rule_of.astype(np.int32), follow),
         )
         self._count = 0
-        self._hold(np.empty((2 * _USUAL_SETS, 2), dtype=np.int32))
-        self._first = np.zeros(_USUAL_SETS, dtype=np.int32)
-        self._slots = np.empty(4 * _USUAL_SETS, dtype=np.int32)
+        self._hold(
+            np.empty((2 * _USUAL_SETS, 2), dtype=np.int32),
+            np.zeros(_USUAL_SETS, dtype=np.int32),
+            np.empty(4 * _USUAL_SETS, dtype=np.int32),
+        )
         classes = min(256, 2 * network.moves.shape[1])
         self._byte_classes = np.empty((_MOST_AT_ONCE, 256), dtype=np.uint8)
         self._edges = np.empty((_MOST_AT_ONCE * classes, 4), dtype=np.int32)
@@ -82,49 +91,53 @@ class StateSets:
 
     def items(self, number: int) -> Items:
         """The items of a set."""
-        pairs = self._items[self._first[number] : self._first[number + 1]].tolist()
+        items, first, _ = self._tables
+        pairs = items[first[number] : first[number + 1]].tolist()
         return tuple([item_of(state, slot) for state, slot in pairs])
 
     def row(self, items: Items) -> int:
         """The row of a set that bytes may lead to, DEAD for none."""
         begin, end = self._written(items)
-        number = find_set(self._slots, self._items, self._first, begin, end)
+        number = find_set(self._tables, begin, end)
         return DEAD if number == DEAD else int(self.rows[number])
 
-    def followed(self, items: Items, *, is_lone: bool) -> FoundSets:
+    def explored(self, items: Items, *, is_lone: bool) -> FoundSets:
         """Number a new set, and those that bytes lead to from it inside of the same rules.
 
         With ``is_lone`` no byte leads to it.
         """
-        begun, count = self._count, -1
-        while count == -1:
-            self._first[begun + 1] = self._written(items)[1]
-            count, is_row, alike, num_edges, pairs, sides = follow_sets(
-                *self._network,
-                *(self._items, self._first, self._slots, begun + 1, is_lone),
+        begun = self._count
+        while True:
+            self._tables.first[begun + 1] = self._written(items)[1]
+            found: Explored = explore_sets(
+                *(self._network, self._tables, begun + 1, is_lone),
                 *(self._byte_classes, self._edges),
             )
-            if count == -1:
-                self._grow()
-        spend(int(self._first[count]) - int(self._first[begun]))
-        self._count = count
-        rows: list[bool] = is_row.tolist()
+            if found.num_sets != -1:
+                break
+            # Nothing was kept of what was found: it is looked for again, with twice the room.
+            self._grow()
+        first = self._tables.first
+        spend(int(first[found.num_sets]) - int(first[begun]))
+        self._count = found.num_sets
+        rows: list[bool] = found.is_row.tolist()
         return FoundSets(
-            *(begun, rows, self._byte_classes[: len(alike)], self._edges[:num_edges]),
-            *(alike.tolist(), pairs.tolist(), sides),
+            *(begun, rows, self._byte_classes[: len(found.ends_like)]),
+            *(self._edges[: found.num_edges], found.ends_like.tolist()),
+            *(found.pairs.tolist(), found.sides),
         )
 
     def forget(self, count: int) -> None:
         """Let all sets but the first ones go."""
         self.rows[count:] = DEAD
         self._count = count
-        enter_sets(self._slots, self._items, self._first, self.rows, count)
+        enter_sets(self._tables, self.rows, count)
 
     def _written(self, items: Items) -> tuple[int, int]:
-        """Where these items stand for now: behind those of all sets, with room for one set more."""
-        begin = int(self._first[self._count])
+        """Where these items stand for now: after those of all sets, with room for one set more."""
+        begin = int(self._tables.first[self._count])
         end = begin + len(items)
-        while self._count + 2 > len(self._first) or end > len(self._items):
+        while self._count + 2 > len(self._tables.first) or end > len(self._tables.items):
             self._grow()
         at = 2 * begin
         for state, slot in items:
@@ -132,14 +145,19 @@ class StateSets:
             at += 2
         return begin, end
 
-    def _hold(self, items: NDArray[np.int32]) -> None:
-        self._items = items
+    def _hold(
+        self, items: NDArray[np.int32], first: NDArray[np.int32], buckets: NDArray[np.int32]
+    ) -> None:
+        self._tables = SetTables(items, first, buckets)
         self._flat = items.reshape(-1).data
         """What Python writes single numbers in, many times as fast as with numpy."""
 
     def _grow(self) -> None:
-        self._hold(np.concatenate([self._items, np.empty_like(self._items)]))
-        self._first = np.concatenate([self._first, np.zeros_like(self._first)])
+        items, first, buckets = self._tables
+        self._hold(
+            np.concatenate([items, np.empty_like(items)]),
+            np.concatenate([first, np.zeros_like(first)]),
+            np.empty(2 * len(buckets), dtype=np.int32),
+        )
         self.rows = np.concatenate([self.rows, np.full_like(self.rows, DEAD)])
-        self._slots = np.full(2 * len(self._slots), DEAD, dtype=np.int32)
-        enter_sets(self._slots, self._items, self._first, self.rows, self._count)
+        enter_sets(self._tables, self.rows, self._count)

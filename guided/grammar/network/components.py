@@ -8,8 +8,9 @@ __all__ = ["components"]
 
 
 def components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
-    """The components of a graph given by the targets of each node, a component behind all those
-    that it leads to.
+    """The components of a graph given by the targets of each node.
+
+    A component comes after all those that it leads to.
     """
     order: dict[int, int] = {}
     low: dict[int, int] = {}

@@ -1,9 +1,17 @@
 """Calls replaced by the rules they call, so that few are left to be made while a text is read.
 
-What is regular at heart becomes one plain automaton. Calls stay where a rule calls itself in the
-middle of its text, and where copies would grow too large. Inside a component of rules that call
-each other, rules are taken in one at a time until those that are left call themselves. Which ones
-mostly shows in what calls what, so a rule is written out with all that it takes in at once.
+A grammar that is regular becomes one plain automaton. Calls stay where a rule calls itself in the
+middle of its text, and where copies would grow too large::
+
+    e: e "+" p | p                        p: "(" e ")" | "1"        the rules
+    p takes in e, which has no call in the middle:
+    p: "(" p ("+" p)* ")" | "1"           start: p ("+" p)*         p stays: it is in its own middle
+
+This is done by components of rules that call each other, callees first. In a component rules are
+taken in one at a time, those that grow least first, until those that are left call themselves.
+Two steps keep it cheap. First only numbers are kept: what a rule would call, and how large it would
+be, if all that it takes in were *written out*. A rule is written out, with all of that at once,
+where it has to be known exactly: whether it still calls itself, and how large it really is.
 """
 
 from __future__ import annotations
@@ -13,13 +21,14 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from guided.grammar.network.components import components
-from guided.grammar.network.letters import call_edges, called
-from guided.grammar.network.recursion import (
-    begins_with,
+from guided.grammar.network.recursion import without_ending_calls, without_leading_calls
+from guided.grammar.network.rule_automata import (
+    RuleAutomata,
+    called_rules,
+    first_calls,
     substituted,
-    without_ending_calls,
-    without_leading_calls,
 )
+from guided.grammar.network.symbols import Kind, edges_over
 from guided.regular.dfa import Dfa
 from guided.runtime.fuel import spend
 
@@ -30,7 +39,7 @@ class Growth(NamedTuple):
     """How much a grammar may grow where rules are taken in."""
 
     states: int
-    """Of a rule that is taken in from several places."""
+    """Of a rule that is taken in from several sites."""
     copies: int
     """States of all copies of a rule together."""
 
@@ -44,7 +53,7 @@ _FEW_COPIES: Final = 400
 
 
 def inlined(
-    automata: dict[int, Dfa],
+    automata: RuleAutomata,
     start: int,
     terminals: AbstractSet[int] = frozenset(),
     growth: Growth = USUAL_GROWTH,
@@ -56,13 +65,13 @@ def inlined(
     too often.
     """
     work = _Inlining(automata, terminals, growth)
-    for component in components({rule: called(dfa) for rule, dfa in automata.items()}):
+    for component in components({rule: called_rules(dfa) for rule, dfa in automata.items()}):
         work.settle(component)
     return work.reached(start)
 
 
-class _Places:
-    """Where a rule calls another one."""
+class _CallSites:
+    """Where a rule calls another one, when all that the rule takes in is written out."""
 
     __slots__ = ("count", "kinds")
 
@@ -70,35 +79,34 @@ class _Places:
         self.count: Final = count
         """Copies of that one, at most."""
         self.kinds: Final = kinds
-        """Of each place whether something must stand before the call, and behind it."""
+        """Of each site whether something must stand before the call, and after it."""
 
-    def and_then(self, inner: _Places, known: _Places | None) -> _Places:
-        """The places of what is called at ``inner`` ones there, besides those that are known."""
+    def through(self, inner: _CallSites, known: _CallSites | None) -> _CallSites:
+        """The sites of a rule that is called at ``inner`` ones of the callee, and known ones."""
+        # Something stands before the inner call if it does before either of the two calls.
         kinds = {(a or b, c or d) for a, c in self.kinds for b, d in inner.kinds}
         if known is None:
-            return _Places(self.count * inner.count, frozenset(kinds))
-        return _Places(known.count + self.count * inner.count, known.kinds | kinds)
+            return _CallSites(self.count * inner.count, frozenset(kinds))
+        return _CallSites(known.count + self.count * inner.count, known.kinds | kinds)
 
 
 class _Inlining:
-    def __init__(
-        self, automata: Mapping[int, Dfa], terminals: AbstractSet[int], growth: Growth
-    ) -> None:
+    def __init__(self, automata: RuleAutomata, terminals: AbstractSet[int], growth: Growth) -> None:
         self.growth = growth
         self.terminals = terminals
-        """Written out last, so that nothing is worked out on copies of their states."""
+        """They are written out last, so that no pass works on copies of their many states."""
         self.automata = dict(automata)
-        self.calls = {rule: _places(dfa) for rule, dfa in automata.items()}
+        self.calls = {rule: _call_sites(dfa) for rule, dfa in automata.items()}
         """By rule what it calls when all that it takes in is written out."""
         self.takes: dict[int, set[int]] = {rule: set() for rule in automata}
         """By rule what is still to be written out in it, besides terminals."""
         self.sizes = {rule: len(dfa) for rule, dfa in automata.items()}
         """States, at most."""
-        self.sites: dict[int, int] = {}
-        """How many places rules are called from."""
+        self.num_sites: dict[int, int] = {}
+        """How many calls of each rule there are in all that was given."""
         for dfa in automata.values():
-            for _, rule, _ in call_edges(dfa):
-                self.sites[rule] = self.sites.get(rule, 0) + 1
+            for _, rule, _ in edges_over(dfa, Kind.CALL):
+                self.num_sites[rule] = self.num_sites.get(rule, 0) + 1
         self.taken_in: set[int] = set()
         """Rules that their callers take in."""
         self.written: set[int] = set()
@@ -110,7 +118,7 @@ class _Inlining:
             for callee in [*self.calls[rule]]:
                 if callee in self.taken_in:
                     self._take(rule, callee)
-        # Smaller first: what is taken in late brings along what was taken in before.
+        # Smaller ones first: a rule taken in late is as large as all that it took in itself.
         left = set(component)
         while left:
             spend(len(left) // 4)
@@ -123,65 +131,71 @@ class _Inlining:
                     if caller != rule and rule in self.calls[caller]:
                         self._take(caller, rule)
             else:
-                # It stays a rule that is called, so it holds nobody in a circle any more.
-                left.remove(max(left, key=lambda rule: (self.sites.get(rule, 0), -rule)))
+                # It stays a rule that is called, so others may be taken in that call each other
+                # only through it. Most call sites first: they would be most copies.
+                left.remove(max(left, key=lambda rule: (self.num_sites.get(rule, 0), -rule)))
 
     def _take(self, rule: int, callee: int) -> None:
         """Have a callee written out in a rule, sooner or later."""
         calls = self.calls[rule]
-        places = calls.pop(callee)
+        sites = calls.pop(callee)
         spend(1 + len(self.calls[callee]) // 4)
-        for inner, behind in self.calls[callee].items():
-            calls[inner] = places.and_then(behind, calls.get(inner))
-        self.sizes[rule] += places.count * self.sizes[callee]
+        for inner, there in self.calls[callee].items():
+            calls[inner] = sites.through(there, calls.get(inner))
+        self.sizes[rule] += sites.count * self.sizes[callee]
         if callee not in self.terminals:
             self.takes[rule].add(callee)
             self.written.discard(rule)
 
     def _growth(self, rule: int) -> tuple[int, int, int]:
-        """What comes first costs least."""
+        """An order of rules: those first that add the fewest states to their callers."""
         size = self.sizes[rule]
-        return (self.sites.get(rule, 0) - 1) * size, size, rule
+        return (self.num_sites.get(rule, 0) - 1) * size, size, rule
 
     def _may_be_taken_in(self, rule: int) -> bool:
+        """Whether a rule calls itself no more, and is small enough to be copied to its callers."""
         if rule in self.terminals:
             return True
         itself = self.calls[rule].get(rule)
         if itself is not None:
             if _IN_THE_MIDDLE in itself.kinds:
                 return False
+            # It calls itself at its ends alone. Written out, those calls mostly become loops.
             self._write_out(rule)
             if rule in self.calls[rule]:
                 return False
-        if self.sites.get(rule, 0) > 1 and not self._is_small(rule):
+        # Sizes are upper bounds, so only what seems too large has to be written out to be known.
+        if self.num_sites.get(rule, 0) > 1 and not self._is_small(rule):
             self._write_out(rule)
             return self._is_small(rule)
         return True
 
     def _is_small(self, rule: int) -> bool:
-        size, sites = self.sizes[rule], self.sites.get(rule, 0)
-        return size <= self.growth.states and (sites - 1) * size <= self.growth.copies
+        size, copies = self.sizes[rule], self.num_sites.get(rule, 0) - 1
+        return size <= self.growth.states and copies * size <= self.growth.copies
 
     def _write_out(self, rule: int) -> None:
         """Write a rule out with all it takes in; before it those of them that are copied."""
         for each in _inner_first(rule, self.takes):
-            if each == rule or self.sites[each] > 1:
+            if each == rule or self.num_sites[each] > 1:
                 self._simplify(each)
 
     def _simplify(self, rule: int) -> None:
+        """Write a rule out, with calls of itself at its ends made loops."""
         if rule in self.written:
             return
         dfa = self._with(self.automata[rule], self.takes[rule])
-        if rule in begins_with(dfa):
+        if rule in first_calls(dfa):
             dfa = without_leading_calls(rule, [rule], {rule: dfa})
         self._replace(rule, without_ending_calls(rule, dfa))
+        # What it calls was counted anew: terminals are counted as taken in again.
         for terminal in self.calls[rule].keys() & self.terminals:
             self._take(rule, terminal)
         self.written.add(rule)
 
     def _replace(self, rule: int, dfa: Dfa) -> None:
         self.automata[rule] = dfa
-        self.calls[rule], self.sizes[rule], self.takes[rule] = _places(dfa), len(dfa), set()
+        self.calls[rule], self.sizes[rule], self.takes[rule] = _call_sites(dfa), len(dfa), set()
 
     def _with(self, dfa: Dfa, taken: AbstractSet[int]) -> Dfa:
         """An automaton with what it takes in."""
@@ -203,21 +217,25 @@ class _Inlining:
         found = {start}
         for rule in order:
             self._write_out(rule)
-            for callee in called(self.automata[rule]) - found:
+            for callee in called_rules(self.automata[rule]) - found:
                 order.append(callee)
                 found.add(callee)
         for rule, terminals in self._spelled_out(order).items():
             self._replace(rule, self._with(self.automata[rule], terminals))
         # What would have grown too much with a terminal still calls it.
-        left = {callee for rule in order for callee in called(self.automata[rule])}
+        left = {callee for rule in order for callee in called_rules(self.automata[rule])}
         return {rule: self.automata[rule] for rule in order if rule == start or rule in left}
 
     def _spelled_out(self, rules: list[int]) -> dict[int, set[int]]:
-        """By rule the terminals to write out in it: where few states are copied, those first."""
+        """By rule the terminals to write out in it: first where that copies the fewest states.
+
+        A copy saves calls while a text is read, and costs states. A terminal whose copies would be
+        more than _MAX_COPIES states altogether stays a call everywhere.
+        """
         copies = sorted(
-            (places.count * self.sizes[callee], rule, callee)
+            (sites.count * self.sizes[callee], rule, callee)
             for rule in rules
-            for callee, places in _places(self.automata[rule]).items()
+            for callee, sites in _call_sites(self.automata[rule]).items()
             if callee in self.terminals
         )
         in_all: dict[int, int] = {}
@@ -232,19 +250,19 @@ class _Inlining:
         return chosen
 
 
-def _places(dfa: Dfa) -> dict[int, _Places]:
-    """By rule the places where an automaton calls it."""
+def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
+    """By rule the sites where an automaton calls it."""
     targets: dict[int, set[int]] = {}
     kinds: dict[int, set[tuple[bool, bool]]] = {}
     accepting: list[bool] = dfa.accepting.tolist()
-    for source, rule, target in call_edges(dfa):
+    for source, rule, target in edges_over(dfa, Kind.CALL):
         targets.setdefault(rule, set()).add(target)
         kinds.setdefault(rule, set()).add((source != 0, not accepting[target]))
-    return {rule: _Places(len(targets[rule]), frozenset(kinds[rule])) for rule in targets}
+    return {rule: _CallSites(len(targets[rule]), frozenset(kinds[rule])) for rule in targets}
 
 
 def _inner_first(root: int, edges: Mapping[int, AbstractSet[int]]) -> list[int]:
-    """What a node leads to, each behind all that it leads to itself; there are no circles."""
+    """The nodes that a node leads to, in post-order: each after all that it leads to itself."""
     order: list[int] = []
     seen = {root}
     path = [(root, iter(sorted(edges[root])))]

@@ -1,4 +1,10 @@
-"""Automata that call each other: recursive transition networks (Woods, CACM 13(10), 1970)."""
+"""Automata that call each other: recursive transition networks (Woods, CACM 13(10), 1970).
+
+::
+
+    sum: NUMBER | "(" sum ")"      rule 0   0 --[0-9]--> 1 (end)    1 --[0-9]--> 1
+                                            0 --"("----> 2 --call 0--> 3 --")"--> 4 (end)
+"""
 
 from __future__ import annotations
 
@@ -9,14 +15,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.grammar.network.shortest import LONGEST
+from guided.grammar.network.network_kernels import LONGEST
 from guided.regular.dfa import DEAD
 
 __all__ = ["CallEdge", "HoleText", "Network", "Way"]
 
 
 class CallEdge(NamedTuple):
-    """A call that may be made in a state, and the state behind it."""
+    """A call that may be made in a state, and the state after it."""
 
     rule: int
     target: int
@@ -79,7 +85,7 @@ class Network:
         return len(self.accepting)
 
     def step(self, state: int, byte: int) -> int:
-        """The state of the same rule behind a byte, or DEAD."""
+        """The state of the same rule after a byte, or DEAD."""
         return int(self.moves[state, self.byte_class[byte]])
 
     def rule_of(self, state: int) -> int:

@@ -3,51 +3,64 @@
 No automaton here accepts the empty text.
 
 A rule that *begins* with itself would be called again and again before a byte is read. The rules of
-a component that do so of each other are turned inside out: whoever is called, one begins with some
-member's part that calls no member first, and what is then complete is the first call of some
-further part. The complete members are *hubs*, from which the parts lead on::
+a component that do so of each other are turned inside out: whichever is called, a text of it begins
+with a part of some member that calls no member first, and what is then complete is the first call
+of a further part. The complete members are *hubs*, from which the parts lead on::
 
     sum: sum "+" NUMBER | NUMBER   ->   start -NUMBER-> hub    hub -"+" NUMBER-> hub    end: hub
 
-A rule that *ends* with itself goes back to its start::
+A rule that *ends* with itself leads back to its start::
 
     list: item "," list | item     ->   start -item "," -> start    start -item-> end
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
-from typing import Final
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.grammar.network.letters import (
-    call_edges,
-    called,
-    calls_in,
+from guided.grammar.network.components import components
+from guided.grammar.network.rule_automata import (
+    RuleAutomata,
+    called_rules,
     determined,
-    letters,
+    determined_if_small,
+    first_calls,
     paste,
-    simpler,
-    without_calls,
+    paste_without,
+    substituted,
 )
-from guided.regular.codepoints import CodePoints
+from guided.grammar.network.symbols import Kind, edges_over, numbers_in, symbol_set, without_calls
 from guided.regular.dfa import DEAD, Dfa, combine
 from guided.regular.nfa import Nfa
 
-__all__ = ["begins_with", "substituted", "without_ending_calls", "without_leading_calls"]
-
-_NO_RULES: Final[frozenset[int]] = frozenset()
-_NOTHING: Final[Mapping[int, Set[int]]] = {}
+__all__ = ["without_ending_calls", "without_leading_calls", "without_left_recursion"]
 
 
-def begins_with(dfa: Dfa) -> set[int]:
-    """The rules that an automaton calls before it reads a byte."""
-    return {rule for source, rule, _ in call_edges(dfa) if source == 0}
+def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]:
+    """The automata of the start rule and all that it calls, none of them left-recursive."""
+    leading = {rule: first_calls(dfa) for rule, dfa in automata.items()}
+    changed = dict(automata)
+    # Each member of a component gets an automaton with a copy of the bodies of all of them.
+    for component in components(leading):
+        members = sorted(component)
+        if len(members) > 1 or members[0] in leading[members[0]]:
+            for rule in members:
+                changed[rule] = without_leading_calls(rule, members, automata)
+    # Rules that only the leading calls reached are called by nobody now.
+    reached: dict[int, Dfa] = {}
+    waiting = [start]
+    while waiting:
+        rule = waiting.pop()
+        if rule not in reached:
+            reached[rule] = changed[rule]
+            waiting += called_rules(changed[rule])
+    return reached
 
 
-def without_leading_calls(rule: int, component: Iterable[int], automata: Mapping[int, Dfa]) -> Dfa:
+def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAutomata) -> Dfa:
     """The automaton of a rule which begins with no call of the rules of its component."""
     nfa = Nfa()
     start = nfa.add_states()
@@ -55,10 +68,11 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: Mapping
     for member, hub in hubs.items():
         dfa = automata[member]
         first = paste(nfa, dfa, dfa.classes)
+        # The copy's own start is not entered: its moves leave from the start, or from a hub.
         for chars, target in zip(dfa.classes, dfa.next[0].tolist(), strict=True):
             if target == DEAD:
                 continue
-            for callee in calls_in(chars):
+            for callee in numbers_in(chars, Kind.CALL):
                 if callee in hubs:
                     nfa.empties.add(hubs[callee], first + target)
             if kept := without_calls(chars, hubs.keys()):
@@ -75,17 +89,18 @@ def without_ending_calls(rule: int, dfa: Dfa) -> Dfa:
     Where more may follow such a call, it is left out only if that changes nothing: what follows
     it is then what might follow inside of it. So ``a: a a | "x"`` is the plain automaton of x+.
     """
-    if rule not in called(dfa):
+    if rule not in called_rules(dfa):
         return dfa
     is_last: NDArray[np.bool_] = dfa.accepting & (dfa.next == DEAD).all(axis=1)
     looped = _looped(rule, dfa, is_last)
     dfa = dfa if looped is None else looped
     accepting = dfa.accepting
-    if all(not accepting[target] for _, callee, target in call_edges(dfa) if callee == rule):
+    if all(not accepting[to] for _, callee, to in edges_over(dfa, Kind.CALL) if callee == rule):
         return dfa
     looped = _looped(rule, dfa, accepting)
     if looped is None:
         return dfa
+    # The loop is right if one more level of the rule inside of it brings no new text.
     again = substituted(dfa, {rule}, {rule: looped}, chosen=lambda target: bool(accepting[target]))
     return looped if again is not None and _equal(looped, again) else dfa
 
@@ -95,72 +110,20 @@ def _looped(rule: int, dfa: Dfa, is_end: NDArray[np.bool_]) -> Dfa | None:
 
     ``None`` where it would grow much; raises LimitExceededError past MAX_NFA_STATES.
     """
-    edges = [(source, to) for source, callee, to in call_edges(dfa) if callee == rule]
+    edges = [(source, to) for source, callee, to in edges_over(dfa, Kind.CALL) if callee == rule]
     if not any(is_end[target] for _, target in edges):
         return dfa
-    nfa, first = _begun(dfa, [rule])
+    nfa, first = paste_without(dfa, {rule})
     for source, target in edges:
         if is_end[target]:
             nfa.empties.add(first + source, first)
         else:
-            nfa.add_move(first + source, letters([rule]), first + target)
-    return simpler(nfa)
-
-
-def substituted(
-    dfa: Dfa,
-    replaced: Set[int],
-    bodies: Mapping[int, Dfa],
-    within: Mapping[int, Set[int]] = _NOTHING,
-    chosen: Callable[[int], bool] = lambda _: True,
-) -> Dfa | None:
-    """The automaton with the calls of ``replaced`` rules replaced by the rules' own automata.
-
-    Only calls whose targets are ``chosen``. ``within`` tells of those rules which calls are
-    replaced in them, and so on. ``None`` where it would grow much; raises LimitExceededError past
-    MAX_NFA_STATES.
-    """
-    nfa, start = _begun(dfa, replaced)
-    copies: dict[tuple[int, int], int] = {}
-    kept: dict[int, list[CodePoints]] = {}
-    pasted = [(start, dfa, replaced)]
-    for first, caller, inner in pasted:
-        for source, rule, target in call_edges(caller):
-            if rule not in inner:
-                continue
-            if caller is dfa and not chosen(target):
-                nfa.add_move(first + source, letters([rule]), first + target)
-                continue
-            body = bodies[rule]
-            # One copy serves all calls that go on in the same place.
-            copy = copies.get((rule, first + target))
-            if copy is None:
-                further = within.get(rule, _NO_RULES)
-                sets = kept.get(rule)
-                if sets is None:
-                    sets = kept[rule] = [without_calls(chars, further) for chars in body.classes]
-                copy = copies[rule, first + target] = paste(nfa, body, sets)
-                pasted.append((copy, body, further))
-                for end in np.nonzero(body.accepting)[0].tolist():
-                    nfa.empties.add(copy + end, first + target)
-            nfa.empties.add(first + source, copy)
-    return simpler(nfa)
-
-
-def _begun(dfa: Dfa, left_out: Iterable[int]) -> tuple[Nfa, int]:
-    """An automaton without the calls of some rules, and the first of its states that are pasted."""
-    nfa = Nfa()
-    start = nfa.add_states()
-    rules = set(left_out)
-    first = paste(nfa, dfa, [without_calls(chars, rules) for chars in dfa.classes])
-    nfa.empties.add(start, first)
-    nfa.final = nfa.add_states()
-    for end in np.nonzero(dfa.accepting)[0].tolist():
-        nfa.empties.add(first + end, nfa.final)
-    return nfa, first
+            nfa.add_move(first + source, symbol_set(Kind.CALL, [rule]), first + target)
+    return determined_if_small(nfa)
 
 
 def _equal(left: Dfa, right: Dfa) -> bool:
+    """Whether two automata have the same texts."""
     differing = combine(
         [left, right], lambda labels: 0 if (labels[0] == DEAD) != (labels[1] == DEAD) else DEAD
     )

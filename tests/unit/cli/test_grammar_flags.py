@@ -9,7 +9,7 @@ import typer
 
 from guided.cli.constraint_flags import read_grammar_flags
 from guided.errors import InvalidConstraintError
-from guided.spec import Choice, Ebnf, Lark, Reading, Regex
+from guided.spec import Choice, Ebnf, Lark, Regex
 
 
 @pytest.mark.parametrize(("name", "kind"), [("a.lark", Lark), ("a.gbnf", Ebnf), ("a.ebnf", Ebnf)])
@@ -26,18 +26,6 @@ def test_patterns_and_texts_are_read() -> None:
     assert read_grammar_flags(None, None, ["a", "b"]) == Choice(["a", "b"])
     assert read_grammar_flags(None, None, None) is None
     assert read_grammar_flags(None, None, []) is None
-
-
-def test_a_grammar_of_lark_is_read_as_it_is_told(tmp_path: Path) -> None:
-    lark, ebnf = tmp_path / "a.lark", tmp_path / "a.gbnf"
-    for file in (lark, ebnf):
-        file.write_text("a")
-    found = read_grammar_flags(lark, None, None, Reading.CONTEXTUAL)
-    assert found == Lark("a", reading="contextual")
-    with pytest.raises(typer.BadParameter, match="goes with a grammar of Lark only"):
-        read_grammar_flags(ebnf, None, None, Reading.CONTEXTUAL)
-    with pytest.raises(typer.BadParameter, match="goes with --grammar only"):
-        read_grammar_flags(None, "a", None, Reading.CONTEXTUAL)
 
 
 def test_what_is_said_twice_or_is_no_grammar_is_refused(tmp_path: Path) -> None:

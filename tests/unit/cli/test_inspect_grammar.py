@@ -8,7 +8,6 @@ import pytest
 
 from guided.cli.grammars import inspect_grammar
 from guided.errors import GuidedError
-from guided.spec import Reading
 
 
 @pytest.mark.parametrize(
@@ -31,5 +30,5 @@ def test_a_text_that_leaves_the_grammar_is_told_with_its_place(
     if text is not None:
         file.write_text(text)
     with pytest.raises(GuidedError) as refused:
-        inspect_grammar(grammar, Reading.CONTEXT_FREE, [file], 0, "default")
+        inspect_grammar(grammar, [file], 0, "default")
     assert str(refused.value) == expected.format(file=file)

@@ -22,7 +22,6 @@ from guided.spec import (
     KeyOrder,
     OnIncomplete,
     Rank,
-    Reading,
     RegexDialect,
     Spelling,
 )
@@ -103,7 +102,6 @@ def test_options_are_the_fields_of_a_request() -> None:
         (OnIncomplete, pb.OnIncomplete),
         (Phase, model_pb2.Phase),
         (Rank, pb.Rank),
-        (Reading, pb.Reading),
         (RegexDialect, pb.RegexDialect),
         (Spelling, pb.Spelling),
     ],

@@ -20,8 +20,7 @@ from guided.errors import (
     UnsupportedFeatureError,
 )
 from guided.grammar.ebnf import lower_ebnf
-from guided.grammar.ebnf.lower import MAX_GRAMMAR_LENGTH
-from guided.grammar.ebnf.parser import MAX_BOUND, MAX_DEPTH
+from guided.grammar.ebnf.parser import MAX_BOUND, MAX_DEPTH, MAX_GRAMMAR_LENGTH
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
 from tests.kit.grammars import accepted_by, language, mutated, random_grammar, random_text

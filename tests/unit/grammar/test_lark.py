@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 
 import pytest
@@ -131,6 +132,28 @@ def test_a_choice_of_terminals_never_hides_a_text() -> None:
     assert accepted_by(_machine(text), "ab")
     with pytest.raises(LarkError):
         Reference(text, parser="earley", lexer="dynamic").parse("ab")
+
+
+def test_lookarounds_say_what_a_scanner_would_cut_off() -> None:
+    """The example of docs/grammars.md, held against Lark's LALR parser over short texts."""
+    text = (
+        "start: (IF NAME | NAME)+\nIF: /if(?![a-z])/\n"
+        'NAME: /(?!if(?![a-z]))[a-z]+(?![a-z])/\n%ignore " "'
+    )
+    machine, lark = _machine(text), Reference(text, parser="lalr", lexer="contextual")
+    agreed = 0
+    for length in range(7):
+        for example in map("".join, itertools.product("ifa ", repeat=length)):
+            try:
+                lark.parse(example)
+                parses = True
+            except LarkError:
+                parses = False
+            assert accepted_by(machine, example) == parses, example
+            agreed += parses
+    assert agreed > 100
+    for example, tokens in (("ifa", ["NAME"]), ("if a", ["IF", "NAME"])):
+        assert [token.type for token in lark.parse(example).scan_values(bool)] == tokens
 
 
 def test_given_grammars_are_imported_by_name() -> None:

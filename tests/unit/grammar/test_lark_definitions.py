@@ -16,9 +16,7 @@ from lark.lexer import Token
 from lark.load_grammar import GrammarBuilder, _literal_to_pattern
 
 from guided.errors import GuidedError, InvalidConstraintError
-from guided.grammar.lark.definitions import definitions_of
-from guided.grammar.lark.literals import regular_of_literal
-from guided.grammar.lark.references import terminal_of
+from guided.grammar.lark.definitions import definitions_of, terminal_of
 from guided.grammar.lark.source import Definition, Source
 from guided.grammar.lark.syntax import (
     Alternatives,
@@ -30,6 +28,7 @@ from guided.grammar.lark.syntax import (
     Tree,
     Use,
 )
+from guided.grammar.lark.terminals import regular_of_literal
 from guided.regular.expression import literal
 from guided.regular.patterns.python import parse_python_regex
 from guided.spec.library import grammar_names, read_grammar

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from guided.errors import LimitExceededError
-from guided.grammar.context_free import Body, Call, Sequence, Times
+from guided.grammar.context_free import Body, Call, Concatenation, Repetition
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import Network, network_from_grammar
-from guided.grammar.network.components import components
-from guided.grammar.network.first_bytes import call_order
-from guided.grammar.network.letters import letters, simpler
-from guided.grammar.network.separated import Separated, with_lists
+from guided.grammar.network.first_and_follow import call_order
+from guided.grammar.network.rule_automata import determined_if_small
+from guided.grammar.network.rule_expressions import Separated, with_lists
+from guided.grammar.network.symbols import Kind, symbol_set
 from guided.regular.nfa import Nfa
 from guided.runtime.fuel import limited_work
 from guided.spec.library import read_grammar
@@ -68,20 +68,20 @@ def test_few_rules_are_called(text: str, rules: int) -> None:
 def test_lists_hold_one_copy_of_their_items(rule: str, calls: int) -> None:
     grammar = lower_lark(f'start: {rule}\nitem: "i"\nsign: "+"\nop: "*"')
     body = grammar.rules["start"]
-    assert isinstance(body, Sequence)
+    assert isinstance(body, Concatenation)
     assert calls == sum(1 for part in _all_parts(body) if isinstance(part, Call))
 
 
 def _all_parts(body: Body) -> Iterator[Body]:
     match body:
-        case Sequence(parts):
+        case Concatenation(parts):
             for part in with_lists(parts):
                 if isinstance(part, Separated):
                     yield from _all_parts(part.item)
                     yield from _all_parts(part.between)
                 else:
                     yield from _all_parts(part)
-        case Times(item):
+        case Repetition(item):
             yield from _all_parts(item)
         case _:
             yield body
@@ -142,22 +142,17 @@ def test_what_would_take_a_table_of_very_many_cells_is_left_as_it_is() -> None:
     nfa = Nfa()
     nfa.add_states(4_002)
     for rule in range(4_001):
-        nfa.add_move(rule, letters([rule]), rule + 1)
+        nfa.add_move(rule, symbol_set(Kind.CALL, [rule]), rule + 1)
     nfa.final = 4_001
-    assert simpler(nfa) is None
+    assert determined_if_small(nfa) is None
     with (
         pytest.raises(LimitExceededError, match="more than 1000 units of work"),
         limited_work(1_000),
     ):
-        simpler(nfa)
+        determined_if_small(nfa)
 
 
 def test_no_rule_calls_itself_before_a_byte() -> None:
     rules = [f'r{n}: r{(n + 1) % 5} "x{n}" | r{(n + 2) % 5} r{n} | "y{n}" |' for n in range(5)]
     order = call_order(_network("\n".join(["start: r0", *rules])))
     assert sorted(order) == list(range(len(order)))
-
-
-def test_components_come_behind_what_they_lead_to() -> None:
-    found = components({0: [1], 1: [2, 3], 2: [0], 3: [4], 4: [3], 5: [5]})
-    assert [sorted(component) for component in found] == [[3, 4], [0, 1, 2], [5]]

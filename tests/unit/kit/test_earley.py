@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import pytest
 
-from guided.grammar.context_free import Body, Call, Choice, Sequence, Terminal, Times
+from guided.grammar.context_free import Alternation, Body, Call, Concatenation, Repetition, Terminal
 from guided.regular.expression import literal
 from tests.kit.earley import Earley
 from tests.kit.grammars import spelled
 
 _A, _B = Terminal(literal("a")), Terminal(literal("b"))
-_PALINDROMES = Choice((Sequence((_A, Call("s"), _A)), Sequence((_B, Call("s"), _B)), Sequence(())))
+_PALINDROMES = Alternation(
+    (Concatenation((_A, Call("s"), _A)), Concatenation((_B, Call("s"), _B)), Concatenation(()))
+)
 
 
 @pytest.mark.parametrize(
     ("rules", "text", "verdicts"),
     [
         ({"s": _A}, "ab", ".+-"),
-        ({"s": Choice((Sequence((Call("s"), _A)), _B))}, "baab", ".+++-"),
+        ({"s": Alternation((Concatenation((Call("s"), _A)), _B))}, "baab", ".+++-"),
         ({"s": _PALINDROMES}, "abba", "+...+"),
-        ({"s": Choice((Call("s"), _A))}, "a", ".+"),
-        ({"s": Sequence((Call("t"), Call("t"), _A)), "t": Sequence(())}, "a", ".+"),
-        ({"s": Choice((Sequence((_A, Call("t"))), _B)), "t": Call("t")}, "a", ".-"),
+        ({"s": Alternation((Call("s"), _A))}, "a", ".+"),
+        ({"s": Concatenation((Call("t"), Call("t"), _A)), "t": Concatenation(())}, "a", ".+"),
+        ({"s": Alternation((Concatenation((_A, Call("t"))), _B)), "t": Call("t")}, "a", ".-"),
         ({"s": Call("s")}, "a", "--"),
-        ({"s": Times(_A, 1, 2)}, "aaa", ".++-"),
-        ({"s": Times(_A, 2, None)}, "aaa", "..++"),
+        ({"s": Repetition(_A, 1, 2)}, "aaa", ".++-"),
+        ({"s": Repetition(_A, 2, None)}, "aaa", "..++"),
     ],
 )
 def test_every_prefix_is_a_text_or_the_beginning_of_one_or_of_none(
@@ -34,7 +36,7 @@ def test_every_prefix_is_a_text_or_the_beginning_of_one_or_of_none(
 
 
 def test_terminals_are_patterns_and_ignored_text_stands_before_them_and_at_the_end() -> None:
-    earley = Earley({"s": Sequence((_A, _B))}, lambda _: "x(?:yz)?", "_")
+    earley = Earley({"s": Concatenation((_A, _B))}, lambda _: "x(?:yz)?", "_")
     assert earley.verdicts("_xy") == "...."
     assert earley.verdicts("_xyz_x__") == "......+++"
     assert earley.verdicts("x_yz") == "...--"

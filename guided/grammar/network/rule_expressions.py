@@ -1,28 +1,33 @@
-"""The body of a rule as an expression over letters."""
+"""The body of a rule as an expression over symbols, of which its automaton is made.
+
+A terminal becomes its bytes, with an assertion where it looks around at its edges; a call and a
+hole become one symbol each. What is ignored is written out before each of them::
+
+    pair: NAME "=" value      ->      blank* NAME blank* "=" call(value)
+
+Large terminals are called as if they were rules, so that nothing is worked out on copies of them.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
 from guided.grammar.context_free import (
     Alone,
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     Hole,
-    InContext,
-    Sequence,
+    Repetition,
     Terminal,
-    Times,
-    ToContext,
 )
-from guided.grammar.network.letters import MAX_RULES, hole_letter, letter_of, letters, mark_letter
-from guided.grammar.network.looks import Border, Mark
-from guided.grammar.network.separated import Separated, with_lists
+from guided.grammar.network.lookarounds import Assertion, Border
+from guided.grammar.network.symbols import MAX_RULES, Kind, symbol_set
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
@@ -30,9 +35,10 @@ from guided.regular.expression import Alternate, Chars, Concat, Graph, Regular, 
 from guided.regular.moves import moves_of
 from guided.regular.utf8 import utf8_sequences
 
-__all__ = ["Bodies"]
+__all__ = ["RuleExpressions", "Separated", "with_lists"]
 
 _NOTHING: Final = Concat(())
+# Vocabularies need no tokens for these: no text of a terminal holds them.
 _NEVER_IN_UTF8: Final = frozenset((0xC0, 0xC1, *range(0xF5, 0x100)))
 _NO_RULES: Final[Mapping[str, Body]] = {}
 _SMALL: Final = 64
@@ -41,11 +47,10 @@ _LARGE: Final = 32
 """States of a terminal that is called."""
 
 
-class Bodies:
-    """Turns bodies into expressions over letters; ``numbers`` tells the letters of rules.
+class RuleExpressions:
+    """Turns bodies into expressions; ``numbers`` are those of the rules.
 
-    Bytes in ``missing`` are not spelled: no text of a terminal needs one of them. Large terminals
-    are called as rules are, so that nothing is worked out on copies of them.
+    Bytes in ``missing`` are not spelled: no text of a terminal needs one of them.
     """
 
     def __init__(
@@ -55,53 +60,47 @@ class Bodies:
         self._missing = frozenset(missing) - _NEVER_IN_UTF8
         self._spelled: dict[Regular, Regular] = {}
         self.terminals: dict[int, Dfa] = {}
-        """Those that are called, by number, which are behind those of rules."""
-        self.marks: dict[Mark, int] = {}
-        """What stands for look-around at the edges of terminals, numbered."""
+        """Terminals that are called, by number; these come after the numbers of rules."""
+        self.assertions: dict[Assertion, int] = {}
+        """Those at the edges of terminals and around what is ``Alone``, numbered."""
         self.blank: Regular = _NOTHING
         """What may stand before each terminal and at the end."""
         if ignored:
             self.blank = Repeat(self._texts(ignored), 0, None)
 
-    def letters(self, body: Body, written_out: Mapping[str, Body] = _NO_RULES) -> Regular:
+    def of(self, body: Body, written_out: Mapping[str, Body] = _NO_RULES) -> Regular:
         """The expression of a body; calls of ``written_out`` rules are replaced by their bodies."""
         match body:
             case Terminal():
                 return self._terminals((body,))
             case Hole(number):
-                letter = hole_letter(number)
-                hole = Chars(CodePoints(((letter, letter),)))
+                hole = _symbol(Kind.HOLE, number)
                 return hole if self.blank is _NOTHING else Concat((self.blank, hole))
             case Call(rule) if rule in written_out:
-                return self.letters(written_out[rule], written_out)
+                return self.of(written_out[rule], written_out)
             case Call(rule):
-                letter = letter_of(self._numbers[rule])
-                return Chars(CodePoints(((letter, letter),)))
-            case Sequence(parts):
+                return _symbol(Kind.CALL, self._numbers[rule])
+            case Concatenation(parts):
                 return Concat(tuple([self._part(each, written_out) for each in with_lists(parts)]))
-            case Choice(options):
+            case Alternation(options):
                 return self._choice(options, written_out)
-            case Times(item, low, high):
-                return Repeat(self.letters(item, written_out), low, high)
-            case InContext() | ToContext():
-                return self._mark(body)
+            case Repetition(item, low, high):
+                return Repeat(self.of(item, written_out), low, high)
             case Alone(item):
-                begin, end = self._mark(Border.BEGIN), self._mark(Border.END)
-                return Concat((begin, self.letters(item, written_out), end))
+                begin, end = self._assertion(Border.BEGIN), self._assertion(Border.END)
+                return Concat((begin, self.of(item, written_out), end))
 
     def _part(self, part: Body | Separated, written_out: Mapping[str, Body]) -> Regular:
         if not isinstance(part, Separated):
-            return self.letters(part, written_out)
-        item = self.letters(part.item, written_out)
-        return Several(item, self.letters(part.between, written_out))
+            return self.of(part, written_out)
+        item = self.of(part.item, written_out)
+        return Several(item, self.of(part.between, written_out))
 
     def _choice(self, options: tuple[Body, ...], written_out: Mapping[str, Body]) -> Regular:
         # Terminals side by side are one, so that what is ignored stands before all of them once.
         terminals = tuple(option for option in options if isinstance(option, Terminal))
         others = [
-            self.letters(option, written_out)
-            for option in options
-            if not isinstance(option, Terminal)
+            self.of(option, written_out) for option in options if not isinstance(option, Terminal)
         ]
         if terminals:
             others.append(self._terminals(terminals))
@@ -112,14 +111,14 @@ class Bodies:
         return texts if self.blank is _NOTHING else Concat((self.blank, texts))
 
     def _texts(self, terminals: tuple[Terminal, ...]) -> Regular:
-        """The texts of any of the terminals, with marks for what they see around them."""
+        """The texts of any of the terminals, with assertions about what is around them."""
         plain = [each.regular for each in terminals if not (each.before or each.after)]
         options: list[Regular] = [
             Concat(
                 (
-                    *map(self._mark, terminal.before),
+                    *map(self._assertion, terminal.before),
                     self._bytes(terminal.regular),
-                    *map(self._mark, terminal.after),
+                    *map(self._assertion, terminal.after),
                 )
             )
             for terminal in terminals
@@ -129,9 +128,9 @@ class Bodies:
             options.append(self._bytes(plain[0] if len(plain) == 1 else Alternate(tuple(plain))))
         return options[0] if len(options) == 1 else Alternate(tuple(options))
 
-    def _mark(self, mark: Mark) -> Regular:
-        letter = mark_letter(self.marks.setdefault(mark, len(self.marks)))
-        return Chars(CodePoints(((letter, letter),)))
+    def _assertion(self, assertion: Assertion) -> Regular:
+        number = self.assertions.setdefault(assertion, len(self.assertions))
+        return _symbol(Kind.ASSERTION, number)
 
     def _bytes(self, regular: Regular) -> Regular:
         spelled = self._spelled.get(regular)
@@ -140,6 +139,7 @@ class Bodies:
         return spelled
 
     def _spelling(self, regular: Regular) -> Regular:
+        # Small ones are made deterministic once, together with the rule that they stand in.
         spelled = _as_bytes(regular, self._missing)
         if spelled is not None:
             return spelled
@@ -147,10 +147,48 @@ class Bodies:
             return Alternate(tuple(map(self._bytes, regular.options)))
         dfa = byte_dfa_from_dfa(dfa_from_regular(regular), utf8_sequences, self._missing)
         number = len(self._numbers) + len(self.terminals) + 1
+        # A rule must not have the empty text when it is called, so such terminals are not rules.
         if len(dfa) < _LARGE or dfa.label[0] != DEAD or number >= MAX_RULES:
             return _graph(dfa)
         self.terminals[number] = Dfa(_classes(dfa), dfa.next, dfa.label)
-        return Chars(letters([number]))
+        return _symbol(Kind.CALL, number)
+
+
+class Separated:
+    """A list: ``item``, once or more, with ``between`` between one and the next.
+
+    It is one copy of the item in a loop, where ``x (s x)*`` would be two.
+    """
+
+    __slots__ = ("between", "item")
+
+    def __init__(self, item: Concatenation, between: Concatenation) -> None:
+        self.item: Final = item
+        self.between: Final = between
+
+
+def with_lists(parts: tuple[Body, ...]) -> Sequence[Body | Separated]:
+    """The parts of a sequence, with lists told from other repeats."""
+    found: list[Body | Separated] = []
+    for part in parts:
+        if found and isinstance(part, Repetition) and part.low == 0 and part.high is None:
+            again = part.item.parts if isinstance(part.item, Concatenation) else (part.item,)
+            # x (s x)*: the longest end of the parts so far that the repeat ends with, too.
+            common = 0
+            while common < min(len(found), len(again)) and found[~common] == again[~common]:
+                common += 1
+            if common:
+                at = len(again) - common
+                found[len(found) - common :] = [
+                    Separated(Concatenation(again[at:]), Concatenation(again[:at]))
+                ]
+                continue
+        found.append(part)
+    return found
+
+
+def _symbol(kind: Kind, number: int) -> Regular:
+    return Chars(symbol_set(kind, [number]))
 
 
 def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
@@ -174,6 +212,7 @@ def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
         return Chars(chars)
     if len(chars.ranges) > _SMALL:
         return None
+    # A sequence that needs a missing byte keeps an empty set there, which matches nothing.
     gone = ~CodePoints.of((byte, byte) for byte in missing)
     options: list[Regular] = []
     for low, high in chars.ranges:
@@ -184,7 +223,7 @@ def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
 
 
 def _graph(dfa: ByteDfa) -> Regular:
-    """The texts of an automaton over bytes, with one end, which nothing leads on from."""
+    """The texts of an automaton over bytes, as a graph with one end that has no moves out of it."""
     if not len(dfa):
         return Alternate(())
     end = len(dfa)

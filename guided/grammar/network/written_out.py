@@ -1,4 +1,9 @@
-"""Which rules of a grammar are reached, and which of them are written out by who calls them."""
+"""Rules that get no automaton of their own, because their callers write them out.
+
+Each automaton costs: it is made deterministic, made small, and pasted into others. Most rules of a
+large grammar are a handful of parts with one caller, so this saves most of the compile time. It is
+decided on the bodies, before anything is built; ``inlining`` decides again, on automata.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +12,14 @@ from typing import Final, NamedTuple
 
 from guided.grammar.context_free import (
     Alone,
+    Alternation,
     Body,
     Call,
-    Choice,
+    Concatenation,
     ContextFreeGrammar,
-    Sequence,
-    Times,
+    Repetition,
 )
-from guided.grammar.network.separated import Separated, with_lists
+from guided.grammar.network.rule_expressions import Separated, with_lists
 
 __all__ = ["RuleParts", "reached_rules", "written_out"]
 
@@ -35,7 +40,7 @@ class RuleParts(NamedTuple):
 
 
 def reached_rules(grammar: ContextFreeGrammar) -> dict[str, RuleParts]:
-    """The rules that the start rule leads to, itself first, each behind one that calls it."""
+    """The rules that the start rule leads to, itself first, each after one that calls it."""
     found: dict[str, RuleParts] = {}
     order = {grammar.start: None}
     waiting = [grammar.start]
@@ -63,13 +68,15 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
     depths = dict.fromkeys(reached, 0)
     undecided = {name for name in reached if len(callers[name]) > 1 and parts[name] <= _FEW_PARTS}
     found: dict[str, Body] = {}
-    # A rule with one caller comes behind it.
+    # In reverse: a rule with one caller is listed after it, so its own callees are decided first.
     for name in reversed([*reached]):
         undecided.discard(name)
+        # What is written out in it calls what it calls.
         for callee in calls[name] & found.keys():
             calls[name] |= calls[callee]
         if parts[name] > _MAX_PARTS or depths[name] > _MAX_DEPTH:
             continue
+        # A copy of a rule with several callers has to be very small.
         if len(callers[name]) > 1 and (
             # No circle of rules may be written out, nor what might yet become one.
             parts[name] > _FEW_PARTS or name in calls[name] or calls[name] & undecided
@@ -90,15 +97,15 @@ def _parts_of(body: Body) -> RuleParts:
         match part:
             case Call(rule):
                 calls += (rule,) * copies
-            case Sequence(parts):
+            case Concatenation(parts):
                 for each in with_lists(parts):
                     if isinstance(each, Separated):
                         waiting += ((each.item, copies), (each.between, copies))
                     else:
                         waiting.append((each, copies))
-            case Choice(options):
+            case Alternation(options):
                 waiting += [(each, copies) for each in options]
-            case Times(item, low, high):
+            case Repetition(item, low, high):
                 waiting.append((item, copies if max(low, high or 0) <= 1 else 2))
             case Alone(item):
                 waiting.append((item, copies))

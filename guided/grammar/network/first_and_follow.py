@@ -1,4 +1,8 @@
-"""Which bytes may come first behind a rule, wherever it is called."""
+"""FIRST and FOLLOW of a network: the bytes that rules begin with, and those that may come after.
+
+The machine asks for FOLLOW where a rule may end and its automaton may also read on: only if the
+next byte is in both must both be tried.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ from guided.grammar.network.components import components
 from guided.grammar.network.network import Network
 from guided.regular.dfa import DEAD
 
-__all__ = ["bytes_behind", "call_order"]
+__all__ = ["call_order", "follow_sets"]
 
 
 def call_order(network: Network) -> list[int]:
@@ -26,40 +30,42 @@ def call_order(network: Network) -> list[int]:
     return [rule for component in reversed(found) for rule in component]
 
 
-def bytes_behind(network: Network) -> NDArray[np.bool_]:
-    """By rule the classes of bytes that may come behind its texts, bool ``[rules, classes]``."""
+def follow_sets(network: Network) -> NDArray[np.bool_]:
+    """By rule the classes of bytes that may come after its texts, bool ``[rules, classes]``."""
     asked = sorted({*network.starts, *(edge.target for edges in network.calls for edge in edges)})
     own: NDArray[np.bool_] = network.moves[asked] != DEAD
     for hole, text in enumerate(network.holes):
         at = bisect_left(asked, network.first_hole + hole)
         own[at, network.byte_class[sorted(text.first)]] = True
-    # As the bits of numbers: there are many small sets to be joined.
+    # Sets are the bits of a number: there are many small ones to be joined.
     read = dict(zip(asked, _as_numbers(own), strict=True))
+    # Callees first: no rule calls itself before it reads a byte, so there is such an order.
     first = [0] * len(network.starts)
     for rule in reversed(call_order(network)):
         start = network.starts[rule]
         first[rule] = read[start]
         for edge in network.calls[start]:
             first[rule] |= first[edge.rule]
-    # Where a call may end its caller, what is behind the caller is behind the call as well.
-    behind = [0] * len(network.starts)
-    callers: list[set[int]] = [set() for _ in network.starts]
+    # FOLLOW of a call is FIRST of the state that it returns to. Where a call may end its caller,
+    # what follows the caller follows the call as well.
+    follow = [0] * len(network.starts)
+    last_calls: list[set[int]] = [set() for _ in network.starts]
     for source, edges in enumerate(network.calls):
         for callee, target in edges:
-            behind[callee] |= read[target]
+            follow[callee] |= read[target]
             for edge in network.calls[target]:
-                behind[callee] |= first[edge.rule]
+                follow[callee] |= first[edge.rule]
             if network.accepting[target]:
-                callers[network.rule_of(source)].add(callee)
+                last_calls[network.rule_of(source)].add(callee)
     waiting = list(range(len(network.starts)))
     while waiting:
         caller = waiting.pop()
-        for callee in callers[caller]:
-            joined = behind[callee] | behind[caller]
-            if joined != behind[callee]:
-                behind[callee] = joined
+        for callee in last_calls[caller]:
+            joined = follow[callee] | follow[caller]
+            if joined != follow[callee]:
+                follow[callee] = joined
                 waiting.append(callee)
-    return _as_sets(behind, own.shape[1])
+    return _as_sets(follow, own.shape[1])
 
 
 def _as_numbers(sets: NDArray[np.bool_]) -> list[int]:

@@ -1,0 +1,387 @@
+"""Lookarounds at the edges of terminals, worked into the automata of rules.
+
+How a lookaround becomes states
+-------------------------------
+A terminal such as ``OP: /[?](?![a-z])/`` is its text, ``[?]``, and an *assertion* at its edge about
+the text around it. In the automaton of a rule the assertion is a symbol of its own, which reads
+nothing::
+
+    start: OP+          0 --"?"--> 1 --assertion 0--> 2 --"?"--> 1
+
+Which assertions may stand where in a text is a regular language, so there is an automaton for it:
+
+- A *look-behind* is known where it is met: its automaton runs over the whole text, beginning anew
+  at each byte, and says in each state whether the text before it ends in what is looked for.
+- A *look-ahead* is an obligation. From the assertion on its automaton runs along with the text,
+  until it is fulfilled or broken. A text that breaks one is not in the language.
+- A text that is ``Alone`` (a part of a composition) sees nothing around it. Its borders are
+  symbols, too: the first opens a *level* with fresh automata, the last closes it.
+
+A state of this ``AssertionAutomaton`` is the levels, each with what its look-behinds know and which
+obligations are open. The rules are then multiplied with it (Bar-Hillel, Perles and Shamir, 1961):
+one copy of a rule for each state that it is entered in and each that it is left in::
+
+    state of a rule x state of the assertions     moves
+    (1, {})     --assertion 0-->  (2, {open})     the look-ahead is to be fulfilled
+    (2, {open}) --"?"---------->  (1, {})         "?" is no letter: fulfilled
+    (2, {open}) --"a"---------->  none            broken
+    (2, {open})  end of the text                  fulfilled: no letter follows
+
+Afterwards no assertion is left, and no later pass knows that there were any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+
+from guided.errors import LimitExceededError, UnsupportedFeatureError
+from guided.grammar.network.network import HoleText
+from guided.grammar.network.rule_automata import RuleAutomata, determined
+from guided.grammar.network.symbols import (
+    MAX_ASSERTIONS,
+    MAX_RULES,
+    Kind,
+    numbers_in,
+    symbol_set,
+)
+from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
+from guided.regular.codepoints import EMPTY, CodePoints
+from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
+from guided.regular.expression import ANYTHING, Concat, Look
+from guided.regular.nfa import Nfa
+from guided.regular.utf8 import utf8_sequences
+from guided.runtime.fuel import spend
+
+__all__ = ["Assertion", "Border", "without_assertions"]
+
+
+class Border(Enum):
+    """The ends of a text that sees nothing of what stands around it."""
+
+    BEGIN = "begin"
+    END = "end"
+
+
+Assertion: TypeAlias = Look | Border
+
+
+class _Level(NamedTuple):
+    """What is known inside of such a text, or of the whole."""
+
+    behind: tuple[frozenset[int], ...]
+    """By look-behind the states of its automaton: one, or all where a hole stands before it."""
+    ahead: frozenset[tuple[int, int]]
+    """The look-aheads that are not decided, each with its state."""
+
+
+_Levels: TypeAlias = tuple[_Level, ...]
+"""A state of the automaton of assertions: the levels, innermost last."""
+
+
+class AssertionAutomaton:
+    """The automaton of what assertions ask for, over classes of bytes that they all read alike."""
+
+    def __init__(self, assertions: Sequence[Assertion]) -> None:
+        if len(assertions) > MAX_ASSERTIONS:
+            raise LimitExceededError(
+                f"the terminals look around in {len(assertions)} ways, more than {MAX_ASSERTIONS}",
+                limit=MAX_ASSERTIONS,
+                field="constraint",
+            )
+        self._assertions = assertions
+        looks = {n: each for n, each in enumerate(assertions) if isinstance(each, Look)}
+        self._behind = {n: _texts_ending_in(each) for n, each in looks.items() if not each.ahead}
+        ahead = {n: _texts_beginning_with(each) for n, each in looks.items() if each.ahead}
+        self._fulfilled = {n: fulfilled for n, (_, fulfilled) in ahead.items()}
+        self._tables = {n: table for n, (table, _) in ahead.items()} | self._behind
+        self._any = tuple(frozenset(range(len(table))) for table in self._behind.values())
+        self._fresh = _Level(tuple(states & {0} for states in self._any), frozenset())
+        # Where a part of the text is alone, no terminal outside of such parts looks around.
+        self.start: _Levels = () if Border.BEGIN in assertions else (self._fresh,)
+        self.classes = self._byte_classes()
+        self._known: dict[tuple[_Levels, int], _Levels | None] = {}
+
+    def _byte_classes(self) -> list[CodePoints]:
+        """The bytes in sets of which all automata read the members alike."""
+        columns = np.array([table.byte_class for table in self._tables.values()], dtype=np.uint8)
+        columns = columns.reshape(-1, 256)
+        alike: dict[bytes, list[tuple[int, int]]] = {}
+        for byte in range(256):
+            alike.setdefault(columns[:, byte].tobytes(), []).append((byte, byte))
+        return [CodePoints.of(ranges) for ranges in alike.values()]
+
+    def after_byte(self, state: _Levels, byte: int) -> _Levels | None:
+        """The state after a byte, ``None`` where it breaks an obligation."""
+        if (state, byte) not in self._known:
+            spend(10 + sum(10 + 3 * (len(each.ahead) + len(each.behind)) for each in state))
+            levels = [self._level_after_byte(level, byte) for level in state]
+            kept = tuple(level for level in levels if level is not None)
+            self._known[state, byte] = kept if len(kept) == len(levels) else None
+        return self._known[state, byte]
+
+    def _level_after_byte(self, level: _Level, byte: int) -> _Level | None:
+        behind = tuple(
+            frozenset(table.step(at, byte) for at in states) - {DEAD}
+            for table, states in zip(self._behind.values(), level.behind, strict=True)
+        )
+        obligations = set[tuple[int, int]]()
+        for number, at in level.ahead:
+            left = self._obligation(number, self._tables[number].step(at, byte))
+            if left is None:
+                return None
+            obligations |= left
+        return _Level(behind, frozenset(obligations))
+
+    def _obligation(self, number: int, at: int) -> frozenset[tuple[int, int]] | None:
+        """What is left of a look-ahead in a state of its automaton, ``None`` where it is broken."""
+        # In all other states both outcomes are left: what is looked for may be found, or not.
+        if at not in (DEAD, self._fulfilled[number]):
+            return frozenset({(number, at)})
+        holds = (at != DEAD) != self._is_negative(number)
+        return frozenset() if holds else None
+
+    def _is_negative(self, number: int) -> bool:
+        look = self._assertions[number]
+        assert isinstance(look, Look), "borders have no automaton"
+        return look.negative
+
+    def after_assertion(self, state: _Levels, number: int) -> _Levels | None:
+        """The state after an assertion, ``None`` where it does not hold."""
+        assertion = self._assertions[number]
+        if assertion is Border.BEGIN:
+            return (*state, self._fresh)
+        *outer, level = state
+        if assertion is Border.END:
+            return tuple(outer) if self._level_may_end(level) else None
+        if number in self._fulfilled:
+            begun = self._obligation(number, 0 if len(self._tables[number]) else DEAD)
+            return None if begun is None else (*outer, level._replace(ahead=level.ahead | begun))
+        states = dict(zip(self._behind, level.behind, strict=True))[number]
+        label = self._behind[number].label
+        found = {label[at] != DEAD for at in states} or {False}
+        # Several answers: a hole stands before it, and its text decides.
+        if len(found) > 1:
+            _refuse_hole("behind")
+        return state if found != {self._is_negative(number)} else None
+
+    def may_end(self, state: _Levels) -> bool:
+        """Whether the whole text may end in a state."""
+        return all(map(self._level_may_end, state))
+
+    def _level_may_end(self, level: _Level) -> bool:
+        return all(
+            (self._tables[number].label[at] != DEAD) != self._is_negative(number)
+            for number, at in level.ahead
+        )
+
+    def after_hole(self, state: _Levels, hole: HoleText) -> _Levels | None:
+        """The state after a hole.
+
+        Raises UnsupportedFeatureError where that depends on the text of the hole.
+        """
+        # All first bytes must lead to one state, in which no look-ahead is open any more. What
+        # look-behinds see after the hole depends on its text, so they may be in any state.
+        reached = {self._with_any_text_behind(self.after_byte(state, byte)) for byte in hole.first}
+        after = reached.pop()
+        if reached or (after is not None and any(level.ahead for level in after)):
+            _refuse_hole("ahead")
+        return after
+
+    def _with_any_text_behind(self, state: _Levels | None) -> _Levels | None:
+        """The state with nothing known of what stands before it."""
+        return state and tuple(level._replace(behind=self._any) for level in state)
+
+
+def _refuse_hole(direction: str) -> NoReturn:
+    raise UnsupportedFeatureError(
+        f"look-{direction} at the edge of a terminal that would see into a JSON value",
+        hint="part them by a text, or leave the look-around out",
+    )
+
+
+def _texts_ending_in(look: Look) -> ByteDfa:
+    """The texts at whose end a look-behind finds what it looks for."""
+    return byte_dfa_from_dfa(dfa_from_regular(Concat((ANYTHING, look.item))), utf8_sequences)
+
+
+def _texts_beginning_with(look: Look) -> tuple[ByteDfa, int | None]:
+    """The texts at whose start a look-ahead finds it, and the state that has all texts, if any."""
+    dfa = dfa_from_regular(Concat((look.item, ANYTHING)))
+    # States keep their numbers: those inside of a code point are added after them.
+    all_texts = [
+        state
+        for state, row in enumerate(dfa.next.tolist())
+        if dfa.label[state] != DEAD
+        and set(row) == {state}
+        and not ~CodePoints.of(bounds for chars in dfa.classes for bounds in chars.ranges)
+    ]
+    return byte_dfa_from_dfa(dfa, utf8_sequences), all_texts[0] if all_texts else None
+
+
+# --- the product of rules and assertions ---------------------------------------------------
+
+
+class _Entry(NamedTuple):
+    """A rule, entered in a state of the assertions."""
+
+    rule: int
+    state: _Levels
+
+
+class _Passage(NamedTuple):
+    """A rule, entered in one state of the assertions and left in another: a rule of the product."""
+
+    entry: _Entry
+    left: _Levels
+
+
+class _Node(NamedTuple):
+    """A state of a rule and one of the assertions."""
+
+    at: int
+    state: _Levels
+
+
+def without_assertions(
+    automata: RuleAutomata, assertions: Sequence[Assertion], holes: Sequence[HoleText]
+) -> dict[int, Dfa]:
+    """The automata of the texts in which all assertions hold; rule 0 is the whole.
+
+    Raises UnsupportedFeatureError where a lookaround would see into a hole.
+    """
+    return _Product(automata, AssertionAutomaton(assertions), holes).automata()
+
+
+class _Product:
+    def __init__(
+        self, automata: RuleAutomata, assertions: AssertionAutomaton, holes: Sequence[HoleText]
+    ) -> None:
+        self._automata = automata
+        self._assertions = assertions
+        self._holes = holes
+        self._nodes: dict[_Entry, dict[_Node, int]] = {}
+        self._edges: dict[_Entry, list[tuple[_Node, CodePoints, _Node]]] = {}
+        """Those of assertions, which read nothing, have no symbols."""
+        self._calls: dict[_Entry, list[tuple[_Node, _Entry, int]]] = {}
+        """Where it is made, what is called, and the state of the caller after it."""
+        self._callers: dict[_Entry, list[tuple[_Entry, int]]] = {}
+        self._exits: dict[_Entry, dict[_Levels, None]] = {}
+        self._numbers: dict[_Passage, int] = {}
+        self._parts: dict[CodePoints, list[CodePoints]] = {}
+        self._waiting: list[tuple[_Entry, _Node]] = []
+
+    def automata(self) -> dict[int, Dfa]:
+        """Rule 0, and the rules that it leads to."""
+        whole = _Entry(0, self._assertions.start)
+        self._reach(whole, _Node(0, whole.state))
+        while self._waiting:
+            self._expand(*self._waiting.pop())
+        # Only now all ways to leave a rule are known, and with them the rules of the product.
+        ends = [state for state in self._exits[whole] if self._assertions.may_end(state)]
+        found = {0: self._automaton(whole, ends)}
+        # Building an automaton numbers the rules that it calls, which are built next.
+        built = 0
+        while built < len(self._numbers):
+            passages = list(self._numbers.items())[built:]
+            built = len(self._numbers)
+            found |= {number: self._automaton(p.entry, [p.left]) for p, number in passages}
+        return found
+
+    def _reach(self, entry: _Entry, node: _Node) -> None:
+        if entry not in self._nodes:
+            self._nodes[entry], self._edges[entry], self._calls[entry] = {}, [], []
+            self._callers.setdefault(entry, [])
+            self._exits.setdefault(entry, {})
+        nodes = self._nodes[entry]
+        if node not in nodes:
+            nodes[node] = len(nodes)
+            self._waiting.append((entry, node))
+
+    def _expand(self, entry: _Entry, node: _Node) -> None:
+        """Follow all moves out of a node."""
+        dfa, assertions = self._automata[entry.rule], self._assertions
+        if not len(dfa):
+            return
+        spend(10 + len(dfa.classes))
+        if dfa.accepting[node.at]:
+            self._exit(entry, node.state)
+        for chars, target in zip(dfa.classes, dfa.next[node.at].tolist(), strict=True):
+            if target == DEAD:
+                continue
+            for number in numbers_in(chars, Kind.ASSERTION):
+                after = assertions.after_assertion(node.state, number)
+                self._link(entry, node, EMPTY, target, after)
+            for hole in numbers_in(chars, Kind.HOLE):
+                after = assertions.after_hole(node.state, self._holes[hole])
+                self._link(entry, node, symbol_set(Kind.HOLE, [hole]), target, after)
+            for rule in numbers_in(chars, Kind.CALL):
+                self._call(entry, node, _Entry(rule, node.state), target)
+            # Bytes of a part lead to one state, so one of them answers for all.
+            for part in self._parted(chars):
+                after = assertions.after_byte(node.state, part.ranges[0][0])
+                self._link(entry, node, part, target, after)
+
+    def _link(
+        self, entry: _Entry, node: _Node, chars: CodePoints, target: int, state: _Levels | None
+    ) -> None:
+        if state is not None:
+            self._edges[entry].append((node, chars, _Node(target, state)))
+            self._reach(entry, _Node(target, state))
+
+    def _call(self, entry: _Entry, node: _Node, callee: _Entry, target: int) -> None:
+        self._calls[entry].append((node, callee, target))
+        self._reach(callee, _Node(0, callee.state))
+        self._callers[callee].append((entry, target))
+        for state in self._exits[callee]:
+            self._reach(entry, _Node(target, state))
+
+    def _exit(self, entry: _Entry, state: _Levels) -> None:
+        if state not in self._exits[entry]:
+            # Callers that were met before proceed in their states after the call; later ones find
+            # the exit in ``_call``.
+            self._exits[entry][state] = None
+            for caller, target in self._callers[entry]:
+                self._reach(caller, _Node(target, state))
+
+    def _parted(self, chars: CodePoints) -> list[CodePoints]:
+        """The bytes of a set, parted by what the assertions tell apart."""
+        if chars not in self._parts:
+            parts = [chars & bytes_ for bytes_ in self._assertions.classes]
+            self._parts[chars] = [part for part in parts if part]
+        return self._parts[chars]
+
+    def _automaton(self, entry: _Entry, ends: Sequence[_Levels]) -> Dfa:
+        """What a rule reads on its way to one of these ends."""
+        nodes, accepting = self._nodes[entry], self._automata[entry.rule].accepting
+        nfa = Nfa()
+        # What is entered first is node 0.
+        nfa.add_states(len(nodes))
+        for node, chars, after in self._edges[entry]:
+            if chars:
+                nfa.add_move(nodes[node], chars, nodes[after])
+            else:
+                nfa.empties.add(nodes[node], nodes[after])
+        for node, callee, target in self._calls[entry]:
+            for state in self._exits[callee]:
+                call = symbol_set(Kind.CALL, [self._number(_Passage(callee, state))])
+                nfa.add_move(nodes[node], call, nodes[_Node(target, state)])
+        nfa.final = nfa.add_states()
+        for node, number in nodes.items():
+            if node.state in ends and len(accepting) and accepting[node.at]:
+                nfa.empties.add(number, nfa.final)
+        return determined(nfa)
+
+    def _number(self, passage: _Passage) -> int:
+        number = self._numbers.setdefault(passage, 1 + len(self._numbers))
+        if number >= MAX_RULES:
+            raise LimitExceededError(
+                f"with what its terminals see around them the grammar has more than {MAX_RULES}"
+                " rules",
+                limit=MAX_RULES,
+                field="constraint",
+            )
+        return number

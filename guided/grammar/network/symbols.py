@@ -1,0 +1,125 @@
+"""What the automaton of a rule moves over: bytes, assertions, calls of rules, and holes.
+
+The automata of ``guided.regular`` move over code points, so a symbol is encoded as one, and rules
+are made deterministic and small by what serves expressions over text. Only this module knows the
+codes::
+
+    code   0        0x100         0x10000                       0x10F000     0x110000
+           |  BYTE  |  ASSERTION  |  CALL                       |  HOLE      |
+
+Assertions end long before the surrogates, which no set of code points can hold.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
+from guided.regular.dfa import DEAD, Dfa
+
+__all__ = [
+    "MAX_ASSERTIONS",
+    "MAX_HOLES",
+    "MAX_RULES",
+    "Kind",
+    "Symbol",
+    "bytes_by_class",
+    "edges_over",
+    "has_bytes",
+    "numbers_in",
+    "symbol_set",
+    "symbols_in",
+    "without_calls",
+]
+
+
+class Kind(IntEnum):
+    """What a symbol stands for, and what its number counts."""
+
+    BYTE = 0
+    """A byte of the text; the number is its value."""
+    ASSERTION = 1
+    """A place where a lookaround has to hold; nothing is read there."""
+    CALL = 2
+    """One text of a rule."""
+    HOLE = 3
+    """One text of another recogniser."""
+
+
+class Symbol(NamedTuple):
+    """One symbol; ``number`` tells those of a kind apart."""
+
+    kind: Kind
+    number: int
+
+
+MAX_ASSERTIONS: Final = 10_000
+MAX_HOLES: Final = 4096
+_FIRST_CODE: Final = (0, 0x100, 0x10000, MAX_CODE_POINT - MAX_HOLES + 1, MAX_CODE_POINT + 1)
+"""By kind the code of its first symbol, and last the end of all codes."""
+MAX_RULES: Final = _FIRST_CODE[Kind.HOLE] - _FIRST_CODE[Kind.CALL]
+
+
+def symbol_set(kind: Kind, numbers: Iterable[int]) -> CodePoints:
+    """The set of these symbols of a kind, as automata read it."""
+    first = _FIRST_CODE[kind]
+    return CodePoints.of([(first + number, first + number) for number in numbers])
+
+
+def numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
+    """The numbers of the symbols of a kind that are in a set."""
+    # Most sets hold bytes alone, which their last range tells.
+    if not chars.ranges or chars.ranges[-1][1] < _FIRST_CODE[kind]:
+        return ()
+    return _numbers_in(chars, kind)
+
+
+@functools.lru_cache(maxsize=1024)
+def _numbers_in(chars: CodePoints, kind: Kind) -> tuple[int, ...]:
+    first, end = _FIRST_CODE[kind], _FIRST_CODE[kind + 1]
+    return tuple(
+        code - first
+        for low, high in chars.ranges
+        for code in range(max(low, first), min(high, end - 1) + 1)
+    )
+
+
+def symbols_in(chars: CodePoints) -> list[Symbol]:
+    """All symbols in a set, in the order of their kinds."""
+    return [Symbol(kind, number) for kind in Kind for number in numbers_in(chars, kind)]
+
+
+def has_bytes(chars: CodePoints) -> bool:
+    """Whether a byte is in a set."""
+    return bool(chars.ranges) and chars.ranges[0][0] < _FIRST_CODE[Kind.ASSERTION]
+
+
+def without_calls(chars: CodePoints, rules: Collection[int]) -> CodePoints:
+    """The symbols of a set that call none of the rules."""
+    if not rules or not any(rule in rules for rule in numbers_in(chars, Kind.CALL)):
+        return chars
+    return chars & ~symbol_set(Kind.CALL, rules)
+
+
+def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
+    """Source, number of the symbol, and target of each move over a symbol of a kind."""
+    first, end = _FIRST_CODE[kind], _FIRST_CODE[kind + 1]
+    return [(source, code - first, target) for source, code, target in dfa.edges(first, end - 1)]
+
+
+def bytes_by_class(dfa: Dfa) -> NDArray[np.int32]:
+    """The class of an automaton that each byte is in, int32 ``[256]``, DEAD for none."""
+    columns = [DEAD] * _FIRST_CODE[Kind.ASSERTION]
+    for column, chars in enumerate(dfa.classes):
+        for low, high in chars.ranges:
+            if low >= len(columns):
+                break
+            for byte in range(low, min(high + 1, len(columns))):
+                columns[byte] = column
+    return np.array(columns, dtype=np.int32)
