@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import ANY, EMPTY, CodePoints
+from guided.regular.determinize import MAX_CELLS, smallest_table
 from guided.regular.expression import (
     ANYTHING,
     Alternate,
@@ -22,13 +23,12 @@ from guided.regular.expression import (
     Start,
 )
 from guided.regular.minimize import minimal_columns
-from guided.regular.moves import moves_of, moves_on
 from guided.regular.nfa import Nfa, nfa_from_regular
 from guided.regular.pairs import completed, pair_up
 from guided.regular.partition import partition
 from guided.regular.reachability import coaccessible
-from guided.regular.subsets import MAX_CELLS, smallest_table
 from guided.regular.threads import Threads
+from guided.regular.transitions import moves_of, moves_on
 from guided.runtime.fuel import spend
 
 __all__ = [

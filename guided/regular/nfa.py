@@ -23,7 +23,7 @@ from guided.regular.expression import (
     Several,
     Start,
 )
-from guided.regular.moves import paste_moves
+from guided.regular.transitions import paste_moves
 
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 

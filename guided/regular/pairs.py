@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.regular.longer import longer
+from guided.regular.transitions import longer
 from guided.runtime.kernel import making_kernel
 
 __all__ = ["completed", "pair_up"]

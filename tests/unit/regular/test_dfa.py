@@ -37,8 +37,8 @@ from guided.regular.expression import (
     literal,
 )
 from guided.regular.minimize import minimal
-from guided.regular.moves import moves_in
 from guided.regular.partition import partition
+from guided.regular.transitions import moves_by_state
 from guided.regular.utf8 import json_string_sequences, utf8_sequences
 
 _POINTS = st.integers(0, 0x10FFFF).filter(lambda p: not 0xD800 <= p <= 0xDFFF)
@@ -350,7 +350,7 @@ def test_a_partition_tells_the_sets_of_a_code_point(ranges: list[object], point:
     arrays(np.int32, st.tuples(st.integers(1, 4), st.integers(1, 40)), elements=st.integers(-1, 1))
 )
 def test_equal_columns_are_one_group_and_dead_ones_none(table: NDArray[np.int32]) -> None:
-    group, groups = column_groups(moves_in(table), table.shape[1])
+    group, groups = column_groups(moves_by_state(table), table.shape[1])
     found: dict[tuple[int, ...], int] = {}
     for column in range(table.shape[1]):
         cells = tuple(table[:, column].tolist())
