@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from guided.regular.expression import Look, Regular
-from guided.regular.value import Value
+from guided.regular.expression import Look, Regular, Value
 
 __all__ = [
     "Alone",

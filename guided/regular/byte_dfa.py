@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
+from guided.regular.byte_layout import FIRST_CLASS, laid_out
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa
 from guided.regular.equal_columns import equal_columns
 from guided.regular.reachability import coaccessible
-from guided.regular.spelling import FIRST_CLASS, laid_out
 from guided.regular.utf8 import ByteRanges
 from guided.runtime.fuel import spend
 
@@ -25,7 +25,6 @@ __all__ = [
     "byte_classes",
     "byte_dfa_from_dfa",
     "byte_dfa_from_literals",
-    "byte_dfa_from_rows",
 ]
 
 MAX_BLOCK_CELLS: Final = 8_000_000
@@ -226,9 +225,3 @@ def _trimmed(
     renumber[live] = np.arange(len(live), dtype=np.int32)
     inside = int(np.searchsorted(live, between))
     return ByteDfa(byte_class, renumber[table[live]], label[live], inside)
-
-
-def byte_dfa_from_rows(rows: NDArray[np.int32], label: NDArray[np.int32]) -> ByteDfa:
-    """The automaton of full rows, int32 ``[states, 256]``; bytes that nothing tells apart merge."""
-    byte_class, representative = byte_classes(rows)
-    return _trimmed(byte_class, np.ascontiguousarray(rows[:, representative]), label, len(label))

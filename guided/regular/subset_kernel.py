@@ -185,6 +185,7 @@ def _follow(
     head, queue, mark, after_lone = scratch.head, scratch.queue, scratch.mark, scratch.after_lone
     known, done, top, work_before, stamp = progress
     while done < known:
+        top_before = top
         if top + len(head) > len(moves.classes):
             return _NO_ROOM, _Progress(known, done, top, work_before, stamp)
         moves.first[done] = top
@@ -227,8 +228,7 @@ def _follow(
                     # What this subset added to the moves and to the work is added again.
                     for later in range(turn + 1, classes):
                         head[scratch.read[later]] = -1
-                    top = int(moves.first[done])
-                    return _NO_ROOM, _Progress(known, done, top, work_before, stamp)
+                    return _NO_ROOM, _Progress(known, done, top_before, work_before, stamp)
                 found = known
                 known += 1
                 _add(subsets, found, queue, kept)

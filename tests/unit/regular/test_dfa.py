@@ -21,7 +21,7 @@ from guided.regular.byte_dfa import (
     byte_dfa_from_literals,
 )
 from guided.regular.codepoints import ANY, CodePoints
-from guided.regular.dfa import DEAD, combine, dfa_from_regular, length_dfa, without
+from guided.regular.dfa import DEAD, combine, dfa_from_regular, length_dfa
 from guided.regular.equal_columns import column_groups
 from guided.regular.expression import (
     ANYTHING,
@@ -40,6 +40,7 @@ from guided.regular.minimize import minimal
 from guided.regular.partition import partition
 from guided.regular.transitions import moves_by_state
 from guided.regular.utf8 import json_string_sequences, utf8_sequences
+from guided.regular.word_graph import without
 
 _POINTS = st.integers(0, 0x10FFFF).filter(lambda p: not 0xD800 <= p <= 0xDFFF)
 _SETS = st.lists(st.tuples(_POINTS, _POINTS).map(sorted).map(tuple), max_size=4)
