@@ -113,7 +113,7 @@ def _slot_of(
             if at == begin[other + 1]:
                 break
         slot = (slot + 1) & (len(slots) - 1)
-    return slot
+    return int(slot)
 
 
 @making_kernel
