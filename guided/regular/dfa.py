@@ -47,6 +47,7 @@ __all__ = [
     "dfa_from_nfa",
     "dfa_from_regular",
     "length_dfa",
+    "transition_table",
 ]
 
 DEAD: Final = -1

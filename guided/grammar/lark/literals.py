@@ -10,7 +10,7 @@ from guided.grammar.lark.source import Source
 from guided.grammar.lark.syntax import Literal, Range
 from guided.regular.codepoints import CodePoints
 from guided.regular.expression import Chars, Concat, Regular, literal
-from guided.regular.patterns.case import any_case
+from guided.regular.patterns.character_classes import any_case
 from guided.regular.patterns.python import parse_python_regex
 
 __all__ = ["regular_of_literal", "regular_of_range"]

@@ -36,7 +36,7 @@ from guided.regular.expression import (
     Repeat,
 )
 from guided.regular.partition import partition
-from guided.regular.patterns.edges import is_nullable
+from guided.regular.patterns.terminal_edges import is_nullable
 from guided.runtime.fuel import spend
 
 __all__ = ["Scanned", "Scanners", "Token"]

@@ -20,7 +20,7 @@ from guided.grammar.lark.syntax import (
     Tree,
 )
 from guided.regular.expression import Alternate, Concat, Regular, Repeat
-from guided.regular.patterns.edges import parted
+from guided.regular.patterns.terminal_edges import parted
 from guided.runtime.fuel import spend
 
 __all__ = ["Pieces", "Terminals"]

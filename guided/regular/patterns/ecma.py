@@ -26,8 +26,8 @@ from guided.regular.expression import (
     Start,
     word_boundary,
 )
-from guided.regular.patterns.characters import CharacterReader
-from guided.regular.patterns.classes import LINE_END, WORD
+from guided.regular.patterns.character_classes import LINE_END, WORD
+from guided.regular.patterns.ecma_characters import CharacterReader
 
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
