@@ -68,7 +68,7 @@ class ByteDfa:
         return self.next.nbytes + self.label.nbytes + self.byte_class.nbytes
 
     def step(self, state: int, byte: int) -> int:
-        """The state behind ``byte``, or DEAD."""
+        """The state after ``byte``, or DEAD."""
         return int(self.next[state, self.byte_class[byte]])
 
     def run(self, text: bytes) -> int | None:
@@ -165,7 +165,7 @@ def _template(
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """The trie of all spellings, as ``laid_out`` takes it, and the class of each byte.
 
-    Node 0 comes first, and every other one, equal ones merged, behind those that it leads to.
+    Node 0 comes first; every other one follows those that it leads to, and equal ones are one.
     """
     sequences = [
         (sequence, FIRST_CLASS - number)

@@ -28,7 +28,7 @@ __all__ = [
 
 NONE: Final = -1
 SEVERAL: Final = -2
-"""In place of the one row that has a move in a column."""
+"""In place of the number of the only row that has a move in a column."""
 
 
 @making_kernel

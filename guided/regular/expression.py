@@ -197,7 +197,7 @@ class Look(_Node):
 class Graph:
     """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
 
-    ``moves`` is int32 ``[3, moves]``: the state, the state behind, and which of the ``sets`` of
+    ``moves`` is int32 ``[3, moves]``: the source, the target, and which of the ``sets`` of
     code points may be read between them.
     """
 
@@ -211,7 +211,7 @@ class Graph:
     def of(
         cls, count: int, moves: Iterable[tuple[int, CodePoints, int]], start: int, final: int
     ) -> Graph:
-        """The graph of moves given one by one: a state, what may be read, the state behind."""
+        """The graph of moves given one by one: a source, what may be read, a target."""
         numbers: dict[CodePoints, int] = {}
         listed = [
             (source, target, numbers.setdefault(chars, len(numbers)))

@@ -147,7 +147,7 @@ class Nfa:
         paste_moves(self.bulk, begin, moves, first, np.array(numbers, dtype=np.int32))
 
     def add_bulk(self, size: int) -> int:
-        """Make room for so many moves in bulk, and return the place of the first."""
+        """Make room for ``size`` moves in bulk, and return the place of the first."""
         begin = self.bulk_size
         self.bulk_size += size
         if self.bulk_size > self.bulk.shape[1]:
@@ -187,10 +187,10 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
 
 
 def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
-    """Lay ``node`` down from ``start`` to ``end``, or to a state of its own, and return that one.
+    """Add ``node`` from ``start`` to ``end``, or to a new state of its own, and return the end.
 
-    Others may begin in ``start`` and end in ``end``, too: nothing leads back into the one or on
-    from the other. What leads on from a state of its own belongs to the node.
+    Other nodes may share ``start`` and ``end``, so nothing leads back into ``start`` or on from
+    ``end``; a node that has to, as a repeat does, makes states of its own for it.
     """
     if isinstance(node, Concat):
         if node.parts:
@@ -223,7 +223,7 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
         nfa.condition_looks.append(nfa.look_numbers[node])
     else:
         assert isinstance(node, Both)
-        raise ValueError("what is about whole texts stands inside an expression")
+        raise ValueError("a condition on whole texts stands inside an expression")
     return end
 
 
@@ -244,7 +244,7 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
 
 
 def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
-    """Lay a repeat down behind a state that is its own."""
+    """Lay a repeat down after a state that is its own."""
     # x{2,4} -> x x (x (x)?)?      x{2,} -> x x+
     low, high = repeat.low, repeat.high
     if high is None and not low:
@@ -304,7 +304,7 @@ def _sizes(nfa: Nfa) -> list[int]:
 
 
 def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
-    """Repeat what was laid down since ``begun``, ``size`` states, so many more times behind it."""
+    """Copy what was laid down since ``begun``, ``size`` states, ``times`` times after it."""
     nfa.add_states(size * times)
     *begun_edges, begun_bulk = begun
     for edges, begin in zip(_edges(nfa), begun_edges, strict=True):

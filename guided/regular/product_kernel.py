@@ -36,7 +36,7 @@ def pair_up(
 
 @making_kernel
 def completed(table: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.int32]:
-    """A complete table over other classes: what is missing leads to a last state, and so does that.
+    """A complete table over other classes, with a last state for all missing moves.
 
     ``columns`` has for each new class the one that it is a part of, -1 for none.
     """

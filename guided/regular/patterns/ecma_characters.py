@@ -154,10 +154,10 @@ class CharacterReader(PatternText):
                 self.unsupported("an octal escape", start)
             return ord(_CONTROL_ESCAPES[character])
         if character == "c":
-            letter = self.next()
-            if not (letter.isascii() and letter.isalpha()):
+            control = self.next()
+            if not (control.isascii() and control.isalpha()):
                 self.invalid("a letter has to follow '\\c'", start)
-            return ord(letter) % 32
+            return ord(control) % 32
         if character == "x":
             return self.hexadecimal(2, start)
         if character == "u":

@@ -43,7 +43,7 @@ _BINARY, _FOLD = "", "fold"
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-@functools.lru_cache(maxsize=512)  # what is asked for comes from requests
+@functools.lru_cache(maxsize=512)  # requests choose the names
 def unicode_property(text: str) -> CodePoints | None:
     """The code points that ``text`` names, as it stands in ``\\p{…}``; None for one not known."""
     name, equals, value = text.partition("=")
