@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from guided.regular.expression import Look, Regular
-from guided.regular.value import Value
+from guided.regular.expression import Look, Regular, Value
 
 __all__ = [
     "Alone",

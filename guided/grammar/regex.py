@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from guided.errors import ConstraintError
 from guided.grammar.context_free import ContextFreeGrammar, Terminal
-from guided.regular.patterns.parser import parse_regex
+from guided.regular.patterns import parse_regex
 from guided.regular.patterns.python import parse_python_regex
 from guided.spec import Regex, RegexDialect
 from guided.spec.source_position import Place

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from guided.machine.block_kernels import block_ways
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
-from guided.regular.shortest import STOP
+from guided.regular.reachability import STOP
 
 __all__ = ["CLOSE_STRING", "INSIDE", "NO_BEAT", "START", "STOP", "TICK", "Block", "block_of"]
 

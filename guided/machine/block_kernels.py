@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from guided.regular.dfa import DEAD
-from guided.regular.shortest import STOP
+from guided.regular.reachability import STOP
 from guided.runtime.kernel import making_kernel
 
 __all__ = ["block_ways", "rule_rows"]

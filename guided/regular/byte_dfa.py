@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
+from guided.regular.byte_layout import FIRST_CLASS, laid_out
 from guided.regular.codepoints import CodePoints
-from guided.regular.dfa import DEAD, Dfa
+from guided.regular.dfa import DEAD, Dfa, transition_table
 from guided.regular.equal_columns import equal_columns
 from guided.regular.reachability import coaccessible
-from guided.regular.spelling import FIRST_CLASS, laid_out
 from guided.regular.utf8 import ByteRanges
 from guided.runtime.fuel import spend
 
@@ -25,7 +25,6 @@ __all__ = [
     "byte_classes",
     "byte_dfa_from_dfa",
     "byte_dfa_from_literals",
-    "byte_dfa_from_rows",
 ]
 
 MAX_BLOCK_CELLS: Final = 8_000_000
@@ -58,13 +57,18 @@ class ByteDfa:
     def __len__(self) -> int:
         return len(self.label)
 
+    def __str__(self) -> str:
+        classes = range(self.next.shape[1])
+        heads = [_shown(np.flatnonzero(self.byte_class == index).tolist()) for index in classes]
+        return transition_table(heads, self.next, self.label)
+
     @property
     def nbytes(self) -> int:
         """Memory of the table, in bytes."""
         return self.next.nbytes + self.label.nbytes + self.byte_class.nbytes
 
     def step(self, state: int, byte: int) -> int:
-        """The state behind ``byte``, or DEAD."""
+        """The state after ``byte``, or DEAD."""
         return int(self.next[state, self.byte_class[byte]])
 
     def run(self, text: bytes) -> int | None:
@@ -86,6 +90,17 @@ class ByteDfa:
         assert self.next.shape[0] == len(self)
         assert int(self.byte_class.max(initial=0)) < max(self.next.shape[1], 1)
         assert coaccessible(self.next, self.label != DEAD).all(), "not trimmed"
+
+
+def _shown(members: list[int]) -> str:
+    """Bytes as hexadecimal ranges: ``61-7A,C3``."""
+    ranges: list[list[int]] = []
+    for byte in members:
+        if ranges and ranges[-1][1] + 1 == byte:
+            ranges[-1][1] = byte
+        else:
+            ranges.append([byte, byte])
+    return ",".join(f"{a:02X}" if a == b else f"{a:02X}-{b:02X}" for a, b in ranges)
 
 
 def byte_dfa_from_dfa(dfa: Dfa, spelling: Spelling, missing: Collection[int] = ()) -> ByteDfa:
@@ -150,7 +165,7 @@ def _template(
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
     """The trie of all spellings, as ``laid_out`` takes it, and the class of each byte.
 
-    Node 0 comes first, and every other one, equal ones merged, behind those that it leads to.
+    Node 0 comes first; every other one follows those that it leads to, and equal ones are one.
     """
     sequences = [
         (sequence, FIRST_CLASS - number)
@@ -226,9 +241,3 @@ def _trimmed(
     renumber[live] = np.arange(len(live), dtype=np.int32)
     inside = int(np.searchsorted(live, between))
     return ByteDfa(byte_class, renumber[table[live]], label[live], inside)
-
-
-def byte_dfa_from_rows(rows: NDArray[np.int32], label: NDArray[np.int32]) -> ByteDfa:
-    """The automaton of full rows, int32 ``[states, 256]``; bytes that nothing tells apart merge."""
-    byte_class, representative = byte_classes(rows)
-    return _trimmed(byte_class, np.ascontiguousarray(rows[:, representative]), label, len(label))

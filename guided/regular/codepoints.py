@@ -24,7 +24,7 @@ class CodePoints:
 
     def __init__(self, ranges: tuple[tuple[int, int], ...]) -> None:
         self.ranges: Final = ranges
-        # Many tables are asked for large sets: found when first asked for, 0 until then.
+        # Large sets are keys of many tables. 0 until the hash is first asked for.
         self._hash = 0
 
     @classmethod
@@ -60,6 +60,14 @@ class CodePoints:
     def __repr__(self) -> str:
         return f"CodePoints({self.ranges!r})"
 
+    def __str__(self) -> str:
+        """As a class in brackets: ``[0-9a-f]``."""
+        shown = [
+            _shown(low) if low == high else f"{_shown(low)}-{_shown(high)}"
+            for low, high in self.ranges
+        ]
+        return f"[{''.join(shown)}]"
+
     def __or__(self, other: CodePoints) -> CodePoints:
         return CodePoints.of((*self.ranges, *other.ranges))
 
@@ -94,6 +102,13 @@ class CodePoints:
 
     def __bool__(self) -> bool:
         return bool(self.ranges)
+
+
+def _shown(code_point: int) -> str:
+    character = chr(code_point)
+    if character.isascii() and character.isprintable() and character not in " -[]^\\":
+        return character
+    return f"\\u{{{code_point:x}}}"
 
 
 def _without_surrogates(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:

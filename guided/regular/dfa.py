@@ -1,8 +1,25 @@
-"""Deterministic automata over classes of code points."""
+"""Deterministic automata over classes of code points, and how they are made and combined.
+
+An expression becomes one by these steps; each stage can be printed::
+
+    (a|b)*b        Regular   guided.regular.expression
+       |  nfa_from_regular   Thompson's construction
+       v
+    Nfa                      guided.regular.nfa
+       |  dfa_from_nfa       classes, subsets, equal states: guided.regular.determinize;
+       |                     with look-around in it: guided.regular.lookaround
+       v
+    Dfa   state  label  [a]  [b]
+          0      -      0    1
+          1      0      0    1
+       |  byte_dfa_from_dfa  spelled in UTF-8 or inside of a JSON string
+       v
+    ByteDfa                  guided.regular.byte_dfa
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -10,25 +27,15 @@ from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import ANY, EMPTY, CodePoints
-from guided.regular.expression import (
-    ANYTHING,
-    Alternate,
-    Both,
-    Chars,
-    Concat,
-    Look,
-    Regular,
-    Repeat,
-    Start,
-)
+from guided.regular.determinize import MAX_CELLS, smallest_table
+from guided.regular.expression import Both, Regular
+from guided.regular.lookaround import LookaroundSubsets, without_leading_lookahead
 from guided.regular.minimize import minimal_columns
-from guided.regular.moves import moves_of, moves_on
 from guided.regular.nfa import Nfa, nfa_from_regular
-from guided.regular.pairs import completed, pair_up
 from guided.regular.partition import partition
+from guided.regular.product_kernel import completed, pair_up
 from guided.regular.reachability import coaccessible
-from guided.regular.subsets import MAX_CELLS, smallest_table
-from guided.regular.threads import Threads
+from guided.regular.transitions import moves_of, moves_on
 from guided.runtime.fuel import spend
 
 __all__ = [
@@ -40,7 +47,7 @@ __all__ = [
     "dfa_from_nfa",
     "dfa_from_regular",
     "length_dfa",
-    "without",
+    "transition_table",
 ]
 
 DEAD: Final = -1
@@ -48,7 +55,7 @@ MAX_DFA_STATES: Final = 50_000
 MAX_BUILT_STATES: Final = 4 * MAX_DFA_STATES
 """States before equal ones merge."""
 MAX_SIDES: Final = 200
-"""What is about whole texts, inside of one another. Compiled, recursion has no other limit."""
+"""``Both`` inside of one another. Compiled ahead of time, recursion has no other limit."""
 _FEW_CODES: Final = 1_000
 """Codes that take less time to be counted than a few numbers to be sorted."""
 
@@ -78,6 +85,9 @@ class Dfa:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def __str__(self) -> str:
+        return transition_table([*map(str, self.classes)], self.next, self.label)
 
     @property
     def moves(self) -> NDArray[np.int32]:
@@ -123,7 +133,7 @@ class Dfa:
         return self._accepting
 
     def run(self, text: str) -> int:
-        """The label that the whole text is accepted as, or DEAD; linear in the text."""
+        """The label that the whole text is accepted as, or DEAD."""
         if not len(self):
             return DEAD
         state = 0
@@ -154,6 +164,18 @@ class Dfa:
         assert coaccessible(self.next, self.accepting).all(), "not trimmed"
 
 
+def transition_table(
+    heads: Sequence[str], next: NDArray[np.int32], label: NDArray[np.int32]
+) -> str:
+    """A line for each state: its number, its label, and where each of the classes leads."""
+    lines = [["state", "label", *heads]]
+    for state, targets in enumerate(next.tolist()):
+        cells = [int(label[state]), *targets]
+        lines.append([str(state), *("-" if cell == DEAD else str(cell) for cell in cells)])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+
+
 def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
     """The automaton of all texts that match as a whole, or, with ``search``, that hold a match.
 
@@ -168,7 +190,7 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
 def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
     if depth > MAX_SIDES:
         raise _too_deep()
-    regular = _without_first_look(regular, search=search)
+    regular = without_leading_lookahead(regular, search=search)
     if isinstance(regular, Both):
         sides = [
             _dfa_from_regular(side, search, depth + 1) for side in (regular.left, regular.right)
@@ -195,8 +217,8 @@ def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES
     spend(nfa.count)
     if nfa.looks:
         parts = partition([*nfa.sets, ANY] if search else [*nfa.sets])
-        threads = Threads(nfa, parts, search=search)
-        return crawl(parts.classes, threads.first, threads.step, threads.label)
+        subsets = LookaroundSubsets(nfa, parts, search=search)
+        return crawl(parts.classes, subsets.first, subsets.step, subsets.label)
     made = smallest_table(nfa, search=search, most=most)
     if made is None:
         return None
@@ -204,34 +226,6 @@ def dfa_from_nfa(nfa: Nfa, *, search: bool = False, most: int = MAX_BUILT_STATES
     if len(label) > MAX_DFA_STATES:
         raise too_many_states()
     return Dfa(classes, table, label)
-
-
-def _without_first_look(regular: Regular, *, search: bool) -> Regular:
-    # ^(?=x)y -> ^x and ^y, each found in the text: cheaper than to carry x along as an obligation.
-    # Of a text that matches as a whole the start is where it begins, with or without a ^.
-    if not isinstance(regular, Concat) or (search and Start() not in regular.parts[:1]):
-        return regular
-    first = next((part for part in regular.parts if not isinstance(part, Start)), None)
-    if not isinstance(first, Look) or not first.ahead:
-        return regular
-    rest = tuple(part for part in regular.parts if part is not first)
-    ahead = Concat((Start(), _and_anything(first.item)) if search else (_and_anything(first.item),))
-    return Both(Concat(rest), ahead, first.negative)
-
-
-def _and_anything(regular: Regular) -> Regular:
-    """The expression and any text behind it, of which its last look-ahead speaks."""
-    match regular:
-        case Concat(parts) if parts and isinstance(parts[-1], (Look, Concat, Alternate)):
-            return Concat((*parts[:-1], _and_anything(parts[-1])))
-        case Alternate(options) if any(isinstance(each, (Look, Concat)) for each in options):
-            return Alternate(tuple(map(_and_anything, options)))
-        case Look(item, ahead=True, negative=False):
-            return _and_anything(item)
-        case Look(Chars(chars), ahead=True, negative=True):
-            # (?!c).* -> ([^c].*)?
-            return Repeat(Concat((Chars(~chars), ANYTHING)), 0, 1)
-    return Concat((regular, ANYTHING))
 
 
 def length_dfa(low: int, high: int | None) -> Dfa:
@@ -310,52 +304,6 @@ def _side_by_side(left: _Side, right: _Side) -> _Side:
     return _Side(table, kind, kinds)
 
 
-def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
-    """The automaton without these texts: their trie is laid over it."""
-    if not len(dfa):
-        return dfa
-    distinct = list(dict.fromkeys(texts))
-    letters = sorted(set().union(*distinct))
-    joint = partition([*dfa.classes, *map(CodePoints.single, letters)])
-    count, known = len(dfa), len(dfa.classes)
-    class_of = {
-        letter: members[0]
-        for letter, members in zip(letters, joint.members[known:], strict=True)
-        if members
-    }
-    columns = joint.holders(0, known)
-    base = np.append(dfa.next, np.full((count, 1), DEAD, dtype=np.int32), axis=1)[:, columns]
-    # Node n of the trie is row n; the automaton itself follows behind all nodes.
-    numbers: dict[tuple[int, str], int] = {}
-    under = [0]
-    ended: list[int] = []
-    edges: list[tuple[int, int, int]] = []
-    for text in distinct:
-        spend(len(text) + 1)
-        node = 0
-        for letter in text:
-            child = numbers.get((node, letter))
-            if child is None:
-                index = class_of.get(letter)  # None of a surrogate
-                state = DEAD if index is None else int(base[under[node], index])
-                if index is None or state == DEAD:
-                    break
-                child = numbers[node, letter] = len(under)
-                under.append(state)
-                edges.append((node, index, child))
-            node = child
-        else:
-            ended.append(node)
-    nodes = len(under)
-    shifted = np.where(base == DEAD, DEAD, base + nodes).astype(np.int32)
-    table = np.concatenate([shifted[under], shifted])
-    for node, index, child in edges:
-        table[node, index] = child
-    label = np.concatenate([dfa.label[under], dfa.label])
-    label[ended] = DEAD
-    return _finished(joint.classes, table, label)
-
-
 _State = TypeVar("_State", bound=Hashable)
 
 
@@ -365,9 +313,9 @@ def crawl(
     step: Callable[[_State, int], _State | None],
     label: Callable[[_State], int],
 ) -> Dfa:
-    """The automaton of all states that ``step`` leads to from ``first``, trimmed and minimised.
+    """The minimal automaton of all states that ``step`` leads to from ``first``.
 
-    ``label`` says what a state accepts as, or DEAD. Raises LimitExceededError past MAX_DFA_STATES.
+    ``label`` gives what a state accepts as, or DEAD. Raises LimitExceededError past MAX_DFA_STATES.
     """
     numbers = {first: 0}
     queue = [first]

@@ -1,11 +1,21 @@
-"""Columns of a table that no row tells apart, compiled by numba."""
+"""Classes that no state tells apart: equal columns of a transition table, compiled by numba.
+
+A column is looked up by a hash of its moves, and compared with the columns of the same hash::
+
+    class     a  b  c  d          states  0 2 | 2 | 0 2 |      the moves by class
+    state 0   1  .  1  .          targets 1 1 | 2 | 1 1 |
+    state 2   1  2  1  .          begin   0     2   3     5 5
+                                  group   0     1   0     -1
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from guided.regular.transitions import Moves, moves_by_state
 from guided.runtime.kernel import inlined, making_kernel
 
 __all__ = [
@@ -18,26 +28,30 @@ __all__ = [
 
 NONE: Final = -1
 SEVERAL: Final = -2
-"""In place of the one row that leads on in a column."""
-_FEW_ROWS: Final = 16
+"""In place of the number of the only row that has a move in a column."""
 
 
 @making_kernel
-def equal_columns(rows):  # type: ignore[no-untyped-def]
+def equal_columns(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """The class of each column, uint8 ``[columns]``, and a column of each class."""
-    group, representative = _grouped(rows)
+    group, representative = _all_grouped(rows)
     return group.astype(np.uint8), representative
 
 
 @making_kernel
-def joint_columns(rows, byte_column, places, apart):  # type: ignore[no-untyped-def]
+def joint_columns(
+    rows: NDArray[np.int32],
+    byte_column: NDArray[np.uint8],
+    places: NDArray[np.int64],
+    apart: NDArray[np.bool_],
+) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """The columns of some rows, int32 ``[all, columns]``, each class of equal ones once.
 
-    Those that are told ``apart``, bool ``[columns]``, and that some of the rows lead on by, are
+    Columns that are ``apart``, bool ``[columns]``, and that some of the rows have a move in, are
     classes of their own. ``byte_column``, uint8 ``[256]``, has by byte its column, and each has
     one. Returns the class of each byte, uint8 ``[256]``, and by class: what its column holds, and
-    behind it the column's number if it is one told apart, else -1, int32 ``[classes, places + 1]``;
-    which of the rows alone leads on, NONE or SEVERAL; and a byte of it.
+    after it the column's number if it is one apart, else -1, int32 ``[classes, places + 1]``;
+    which of the rows alone has a move, NONE or SEVERAL; and a byte of it.
     """
     count, width = len(places), rows.shape[1]
     chosen = np.full((count + 1, width), -1, dtype=np.int32)
@@ -47,7 +61,7 @@ def joint_columns(rows, byte_column, places, apart):  # type: ignore[no-untyped-
             chosen[number, column] = target
             if target != -1 and apart[column]:
                 chosen[count, column] = column
-    group_of, representative = _grouped(chosen)
+    group_of, representative = _all_grouped(chosen)
     columns = np.empty((len(representative), count + 1), dtype=np.int32)
     alone = np.full(len(representative), NONE, dtype=np.int32)
     for group in range(len(representative)):
@@ -64,131 +78,94 @@ def joint_columns(rows, byte_column, places, apart):  # type: ignore[no-untyped-
 
 
 @making_kernel
-def column_groups(moves, width):  # type: ignore[no-untyped-def]
-    """The group of each column, equal ones in one, int32 ``[width]``, and how many there are.
+def column_groups(moves: Moves, width: int) -> tuple[NDArray[np.int32], int]:
+    """The group of each class below ``width``, equal ones in one, and how many groups there are.
 
-    Columns without moves are in none, and have -1.
+    Groups are numbered by their first classes; classes without moves are in none, and have -1.
     """
-    first, columns, targets = moves
-    count = len(first) - 1
+    begin, states, targets, hashes = _by_class(moves, width)
     room = 16
     while room < 2 * width:
         room *= 2
     slots = np.full(room, -1, dtype=np.int32)
-    hashes = np.zeros(width, dtype=np.uint64)
-    begin = np.zeros(width + 1, dtype=np.int32)
-    # Most columns are told apart by the first rows: all others are looked at as a whole.
-    few = min(count, _FEW_ROWS)
-    everything = np.ones(width, dtype=np.bool_)
-    _add_rows(moves, 0, few, everything, hashes, begin)
-    open_ones = _sharing(hashes, slots)
-    for column in range(width):
-        open_ones[column] |= begin[column + 1] == 0
-    _add_rows(moves, few, count, open_ones, hashes, begin)
-    for column in range(width):
-        begin[column + 1] = begin[column] + (begin[column + 1] if open_ones[column] else 0)
-    place = begin[:-1].copy()
-    cells = np.empty((begin[width], 2), dtype=np.int32)
-    if begin[width]:
-        for row in range(count):
-            for at in range(first[row], first[row + 1]):
-                column = columns[at]
-                if open_ones[column]:
-                    cells[place[column], 0], cells[place[column], 1] = row, targets[at]
-                    place[column] += 1
     group = np.full(width, -1, dtype=np.int32)
-    representative = np.empty(width, dtype=np.int32)
     groups = 0
-    slots[:] = -1
     for column in range(width):
-        if not open_ones[column]:
-            group[column] = groups
-            groups += 1
-            continue
-        size = begin[column + 1] - begin[column]
-        if size == 0:
+        if begin[column + 1] == begin[column]:
             continue
         slot = np.int64(hashes[column] >> np.uint64(20)) & (room - 1)
-        while slots[slot] != -1:
-            other = representative[slots[slot]]
-            if hashes[other] == hashes[column] and begin[other + 1] - begin[other] == size:
-                at = 0
-                while (
-                    at < size
-                    and cells[begin[other] + at, 0] == cells[begin[column] + at, 0]
-                    and cells[begin[other] + at, 1] == cells[begin[column] + at, 1]
-                ):
-                    at += 1
-                if at == size:
-                    break
+        while slots[slot] != -1 and not (
+            hashes[slots[slot]] == hashes[column]
+            and _same(begin, states, targets, slots[slot], column)
+        ):
             slot = (slot + 1) & (room - 1)
         if slots[slot] == -1:
-            slots[slot] = groups
-            representative[groups] = column
+            slots[slot], group[column] = column, groups
             groups += 1
-        group[column] = slots[slot]
+        else:
+            group[column] = group[slots[slot]]
     return group, groups
 
 
-@inlined
-def _add_rows(moves, low, high, wanted, hashes, counts):  # type: ignore[no-untyped-def]
-    """Add the moves of some rows to the hashes of wanted columns, and to what they count."""
-    first, columns, targets = moves
-    for row in range(low, high):
-        salt = np.uint64(row + 1) * np.uint64(0xBF58476D1CE4E5B9)
-        for at in range(first[row], first[row + 1]):
-            column = columns[at]
-            if wanted[column]:
-                mixed = (salt ^ np.uint64(targets[at])) * np.uint64(0x9E3779B97F4A7C15)
-                hashes[column] += mixed ^ (mixed >> np.uint64(29))
-                counts[column + 1] += 1
-
-
 @making_kernel
-def _sharing(hashes, slots):  # type: ignore[no-untyped-def]
-    """Which columns have the hash of another one. ``slots`` are all -1, and are written to."""
-    found = np.zeros(len(hashes), dtype=np.bool_)
-    for column in range(len(hashes)):
-        slot = np.int64(hashes[column] >> np.uint64(20)) & (len(slots) - 1)
-        while slots[slot] != -1 and hashes[slots[slot]] != hashes[column]:
-            slot = (slot + 1) & (len(slots) - 1)
-        if slots[slot] == -1:
-            slots[slot] = column
-        else:
-            found[column] = found[slots[slot]] = True
-    return found
-
-
-@making_kernel
-def _grouped(rows):  # type: ignore[no-untyped-def]
-    """The group of each column, equal ones in one, int32 ``[columns]``, and a column of each."""
-    count, width = rows.shape
+def _by_class(
+    moves: Moves, width: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint64]]:
+    """Moves by class: where those of each begin, their states and targets; a hash of each class."""
+    begin = np.zeros(width + 1, dtype=np.int32)
+    for index in moves.classes:
+        begin[index + 1] += 1
+    for index in range(width):
+        begin[index + 1] += begin[index]
+    place = begin[:-1].copy()
+    states = np.empty(len(moves.classes), dtype=np.int32)
+    targets = np.empty(len(moves.classes), dtype=np.int32)
     hashes = np.zeros(width, dtype=np.uint64)
-    for row in range(count):
-        for column in range(width):
-            mixed = hashes[column] + np.uint64(rows[row, column] + 1)
-            hashes[column] = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-    group = np.empty(width, dtype=np.int32)
-    representative = np.empty(width, dtype=np.int64)
-    groups = 0
-    room = 16
-    while room < 2 * width:
-        room *= 2
-    slots = np.full(room, -1, dtype=np.int32)
+    for state in range(len(moves.first) - 1):
+        salt = np.uint64(state + 1) * np.uint64(0xBF58476D1CE4E5B9)
+        for at in range(moves.first[state], moves.first[state + 1]):
+            index, target = moves.classes[at], moves.targets[at]
+            states[place[index]], targets[place[index]] = state, target
+            place[index] += 1
+            mixed = (salt ^ np.uint64(target)) * np.uint64(0x9E3779B97F4A7C15)
+            hashes[index] += mixed ^ (mixed >> np.uint64(29))
+    return begin, states, targets, hashes
+
+
+@inlined
+def _same(
+    begin: NDArray[np.int32],
+    states: NDArray[np.int32],
+    targets: NDArray[np.int32],
+    one: int,
+    other: int,
+) -> bool:
+    """Whether two classes have the same moves."""
+    size = begin[one + 1] - begin[one]
+    if begin[other + 1] - begin[other] != size:
+        return False
+    for at in range(size):
+        left, right = begin[one] + at, begin[other] + at
+        if states[left] != states[right] or targets[left] != targets[right]:
+            return False
+    return True
+
+
+@making_kernel
+def _all_grouped(rows: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """The group of each column of a table, and a column of each group.
+
+    As ``column_groups``, with the columns that hold -1 alone in a group, too.
+    """
+    width = rows.shape[1]
+    group, groups = column_groups(moves_by_state(rows), width)
+    number_of = np.full(groups + 1, -1, dtype=np.int32)
+    representative = np.empty(groups + 1, dtype=np.int64)
+    size = 0
     for column in range(width):
-        slot = np.int64(hashes[column] >> np.uint64(20)) & (room - 1)
-        while slots[slot] != -1:
-            other = representative[slots[slot]]
-            row = 0
-            if hashes[other] == hashes[column]:
-                while row < count and rows[row, other] == rows[row, column]:
-                    row += 1
-                if row == count:
-                    break
-            slot = (slot + 1) & (room - 1)
-        if slots[slot] == -1:
-            slots[slot] = groups
-            representative[groups] = column
-            groups += 1
-        group[column] = slots[slot]
-    return group, representative[:groups]
+        known = group[column] if group[column] != -1 else groups
+        if number_of[known] == -1:
+            number_of[known], representative[size] = size, column
+            size += 1
+        group[column] = number_of[known]
+    return group, representative[:size]

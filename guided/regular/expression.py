@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import ANY, CodePoints
-from guided.regular.value import Value
 
 __all__ = [
     "ANYTHING",
@@ -28,14 +27,55 @@ __all__ = [
     "Repeat",
     "Several",
     "Start",
+    "Value",
     "literal",
+    "short_match",
     "word_boundary",
 ]
 
 
+_PLAIN_RANGES: Final = (
+    (0x61, 0x7A),
+    (0x30, 0x39),
+    (0x41, 0x5A),
+    (0x23, 0x5B),
+    (0x5D, 0x7E),
+    (0x20, 0x21),
+)
+"""Characters that JSON and every tokenizer spell plainly, the preferred ones first."""
+_MAX_SHORT: Final = 1_000
 MAX_DEPTH: Final = 1_000
 """Expressions inside of one another. What goes through them does so by recursion, and compiled
 ahead of time that has no limit of its own."""
+
+
+class Value:
+    """Equal to others of its class with equal ``fields``, which are hashed once, when it is made.
+
+    Expressions are keys of many tables. Not a dataclass, whose methods mypyc does not compile.
+    """
+
+    __slots__ = ("_fields", "_hash")
+
+    def __init__(self, fields: tuple[object, ...]) -> None:
+        self._fields: Final = fields
+        self._hash: Final = hash(fields)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, Value)
+            and type(self) is type(other)
+            and self._hash == other._hash
+            and self._fields == other._fields
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}{self._fields!r}"
 
 
 class _Node(Value):
@@ -93,7 +133,7 @@ class Repeat(_Node):
     """``item`` at least ``low`` and at most ``high`` times; ``None`` sets no upper bound.
 
     ``lazy`` is a remark of the pattern's author, the texts are the same: see
-    ``guided.regular.patterns.lazy``.
+    ``guided.regular.patterns.terminal_edges``.
     """
 
     __slots__ = ("high", "item", "lazy", "low")
@@ -157,7 +197,7 @@ class Look(_Node):
 class Graph:
     """Texts along moves from ``start`` to ``final``, of ``count`` states: many that share ends.
 
-    ``moves`` is int32 ``[3, moves]``: the state, the state behind, and which of the ``sets`` of
+    ``moves`` is int32 ``[3, moves]``: the source, the target, and which of the ``sets`` of
     code points may be read between them.
     """
 
@@ -171,7 +211,7 @@ class Graph:
     def of(
         cls, count: int, moves: Iterable[tuple[int, CodePoints, int]], start: int, final: int
     ) -> Graph:
-        """The graph of moves given one by one: a state, what may be read, the state behind."""
+        """The graph of moves given one by one: a source, what may be read, a target."""
         numbers: dict[CodePoints, int] = {}
         listed = [
             (source, target, numbers.setdefault(chars, len(numbers)))
@@ -225,3 +265,54 @@ def word_boundary(word: CodePoints, *, negative: bool) -> Regular:
     if negative:
         return Alternate((Concat((before, after)), Concat((not_before, not_after))))
     return Alternate((Concat((before, not_after)), Concat((not_before, after))))
+
+
+@functools.lru_cache(maxsize=32)
+def short_match(regular: Regular) -> str | None:
+    """A short text that the expression matches as a whole, found without an automaton.
+
+    ``None`` where that is not plain to see: anchors are understood at the very beginning and end
+    only, look-around not at all. Cached for formats, which are large and often named.
+    """
+    parts = list(regular.parts) if isinstance(regular, Concat) else [regular]
+    if parts and isinstance(parts[0], Start):
+        del parts[0]
+    if parts and isinstance(parts[-1], End):
+        del parts[-1]
+    return _joined(map(_match, parts))
+
+
+def _match(node: Regular) -> str | None:
+    if isinstance(node, Chars):
+        return _member(node.chars)
+    if isinstance(node, Concat):
+        return _joined(map(_match, node.parts))
+    if isinstance(node, Alternate):
+        found = [text for text in map(_match, node.options) if text is not None]
+        return min(found, key=len, default=None)
+    if isinstance(node, Repeat):
+        if node.low == 0:
+            return ""
+        text = _match(node.item)
+        if text is None or len(text) * node.low > _MAX_SHORT:
+            return None
+        return text * node.low
+    return None
+
+
+def _joined(texts: map[str | None]) -> str | None:
+    whole = ""
+    for text in texts:
+        if text is None or len(whole) + len(text) > _MAX_SHORT:
+            return None
+        whole += text
+    return whole
+
+
+def _member(chars: CodePoints) -> str | None:
+    """A member of the set, one that JSON and every tokenizer spell plainly if there is one."""
+    for low, high in _PLAIN_RANGES:
+        for first, last in chars.ranges:
+            if first <= high and last >= low:
+                return chr(max(first, low))
+    return chr(chars.ranges[0][0]) if chars.ranges else None

@@ -23,7 +23,7 @@ from guided.regular.expression import (
     Several,
     Start,
 )
-from guided.regular.moves import paste_moves
+from guided.regular.transitions import paste_moves
 
 __all__ = ["MAX_NFA_STATES", "Edges", "LookAround", "Nfa", "nfa_from_regular"]
 
@@ -99,6 +99,32 @@ class Nfa:
         self.looks: Final[list[LookAround]] = []
         self.look_numbers: Final[dict[Look, int]] = {}
 
+    def __str__(self) -> str:
+        """A line for each move; ``^`` and ``$`` stand on those at the start and the end alone."""
+        sets = [*map(str, self.sets)]
+        bulk = self.bulk[:, : self.bulk_size].tolist()
+        lines = [f"{self.count} states, 0 to {self.final}"]
+        for sources, targets, numbers in (
+            (self.moves.sources, self.moves.targets, self.move_sets),
+            bulk,
+        ):
+            lines += [
+                f"{source} -{sets[number]}-> {target}"
+                for source, target, number in zip(sources, targets, numbers, strict=True)
+            ]
+        for edges, sign in ((self.empties, ""), (self.starts, "^"), (self.ends, "$")):
+            lines += [
+                f"{source} -{sign}-> {target}"
+                for source, target in zip(edges.sources, edges.targets, strict=True)
+            ]
+        lines += [
+            f"{source} -(look-around {look})-> {target}"
+            for source, target, look in zip(
+                self.conditions.sources, self.conditions.targets, self.condition_looks, strict=True
+            )
+        ]
+        return "\n".join(lines)
+
     def add_states(self, count: int = 1) -> int:
         """The first of some new states; raises LimitExceededError past MAX_NFA_STATES."""
         self.count += count
@@ -121,7 +147,7 @@ class Nfa:
         paste_moves(self.bulk, begin, moves, first, np.array(numbers, dtype=np.int32))
 
     def add_bulk(self, size: int) -> int:
-        """Make room for so many moves in bulk, and return the place of the first."""
+        """Make room for ``size`` moves in bulk, and return the place of the first."""
         begin = self.bulk_size
         self.bulk_size += size
         if self.bulk_size > self.bulk.shape[1]:
@@ -161,10 +187,10 @@ def _build_looks(nfa: Nfa, node: Regular) -> None:
 
 
 def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
-    """Lay ``node`` down from ``start`` to ``end``, or to a state of its own, and return that one.
+    """Add ``node`` from ``start`` to ``end``, or to a new state of its own, and return the end.
 
-    Others may begin in ``start`` and end in ``end``, too: nothing leads back into the one or on
-    from the other. What leads on from a state of its own belongs to the node.
+    Other nodes may share ``start`` and ``end``, so nothing leads back into ``start`` or on from
+    ``end``; a node that has to, as a repeat does, makes states of its own for it.
     """
     if isinstance(node, Concat):
         if node.parts:
@@ -197,7 +223,7 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
         nfa.condition_looks.append(nfa.look_numbers[node])
     else:
         assert isinstance(node, Both)
-        raise ValueError("what is about whole texts stands inside an expression")
+        raise ValueError("a condition on whole texts stands inside an expression")
     return end
 
 
@@ -218,7 +244,7 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
 
 
 def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
-    """Lay a repeat down behind a state that is its own."""
+    """Lay a repeat down after a state that is its own."""
     # x{2,4} -> x x (x (x)?)?      x{2,} -> x x+
     low, high = repeat.low, repeat.high
     if high is None and not low:
@@ -278,7 +304,7 @@ def _sizes(nfa: Nfa) -> list[int]:
 
 
 def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
-    """Repeat what was laid down since ``begun``, ``size`` states, so many more times behind it."""
+    """Copy what was laid down since ``begun``, ``size`` states, ``times`` times after it."""
     nfa.add_states(size * times)
     *begun_edges, begun_bulk = begun
     for edges, begin in zip(_edges(nfa), begun_edges, strict=True):

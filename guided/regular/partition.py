@@ -29,7 +29,7 @@ class Partition:
         self.members: Final = members
 
     def holders(self, first: int, count: int) -> list[int]:
-        """For each class which of so many disjoint sets from ``first`` on holds it; -1 for none."""
+        """For each class which of ``count`` disjoint sets from ``first`` on has it; -1 for none."""
         found = [-1] * len(self.classes)
         for place in range(count):
             for index in self.members[first + place]:

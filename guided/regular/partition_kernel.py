@@ -1,8 +1,22 @@
-"""The coarsest classes of some sets of code points, compiled by numba."""
+"""The coarsest classes of some sets of code points, compiled by numba.
+
+Two code points are in one class if the same sets hold them. A sweep goes over the ends of all
+ranges, in order; between two ends the same sets hold, and these are looked up by their hash::
+
+    set 0        a b c d              ends       a    c    e    g       (each with its set)
+    set 1            c d e f          intervals  a-b  c-d  e-f
+                                      held by    0    0 1  1
+                                      class      0    1    2
+
+    members      0 | 0 1 | 1          the sets of each class, from begin[class] on
+    holding      the sets that hold where the sweep is, in any order
+    place_of     by set its place in ``holding``, -1 where it does not hold
+"""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.runtime.kernel import inlined, making_kernel
 
@@ -10,8 +24,10 @@ __all__ = ["class_intervals", "ranges_by_group"]
 
 
 @making_kernel
-def class_intervals(ranges, sizes, most):  # type: ignore[no-untyped-def]
-    """The classes that sets are put together of: a sweep over the ends of all ranges.
+def class_intervals(
+    ranges: NDArray[np.int32], sizes: NDArray[np.int32], most: int
+) -> tuple[NDArray[np.int32], int, NDArray[np.int32], NDArray[np.int32]]:
+    """The classes of which every set is a union.
 
     ``ranges`` has the first and the last code point of each range, set by set, and ``sizes`` how
     many each set has. Returns the intervals that lie in one class, ascending: first and last code
@@ -22,7 +38,7 @@ def class_intervals(ranges, sizes, most):  # type: ignore[no-untyped-def]
     sets, events = len(sizes), len(ends)
     intervals = np.empty((3, max(events, 1)), dtype=np.int32)
     first = np.zeros(sets + 1, dtype=np.int32)
-    # Sets that hold where the sweep is at, in any order, and the place of each among them.
+    # See the drawing above.
     holding = np.empty(sets, dtype=np.int32)
     place_of = np.full(sets, -1, dtype=np.int32)
     held = _held(ends, place_of)
@@ -74,11 +90,21 @@ def class_intervals(ranges, sizes, most):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _slot_of(key, size, place_of, slots, begin, members):  # type: ignore[no-untyped-def]
-    """Where the class that so many sets hold here is looked up, or belongs; ``key`` is its hash."""
+def _slot_of(
+    key: np.uint64,
+    size: int,
+    place_of: NDArray[np.int32],
+    slots: NDArray[np.int32],
+    begin: NDArray[np.int32],
+    members: NDArray[np.int32],
+) -> int:
+    """The slot of the class whose ``size`` sets hold here: where it is or is to be entered.
+
+    ``key`` is the hash of these sets.
+    """
     slot = np.int64(key >> np.uint64(20)) & (len(slots) - 1)
     while slots[slot] != -1:
-        # Of as many sets, all of which hold here, are the same.
+        # Of the same number of sets, and all of them hold here: it is the same.
         other = slots[slot]
         at = begin[other]
         if begin[other + 1] - at == size:
@@ -87,14 +113,16 @@ def _slot_of(key, size, place_of, slots, begin, members):  # type: ignore[no-unt
             if at == begin[other + 1]:
                 break
         slot = (slot + 1) & (len(slots) - 1)
-    return slot
+    return int(slot)
 
 
 @making_kernel
-def _classes_by_set(first, begin, members):  # type: ignore[no-untyped-def]
+def _classes_by_set(
+    first: NDArray[np.int32], begin: NDArray[np.int32], members: NDArray[np.int32]
+) -> NDArray[np.int32]:
     """The classes of each set, out of the sets of each class.
 
-    ``first[set + 1]`` has how many it is in, and is made to be where those of the set begin.
+    ``first[set + 1]`` has in how many classes the set is; it is changed to where they begin.
     """
     for one in range(len(first) - 1):
         first[one + 1] += first[one]
@@ -108,8 +136,8 @@ def _classes_by_set(first, begin, members):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _sorted_ends(ranges, sizes):  # type: ignore[no-untyped-def]
-    """Where sets begin or end to hold code points: above 32 bits the code point, below the set."""
+def _sorted_ends(ranges: NDArray[np.int32], sizes: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Where a set begins or ends to hold: the code point in the upper 32 bits, the set below."""
     ends = np.empty(len(ranges), dtype=np.int64)
     at = 0
     for number in range(len(sizes)):
@@ -121,8 +149,8 @@ def _sorted_ends(ranges, sizes):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _held(ends, place_of):  # type: ignore[no-untyped-def]
-    """How many sets hold each interval, all told."""
+def _held(ends: NDArray[np.int64], place_of: NDArray[np.int32]) -> int:
+    """How many sets hold each interval, added up: the room that ``members`` may need."""
     size, held = 0, 0
     for event in range(len(ends)):
         number = ends[event] & 0xFFFFFFFF
@@ -135,7 +163,9 @@ def _held(ends, place_of):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def ranges_by_group(intervals, group, groups):  # type: ignore[no-untyped-def]
+def ranges_by_group(
+    intervals: NDArray[np.int32], group: NDArray[np.int32], groups: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """The code points of groups of classes, as ranges: int32 ``[2, ranges]``, by group.
 
     Those of a group are from ``first[group]`` on. ``group`` has that of each class, -1 for none.

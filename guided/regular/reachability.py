@@ -1,4 +1,7 @@
-"""Which states of a transition table matter; compiled, since tables have many thousand rows."""
+"""What can be reached along the moves of a table; compiled, as tables have thousands of rows.
+
+Tables are int32 ``[states, classes]`` with -1 for no move; see ``guided.regular.transitions``.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.regular.transitions import moves_by_state, moves_into
 from guided.runtime.kernel import making_kernel
 
 __all__ = [
+    "STOP",
     "coaccessible",
     "count_texts",
     "endless_states",
+    "fewer_code_points",
     "reaches_end",
 ]
 
+STOP: Final = -1
+"""In place of a byte: the shortest completion ends here."""
 _DEAD: Final = -1
 
 
@@ -28,46 +36,48 @@ def reaches_end(
 
 def coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Mark the states from which an accepting state can be reached; bool ``[states]``."""
-    first, sources, _ = _reverse_moves(table)
-    live = accepting.copy()
-    _flood_backward(first, sources, live)
-    return live
+    return _coaccessible(np.ascontiguousarray(table), accepting)
 
 
 def endless_states(table: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Mark the states that a circle of moves can be reached from; bool ``[states]``.
-
-    States are peeled off from the ends: one falls once all that it leads to have fallen.
-    """
-    first, sources, _ = _reverse_moves(table)
-    ways_on = (table != _DEAD).sum(axis=1)
-    endless = np.ones(len(table), dtype=np.bool_)
-    _peel(first, sources, ways_on.astype(np.int64), endless)
-    return endless
+    """Mark the states from which a cycle can be reached; bool ``[states]``."""
+    sizes = np.zeros(table.shape[1], dtype=np.int64)
+    ends = np.zeros(len(table), dtype=np.bool_)
+    _, is_finite = _count_texts(np.ascontiguousarray(table), sizes, ends, 0)
+    return ~is_finite
 
 
 def count_texts(
     table: NDArray[np.int32], byte_class: NDArray[np.uint8], ends: NDArray[np.bool_], limit: int
 ) -> NDArray[np.int64]:
     """How many texts lead from each state to an end, ``limit`` where they are as many or more."""
-    first, sources, classes = _reverse_moves(table)
-    ways_on = (table != _DEAD).sum(axis=1).astype(np.int64)
     sizes = np.bincount(byte_class, minlength=table.shape[1]).astype(np.int64)
-    texts = ends.astype(np.int64)
-    fallen = np.zeros(len(table), dtype=np.bool_)
-    _count_texts(first, sources, sizes[classes], ways_on, limit, texts, fallen)
-    return np.where(fallen, texts, limit)
-
-
-def _reverse_moves(
-    table: NDArray[np.int32],
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """The moves into state ``s``: sources and classes from ``first[s]`` to ``first[s + 1]``."""
-    return _reversed(np.ascontiguousarray(table))  # type: ignore[no-any-return]
+    texts, is_finite = _count_texts(np.ascontiguousarray(table), sizes, ends, limit)
+    return np.where(is_finite, texts, limit)
 
 
 @making_kernel
-def _reaches_end(table, accepting, taken):  # type: ignore[no-untyped-def]
+def fewer_code_points(table: NDArray[np.int32], between: int, need: NDArray[np.int32]) -> bool:
+    """Lower ``need``, the code points from each state to an end, by what its moves lead to.
+
+    int32 ``[states]``; a byte completes one where it leads to one of the first ``between`` states.
+    Says whether anything changed. Later states come first, as most moves lead to them.
+    """
+    changed = False
+    for state in range(len(table) - 1, -1, -1):
+        for target in table[state]:
+            if target >= 0:
+                through = need[target] + (1 if target < between else 0)
+                if through < need[state]:
+                    need[state] = through
+                    changed = True
+    return changed
+
+
+@making_kernel
+def _reaches_end(
+    table: NDArray[np.int32], accepting: NDArray[np.bool_], taken: NDArray[np.bool_]
+) -> bool:
     found = np.zeros(len(table), dtype=np.bool_)
     stack = [0]
     found[0] = True
@@ -84,65 +94,44 @@ def _reaches_end(table, accepting, taken):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _flood_backward(first, sources, live):  # type: ignore[no-untyped-def]
+def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    into = moves_into(moves_by_state(table))
+    live = accepting.copy()
     stack = [state for state in range(len(live)) if live[state]]
     while stack:
         state = stack.pop()
-        for edge in range(first[state], first[state + 1]):
-            source = sources[edge]
+        for edge in range(into.first[state], into.first[state + 1]):
+            source = into.sources[edge]
             if not live[source]:
                 live[source] = True
                 stack.append(int(source))
+    return live
 
 
 @making_kernel
-def _reversed(table):  # type: ignore[no-untyped-def]
-    # Counting sort by target: counts go two places up, so that filling ends with the starts.
-    count, moves = len(table), 0
-    first = np.zeros(count + 2, dtype=np.int64)
-    for state in range(table.shape[0]):
-        for target in table[state]:
-            if target != _DEAD:
-                first[target + 2] += 1
-                moves += 1
-    for state in range(2, len(first)):
-        first[state] += first[state - 1]
-    sources = np.empty(moves, dtype=np.int32)
-    classes = np.empty(moves, dtype=np.int32)
-    for state in range(table.shape[0]):
-        for index in range(table.shape[1]):
-            target = table[state, index]
-            if target != _DEAD:
-                edge = first[target + 1]
-                sources[edge] = state
-                classes[edge] = index
-                first[target + 1] += 1
-    return first[: count + 1], sources, classes
+def _count_texts(
+    table: NDArray[np.int32], sizes: NDArray[np.int64], ends: NDArray[np.bool_], limit: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """How many texts lead from each state to an end, ``limit`` at most; and if no cycle is ahead.
 
-
-@making_kernel
-def _peel(first, sources, ways_on, endless):  # type: ignore[no-untyped-def]
-    stack = [state for state in range(len(ways_on)) if ways_on[state] == 0]
-    while stack:
-        state = stack.pop()
-        endless[state] = False
-        for edge in range(first[state], first[state + 1]):
-            source = sources[edge]
-            ways_on[source] -= 1
-            if ways_on[source] == 0:
-                stack.append(int(source))
-
-
-@making_kernel
-def _count_texts(first, sources, sizes, ways_on, limit, texts, fallen):  # type: ignore[no-untyped-def]
-    # A state falls when all that it leads to have fallen, so its number of texts is final then.
-    stack = [state for state in range(len(ways_on)) if ways_on[state] == 0]
+    States are peeled off from the ends (Kahn, 1962): a state falls when all that it leads to have
+    fallen, and then its number is final. From states that never fall a cycle can be reached.
+    ``sizes`` has how many bytes each class has.
+    """
+    moves = moves_by_state(table)
+    into = moves_into(moves)
+    ahead = np.diff(moves.first)
+    texts = ends.astype(np.int64)
+    fallen = np.zeros(len(table), dtype=np.bool_)
+    stack = [state for state in range(len(table)) if ahead[state] == 0]
     while stack:
         state = stack.pop()
         fallen[state] = True
-        for edge in range(first[state], first[state + 1]):
-            source = sources[edge]
-            texts[source] = min(texts[source] + sizes[edge] * texts[state], limit)
-            ways_on[source] -= 1
-            if ways_on[source] == 0:
+        for edge in range(into.first[state], into.first[state + 1]):
+            source = into.sources[edge]
+            more = sizes[into.classes[edge]] * texts[state]
+            texts[source] = min(texts[source] + more, limit)
+            ahead[source] -= 1
+            if ahead[source] == 0:
                 stack.append(int(source))
+    return texts, fallen

@@ -38,7 +38,7 @@ def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
-    # Cut at the borders of 64, 4096, ... so that all bytes behind the cut run from 80 to BF.
+    # Cut at the borders of 64, 4096, ... so that all bytes after the cut run from 80 to BF.
     for shift in (6, 12, 18):
         tail = (1 << shift) - 1
         if low >> shift != high >> shift and high > 0x7F:

@@ -1,30 +1,30 @@
-"""The smallest acyclic automaton of a list of texts (Daciuk et al., 2000)."""
+"""Lists of texts: the minimal acyclic automaton of one, and an automaton without some texts."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache
 from itertools import takewhile
 from typing import NamedTuple
 
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import CodePoints
-from guided.regular.dfa import MAX_DFA_STATES
+from guided.regular.dfa import DEAD, MAX_DFA_STATES, Dfa, combine, dfa_from_regular
 from guided.regular.expression import Alternate, Concat, Graph, Regular
 from guided.runtime.fuel import spend
 
-__all__ = ["word_graph"]
+__all__ = ["without", "word_graph"]
 
 
 class _Node(NamedTuple):
-    """What may follow: whether nothing, and by letter the number of the node behind it."""
+    """Whether a text may end, and by next symbol the number of the node that it leads to."""
 
     is_end: bool
     edges: tuple[tuple[str, int], ...]
 
 
 class _Open:
-    """A node of the last text, which more may be added to."""
+    """A node on the path of the last text, which may get more edges."""
 
     __slots__ = ("edges", "is_end")
 
@@ -33,13 +33,24 @@ class _Open:
         self.edges: list[tuple[str, int]] = []
 
 
+def without(dfa: Dfa, texts: Iterable[str]) -> Dfa:
+    """The automaton without these texts."""
+    words = dfa_from_regular(word_graph([*texts]))
+    return combine([dfa, words], lambda labels: labels[0] if labels[1] == DEAD else DEAD)
+
+
 def word_graph(texts: Collection[str]) -> Regular:
-    """Exactly these texts, common beginnings and ends laid together, or LimitExceededError."""
+    """Exactly these texts, with common beginnings and ends shared.
+
+    Incremental construction from sorted texts (Daciuk et al., 2000): when a text leaves the path of
+    the one before, the nodes that are left can get no more edges, and equal ones are made one.
+    Raises LimitExceededError past MAX_DFA_STATES.
+    """
     numbers: dict[_Node, int] = {}
     path, before = [_Open()], ""
 
     def close(length: int) -> None:
-        """Number the nodes of the last text that are further in; equal ones share a number."""
+        """Number the nodes of the path after ``length`` symbols; equal ones share a number."""
         while len(path) > length + 1:
             done = path.pop()
             number = numbers.setdefault(_Node(done.is_end, tuple(done.edges)), len(numbers))
@@ -71,9 +82,9 @@ def _graph(nodes: list[_Node]) -> Graph:
     single = cache(CodePoints.single)
     moves: list[tuple[int, CodePoints, int]] = []
     for number, node in enumerate(nodes):
-        for letter, target in node.edges:
+        for symbol, target in node.edges:
             if nodes[target].edges:
-                moves.append((number, single(letter), target))
+                moves.append((number, single(symbol), target))
             if nodes[target].is_end:
-                moves.append((number, single(letter), final))
+                moves.append((number, single(symbol), final))
     return Graph.of(len(nodes) + 1, moves, final - 1, final)

@@ -29,13 +29,13 @@ def addresses_of(arrays: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def enter_address(addresses: NDArray[np.int64], number: int, array: NDArray[Any]) -> None:
-    """Say where another array stands in the place of one."""
+    """Enter another array under a number."""
     assert array.flags.c_contiguous
     addresses[number] = array.__array_interface__["data"][0], len(array)
 
 
 def _table_at(_: Any, address: Any, length: Any, columns: Any, kind: Any) -> Any:
-    """In a kernel, the array at an address, of so many columns and a kind as numpy names it.
+    """In a kernel, the array at an address, by its length, columns and numpy's name of its kind.
 
     Of one dimension without columns (``None``).
     """

@@ -2,7 +2,7 @@
 
 How deeply calls may nest is a setting of the process and no matter of ours, and compiled code has
 no such bound at all: it nests on the stack of its thread until the process ends. So what nests
-counts its calls, and goes on on the stack of another thread before it has used up that of one.
+counts its calls, and continues on the stack of another thread before that of one is used up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Nesting:
         self.calls = 0
 
     def within(self, calls: int, act: Callable[[], _Result]) -> _Result:
-        """What ``act`` returns, which nests so many calls before it comes to this again.
+        """What ``act`` returns; it nests at most ``calls`` calls before it calls this again.
 
         Raises LimitExceededError past MAX_CALLS.
         """

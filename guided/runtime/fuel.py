@@ -58,7 +58,7 @@ _rests: Final[ContextVar[_Rests | None]] = ContextVar("rests", default=None)
 
 @contextmanager
 def resting(rest: Callable[[], None], every: int) -> Iterator[None]:
-    """Call ``rest`` after about so many units of limited work in the block, again and again."""
+    """Call ``rest`` after each ``every`` units or so of limited work in the block."""
     token = _rests.set(_Rests(every, rest))
     try:
         yield

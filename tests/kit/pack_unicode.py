@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import guided.regular.patterns.properties
-from guided.regular.patterns.ranges import written_ranges
+from guided.regular.patterns.properties import written_ranges
 
 __all__ = ["VERSION"]
 

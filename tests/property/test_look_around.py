@@ -24,8 +24,8 @@ from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
 from guided.masks.mask import tokens_of
-from guided.regular.patterns.edges import parted
 from guided.regular.patterns.python import parse_python_regex
+from guided.regular.patterns.terminal_edges import parted
 from guided.spec import Lark
 from tests.kit.effort import first_seed, times
 from tests.kit.grammars import accepted_by, all_texts, random_grammar, spelled

@@ -26,9 +26,9 @@ from guided.grammar.lark.syntax import (
 )
 from guided.regular.codepoints import CodePoints
 from guided.regular.expression import Alternate, Chars, Concat, Regular, Repeat, literal
-from guided.regular.patterns.case import any_case
-from guided.regular.patterns.edges import parted
+from guided.regular.patterns.character_classes import any_case
 from guided.regular.patterns.python import parse_python_regex
+from guided.regular.patterns.terminal_edges import parted
 from guided.runtime.fuel import spend
 
 __all__ = ["Pieces", "Terminals", "regular_of_literal"]

@@ -32,7 +32,7 @@ from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
 from guided.regular.expression import Alternate, Chars, Concat, Graph, Regular, Repeat, Several
-from guided.regular.moves import moves_of
+from guided.regular.transitions import moves_of
 from guided.regular.utf8 import utf8_sequences
 
 __all__ = ["RuleExpressions", "Separated", "with_lists"]

@@ -58,12 +58,11 @@ from guided.machine.block import (
 )
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.codepoints import CodePoints
-from guided.regular.dfa import DEAD, Dfa, combine, dfa_from_regular, length_dfa, without
-from guided.regular.example import short_match
-from guided.regular.expression import Regular
-from guided.regular.reachability import endless_states
-from guided.regular.shortest import fewer_code_points
+from guided.regular.dfa import DEAD, Dfa, combine, dfa_from_regular, length_dfa
+from guided.regular.expression import Regular, short_match
+from guided.regular.reachability import endless_states, fewer_code_points
 from guided.regular.utf8 import any_json_string_sequences, json_string_sequences, utf8_sequences
+from guided.regular.word_graph import without
 from guided.runtime.fuel import spend
 from guided.spec import JsonOptions, Spelling
 

@@ -3,20 +3,31 @@
 Scripts are not known to the standard library, and what it does know is of another version of
 Unicode with every Python. So all comes from one table (``unicode.txt``), whose head names its
 version and source.
+
+Ranges in the table are numbers in base 36 with a dot between: how many code points lie between a
+range and the one before, then how many are in it less one, which is left out where it is none::
+
+    (0x41, 0x5A), (0x61, 0x7A), (0xAA, 0xAA)   ->   1t:p.6:p.1b
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
 from guided.regular.codepoints import ANY, CodePoints
-from guided.regular.patterns.ranges import read_ranges
 
-__all__ = ["nearest_property", "property_names", "unicode_folds", "unicode_property"]
+__all__ = [
+    "nearest_property",
+    "property_names",
+    "read_ranges",
+    "unicode_folds",
+    "unicode_property",
+    "written_ranges",
+]
 
 _VALUED: Final = {
     "General_Category": "gc",
@@ -29,9 +40,10 @@ _VALUED: Final = {
 """By the name of a property that has values, what stands in front of them in the table."""
 _LONG_NAMES: Final = {"": "", "gc": "", "sc": "Script="}
 _BINARY, _FOLD = "", "fold"
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-@functools.lru_cache(maxsize=512)  # what is asked for comes from requests
+@functools.lru_cache(maxsize=512)  # requests choose the names
 def unicode_property(text: str) -> CodePoints | None:
     """The code points that ``text`` names, as it stands in ``\\p{…}``; None for one not known."""
     name, equals, value = text.partition("=")
@@ -100,3 +112,34 @@ def _table() -> Mapping[tuple[str, str], str]:
             kind, *names = head.split(" ")
             found.update({(kind, name): ranges for name in names})
     return MappingProxyType(found)
+
+
+def read_ranges(text: str) -> list[tuple[int, int]]:
+    """The ranges, both ends inclusive, in ascending order."""
+    ranges: list[tuple[int, int]] = []
+    next_ = 0
+    for part in text.split("."):
+        gap, _, more = part.partition(":")
+        first = next_ + int(gap, 36)
+        last = first + (int(more, 36) if more else 0)
+        ranges.append((first, last))
+        next_ = last + 1
+    return ranges
+
+
+def written_ranges(ranges: Iterable[tuple[int, int]]) -> str:
+    """The text of ranges in ascending order, at least one."""
+    parts = []
+    next_ = 0
+    for first, last in ranges:
+        more = f":{_base_36(last - first)}" if last > first else ""
+        parts.append(_base_36(first - next_) + more)
+        next_ = last + 1
+    return ".".join(parts)
+
+
+def _base_36(number: int) -> str:
+    digits = _DIGITS[number % 36]
+    while number := number // 36:
+        digits = _DIGITS[number % 36] + digits
+    return digits

@@ -1,4 +1,4 @@
-"""Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser or as it would.
+"""Patterns of Python's ``re`` as ``Regular`` values, read by Python's own parser.
 
 What is matched is the text of one terminal, from its beginning to its end, and look-around sees no
 more than that. Anchors are for whole texts, since they speak of the text around. Where versions of
@@ -28,9 +28,7 @@ from guided.regular.expression import (
     Start,
     word_boundary,
 )
-from guided.regular.patterns.case import any_case
-from guided.regular.patterns.plain import plain_regular
-from guided.regular.patterns.python_classes import ascii_class, unicode_class
+from guided.regular.patterns.character_classes import any_case, ascii_class, unicode_class
 
 __all__ = ["parse_python_regex"]
 
@@ -44,7 +42,7 @@ _UNSUPPORTED: Final = {
 }
 """By the operation that is not provided for how to call it, and what it looks like."""
 _ANCHORS: Final = r"\^|\$|\\A|\\Z"
-# As plain numbers: what is asked of a flag by its name takes longer than all else of a letter.
+# As plain numbers: asking a flag by its name takes longer than all else that a character takes.
 _IGNORECASE: Final = int(re.IGNORECASE)
 _ASCII_ONLY: Final = int(re.ASCII)
 _DOTALL: Final = int(re.DOTALL)
@@ -69,11 +67,6 @@ def parse_python_regex(text: str, flags: int = 0, *, anchored: bool = False) -> 
             field="constraint",
             hint="say it with several rules of a grammar",
         )
-    plain = None if flags else plain_regular(text)
-    return _by_python(text, flags, anchored) if plain is None else plain
-
-
-def _by_python(text: str, flags: int, anchored: bool) -> Regular:
     try:
         parsed = _parser.parse(text, flags)
         return _Translation(text, anchored).sequence(parsed, parsed.state.flags)
@@ -106,7 +99,7 @@ class _Translation:
             self.refuse(*_UNSUPPORTED[operation])
         match operation:
             case op.LITERAL:
-                return _letter(argument, flags & (_IGNORECASE | _ASCII_ONLY))
+                return _symbol(argument, flags & (_IGNORECASE | _ASCII_ONLY))
             case op.NOT_LITERAL:
                 return Chars(~_folded(_range(argument, argument), flags))
             case op.ANY:
@@ -128,12 +121,12 @@ class _Translation:
                 item = self.sequence(inner, flags)
                 return Look(item, direction > 0, operation is op.ASSERT_NOT)
             case op.AT:
-                return self.place(argument, flags)
+                return self.anchor(argument, flags)
             case op.FAILURE:
                 return Alternate(())
         self.refuse(f"the operation {operation}", "")
 
-    def place(self, code: Any, flags: int) -> Regular:
+    def anchor(self, code: Any, flags: int) -> Regular:
         if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
             negative = code is op.AT_NON_BOUNDARY
             boundary = word_boundary(_category(op.CATEGORY_WORD, flags), negative=negative)
@@ -169,7 +162,7 @@ def _range(low: int, high: int) -> CodePoints:
 
 
 @functools.lru_cache(maxsize=1024)
-def _letter(code_point: int, flags: int) -> Chars:
+def _symbol(code_point: int, flags: int) -> Chars:
     return Chars(_folded(_range(code_point, code_point), flags))
 
 

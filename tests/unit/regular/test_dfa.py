@@ -21,7 +21,7 @@ from guided.regular.byte_dfa import (
     byte_dfa_from_literals,
 )
 from guided.regular.codepoints import ANY, CodePoints
-from guided.regular.dfa import DEAD, combine, dfa_from_regular, length_dfa, without
+from guided.regular.dfa import DEAD, combine, dfa_from_regular, length_dfa
 from guided.regular.equal_columns import column_groups
 from guided.regular.expression import (
     ANYTHING,
@@ -37,9 +37,10 @@ from guided.regular.expression import (
     literal,
 )
 from guided.regular.minimize import minimal
-from guided.regular.moves import moves_in
 from guided.regular.partition import partition
+from guided.regular.transitions import moves_by_state
 from guided.regular.utf8 import json_string_sequences, utf8_sequences
+from guided.regular.word_graph import without
 
 _POINTS = st.integers(0, 0x10FFFF).filter(lambda p: not 0xD800 <= p <= 0xDFFF)
 _SETS = st.lists(st.tuples(_POINTS, _POINTS).map(sorted).map(tuple), max_size=4)
@@ -350,7 +351,7 @@ def test_a_partition_tells_the_sets_of_a_code_point(ranges: list[object], point:
     arrays(np.int32, st.tuples(st.integers(1, 4), st.integers(1, 40)), elements=st.integers(-1, 1))
 )
 def test_equal_columns_are_one_group_and_dead_ones_none(table: NDArray[np.int32]) -> None:
-    group, groups = column_groups(moves_in(table), table.shape[1])
+    group, groups = column_groups(moves_by_state(table), table.shape[1])
     found: dict[tuple[int, ...], int] = {}
     for column in range(table.shape[1]):
         cells = tuple(table[:, column].tolist())

@@ -9,14 +9,15 @@ import pytest
 import regex
 
 from guided.regular.codepoints import CodePoints
-from guided.regular.patterns.folding import folded_alike
+from guided.regular.patterns.character_classes import folded_alike
 from guided.regular.patterns.properties import (
     nearest_property,
     property_names,
+    read_ranges,
     unicode_folds,
     unicode_property,
+    written_ranges,
 )
-from guided.regular.patterns.ranges import read_ranges, written_ranges
 from tests.kit.node import Node, has_node
 from tests.kit.pack_unicode import VERSION
 

@@ -1,11 +1,20 @@
-"""Two transition tables run side by side; compiled, since a product has many thousand cells."""
+"""The product of two transition tables: both run side by side; compiled by numba.
+
+A state of the product is a pair of states, and pairs are numbered as texts lead to them, from
+``(0, 0)`` on::
+
+    pair     0      1      2
+    lefts    0      1      1
+    rights   0      0      2
+    slots    -1 2 -1 0 1 ...       pairs by the hash of their states (open addressing)
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.regular.longer import longer
+from guided.regular.transitions import longer
 from guided.runtime.kernel import making_kernel
 
 __all__ = ["completed", "pair_up"]
@@ -26,10 +35,10 @@ def pair_up(
 
 
 @making_kernel
-def completed(table, columns):  # type: ignore[no-untyped-def]
-    """A table over other columns, with a state without a way out as a row behind the others.
+def completed(table: NDArray[np.int32], columns: NDArray[np.int32]) -> NDArray[np.int32]:
+    """A complete table over other classes, with a last state for all missing moves.
 
-    ``columns`` are those that the new ones were, -1 for what leads there from every state.
+    ``columns`` has for each new class the one that it is a part of, -1 for none.
     """
     count = len(table)
     whole = np.full((count + 1, len(columns)), count, dtype=np.int32)
@@ -41,7 +50,10 @@ def completed(table, columns):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _pair_up(left, right, most):  # type: ignore[no-untyped-def]
+def _pair_up(
+    left: NDArray[np.int32], right: NDArray[np.int32], most: int
+) -> tuple[int, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """As ``pair_up``, in arrays that may have more room than they hold."""
     width = left.shape[1]
     room = min(max(len(left), len(right), 16), most) + 1
     table = np.empty((room, width), dtype=np.int32)
@@ -75,7 +87,8 @@ def _pair_up(left, right, most):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _slots_for(room):  # type: ignore[no-untyped-def]
+def _slots_for(room: int) -> int:
+    """A power of two, at least twice as many."""
     size = 32
     while size < 2 * room:
         size *= 2
@@ -83,8 +96,10 @@ def _slots_for(room):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _slot(slots, lefts, rights, a, b):  # type: ignore[no-untyped-def]
-    """Where the pair is, or where it belongs (open addressing)."""
+def _slot(
+    slots: NDArray[np.int32], lefts: NDArray[np.int32], rights: NDArray[np.int32], a: int, b: int
+) -> int:
+    """The slot of a pair: where it is, or where it is to be entered."""
     mask = len(slots) - 1
     slot = ((a * 0x9E3779B1) ^ (b * 0x85EBCA77)) * 0x27D4EB2F
     slot = (slot ^ (slot >> 15)) & mask

@@ -26,8 +26,8 @@ from guided.regular.expression import (
     Start,
     word_boundary,
 )
-from guided.regular.patterns.characters import CharacterReader
-from guided.regular.patterns.classes import LINE_END, WORD
+from guided.regular.patterns.character_classes import LINE_END, WORD
+from guided.regular.patterns.ecma_characters import CharacterReader
 
 __all__ = ["MAX_GROUP_DEPTH", "MAX_PATTERN_LENGTH", "MAX_REPEAT", "parse_regex"]
 
@@ -126,7 +126,7 @@ class _Parser(CharacterReader):
             case "\\":
                 chars = self.escape(start, in_class=False)
                 if isinstance(chars, int):
-                    return self.letter(self.scalar(chars, start))
+                    return self.symbol(self.scalar(chars, start))
                 return Chars(self.alike(chars))
             case "*" | "+" | "?":
                 self.invalid(f"nothing to repeat before {character!r}", start)
@@ -134,9 +134,9 @@ class _Parser(CharacterReader):
                 self.invalid("nothing to repeat before '{'", start)
             case "]":
                 self.unmatched_bracket(start)
-        return self.letter(ord(character))
+        return self.symbol(ord(character))
 
-    def letter(self, code_point: int) -> Chars:
+    def symbol(self, code_point: int) -> Chars:
         single = _single(code_point)
         return Chars(self.alike(single.chars)) if "i" in self.flags else single
 
@@ -160,7 +160,7 @@ class _Parser(CharacterReader):
         return self.inside(start)
 
     def modified(self, start: int) -> Regular:
-        """A group in which flags are on or off, as in ``(?i-s:…)``, from behind its "(?"."""
+        """A group in which flags are on or off, as in ``(?i-s:…)``, after its "(?"."""
         found = _MODIFIERS.match(self.text, self.position)
         if found is None:
             if _UNFINISHED.match(self.text, self.position):
@@ -212,7 +212,7 @@ class _Parser(CharacterReader):
         return Repeat(item, low, high)
 
     def looks_like_bounds(self) -> bool:
-        """Whether the text behind a brace is ``n}``, ``n,}`` or ``n,m}``."""
+        """Whether the text after a brace is ``n}``, ``n,}`` or ``n,m}``."""
         end = self.text.find("}", self.position)
         low, comma, high = self.text[self.position : max(end, self.position)].partition(",")
         if comma and not low and (not high or _is_number(high)):

@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from guided.errors import LimitExceededError
 from guided.regular.codepoints import ANY, CodePoints
-from guided.regular.nfa import Nfa
-from guided.regular.partition import MAX_OVERLAP, overlap_too_much, sets_in_turn
-from guided.regular.subset_kernel import (
+from guided.regular.determinize_kernel import (
     TOO_MANY_CELLS,
     TOO_MANY_MOVES,
     TOO_MANY_STATES,
     TOO_MUCH_OVERLAP,
     TOO_MUCH_WORK,
-    smallest_automaton,
+    minimal_automaton,
 )
+from guided.regular.nfa import Nfa
+from guided.regular.partition import MAX_OVERLAP, overlap_too_much, sets_in_turn
 from guided.runtime.fuel import spend
 
 __all__ = ["MAX_CELLS", "smallest_table"]
@@ -42,15 +42,18 @@ def smallest_table(
     """
     assert not nfa.looks, "look-around needs its own construction"
     sets = [*nfa.sets]
+    loops: list[int] = []
     if search:
+        # Before a match and after it anything may be read.
         sets.append(ANY)
+        loops = [0, nfa.final]
     numbers, set_sizes = sets_in_turn(sets)
     sizes = [len(numbers)]
     for each in (
         set_sizes,
-        nfa.moves.sources,
-        nfa.moves.targets,
-        nfa.move_sets,
+        [*loops, *nfa.moves.sources],
+        [*loops, *nfa.moves.targets],
+        [*[len(sets) - 1] * len(loops), *nfa.move_sets],
         nfa.empties.sources,
         nfa.empties.targets,
         nfa.starts.sources,
@@ -60,7 +63,7 @@ def smallest_table(
     ):
         sizes.append(len(each))
         numbers += each
-    outcome, steps, table, label, first, ranges, origin = smallest_automaton(
+    outcome, steps, table, label, first, ranges, origin = minimal_automaton(
         np.array(numbers, dtype=np.int32),
         tuple(sizes),
         nfa.bulk,

@@ -1,15 +1,18 @@
-"""What stands for one character in patterns of ECMA-262: letters, escapes, classes in brackets."""
+"""What stands for one character in patterns of ECMA-262: symbols, escapes, classes in brackets.
+
+Below it all is the text of the pattern while it is read, and errors that point into it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NoReturn
 
+from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
-from guided.regular.patterns.classes import DIGIT, SPACE, WORD
-from guided.regular.patterns.folding import folded_alike
-from guided.regular.patterns.pattern_text import PatternText
+from guided.regular.patterns.character_classes import DIGIT, SPACE, WORD, folded_alike
 from guided.regular.patterns.properties import nearest_property, unicode_property
+from guided.spec.source_position import Place
 
 __all__ = ["CharacterReader"]
 
@@ -25,6 +28,55 @@ _NO_SETS: Final = (
     "classes inside of classes and operations on them need the flag v, which no schema can give:"
     " write '[' as '\\[', and a difference as a look-ahead, (?![a-z])\\p{L}"
 )
+
+
+class PatternText:
+    """A pattern read from the left; ``position`` is the next character."""
+
+    def __init__(self, text: str, pointer: str | None) -> None:
+        self.text = text
+        self.pointer = pointer
+        self.position = 0
+
+    def peek(self) -> str:
+        return self.text[self.position]
+
+    def next(self) -> str:
+        if self.position >= len(self.text):
+            self.invalid("the pattern ends in the middle of a term")
+        self.position += 1
+        return self.text[self.position - 1]
+
+    def take(self, expected: str) -> bool:
+        if not self.text.startswith(expected, self.position):
+            return False
+        self.position += len(expected)
+        return True
+
+    def invalid(
+        self, message: str, position: int | None = None, hint: str | None = None
+    ) -> NoReturn:
+        position = self.position if position is None else position
+        raise InvalidConstraintError(
+            self.shown(f"the pattern is wrong at character {position}: {message}", position),
+            pointer=self.pointer,
+            position=position,
+            hint=hint,
+        )
+
+    def unsupported(
+        self, what: str, position: int, hint: str = "write the pattern without it"
+    ) -> NoReturn:
+        raise UnsupportedFeatureError(
+            self.shown(f"the pattern uses {what} at character {position}", position),
+            pointer=self.pointer,
+            position=position,
+            hint=hint,
+        )
+
+    def shown(self, message: str, position: int) -> str:
+        """The message, and below it the pattern with a caret at the position."""
+        return f"{message}{Place(self.text, position).picture}"
 
 
 class CharacterReader(PatternText):
@@ -102,10 +154,10 @@ class CharacterReader(PatternText):
                 self.unsupported("an octal escape", start)
             return ord(_CONTROL_ESCAPES[character])
         if character == "c":
-            letter = self.next()
-            if not (letter.isascii() and letter.isalpha()):
+            control = self.next()
+            if not (control.isascii() and control.isalpha()):
                 self.invalid("a letter has to follow '\\c'", start)
-            return ord(letter) % 32
+            return ord(control) % 32
         if character == "x":
             return self.hexadecimal(2, start)
         if character == "u":

@@ -1,12 +1,20 @@
-"""The subset construction for expressions with look-around.
+"""Look-around inside of a text: the subset construction for expressions that have it.
 
-A look-behind is a part of the automaton that runs along from the start of the text, so whether it
-holds here is known here. What a look-ahead asks for is known later: a *thread* that passed one
-carries it on as an *obligation*, itself a set of threads, which is fulfilled as soon as one of
-them reaches the end of the look-ahead and not before. So a state of the result is a set of
-threads, each a state of the NFA with the obligations that it has to fulfil::
+Look-around reaches automata in three ways, each for what it is cheapest for:
 
-    ^(?=.*b)a*   behind "a":  {(a*, {.*b})}     behind "b": {}, since a* does not read b
+- at the start of the whole text a look-ahead is a condition on all of it, so the automaton of the
+  rest and that of the condition are combined (``without_leading_lookahead``);
+- anywhere else inside of a text it is followed along with the text (``LookaroundSubsets``);
+- at the edges of a terminal of a grammar it asks about the text around the terminal, and is parted
+  from it first (``guided.regular.patterns.terminal_edges``).
+
+``LookaroundSubsets`` runs look-behinds from the start of the text on, so at each place it is known
+whether they hold. What a look-ahead asks for is known later: a *thread* that passed one carries it
+on as an *obligation*, itself a set of threads, which is fulfilled as soon as one of them reaches
+the end of the look-ahead. So a state of the result is a set of threads, each of them a state of the
+NFA with the obligations that it has to fulfil::
+
+    ^(?=.*b)a*    after "a":  {(a*, {.*b})}       after "b":  {}, since a* does not read b
 
 Look-around may be nested in any way, but a look-behind that contains ``$`` is not provided for.
 """
@@ -17,11 +25,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
+from guided.regular.expression import (
+    ANYTHING,
+    Alternate,
+    Both,
+    Chars,
+    Concat,
+    Look,
+    Regular,
+    Repeat,
+    Start,
+)
 from guided.regular.nfa import Edges, Nfa
 from guided.regular.partition import Partition
 from guided.runtime.fuel import spend
 
-__all__ = ["ThreadSet", "Threads"]
+__all__ = ["LookaroundSubsets", "without_leading_lookahead"]
 
 
 class Obligation(NamedTuple):
@@ -39,7 +58,7 @@ _FREE: Final[frozenset[Obligation]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What is known about a place in the text: the threads of each look-behind up to here."""
+    """A place in the text, and the threads of each look-behind up to it."""
 
     behind: list[ThreadSet]
     at_start: bool = False
@@ -50,10 +69,42 @@ State: TypeAlias = tuple[ThreadSet, tuple[ThreadSet, ...], bool]
 """The threads of the whole, those of each look-behind, and whether the text is still empty."""
 
 _MATCHED: Final[State] = (frozenset({(-1, _FREE)}), (), False)
-"""A match lies behind, and that is all that was asked for: every continuation is accepted."""
+"""A match was found, and no more is asked for: whatever follows is accepted."""
 
 
-class Threads:
+def without_leading_lookahead(regular: Regular, *, search: bool) -> Regular:
+    """The expression with a look-ahead at its start made a condition on the whole text.
+
+    ``^(?=x)y`` becomes ``^y`` and ``^x``, both searched for: two automata side by side take less
+    than x carried along as an obligation. A match of the whole text begins at its start, with or
+    without ``^``.
+    """
+    if not isinstance(regular, Concat) or (search and Start() not in regular.parts[:1]):
+        return regular
+    first = next((part for part in regular.parts if not isinstance(part, Start)), None)
+    if not isinstance(first, Look) or not first.ahead:
+        return regular
+    rest = tuple(part for part in regular.parts if part is not first)
+    ahead = Concat((Start(), _and_anything(first.item)) if search else (_and_anything(first.item),))
+    return Both(Concat(rest), ahead, first.negative)
+
+
+def _and_anything(regular: Regular) -> Regular:
+    """The expression followed by any text, which a look-ahead at its end may ask for."""
+    match regular:
+        case Concat(parts) if parts and isinstance(parts[-1], (Look, Concat, Alternate)):
+            return Concat((*parts[:-1], _and_anything(parts[-1])))
+        case Alternate(options) if any(isinstance(each, (Look, Concat)) for each in options):
+            return Alternate(tuple(map(_and_anything, options)))
+        case Look(item, ahead=True, negative=False):
+            return _and_anything(item)
+        case Look(Chars(chars), ahead=True, negative=True):
+            # (?!c).* -> ([^c].*)?
+            return Repeat(Concat((Chars(~chars), ANYTHING)), 0, 1)
+    return Concat((regular, ANYTHING))
+
+
+class LookaroundSubsets:
     """The construction over one NFA, for ``crawl``; with ``search`` a match may begin anywhere."""
 
     def __init__(self, nfa: Nfa, parts: Partition, *, search: bool) -> None:
@@ -72,7 +123,7 @@ class Threads:
         for source, target, number in zip(sources, targets, nfa.move_sets + bulk[2], strict=True):
             for index in parts.members[number]:
                 self.moves.setdefault((source, index), []).append(target)
-        # What nothing can follow from need not be kept.
+        # A state that nothing follows from need not be kept.
         self.kept = {nfa.final, *(look.final for look in nfa.looks)}
         self.kept.update(sources, self.ends, self.conditions)
         self.first = self._first()
@@ -85,7 +136,7 @@ class Threads:
         return self._state(self._closed([(0, _FREE)], here), here)
 
     def step(self, state: State, index: int) -> State | None:
-        """The state behind a code point of a class, None where no match can follow."""
+        """The state after a code point of a class, None where no match can follow."""
         if state == _MATCHED:
             return _MATCHED
         threads, behind, _ = state
@@ -129,7 +180,7 @@ class Threads:
         known: dict[Obligation, Obligation | bool],
         final: int | None = None,
     ) -> list[Thread]:
-        """The threads behind one more code point; in ``final`` every code point may follow."""
+        """The threads after one more code point; in ``final`` every code point may follow."""
         moved: list[Thread] = []
         spend(len(threads))
         for at, obligations in threads:
@@ -138,19 +189,19 @@ class Threads:
                 targets = [*targets, at]
             if not targets:
                 continue
-            left = self._obligations_behind(obligations, index, here, known)
+            left = self._obligations_left(obligations, index, here, known)
             if left is not None:
                 moved += [(target, left) for target in targets]
         return moved
 
-    def _obligations_behind(
+    def _obligations_left(
         self,
         obligations: frozenset[Obligation],
         index: int,
         here: Position,
         known: dict[Obligation, Obligation | bool],
     ) -> frozenset[Obligation] | None:
-        """What is left of them behind a code point, None where one cannot be fulfilled."""
+        """What is left of them after a code point, None where one cannot be fulfilled."""
         left: list[Obligation] = []
         for obligation in obligations:
             if obligation not in known:
@@ -165,7 +216,7 @@ class Threads:
         return frozenset(left)
 
     def _settled(self, number: int, threads: ThreadSet, here: Position) -> Obligation | bool:
-        """Whether a look-around holds, as far as these threads tell."""
+        """Whether a look-around with these threads holds, or what it still asks for."""
         look = self.nfa.looks[number]
         if not threads:
             return look.negative
@@ -176,7 +227,7 @@ class Threads:
         return Obligation(number, threads)
 
     def _condition(self, number: int, here: Position) -> Obligation | bool:
-        """Whether a look-around holds here."""
+        """Whether a look-around holds here, or what it still asks for."""
         look = self.nfa.looks[number]
         if look.ahead:
             return self._settled(number, self._closed([(look.start, _FREE)], here), here)
@@ -221,7 +272,7 @@ class Threads:
         return self._reduced(seen)
 
     def _reduced(self, threads: set[Thread]) -> ThreadSet:
-        """Without threads that another one in the same place with fewer obligations makes idle."""
+        """Without threads that have all obligations of another one in the same state, and more."""
         places: dict[int, list[frozenset[Obligation]]] = {}
         for at, obligations in threads:
             if at in self.kept:

@@ -7,8 +7,8 @@ import pytest
 from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.expression import Concat, Look, Regular
-from guided.regular.patterns.edges import parted
 from guided.regular.patterns.python import parse_python_regex
+from guided.regular.patterns.terminal_edges import parted
 from guided.runtime.fuel import limited_work
 
 

@@ -1,12 +1,19 @@
-"""Look-around at the edges of a terminal, parted from the texts between.
+"""The edges of a terminal: look-around that asks about the text around it, and lazy repeats.
 
-What stands inside looks at the terminal's own text. A look-ahead with no text of the terminal
-behind it speaks of what follows the terminal, and a look-behind with none before it of what comes
-before; an optional part is a choice of both cases::
+Look-around inside of a terminal looks at the terminal's own text. At an edge it looks out of it: a
+look-ahead with no text of the terminal after it asks about what follows the terminal, and a
+look-behind with none before it about what comes before. ``parted`` takes both kinds apart; an
+optional part at an edge is a choice of two cases::
 
     [+*]|[?](?![a-z])   ->   [+*]          [?] before (?![a-z])
-    \\bif                ->   if behind (?<!\\w)      (or, where no word begins it, (?<=\\w))
+    \\bif                ->   if after (?<!\\w)      (or, where no word begins it, (?<=\\w))
     a(?!b)c?            ->   a before (?!b)          a(?!b)c
+
+As a set of texts the lazy ``".*?"`` is the same as ``".*"``; its author means the first quote,
+though. So ``settled`` puts each further round of a lazy repeat under the condition that what
+follows does not match where it begins, which is what a backtracking matcher makes of it::
+
+    ".*?"   ->   "((?!").)*"
 """
 
 from __future__ import annotations
@@ -15,13 +22,13 @@ from typing import Final, NamedTuple, NoReturn
 
 from guided.errors import LimitExceededError, UnsupportedFeatureError
 from guided.regular.expression import Alternate, Chars, Concat, Look, Regular, Repeat
-from guided.regular.patterns.lazy import has_lazy, settled
 from guided.runtime.fuel import spend
 
-__all__ = ["Piece", "is_nullable", "parted"]
+__all__ = ["Piece", "has_lazy", "is_nullable", "parted", "settled"]
 
 _MAX_PIECES: Final = 200
 _NOTHING: Final = Concat(())
+_MAX_COPIES: Final = 50
 
 
 class Piece(NamedTuple):
@@ -53,7 +60,7 @@ def parted(regular: Regular) -> tuple[Piece, ...]:
 
 
 def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
-    """The pieces of a part; ``first`` and ``last`` say where nothing of the text stands beyond."""
+    """The pieces of a part; ``first`` and ``last`` say whether it is at the edge."""
     spend(10)
     if not _looks_away(node, first=first, last=last):
         return [Piece((), node, ())]
@@ -79,15 +86,15 @@ def _concatenated(
     """The pieces of parts one after another, from which some were left out already."""
     _check_few(left_out)
     for at, part in enumerate(parts):
-        before, behind = parts[:at], parts[at + 1 :]
+        before, after = parts[:at], parts[at + 1 :]
         if _is_empty(part) or not is_nullable(part):
             continue
         spend(len(parts))
-        if (first and _all_look_away(before, behind, first=True)) or (
-            last and _all_look_away(behind, before, first=False)
+        if (first and _all_look_away(before, after, first=True)) or (
+            last and _all_look_away(after, before, first=False)
         ):
             # Where it is left out, what stands beside it is at the edge.
-            without, kept = (*before, *behind), (*before, _without_empty(part), *behind)
+            without, kept = (*before, *after), (*before, _without_empty(part), *after)
             pieces = _concatenated(without, first=first, last=last, left_out=left_out + 1)
             return _few(pieces + _concatenated(kept, first=first, last=last, left_out=left_out))
     full = [at for at, part in enumerate(parts) if not _is_empty(part)]
@@ -116,7 +123,7 @@ def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
     cases: list[Regular] = [_NOTHING] if low == 0 else []
     if (low <= 1 or _is_empty(item)) and high != 0:
         cases.append(item)
-    # Conditions alone are asked once, however often they are written.
+    # Look-around alone is asked once, however often it is repeated.
     if (high is None or high > 1) and not _is_empty(item):
         between = Repeat(item, max(low - 2, 0), None if high is None else high - 2)
         cases.append(Concat((item, between, item)))
@@ -137,9 +144,9 @@ def _parts(node: Regular) -> tuple[Regular, ...]:
 
 
 def _looks_away(node: Regular, *, first: bool, last: bool) -> bool:
-    """Whether a look-ahead may have no text behind it, or a look-behind none before it.
+    """Whether a look-ahead may have no text after it, or a look-behind none before it.
 
-    ``first`` and ``last`` say whether nothing of the text stands before the part, or behind it.
+    ``first`` and ``last`` say whether nothing of the text stands before the part, or after it.
     """
     match node:
         case Concat(parts):
@@ -218,3 +225,58 @@ def _refuse(what: str) -> NoReturn:
         f"{what} is not supported",
         hint="leave it out, or say it with the terminals that may stand there",
     )
+
+
+def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
+    """An expression whose lazy repeats end as soon as ``rest``, which follows it, matches."""
+    if not has_lazy(node):
+        return node
+    match node:
+        case Concat(parts):
+            return Concat(
+                tuple(
+                    settled(part, Concat((*parts[at + 1 :], rest))) if has_lazy(part) else part
+                    for at, part in enumerate(parts)
+                )
+            )
+        case Alternate(options):
+            return Alternate(tuple(settled(option, rest) for option in options))
+        case Repeat(item, low, high, lazy) if lazy:
+            loop = Repeat(item, 0, None if high is None else max(high - 1, 0))
+            # x{2,4}? -> x x ((?!rest)x){0,2}
+            again = Concat((Look(rest, negative=True), settled(item, Concat((loop, rest)))))
+            more = Repeat(again, 0, None if high is None else high - low)
+            first = _rounds(item, low, low, Concat((loop, rest))) if low else _NOTHING
+            return Concat((first, more))
+        case Repeat(item, low, high):
+            return _rounds(item, low, high, rest)
+    # Inside of look-around it matters only whether there is a match.
+    return node
+
+
+def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular:
+    """A repeat whose item may hold lazy ones: every round is followed by others, then the rest."""
+    if not has_lazy(item):
+        return Repeat(item, low, high)
+    copies = low if high is None else high
+    if copies > _MAX_COPIES:
+        return Repeat(settled(item, Concat((Repeat(item, 0, None), rest))), low, high)
+    made: Regular = _NOTHING
+    if high is None:
+        made = Repeat(settled(item, Concat((Repeat(item, 0, None), rest))), 0, None)
+    for round_ in range(copies, 0, -1):
+        others = Repeat(item, max(low - round_, 0), None if high is None else high - round_)
+        made = Concat((settled(item, Concat((others, rest))), made))
+        if round_ > low:
+            made = Alternate((made, _NOTHING))
+    return made
+
+
+def has_lazy(node: Regular) -> bool:
+    """Whether a lazy repeat stands in an expression, outside of its look-around."""
+    match node:
+        case Concat(parts) | Alternate(parts):
+            return any(map(has_lazy, parts))
+        case Repeat(item, _, _, lazy):
+            return lazy or has_lazy(item)
+    return False

@@ -1,4 +1,19 @@
-"""States over code points laid out over bytes; compiled, since there are many thousand rows."""
+"""States over code points laid out over bytes; compiled, since there are many thousand rows.
+
+A *template* spells the classes of code points once, as a trie, and every state follows it. For
+``é`` (C3 A9) as the first class and ``a`` as the second, with three byte classes::
+
+    template   bytes    a   C3   A9
+    node 0             -3    1   -1      where a code point begins
+    node 1             -1   -1   -2      after C3
+
+    state 0 leads by é to 0 and by a to 1; state 1 by é to 0
+
+    result     bytes    a   C3   A9
+    row 0               1    2   -1      state 0
+    row 1              -1    2   -1      state 1
+    row 2              -1   -1    0      after C3, of both: equal rows are laid down once
+"""
 
 from __future__ import annotations
 
@@ -7,6 +22,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.regular.transitions import longer
 from guided.runtime.kernel import making_kernel
 
 __all__ = ["FIRST_CLASS", "laid_out"]
@@ -22,8 +38,8 @@ def laid_out(
 
     ``table`` is int32 ``[states, classes]`` with -1 for no move. ``template`` spells the classes,
     int32 ``[nodes, byte classes]``: node 0 is where a code point begins, the others are inside of
-    one, each behind those that it leads to. State ``s`` is row ``s`` of the result; rows inside of
-    a code point are appended behind all states, equal ones once.
+    one, each after those that it leads to. State ``s`` is row ``s`` of the result; rows inside of
+    a code point follow all states.
     """
     rows, spelled = _laid_out(
         np.ascontiguousarray(table), np.ascontiguousarray(template), most_cells
@@ -32,7 +48,7 @@ def laid_out(
 
 
 @making_kernel
-def _hash(row):  # type: ignore[no-untyped-def]
+def _hash(row: NDArray[np.int32]) -> np.uint64:
     value = np.uint64(0xCBF29CE484222325)
     for cell in row:
         value = (value ^ np.uint64(cell + 1)) * np.uint64(0x100000001B3)
@@ -41,7 +57,7 @@ def _hash(row):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _equal(left, right):  # type: ignore[no-untyped-def]
+def _equal(left: NDArray[np.int32], right: NDArray[np.int32]) -> bool:
     index = 0
     while index < len(left) and left[index] == right[index]:
         index += 1
@@ -49,7 +65,10 @@ def _equal(left, right):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def _laid_out(moves, template, most_cells):  # type: ignore[no-untyped-def]
+def _laid_out(
+    moves: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
+) -> tuple[int, NDArray[np.int32]]:
+    """The number of rows, -1 for too many, and a table that may have more room."""
     count = len(moves)
     nodes, width = template.shape
     room = count + 64
@@ -62,7 +81,7 @@ def _laid_out(moves, template, most_cells):  # type: ignore[no-untyped-def]
         if rows * width > most_cells or state * nodes * width > 32 * most_cells:
             return -1, table
         for step in range(nodes):
-            # The rows inside come first, in the order in which they lead to each other.
+            # Rows inside come first, since later ones and that of the state lead to them.
             node = (step + 1) % nodes
             leads_on = False
             for index in range(width):
@@ -88,9 +107,7 @@ def _laid_out(moves, template, most_cells):  # type: ignore[no-untyped-def]
                 continue
             if rows == room:
                 room *= 2
-                longer = np.empty((room, width), dtype=np.int32)
-                longer[:rows] = table
-                table = longer
+                table = longer(table, room)
             table[rows] = row
             slots[slot] = numbers[node] = rows
             rows += 1

@@ -1,0 +1,144 @@
+"""Named classes of characters, and which characters are the same when case is ignored.
+
+Both differ by dialect. ECMA-262 (section 22.2) has ASCII classes, and case folding by the table of
+Unicode. Python's ``re`` has classes of all of Unicode, unless ``(?a)`` is set, and folding of its
+own.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping
+from re import _casefix  # type: ignore[attr-defined]
+from typing import Final
+
+from guided.regular.codepoints import CodePoints
+from guided.regular.patterns.properties import unicode_folds
+
+__all__ = [
+    "DIGIT",
+    "LINE_END",
+    "SPACE",
+    "WORD",
+    "any_case",
+    "ascii_class",
+    "folded_alike",
+    "unicode_class",
+]
+
+DIGIT = CodePoints.of([(0x30, 0x39)])
+WORD = CodePoints.of([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
+LINE_END = CodePoints.of([(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)])
+SPACE = LINE_END | CodePoints.of(
+    [
+        (0x09, 0x09),
+        (0x0B, 0x0C),
+        (0x20, 0x20),
+        (0xA0, 0xA0),
+        (0x1680, 0x1680),
+        (0x2000, 0x200A),
+        (0x202F, 0x202F),
+        (0x205F, 0x205F),
+        (0x3000, 0x3000),
+        (0xFEFF, 0xFEFF),
+    ]
+)
+
+
+@functools.lru_cache(maxsize=1024)
+def folded_alike(chars: CodePoints) -> CodePoints:
+    """ECMA-262: the set with every character whose simple case folding is that of a member."""
+    folds = unicode_folds()
+    folded = chars | CodePoints.of(
+        (folds[code_point], folds[code_point])
+        for low, high in (chars & _folding()).ranges
+        for code_point in range(low, high + 1)
+    )
+    # Folding a folded character changes nothing.
+    return folded | CodePoints.of(
+        (code_point, code_point) for code_point, to in folds.items() if to in folded
+    )
+
+
+@functools.cache
+def _folding() -> CodePoints:
+    """The characters that have another folding than themselves."""
+    return CodePoints.of((code_point, code_point) for code_point in unicode_folds())
+
+
+_ASCII: Final = {
+    "DIGIT": CodePoints.of([(0x30, 0x39)]),
+    "SPACE": CodePoints.of([(9, 13), (32, 32)]),
+    "WORD": CodePoints.of([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)]),
+}
+_TESTS: Final[dict[str, Callable[[str], bool]]] = {
+    "DIGIT": str.isdecimal,
+    "SPACE": str.isspace,
+    "WORD": lambda character: character.isalnum() or character == "_",
+}
+
+
+def ascii_class(kind: str) -> CodePoints:
+    """Python: the ASCII characters of a DIGIT, SPACE or WORD."""
+    return _ASCII[kind]
+
+
+@functools.cache
+def unicode_class(kind: str) -> CodePoints:
+    """Python: all characters of a DIGIT, SPACE or WORD."""
+    test = _TESTS[kind]
+    ranges: list[tuple[int, int]] = []
+    begun: int | None = None
+    for code_point in range(sys.maxunicode + 2):
+        holds = code_point <= sys.maxunicode and test(chr(code_point))
+        if holds and begun is None:
+            begun = code_point
+        elif not holds and begun is not None:
+            ranges.append((begun, code_point - 1))
+            begun = None
+    return CodePoints.of(ranges)
+
+
+@functools.lru_cache(maxsize=1024)
+def any_case(chars: CodePoints) -> CodePoints:
+    """Python: the set with every character that ``re`` takes for a member when case is ignored.
+
+    By the simple lower case of characters, and by a table of ``re`` of those that are the same
+    without sharing one (``re._casefix``).
+    """
+    lower, is_cased = _lower(), _cased()
+    folded = CodePoints.of(
+        (lower[code_point], lower[code_point]) for code_point in _within(chars & is_cased)
+    )
+    small = (chars & ~is_cased) | folded
+    small |= CodePoints.of(
+        (other, other)
+        for code_point, others in _casefix._EXTRA_CASES.items()
+        if code_point in small
+        for other in others
+    )
+    return small | CodePoints.of(
+        (code_point, code_point) for code_point, folds in lower.items() if folds in small
+    )
+
+
+def _within(chars: CodePoints) -> list[int]:
+    return [code_point for low, high in chars.ranges for code_point in range(low, high + 1)]
+
+
+@functools.cache
+def _lower() -> Mapping[int, int]:
+    """The simple lower case of each character that has another one."""
+    found: dict[int, int] = {}
+    for code_point in range(sys.maxunicode + 1):
+        # Only the first of several code points is the simple one: U+0130 becomes i and a dot.
+        folds = ord(chr(code_point).lower()[0])
+        if folds != code_point:
+            found[code_point] = folds
+    return found
+
+
+@functools.cache
+def _cased() -> CodePoints:
+    return CodePoints.of((code_point, code_point) for code_point in _lower())

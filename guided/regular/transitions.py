@@ -1,0 +1,169 @@
+"""The moves of an automaton as arrays: three layouts, and how one is made of another.
+
+A *move* is a transition that reads a symbol: a class of code points, of bytes, or a whole set.
+
+::
+
+    table    int32 [states, classes]         class  0   1   2
+             the target, -1 for no move    state 0: 1  -1   2
+                                           state 1: -1 -1   1
+
+    list     int32 [3, moves]             sources:  0   0   1
+             one column for each move     targets:  1   2   1
+                                          classes:  0   2   2
+
+    Moves    by state, as a sparse        first:    0   2   3
+             matrix by rows (CSR)         classes:  0   2   2
+                                          targets:  1   2   1
+             the moves of state s are those from first[s] up to first[s + 1]
+
+Tables are what runs; most cells of a table with many classes are empty, so what works on whole
+automata takes ``Moves``. ``MovesInto`` is the same by target, for what follows moves backwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.runtime.kernel import kernel, making_kernel
+
+__all__ = [
+    "Moves",
+    "MovesInto",
+    "longer",
+    "moves_by_state",
+    "moves_into",
+    "moves_of",
+    "moves_on",
+    "paste_moves",
+    "table_of",
+]
+
+
+class Moves(NamedTuple):
+    """Moves by state; kernels alone make it and take it, as Python would unpack it slowly."""
+
+    first: NDArray[np.int32]  # [states + 1]
+    classes: NDArray[np.int32]  # [moves]
+    targets: NDArray[np.int32]  # [moves]
+
+
+class MovesInto(NamedTuple):
+    """Moves by target: those into state ``s`` are from ``first[s]`` up to ``first[s + 1]``."""
+
+    first: NDArray[np.int32]  # [states + 1]
+    sources: NDArray[np.int32]  # [moves]
+    classes: NDArray[np.int32]  # [moves]
+
+
+@making_kernel
+def moves_of(table: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The list of a table's moves, by state and then by class."""
+    count, width = table.shape
+    size = 0
+    for state in range(count):
+        for index in range(width):
+            size += table[state, index] != -1
+    moves = np.empty((3, size), dtype=np.int32)
+    at = 0
+    for state in range(count):
+        for index in range(width):
+            if table[state, index] != -1:
+                moves[0, at], moves[1, at], moves[2, at] = state, table[state, index], index
+                at += 1
+    return moves
+
+
+@making_kernel
+def moves_on(table: NDArray[np.int32], classes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The list of the moves on some classes, class by class.
+
+    In place of its class a move has the place of the class among ``classes``.
+    """
+    moves = np.empty((3, len(classes) * len(table)), dtype=np.int32)
+    at = 0
+    for place in range(len(classes)):
+        for state in range(len(table)):
+            target = table[state, classes[place]]
+            if target != -1:
+                moves[0, at], moves[1, at], moves[2, at] = state, target, place
+                at += 1
+    return moves[:, :at]
+
+
+@kernel
+def paste_moves(
+    into: NDArray[np.int32],
+    begin: int,
+    moves: NDArray[np.int32],
+    first: int,
+    sets: NDArray[np.int32],
+) -> None:
+    """Write the moves of a list into another one, from place ``begin`` on.
+
+    Their states get numbers from ``first`` on, and their classes are those that ``sets`` names.
+    """
+    for at in range(moves.shape[1]):
+        into[0, begin + at] = moves[0, at] + first
+        into[1, begin + at] = moves[1, at] + first
+        into[2, begin + at] = sets[moves[2, at]]
+
+
+@making_kernel
+def moves_by_state(table: NDArray[np.int32]) -> Moves:
+    """The moves of a table."""
+    count, width = table.shape
+    first = np.empty(count + 1, dtype=np.int32)
+    classes = np.empty(table.size, dtype=np.int32)
+    targets = np.empty(table.size, dtype=np.int32)
+    size = 0
+    for state in range(count):
+        first[state] = size
+        for index in range(width):
+            if table[state, index] != -1:
+                classes[size], targets[size] = index, table[state, index]
+                size += 1
+    first[count] = size
+    return Moves(first, classes[:size], targets[:size])
+
+
+@making_kernel
+def table_of(moves: Moves, group: NDArray[np.int32], groups: int) -> NDArray[np.int32]:
+    """The table of moves, with a column for each group of classes, int32 ``[states, groups]``."""
+    count = len(moves.first) - 1
+    table = np.full((count, groups), -1, dtype=np.int32)
+    for state in range(count):
+        for at in range(moves.first[state], moves.first[state + 1]):
+            table[state, group[moves.classes[at]]] = moves.targets[at]
+    return table
+
+
+@making_kernel
+def moves_into(moves: Moves) -> MovesInto:
+    """The same moves by target (a counting sort)."""
+    count = len(moves.first) - 1
+    first = np.zeros(count + 1, dtype=np.int32)
+    for target in moves.targets:
+        first[target + 1] += 1
+    for state in range(count):
+        first[state + 1] += first[state]
+    place = first[:-1].copy()
+    sources = np.empty(len(moves.targets), dtype=np.int32)
+    classes = np.empty(len(moves.targets), dtype=np.int32)
+    for state in range(count):
+        for at in range(moves.first[state], moves.first[state + 1]):
+            target = moves.targets[at]
+            sources[place[target]], classes[place[target]] = state, moves.classes[at]
+            place[target] += 1
+    return MovesInto(first, sources, classes)
+
+
+@making_kernel
+def longer(array: NDArray[Any], room: int) -> NDArray[Any]:
+    """A copy of an array with ``room`` rows; the new ones hold anything."""
+    copy = np.empty((room, *array.shape[1:]), dtype=array.dtype)
+    copy[: len(array)] = array
+    return copy
