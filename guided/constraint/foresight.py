@@ -17,7 +17,7 @@ from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT, Judged, KeyClass
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
-from guided.json_schema.reader.pointers import child
+from guided.json_schema.reader.text import child
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.fuel import limited_work, units_left
 

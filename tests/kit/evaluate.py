@@ -26,7 +26,7 @@ from guided.json_schema.formulas.assertions import (
     Types,
     Unique,
 )
-from guided.json_schema.formulas.formula import All, Any, Constant, Formula, Leaf, Not, Place
+from guided.json_schema.formulas.formula import AllOf, AnyOf, Constant, Formula, Leaf, Not, Place
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.regular.dfa import Dfa, dfa_from_regular
 from guided.regular.expression import Regular
@@ -42,9 +42,9 @@ def holds(formula: Formula, grammar: JsonGrammar, value: AnyValue) -> bool:
         return holds(grammar.places[formula.number], grammar, value)
     if isinstance(formula, Not):
         return not holds(formula.item, grammar, value)
-    if isinstance(formula, All):
+    if isinstance(formula, AllOf):
         return all(holds(part, grammar, value) for part in formula.parts)
-    if isinstance(formula, Any):
+    if isinstance(formula, AnyOf):
         return any(holds(part, grammar, value) for part in formula.parts)
     assert isinstance(formula, Leaf)
     return _fits(formula.assertion, grammar, value)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from guided.json_schema.formulas.formula import Formula
 
 __all__ = [
-    "ArrayAssertion",
+    "ABOUT",
     "Assertion",
     "Booleans",
     "Bound",
@@ -33,7 +33,6 @@ __all__ = [
     "Names",
     "NumberChoices",
     "Numbers",
-    "ObjectAssertion",
     "StringChoices",
     "Types",
     "Unique",
@@ -197,7 +196,6 @@ Assertion: TypeAlias = (
     | ObjectAssertion
     | ArrayAssertion
 )
-
 ABOUT: Final[dict[type, JsonType]] = {
     Booleans: JsonType.BOOLEAN,
     Numbers: JsonType.NUMBER,

@@ -17,15 +17,17 @@ from guided.runtime.fuel import spend
 __all__ = [
     "FALSE",
     "TRUE",
-    "All",
-    "Any",
+    "AllOf",
+    "AnyOf",
     "Constant",
     "Formula",
     "Formulas",
     "Leaf",
     "Not",
     "Place",
+    "evaluate",
     "inside_first",
+    "leaves_of",
     "parts_of",
 ]
 
@@ -74,7 +76,7 @@ class Not(_Node):
         self.item: Final = item
 
 
-class All(_Node):
+class AllOf(_Node):
     """Every part holds."""
 
     __match_args__: Final = ("parts",)
@@ -84,7 +86,7 @@ class All(_Node):
         self.parts: Final = parts
 
 
-class Any(_Node):
+class AnyOf(_Node):
     """At least one part holds."""
 
     __match_args__: Final = ("parts",)
@@ -104,15 +106,14 @@ class Place(_Node):
         self.number: Final = number
 
 
-Formula: TypeAlias = Constant | Leaf | Not | All | Any | Place
-
+Formula: TypeAlias = Constant | Leaf | Not | AllOf | AnyOf | Place
 TRUE: Final = Constant(True)
 FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
     """The formulas that one is made of, those of a place not among them."""
-    if isinstance(formula, All | Any):
+    if isinstance(formula, AllOf | AnyOf):
         return formula.parts
     return (formula.item,) if isinstance(formula, Not) else ()
 
@@ -141,7 +142,7 @@ class Formulas:
         self._leaves: dict[Assertion, Leaf] = {}
         self._places: dict[int, Place] = {}
         self._nots: dict[Formula, Formula] = {}
-        self._joined: dict[tuple[type[All | Any], tuple[Formula, ...]], Formula] = {}
+        self._joined: dict[tuple[type[AllOf | AnyOf], tuple[Formula, ...]], Formula] = {}
         self._depths: dict[Formula, int] = {}
         """Of what has parts."""
 
@@ -172,19 +173,11 @@ class Formulas:
 
     def all_of(self, formulas: Iterable[Formula]) -> Formula:
         """What holds where all of them hold; no formulas make TRUE."""
-        return self._join(All, formulas, neutral=TRUE, absorbing=FALSE)
+        return self._join(AllOf, formulas, neutral=TRUE, absorbing=FALSE)
 
     def any_of(self, formulas: Iterable[Formula]) -> Formula:
         """What holds where one of them holds; no formulas make FALSE."""
-        return self._join(Any, formulas, neutral=FALSE, absorbing=TRUE)
-
-    def one_of(self, formulas: Iterable[Formula]) -> Formula:
-        """What holds where exactly one of them holds."""
-        parts = list(formulas)
-        return self.any_of(
-            self.all_of([part, *(self.negate(other) for j, other in enumerate(parts) if j != i)])
-            for i, part in enumerate(parts)
-        )
+        return self._join(AnyOf, formulas, neutral=FALSE, absorbing=TRUE)
 
     def replace(self, formula: Formula, leaf: Callable[[Leaf | Place], Formula]) -> Formula:
         """The formula with every leaf and place replaced, simplified again."""
@@ -216,15 +209,15 @@ class Formulas:
         if isinstance(node, Not):
             inner = known[node.item]
             return node if inner is node.item else self.negate(inner)
-        assert isinstance(node, All | Any), node
+        assert isinstance(node, AllOf | AnyOf), node
         parts = [known[part] for part in node.parts]
         if all(a is b for a, b in zip(parts, node.parts, strict=True)):
             return node
-        return self.all_of(parts) if isinstance(node, All) else self.any_of(parts)
+        return self.all_of(parts) if isinstance(node, AllOf) else self.any_of(parts)
 
     def _join(
         self,
-        kind: type[All | Any],
+        kind: type[AllOf | AnyOf],
         formulas: Iterable[Formula],
         *,
         neutral: Constant,
@@ -262,3 +255,50 @@ class Formulas:
             )
         self._depths[formula] = depth + 1
         return formula
+
+
+def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
+    """The assertions of formulas, each once, in the order in which they are written."""
+    found: dict[Leaf, None] = {}
+    seen: set[Formula] = set()
+    stack = list(reversed(list(asks)))
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, Leaf):
+            found[node] = None
+        elif isinstance(node, Not):
+            stack.append(node.item)
+        elif not isinstance(node, Constant | Place):
+            stack.extend(reversed(node.parts))
+    spend(1 + len(seen))
+    return list(found)
+
+
+def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
+    """The value of a formula by a function that decides assertions, each asked once."""
+    if isinstance(formula, Leaf):
+        return leaf(formula)
+    known: dict[Formula, bool] = {TRUE: True, FALSE: False}
+    begun: list[tuple[Formula, int]] = [(formula, 0)]  # each with the first part still to be asked
+    while begun:
+        node, at = begun.pop()
+        if node in known:
+            continue
+        if isinstance(node, Leaf):
+            known[node] = leaf(node)
+            continue
+        assert isinstance(node, Not | AllOf | AnyOf), node
+        parts, decisive = parts_of(node), isinstance(node, AnyOf)
+        while at < len(parts) and known.get(parts[at]) is (not decisive):
+            at += 1
+        if at < len(parts) and parts[at] not in known:
+            begun += ((node, at), (parts[at], 0))
+        elif isinstance(node, Not):
+            known[node] = not known[node.item]
+        else:
+            known[node] = decisive if at < len(parts) else not decisive
+    spend(len(known))
+    return known[formula]

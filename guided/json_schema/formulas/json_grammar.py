@@ -1,4 +1,4 @@
-"""The intermediate form of JSON constraints: formulas for the places of a schema."""
+"""The intermediate form of JSON constraints: formulas for the schema objects of a schema."""
 
 from __future__ import annotations
 

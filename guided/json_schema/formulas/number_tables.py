@@ -40,7 +40,6 @@ __all__ = [
 HOLDS: Final = 0
 FAILS: Final = 1
 """Labels: the assertion holds of the number that was spelled, or fails."""
-
 ANY_DIGIT, NONZERO = slice(0, 10), slice(1, 10)
 MINUS: Final = 10
 POINT: Final = 11
@@ -48,7 +47,6 @@ LETTER: Final = 12
 PLUS: Final = 13
 WIDTH: Final = 14
 """Columns of a table; a digit is its own column."""
-
 _SYMBOLS: Final = (
     *(CodePoints.single(digit) for digit in "0123456789"),
     CodePoints.single("-"),

@@ -7,11 +7,11 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, Items, Unique
 from guided.json_schema.formulas.formula import TRUE, Formula, Formulas
+from guided.json_schema.formulas.values import differs, equals_earlier
 from guided.json_schema.machine.distinct import DistinctTexts
+from guided.json_schema.machine.restriction import Sharing
 from guided.json_schema.machine.search import Literals
-from guided.json_schema.machine.sharing import Sharing
 from guided.json_schema.machine.stacks import ArrayFrame
-from guided.json_schema.machine.taken import differs, one_of_taken
 from guided.json_schema.machine.values import Values
 from guided.runtime.fuel import spend
 
@@ -21,7 +21,6 @@ MAX_OWED_ITEMS: Final = 10_000
 """Items written at most to end one array."""
 MAX_DEAD_ENDS: Final = 100
 """Items taken back at most."""
-
 _Met = tuple[int, ...]
 
 
@@ -244,7 +243,7 @@ class ArrayEnding:
         """Repeat an earlier item, where that is due."""
         last = steps[-1]
         for about in last.repeated:
-            more = self.formulas.all_of([formula, one_of_taken(about, self.formulas)])
+            more = self.formulas.all_of([formula, equals_earlier(about, self.formulas)])
             if self.values.text(more) is not None:
                 left = tuple([other for other in last.repeated if other is not about])
                 yield _Step(more, broken, met, left, helps=True)

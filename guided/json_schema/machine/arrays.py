@@ -10,15 +10,23 @@ from guided.json_schema.formulas.assertions import (
     JsonType,
     Unique,
 )
-from guided.json_schema.formulas.formula import FALSE, TRUE, All, Formula, Formulas, Leaf, Not
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    TRUE,
+    AllOf,
+    Formula,
+    Formulas,
+    Leaf,
+    Not,
+    evaluate,
+    leaves_of,
+)
+from guided.json_schema.formulas.values import differs, read_value, with_value
 from guided.json_schema.machine.array_endings import ArrayEnding
-from guided.json_schema.machine.asking import asked_of
-from guided.json_schema.machine.json_value import read_value
+from guided.json_schema.machine.containers import asked_of
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalars import evaluate_with, sorted_leaves
 from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import ArrayFrame, Pending
-from guided.json_schema.machine.taken import differs, with_value
 from guided.json_schema.machine.values import Values
 from guided.runtime.fuel import spend
 
@@ -55,7 +63,7 @@ class Arrays:
             inner = ArrayFrame(goals, must=True, begun=True)
             pending = Pending(inner, (item,), must=True, hazy=frame.hazy, sure=True)
             return None if item is FALSE else pending
-        leaves = sorted_leaves(goals)
+        leaves = leaves_of(goals)
         by: dict[Leaf, Formula] = {}
         for leaf in leaves:
             if isinstance(leaf.assertion, ItemCount):
@@ -77,12 +85,12 @@ class Arrays:
         goals = self._replaced(goals, dict.fromkeys(failed, FALSE))
         if frame.must and (goals[0] is FALSE or asked.asks[0] is FALSE):
             return None
-        remembers = any(isinstance(leaf.assertion, Unique) for leaf in sorted_leaves(goals))
+        remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
         inner = ArrayFrame(goals, frame.must, begun=True)
         pending = Pending(inner, asked.asks, asked.must, asked.links, remembers, frame.hazy)
         if frame.must and len(asked.asks) == 1 and not remembers:
             behind = self.value_done(pending, 1, None)
-            if behind is not None and evaluate_with(behind.goals[0], at_the_end):
+            if behind is not None and evaluate(behind.goals[0], at_the_end):
                 return pending._replace(sure=True)
         return pending
 
@@ -97,7 +105,7 @@ class Arrays:
             return None
         fits = {leaf: bool(verdict >> ask & 1) for leaf, ask in pending.links}
         by: dict[Leaf, Formula] = {}
-        for leaf in sorted_leaves(frame.goals):
+        for leaf in leaves_of(frame.goals):
             about = leaf.assertion
             if isinstance(about, Contains):
                 # What was not asked for holds of every item, or of none.
@@ -115,7 +123,7 @@ class Arrays:
     def repeatable(self, frame: ArrayFrame) -> Formula | None:
         """Where some item has to come twice, what one fits that comes again behind the next."""
         goal = frame.goals[0] if frame.must else TRUE
-        parts = goal.parts if isinstance(goal, All) else (goal,)
+        parts = goal.parts if isinstance(goal, AllOf) else (goal,)
         opposites = [part.item for part in parts if isinstance(part, Not)]
         if not any(isinstance(o, Leaf) and isinstance(o.assertion, Unique) for o in opposites):
             return None
@@ -134,7 +142,7 @@ class Arrays:
 
     def verdict(self, frame: ArrayFrame) -> int:
         """Which formulas the array fits if it closes here, one bit each."""
-        return sum(evaluate_with(goal, at_the_end) << i for i, goal in enumerate(frame.goals))
+        return sum(evaluate(goal, at_the_end) << i for i, goal in enumerate(frame.goals))
 
     def _child(self, leaf: Leaf) -> Formula:
         """What an assertion asks of the next item."""

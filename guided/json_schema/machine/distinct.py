@@ -11,8 +11,7 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import Unique
 from guided.json_schema.formulas.formula import Formula, Formulas
-from guided.json_schema.machine.json_value import read_value, value_key
-from guided.json_schema.machine.taken import differs, with_value
+from guided.json_schema.formulas.values import differs, read_value, value_key, with_value
 from guided.runtime.fuel import spend
 
 __all__ = ["DistinctTexts"]

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import Any as Json
 from typing import Final
 
 from cachetools import LRUCache
 
-from guided.json_schema.formulas.assertions import (
-    ItemCount,
-    Items,
-    JsonType,
-    Members,
-    Unique,
+from guided.json_schema.formulas.assertions import ItemCount, Items, JsonType, Members, Unique
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    TRUE,
+    Formula,
+    Leaf,
+    Not,
+    evaluate,
+    leaves_of,
+    parts_of,
 )
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf, Not, parts_of
 from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.formulas.values import Json, formula_of_value, read_value
 from guided.json_schema.machine import arrays
 from guided.json_schema.machine.arrays import Arrays
-from guided.json_schema.machine.json_value import read_value
 from guided.json_schema.machine.objects import Objects, Plain
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalars import Scalars, evaluate_with, json_key, sorted_leaves
+from guided.json_schema.machine.scalars import Scalars, json_key
 from guided.json_schema.machine.search import Fuel, Literals, satisfy
 from guided.json_schema.machine.stacks import ArrayFrame, Frame, ObjectFrame, Pending, Stacks
-from guided.json_schema.machine.taken import formula_of_value
 from guided.json_schema.machine.values import Values
 from guided.spec import JsonOptions
 
@@ -632,8 +633,8 @@ class Evaluation:
 
     def _fits_at_its_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bool:
         if isinstance(frame, ObjectFrame):
-            return evaluate_with(want, self.objects.at_the_end(frame))
-        return evaluate_with(want, arrays.at_the_end)
+            return evaluate(want, self.objects.at_the_end(frame))
+        return evaluate(want, arrays.at_the_end)
 
     def _shortest_object(self, formula: Formula) -> bytes | None:
         frame = self.objects.open((formula,), must=True)
@@ -681,7 +682,7 @@ def _treats_items_alike(frame: ArrayFrame) -> bool:
     return all(
         isinstance(leaf.assertion, Unique | ItemCount)
         or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
-        for leaf in sorted_leaves(frame.goals)
+        for leaf in leaves_of(frame.goals)
     )
 
 
@@ -691,7 +692,7 @@ def _owes_a_repeat(want: Formula) -> bool:
     while waiting:
         part = waiting.pop()
         if isinstance(part, Not):
-            if any(isinstance(leaf.assertion, Unique) for leaf in sorted_leaves((part,))):
+            if any(isinstance(leaf.assertion, Unique) for leaf in leaves_of((part,))):
                 return True
         else:
             waiting += parts_of(part)

@@ -11,18 +11,13 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.json_schema.machine.chains import Chain, Chains
 from guided.json_schema.machine.labels import KeyClass, Labels
 from guided.json_schema.machine.name_trie import BYTE, PARENT, UNDER, spread_names
 from guided.json_schema.machine.names import NameSpace
 from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.spelled_texts import Chain, Chains
 from guided.machine.block import Block, block_of
-from guided.machine.table import (
-    IN_KEY,
-    IN_RARE_KEY,
-    KEY_CLOSED,
-    NO_BOUND,
-)
+from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import count_texts

@@ -8,7 +8,7 @@ from guided.machine.table_layout import BASE, KIND
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import kernel
 
-__all__ = ["BYTE", "CHILD", "PARENT", "SIBLING", "UNDER", "spread_names"]
+__all__ = ["BYTE", "PARENT", "UNDER", "spread_names"]
 
 UNDER: Final = 0
 PARENT: Final = 1

@@ -18,7 +18,7 @@ from guided.regular.reachability import endless_states
 from guided.regular.utf8 import json_string_sequences
 from guided.runtime.fuel import spend
 
-__all__ = ["NameClass", "NameSpace", "ShortestTexts"]
+__all__ = ["NameClass", "NameSpace"]
 
 MAX_EXPANSIONS: Final = 20_000
 """States looked at in the search for names that are not taken."""
@@ -191,5 +191,4 @@ def _few(alike: list[int]) -> list[int]:
 _ENOUGH: Final = 64
 _EXPANSION_WORK: Final = 100
 """Units of work for a state whose moves are followed, a few bytes of each."""
-
 assert STOP == -1

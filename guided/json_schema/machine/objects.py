@@ -16,16 +16,20 @@ from guided.json_schema.formulas.assertions import (
     Members,
     Names,
 )
-from guided.json_schema.formulas.formula import FALSE, TRUE, All, Formula, Leaf, Not
-from guided.json_schema.machine.asking import Asked, asked_of
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    TRUE,
+    AllOf,
+    Formula,
+    Leaf,
+    Not,
+    evaluate,
+    leaves_of,
+)
+from guided.json_schema.machine.containers import Asked, asked_of
 from guided.json_schema.machine.names import NameClass, NameSpace
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalars import (
-    Scalars,
-    evaluate_with,
-    json_key,
-    sorted_leaves,
-)
+from guided.json_schema.machine.scalars import Scalars, json_key
 from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import (
     NO_KEYS,
@@ -110,10 +114,10 @@ class Objects:
     def _open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
         goals = tuple(self.restriction.to(JsonType.OBJECT, ask) for ask in asks)
         names: dict[str, None] = {}
-        for leaf in sorted_leaves(goals):
+        for leaf in leaves_of(goals):
             if isinstance(leaf.assertion, Members):
                 names.update(dict.fromkeys(name for name, _ in leaf.assertion.named))
-        for leaf in sorted_leaves(goals):
+        for leaf in leaves_of(goals):
             if isinstance(leaf.assertion, Has):
                 names[leaf.assertion.name] = None
             elif isinstance(leaf.assertion, Names):
@@ -190,7 +194,7 @@ class Objects:
         if plain is not None:
             return int(self.owed(frame, plain) is None)
         holds = self.at_the_end(frame)
-        return sum(evaluate_with(goal, holds) << i for i, goal in enumerate(frame.goals))
+        return sum(evaluate(goal, holds) << i for i, goal in enumerate(frame.goals))
 
     def at_the_end(self, frame: ObjectFrame) -> Callable[[Leaf], bool]:
         """Which assertions hold of an object that closes."""
@@ -240,7 +244,7 @@ class Objects:
         """The assertions that a name alone decides, or brings nearer to their decision."""
         decided: dict[Leaf, Formula] = {}
         index = self.orders[frame.order].index
-        for leaf in sorted_leaves(frame.goals):
+        for leaf in leaves_of(frame.goals):
             about = leaf.assertion
             if isinstance(about, Has):
                 if about.name == name:
@@ -357,7 +361,7 @@ class Objects:
         if found is None:
             patterns: dict[Regular, None] = {}
             formulas: dict[Formula, None] = {}
-            for leaf in sorted_leaves(goals):
+            for leaf in leaves_of(goals):
                 if isinstance(leaf.assertion, Members):
                     patterns.update(dict.fromkeys(p for p, _ in leaf.assertion.patterns))
                 elif isinstance(leaf.assertion, Names):
@@ -603,7 +607,7 @@ class _Completion:
 def _plain(goal: Formula) -> Plain | None:
     members: list[Leaf] = []
     needed: set[str] = set()
-    for part in goal.parts if isinstance(goal, All) else (goal,):
+    for part in goal.parts if isinstance(goal, AllOf) else (goal,):
         if part is TRUE:
             continue
         if not isinstance(part, Leaf):
@@ -618,7 +622,7 @@ def _plain(goal: Formula) -> Plain | None:
 
 
 def _members(goals: tuple[Formula, ...]) -> list[Leaf]:
-    return [leaf for leaf in sorted_leaves(goals) if isinstance(leaf.assertion, Members)]
+    return [leaf for leaf in leaves_of(goals) if isinstance(leaf.assertion, Members)]
 
 
 assert ROOT == NO_KEYS == 0 and Not is not None

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
-from typing import Any as Json
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from guided.json_schema.formulas.assertions import (
     ABOUT,
+    Assertion,
     Booleans,
+    Contains,
+    Items,
     JsonType,
+    Members,
+    Names,
     NumberChoices,
     StringChoices,
     Types,
@@ -17,8 +22,8 @@ from guided.json_schema.formulas.assertions import (
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Constant,
     Formula,
     Leaf,
@@ -27,10 +32,76 @@ from guided.json_schema.formulas.formula import (
     parts_of,
 )
 from guided.json_schema.formulas.json_grammar import JsonGrammar
-from guided.json_schema.machine.sharing import Sharing
+from guided.json_schema.formulas.values import Json
 from guided.runtime.fuel import spend
 
-__all__ = ["Restriction"]
+__all__ = ["MAX_PLACES", "Restriction", "Sharing"]
+
+MAX_LEVELS: Final = 3
+"""Levels of nesting that a place is looked into: deeper ones rarely say the same by chance."""
+MAX_PLACES: Final = 30
+"""Places written out inside of one at most."""
+
+
+class Sharing:
+    """Writes small places out in full, where formulas are interned by what they say."""
+
+    def __init__(self, grammar: JsonGrammar) -> None:
+        self.grammar = grammar
+        self.formulas = grammar.formulas
+        self._known: dict[int, Formula] = {}
+
+    def of(self, formula: Formula) -> Formula:
+        """The formula of a place instead of its number, if that is small."""
+        if not isinstance(formula, Place):
+            return formula
+        found = self._known.get(formula.number)
+        if found is None:
+            found = self._known[formula.number] = self._written_out(formula)
+        return found
+
+    def _written_out(self, place: Place) -> Formula:
+        left = [MAX_PLACES]
+
+        def inline(node: Leaf | Place, level: int) -> Formula:
+            if isinstance(node, Leaf):
+                about = _with_children(node.assertion, lambda child: visit(child, level - 1))
+                return node if about is node.assertion else self.formulas.leaf(about)
+            left[0] -= 1
+            if level == 0 or left[0] < 0:
+                raise _TooLargeError
+            return visit(self.grammar.places[node.number], level - 1)
+
+        def visit(formula: Formula, level: int) -> Formula:
+            return self.formulas.replace(formula, lambda node: inline(node, level))
+
+        try:
+            return visit(place, MAX_LEVELS)
+        except _TooLargeError:
+            return place
+
+
+class _TooLargeError(Exception):
+    """A place leads too deep, or into itself."""
+
+
+def _with_children(about: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
+    """The assertion with ``visit`` applied to the formulas inside it; itself if none changes."""
+    if isinstance(about, Members):
+        named = tuple((name, visit(child)) for name, child in about.named)
+        patterns = tuple((pattern, visit(child)) for pattern, child in about.patterns)
+        return _unless_same(about, Members(named, patterns, visit(about.rest)))
+    if isinstance(about, Items):
+        return _unless_same(about, Items(tuple(map(visit, about.prefix)), visit(about.rest)))
+    if isinstance(about, Contains):
+        return _unless_same(about, replace(about, item=visit(about.item)))
+    if isinstance(about, Names):
+        return _unless_same(about, Names(visit(about.name)))
+    return about
+
+
+def _unless_same(old: Assertion, new: Assertion) -> Assertion:
+    return old if old == new else new
 
 
 _ALL_TYPES: Final = frozenset(JsonType)
@@ -105,9 +176,9 @@ class Restriction:
                 return types
             case Leaf():
                 return _ALL_TYPES
-            case All(parts):
+            case AllOf(parts):
                 return _ALL_TYPES.intersection(*map(self.types, parts))
-            case Any(parts):
+            case AnyOf(parts):
                 return frozenset().union(*map(self.types, parts))
             case Place(number):
                 return self.types(self.grammar.places[number])
@@ -117,7 +188,7 @@ class Restriction:
                 return _ALL_TYPES
 
     def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
-        spend(1 + 2 * len(formula.parts) if isinstance(formula, All | Any) else 1)
+        spend(1 + 2 * len(formula.parts) if isinstance(formula, AllOf | AnyOf) else 1)
         formulas = self.grammar.formulas
         match formula:
             case Place(number):
@@ -128,11 +199,11 @@ class Restriction:
                 return formula if ABOUT[type(assertion)] is kind else TRUE
             case Not(item):
                 return formulas.negate(self.to(kind, item))
-            case All(parts):
+            case AllOf(parts):
                 # not 1 and not 2 -> not (1 or 2)
                 opposites = [formulas.negate(self.to(kind, part)) for part in parts]
                 return formulas.all_of(map(formulas.negate, self._listed_as_one(opposites)))
-            case Any(parts):
+            case AnyOf(parts):
                 return formulas.any_of(self._listed_as_one(self.to(kind, part) for part in parts))
             case _:
                 return formula

@@ -7,7 +7,6 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.formula import FALSE, Formula
-from guided.json_schema.machine.chains import Chains
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.labels import (
     CLOSE,
@@ -21,8 +20,8 @@ from guided.json_schema.machine.labels import (
 )
 from guided.json_schema.machine.member_rows import MemberRows
 from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.spelled_texts import Chains, lay_texts
 from guided.json_schema.machine.stacks import ObjectFrame, Pending
-from guided.json_schema.machine.text_rows import lay_texts
 from guided.machine.block import Block
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.dfa import DEAD

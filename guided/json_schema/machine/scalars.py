@@ -6,7 +6,7 @@ import functools
 import itertools
 import json
 import threading
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
@@ -27,35 +27,26 @@ from guided.json_schema.formulas.assertions import (
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
-    All,
-    Any,
-    Constant,
+    AllOf,
     Formula,
     Formulas,
     Leaf,
     Not,
     Place,
-    parts_of,
+    evaluate,
+    leaves_of,
 )
-from guided.json_schema.formulas.number_syntax import shortest_spellings
+from guided.json_schema.formulas.number_spellings import exact_text, shortest_spellings
+from guided.json_schema.formulas.number_tables import HOLDS
 from guided.json_schema.formulas.numbers import (
-    HOLDS,
     digit_limit,
     holds,
     narrowing,
     number_dfa,
-    number_text,
     number_verdicts,
 )
 from guided.json_schema.machine.signatures import Signatures
-from guided.machine.block import (
-    CLOSE_STRING,
-    INSIDE,
-    START,
-    TICK,
-    Block,
-    block_of,
-)
+from guided.machine.block import CLOSE_STRING, INSIDE, START, TICK, Block, block_of
 from guided.regular.byte_dfa import ByteDfa, byte_dfa_from_dfa
 from guided.regular.codepoints import CodePoints
 from guided.regular.dfa import DEAD, Dfa, combine, dfa_from_regular, length_dfa, without
@@ -67,7 +58,7 @@ from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
 from guided.runtime.fuel import spend
 from guided.spec import JsonOptions, Spelling
 
-__all__ = ["Scalars", "json_key"]
+__all__ = ["Scalars", "choices_dfa", "json_key", "pattern_dfa"]
 
 MAX_CACHED_BYTES: Final = 64 * 2**20
 _blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(
@@ -77,7 +68,6 @@ _dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(
     MAX_CACHED_BYTES, getsizeof=lambda dfa: dfa.next.nbytes + 256 * len(dfa.classes)
 )
 _lock: Final = threading.RLock()
-
 MUST: Final = 1
 """The verdict on a value that fits the one formula asked of it."""
 _ALL_MUST: Final = frozenset((MUST,))
@@ -197,7 +187,7 @@ class Scalars:
         """Strings of some verdicts whose code points are counted beside the automaton."""
         low, high = bounds
         dfa, found = self._judged(asks, verdicts)
-        plain = all(isinstance(leaf.assertion, Length) for leaf in sorted_leaves(asks))
+        plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(asks))
         freely = plain and self.options.spelling is Spelling.ANY
         sequences = any_json_string_sequences if freely else json_string_sequences
         content = byte_dfa_from_dfa(dfa, sequences, self.missing)
@@ -217,7 +207,7 @@ class Scalars:
         return max(
             (
                 len(text)
-                for leaf in sorted_leaves(asks)
+                for leaf in leaves_of(asks)
                 if isinstance(leaf.assertion, StringChoices)
                 for text in leaf.assertion.values
             ),
@@ -241,7 +231,7 @@ class Scalars:
             if banned:
                 dfa, found = self._judged((ask,), verdicts)
                 return without(dfa, banned), found
-        leaves = sorted_leaves(asks)
+        leaves = leaves_of(asks)
         if len(leaves) == 1 and asks == (leaves[0],) and verdicts == _ALL_MUST:
             return self.leaf_dfa(leaves[0]), [MUST]
         # Lists are one automaton however many they are: side by side they would take very long.
@@ -285,7 +275,7 @@ class Scalars:
         lists: list[tuple[str, ...]] = []
         others: list[Formula] = []
         banned: set[str] = set()
-        for part in ask.parts if isinstance(ask, All) else (ask,):
+        for part in ask.parts if isinstance(ask, AllOf) else (ask,):
             if (values := _choices(part)) is not None:
                 lists.append(values)
             elif isinstance(part, Not) and (values := _choices(part.item)) is not None:
@@ -346,7 +336,7 @@ class Scalars:
         No strings where one of them is as long as may be, or cannot be spelled.
         """
         texts: dict[str, None] = {}
-        for leaf in sorted_leaves(asks):
+        for leaf in leaves_of(asks):
             if isinstance(leaf.assertion, StringChoices):
                 texts.update(dict.fromkeys(leaf.assertion.values))
         if not texts or len(texts) > _MOST_LISTED:
@@ -360,9 +350,7 @@ class Scalars:
         longest = max(map(len, texts))
         bounds = [self.options.max_string_length]
         bounds += [
-            leaf.assertion.high
-            for leaf in sorted_leaves(others)
-            if isinstance(leaf.assertion, Length)
+            leaf.assertion.high for leaf in leaves_of(others) if isinstance(leaf.assertion, Length)
         ]
         if any(bound is not None and longest >= bound for bound in bounds):
             return asks, {}
@@ -375,7 +363,7 @@ class Scalars:
 
     def string_fits(self, ask: Formula, text: str) -> bool:
         """Whether one string fits a formula over assertions about strings."""
-        return evaluate_with(ask, lambda leaf: self._string_holds(leaf, text))
+        return evaluate(ask, lambda leaf: self._string_holds(leaf, text))
 
     def _string_holds(self, leaf: Leaf, text: str) -> bool:
         about = leaf.assertion
@@ -406,7 +394,7 @@ class Scalars:
         self, asks: tuple[Formula, ...], verdicts: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
         merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
-        leaves = sorted_leaves(merged)
+        leaves = leaves_of(merged)
         abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
         # A number that one assertion asks many digits of may be asked for by others as well.
         digits = digit_limit(abouts, self.options.max_number_digits)
@@ -427,11 +415,11 @@ class Scalars:
     def is_narrowed(self, ask: Formula) -> bool:
         """Whether numbers are left out that fit, beyond what digits and spellings leave out."""
         merged = _merged_numbers(ask, self.formulas)
-        return any(narrowing(_about_numbers(leaf)) for leaf in sorted_leaves((merged,)))
+        return any(narrowing(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
 
     def number_fits(self, ask: Formula, value: Decimal) -> bool:
         """Whether one number fits a formula over assertions about numbers."""
-        return evaluate_with(ask, lambda leaf: holds(_about_numbers(leaf), value))
+        return evaluate(ask, lambda leaf: holds(_about_numbers(leaf), value))
 
     # --- the shortest ---------------------------------------------------------------------
 
@@ -521,7 +509,7 @@ class Scalars:
                         return text
                     break
         guesses = (Decimal(0), *_landmarks(ask))
-        for text in sorted({number_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
+        for text in sorted({exact_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
             value = Decimal(text.decode())
             if self.missing.isdisjoint(text) and self.number_fits(ask, value):
                 return text
@@ -550,7 +538,7 @@ class _Judge:
     def __call__(self, fits: list[bool]) -> int:
         spend(len(self.leaves) // 4 + len(self.asks))
         truth = dict(zip(self.leaves, fits, strict=False))
-        verdict = sum(evaluate(ask, truth) << i for i, ask in enumerate(self.asks))
+        verdict = sum(evaluate(ask, truth.__getitem__) << i for i, ask in enumerate(self.asks))
         if self.verdicts is not None and verdict not in self.verdicts:
             return DEAD
         number = self._numbers.setdefault(verdict, len(self.found))
@@ -610,58 +598,6 @@ def choices_dfa(values: Mapping[str, int]) -> Dfa:
     return Dfa(tuple(map(CodePoints.single, letters)), table, label)
 
 
-def sorted_leaves(asks: Iterable[Formula]) -> list[Leaf]:
-    """The assertions of formulas, each once, in the order in which they are written."""
-    found: dict[Leaf, None] = {}
-    seen: set[Formula] = set()
-    stack = list(reversed(list(asks)))
-    while stack:
-        node = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, Leaf):
-            found[node] = None
-        elif isinstance(node, Not):
-            stack.append(node.item)
-        elif not isinstance(node, Constant | Place):
-            stack.extend(reversed(node.parts))
-    spend(1 + len(seen))
-    return list(found)
-
-
-def evaluate(formula: Formula, truth: dict[Leaf, bool]) -> bool:
-    """The value of a formula whose assertions are all decided."""
-    return evaluate_with(formula, truth.__getitem__)
-
-
-def evaluate_with(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
-    """The value of a formula by a function that decides assertions, each asked once."""
-    if isinstance(formula, Leaf):
-        return leaf(formula)
-    known: dict[Formula, bool] = {TRUE: True, FALSE: False}
-    begun: list[tuple[Formula, int]] = [(formula, 0)]  # each with the first part still to be asked
-    while begun:
-        node, at = begun.pop()
-        if node in known:
-            continue
-        if isinstance(node, Leaf):
-            known[node] = leaf(node)
-            continue
-        assert isinstance(node, Not | All | Any), node
-        parts, decisive = parts_of(node), isinstance(node, Any)
-        while at < len(parts) and known.get(parts[at]) is (not decisive):
-            at += 1
-        if at < len(parts) and parts[at] not in known:
-            begun += ((node, at), (parts[at], 0))
-        elif isinstance(node, Not):
-            known[node] = not known[node.item]
-        else:
-            known[node] = decisive if at < len(parts) else not decisive
-    spend(len(known))
-    return known[formula]
-
-
 def _choices(formula: Formula) -> tuple[str, ...] | None:
     """The strings that an assertion lists."""
     if isinstance(formula, Leaf) and isinstance(formula.assertion, StringChoices):
@@ -684,7 +620,7 @@ def _without_length(
     """A formula without the bounds on the length that it sets in any case, and those bounds."""
     low, high = 0, None
     others: list[Formula] = []
-    for part in ask.parts if isinstance(ask, All) else (ask,):
+    for part in ask.parts if isinstance(ask, AllOf) else (ask,):
         if isinstance(part, Leaf) and isinstance(part.assertion, Length):
             low = max(low, part.assertion.low)
             if part.assertion.high is not None:
@@ -696,7 +632,7 @@ def _without_length(
 
 def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
     """The ranges that hold in any case as one, where they join simply."""
-    if not isinstance(ask, All):
+    if not isinstance(ask, AllOf):
         return ask
     merged = Numbers()
     others: list[Formula] = []
@@ -742,7 +678,7 @@ def _range(part: Formula) -> Numbers | None:
 
 def _landmarks(ask: Formula) -> Iterator[Decimal]:
     """Numbers that a formula speaks of, and their neighbours."""
-    for leaf in sorted_leaves((ask,)):
+    for leaf in leaves_of((ask,)):
         about = leaf.assertion
         if isinstance(about, NumberChoices):
             yield from about.values
@@ -757,7 +693,7 @@ def _without_banned(ask: Formula, formulas: Formulas) -> tuple[Formula, set[str]
     """A formula without the strings that it lists as not fitting, and those strings."""
     banned: set[str] = set()
     others: list[Formula] = []
-    for part in ask.parts if isinstance(ask, All) else (ask,):
+    for part in ask.parts if isinstance(ask, AllOf) else (ask,):
         values = _choices(part.item) if isinstance(part, Not) else None
         if values is None:
             others.append(part)
@@ -770,7 +706,7 @@ def _without_banned_numbers(ask: Formula, formulas: Formulas) -> tuple[Formula, 
     """The same for numbers."""
     banned: set[Decimal] = set()
     others: list[Formula] = []
-    for part in ask.parts if isinstance(ask, All) else (ask,):
+    for part in ask.parts if isinstance(ask, AllOf) else (ask,):
         item = part.item if isinstance(part, Not) else None
         if isinstance(item, Leaf) and isinstance(item.assertion, NumberChoices):
             banned.update(item.assertion.values)

@@ -8,8 +8,8 @@ from typing import Final, Generic, TypeVar
 from guided.json_schema.formulas.assertions import Contains, ItemCount, MemberCount
 from guided.json_schema.formulas.formula import (
     FALSE,
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Constant,
     Formula,
     Formulas,
@@ -20,17 +20,15 @@ from guided.json_schema.formulas.formula import (
 from guided.runtime.depth import Nesting
 from guided.runtime.fuel import spend
 
-__all__ = ["MAX_TRIES", "Fuel", "satisfy"]
+__all__ = ["MAX_TRIES", "Fuel", "Literals", "satisfy"]
 
 MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
 HASTY_TRIES: Final = 2
 CALLS_OF_A_CHOICE: Final = 4
 """From one choice to the next inside of it."""
-
 Literals = dict[Leaf, bool]
 """Which assertions are to hold, and which are to fail."""
-
 _Found = TypeVar("_Found")
 
 
@@ -96,7 +94,7 @@ class _Search(Generic[_Found]):
         return self.tries < 0
 
     def branch(
-        self, agenda: list[Formula], choices: list[Any], literals: Literals
+        self, agenda: list[Formula], choices: list[AnyOf], literals: Literals
     ) -> _Found | None:
         """What comes of the formulas in ``agenda``, then of ``choices``, beside the literals."""
         while agenda:
@@ -104,9 +102,9 @@ class _Search(Generic[_Found]):
             if isinstance(formula, Constant):
                 if not formula.value:
                     return None
-            elif isinstance(formula, All):
+            elif isinstance(formula, AllOf):
                 agenda.extend(reversed(formula.parts))
-            elif isinstance(formula, Any):
+            elif isinstance(formula, AnyOf):
                 choices = [*choices, formula]
             elif isinstance(formula, Leaf):
                 if not literals.setdefault(formula, True):
@@ -126,7 +124,7 @@ class _Search(Generic[_Found]):
             found = None if self.gave_up else self.realise(literals)
             if found is None or not choices:
                 return found
-        viable: dict[Any, list[Formula]] = {}
+        viable: dict[AnyOf, list[Formula]] = {}
         if self.asks_early and len(choices) > 1 and not self._propagated:
             # A choice that leaves nothing is better found now than below all the others.
             self._propagated = True
@@ -142,7 +140,7 @@ class _Search(Generic[_Found]):
         )
 
     def _first_of(
-        self, parts: Iterable[Formula], others: list[Any], literals: Literals
+        self, parts: Iterable[Formula], others: list[AnyOf], literals: Literals
     ) -> _Found | None:
         """What comes of the first part of a choice that something comes of."""
         for part in parts:
@@ -160,7 +158,7 @@ class _Search(Generic[_Found]):
         return found is not None or alone.gave_up
 
 
-def _is_settled(choice: Any, literals: Literals) -> bool:
+def _is_settled(choice: AnyOf, literals: Literals) -> bool:
     for part in choice.parts:  # a plain loop: this is asked of every choice at every branch
         if isinstance(part, Leaf):
             settled = literals.get(part) is True
@@ -174,9 +172,9 @@ def _is_settled(choice: Any, literals: Literals) -> bool:
 
 def _negated(formula: Formula, formulas: Formulas) -> Formula | None:
     """The opposite of a formula as one without a negation outside; ``None`` stays a literal."""
-    if isinstance(formula, All):
+    if isinstance(formula, AllOf):
         return formulas.any_of(formulas.negate(part) for part in formula.parts)
-    if isinstance(formula, Any):
+    if isinstance(formula, AnyOf):
         return formulas.all_of(formulas.negate(part) for part in formula.parts)
     assert isinstance(formula, Leaf), formula
     about = formula.assertion

@@ -14,7 +14,7 @@ from guided.json_schema.formulas.formula import (
     parts_of,
 )
 
-__all__ = ["Signature", "Signatures"]
+__all__ = ["Signatures"]
 
 
 class Signature:

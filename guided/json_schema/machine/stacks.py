@@ -13,6 +13,7 @@ from guided.json_schema.formulas.formula import Formula, Leaf
 from guided.machine.facts import KNOWLEDGE, KNOWN, NONE, TAKEN, TEXTS, UNKNOWN
 
 __all__ = [
+    "MANY_NAMES",
     "NO_KEYS",
     "ROOT",
     "UNKNOWN_KEYS",
@@ -28,7 +29,6 @@ ROOT: Final = 0
 NO_KEYS: Final = 0
 UNKNOWN_KEYS: Final = -1
 """Some free keys were written, and a walk over many tokens at once does not know which."""
-
 MANY_NAMES: Final = 2**30
 
 

@@ -12,13 +12,12 @@ from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.search import Fuel
 from guided.runtime.fuel import spend
 
-__all__ = ["Values"]
+__all__ = ["MAX_SHORTEST_BYTES", "Values"]
 
 MAX_SHORTEST_BYTES: Final = 100_000
 """Formulas whose values are all longer count as empty."""
 CALLS_OF_A_VALUE: Final = 20
 """From one value to the next inside of it."""
-
 Containers = Callable[[Formula], bytes | None]
 
 

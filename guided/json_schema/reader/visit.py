@@ -1,4 +1,4 @@
-"""A schema object as the lowering comes to it: what it says, and the formulas of what it names."""
+"""A schema object as the lowering comes to it: its keywords, and the formulas of what it names."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Final, Protocol
 
 from guided.json_schema.formulas.assertions import Has, JsonType, Types
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas
-from guided.json_schema.reader.location import Location
-from guided.json_schema.reader.pointers import child
-from guided.json_schema.reader.reader import Json
-from guided.json_schema.reader.references import Scope, enter, referenced
-from guided.json_schema.reader.survey import Survey
+from guided.json_schema.formulas.values import Json
+from guided.json_schema.reader.survey import Location, Scope, Survey, enter, referenced
+from guided.json_schema.reader.text import child
 from guided.regular.expression import Regular
 from guided.spec import JsonOptions
 

@@ -13,8 +13,7 @@ from jsonschema.validators import validator_for
 
 from guided.errors import LimitExceededError
 from guided.json_schema.reader import lower_json_schema
-from guided.json_schema.reader.drafts import Draft
-from guided.json_schema.reader.keywords import KEYWORDS
+from guided.json_schema.reader.keywords import KEYWORDS, Draft
 from guided.spec import JsonSchema
 from tests.kit.evaluate import holds
 

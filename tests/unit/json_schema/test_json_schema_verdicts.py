@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from guided.json_schema.reader import Enforcement, Verdict, lower_json_schema
-from guided.json_schema.reader.support import with_current_table
+from guided.json_schema.reader.verdicts import with_current_table
 from guided.spec import FormatMode, JsonOptions, JsonSchema, KeyOrder
 
 

@@ -24,15 +24,14 @@ from guided.json_schema.formulas.assertions import (
     StringChoices,
     Types,
 )
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf, leaves_of
 from guided.json_schema.formulas.json_grammar import JsonGrammar
-from guided.json_schema.machine.asking import asked_of
+from guided.json_schema.formulas.values import read_value
+from guided.json_schema.machine.containers import asked_of
 from guided.json_schema.machine.evaluation import Evaluation
-from guided.json_schema.machine.json_value import read_value
 from guided.json_schema.machine.names import NameSpace
-from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalars import Scalars, choices_dfa, pattern_dfa, sorted_leaves
-from guided.json_schema.machine.sharing import MAX_PLACES, Sharing
+from guided.json_schema.machine.restriction import MAX_PLACES, Restriction, Sharing
+from guided.json_schema.machine.scalars import Scalars, choices_dfa, pattern_dfa
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.block import START, TICK
 from guided.regular.patterns import parse_regex
@@ -372,4 +371,4 @@ def test_nothing_is_asked_where_nothing_depends_on_it() -> None:
 
 def test_leaves_come_in_the_order_in_which_they_are_written() -> None:
     formula = _F.all_of([_WHOLE, _F.any_of([_F.negate(_SHORT), _ONE]), _SHORT])
-    assert sorted_leaves((formula, _LISTED)) == [_WHOLE, _SHORT, _ONE, _LISTED]
+    assert leaves_of((formula, _LISTED)) == [_WHOLE, _SHORT, _ONE, _LISTED]

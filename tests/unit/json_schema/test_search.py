@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Contains, Has, ItemCount, MemberCount
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf
-from guided.json_schema.machine.scalars import evaluate_with
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf, evaluate
 from guided.json_schema.machine.search import MAX_TRIES, Fuel, Literals, satisfy
 from guided.runtime.fuel import limited_work
 
@@ -102,10 +101,10 @@ def test_the_search_is_right_and_finds_what_there_is(
     if found is not None:
         assert not refused & set(found.items())
         for truth in assignments:
-            assert evaluate_with(formula, ({**truth, **found}).__getitem__)
+            assert evaluate(formula, ({**truth, **found}).__getitem__)
     elif all((leaf, not value) not in refused for leaf, value in refused):
         assert not any(
-            evaluate_with(formula, truth.__getitem__) and not refused & set(truth.items())
+            evaluate(formula, truth.__getitem__) and not refused & set(truth.items())
             for truth in assignments
         )
 

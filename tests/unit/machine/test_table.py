@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
-from guided.json_schema.machine.chains import Chains
+from guided.json_schema.machine.spelled_texts import Chains
 from guided.machine.block import STOP, TICK, block_of
 from guided.machine.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
 from guided.regular.byte_dfa import byte_dfa_from_literals

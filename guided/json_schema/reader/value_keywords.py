@@ -1,4 +1,4 @@
-"""What a schema says about numbers, strings and types, as formulas."""
+"""What a schema says about types, numbers, strings and listed values, as formulas."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Final
 from guided.errors import UnsupportedFeatureError
 from guided.json_schema.formulas.assertions import Bound, JsonType, Length, Matches, Numbers, Types
 from guided.json_schema.formulas.formula import TRUE, Formula
-from guided.json_schema.reader.drafts import Draft
+from guided.json_schema.formulas.values import one_of_values
 from guided.json_schema.reader.formats import format_regular
+from guided.json_schema.reader.keywords import Draft
 from guided.json_schema.reader.visit import Visit
 from guided.spec import FormatMode
 
-__all__ = ["SCALAR_FORMULAS"]
+__all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS"]
 
 
 def _types(visit: Visit) -> Formula:
@@ -109,7 +110,6 @@ _JSON_TYPES: Final = {str(one.value): one for one in JsonType} | {"integer": Jso
 _TYPES: Final = {(name,): frozenset({json_type}) for name, json_type in _JSON_TYPES.items()}
 _EVERY_TYPE: Final = frozenset(JsonType)
 _NUMERIC: Final = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum", "multipleOf")
-
 SCALAR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     "type": _types,
     **dict.fromkeys(_NUMERIC, _numbers),
@@ -119,3 +119,14 @@ SCALAR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     "format": _format,
 }
 """The formula of each keyword; keywords that make one formula together share a function."""
+
+
+def _enum(visit: Visit) -> Formula:
+    return one_of_values(visit.keywords["enum"], visit.formulas)
+
+
+def _const(visit: Visit) -> Formula:
+    return one_of_values([visit.keywords["const"]], visit.formulas)
+
+
+LISTED_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {"enum": _enum, "const": _const}

@@ -1,24 +1,146 @@
-"""Where the text of a schema is at fault, though it may well be JSON.
+"""The text of a schema → JSON values, with exact numbers and without silent losses.
 
-Reading says that something is wrong; this goes through the text once more to say what and where.
+Reading only says that something is wrong. The text is then scanned once more, by ``_Scan``, to say
+what and where.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from decimal import Decimal
 from json import JSONDecodeError, JSONDecoder
-from typing import Final
+from typing import Final, NoReturn
 
 from guided.errors import GuidedError, InvalidConstraintError, LimitExceededError
-from guided.json_schema.reader.pointers import child
+from guided.json_schema.formulas.values import Json
 
-__all__ = ["MAX_DEPTH", "MAX_NUMBER_DIGITS", "first_fault", "has_too_many_digits", "syntax_fault"]
+__all__ = ["child", "json_text", "read_schema"]
+
+
+def child(pointer: str, *tokens: str | int) -> str:
+    """The pointer of something inside what ``pointer`` points at."""
+    for token in tokens:
+        name = str(token)
+        if "~" in name or "/" in name:
+            name = name.replace("~", "~0").replace("/", "~1")
+        pointer = f"{pointer}/{name}"
+    return pointer
+
+
+MAX_SCHEMA_BYTES: Final = 1_000_000
+
+
+def read_schema(text: str, base: str = "") -> Json:
+    """Parse a schema; numbers that are not integers become Decimal.
+
+    Raises InvalidConstraintError for text that is no JSON, that names a member twice, that holds
+    half a surrogate pair or that is neither an object nor a boolean, and LimitExceededError for
+    what is too large, nested too deeply, or a number of too many digits. ``base`` is the JSON
+    pointer of the root, behind the URI of a document.
+    """
+    size = len(text.encode(errors="surrogatepass"))
+    if size > MAX_SCHEMA_BYTES:
+        raise LimitExceededError(
+            f"the {'document' if base else 'schema'} has {size} bytes, more than "
+            f"{MAX_SCHEMA_BYTES}",
+            limit=MAX_SCHEMA_BYTES,
+            field="constraint",
+            pointer=base,
+            hint="leave out notes and examples, or the parts that nothing refers to",
+        )
+    try:
+        schema = json.loads(
+            text,
+            parse_int=_whole_number,
+            parse_float=_number,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_object_without_duplicates,
+        )
+        _check_depth(schema)
+        _check_strings(schema, text)
+    except json.JSONDecodeError as error:
+        raise syntax_fault(text, error, base) from error
+    except (_FaultError, RecursionError) as fault:
+        raise first_fault(text, base) or fault from fault
+    if not isinstance(schema, dict | bool):
+        raise InvalidConstraintError(
+            f"a schema is an object or a boolean, not {json_text(schema)[:40]}", pointer=base
+        )
+    return schema
+
+
+def json_text(value: Json) -> str:
+    """The value in compact JSON, numbers without exponent."""
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, list):
+        return "[" + ",".join(json_text(item) for item in value) + "]"
+    if isinstance(value, dict):
+        members = [f"{json_text(key)}:{json_text(item)}" for key, item in value.items()]
+        return "{" + ",".join(members) + "}"
+    return json.dumps(value, ensure_ascii=False)
+
+
+class _FaultError(Exception):
+    """Something may not stand in a schema; ``faults`` knows what and where."""
+
+
+def _check_depth(schema: Json) -> None:
+    level = [schema] if isinstance(schema, dict | list) else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            part
+            for value in level
+            for part in (value.values() if type(value) is dict else value)
+            if type(part) is dict or type(part) is list
+        ]
+        if not level:
+            return
+    raise _FaultError
+
+
+def _check_strings(schema: Json, text: str) -> None:
+    """Refuse strings that no UTF-8 text can hold."""
+    held = text
+    if _ESCAPED_SURROGATE.search(text):
+        held = json.dumps(schema, ensure_ascii=False, default=str)
+    try:
+        held.encode()
+    except UnicodeEncodeError as error:
+        raise _FaultError from error
+
+
+_ESCAPED_SURROGATE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _whole_number(text: str) -> int:
+    if len(text) > MAX_NUMBER_DIGITS:
+        raise _FaultError
+    return int(text)
+
+
+def _number(text: str) -> Decimal:
+    if has_too_many_digits(text):
+        raise _FaultError
+    return Decimal(text)
+
+
+def _refuse_constant(_: str) -> NoReturn:
+    raise _FaultError
+
+
+def _object_without_duplicates(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise _FaultError
+    return members
+
 
 MAX_DEPTH: Final = 200
 MAX_NUMBER_DIGITS: Final = 400
-
 _DECODER = JSONDecoder()
 _SYNTAX = "JSON has double quotes, no comments, and no comma before a closing bracket"
 _TOKEN = re.compile(r'[\s,:]*(?:([\[{])|([\]}])|(")|([^\s,:\[\]{}"]+))')

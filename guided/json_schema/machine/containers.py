@@ -1,11 +1,11 @@
-"""What to ask of the next value of a container, so that its formulas can be decided."""
+"""What objects and arrays have in common: asking the next value, deciding assertions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from guided.json_schema.formulas.formula import FALSE, TRUE, All, Formula, Formulas, Leaf
+from guided.json_schema.formulas.formula import FALSE, TRUE, AllOf, Formula, Formulas, Leaf
 
 __all__ = ["Asked", "asked_of"]
 
@@ -39,11 +39,11 @@ def asked_of(
     certain: set[Formula] = set()
     if must:
         goal = goals[0]
-        certain.update(goal.parts if isinstance(goal, All) else (goal,))
+        certain.update(goal.parts if isinstance(goal, AllOf) else (goal,))
     due = formulas.all_of(child for leaf, child in every if leaf in certain)
     known: set[Formula] = set()
     if must and due is not TRUE:
-        known.update(due.parts if isinstance(due, All) else (due,))
+        known.update(due.parts if isinstance(due, AllOf) else (due,))
     asks: dict[Formula, int] = {due: 0} if must else {}
     links: list[tuple[Leaf, int]] = []
     failed: list[Leaf] = []
