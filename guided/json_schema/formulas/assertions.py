@@ -36,6 +36,7 @@ __all__ = [
     "StringChoices",
     "Types",
     "Unique",
+    "formulas_in",
 ]
 
 
@@ -196,6 +197,23 @@ Assertion: TypeAlias = (
     | ObjectAssertion
     | ArrayAssertion
 )
+
+
+def formulas_in(about: Assertion) -> tuple[Formula, ...]:
+    """What an assertion asks of members, items or names."""
+    match about:
+        case Members(named, patterns, rest):
+            return (*(f for _, f in named), *(f for _, f in patterns), rest)
+        case Items(prefix, rest):
+            return (*prefix, rest)
+        case Contains(item) | Names(item):
+            return (item,)
+        case Unique(others=others):
+            return others
+        case _:
+            return ()
+
+
 ABOUT: Final[dict[type, JsonType]] = {
     Booleans: JsonType.BOOLEAN,
     Numbers: JsonType.NUMBER,

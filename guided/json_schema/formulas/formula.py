@@ -24,7 +24,7 @@ __all__ = [
     "Formulas",
     "Leaf",
     "Not",
-    "Place",
+    "SchemaNode",
     "evaluate",
     "inside_first",
     "leaves_of",
@@ -96,23 +96,41 @@ class AnyOf(_Node):
         self.parts: Final = parts
 
 
-class Place(_Node):
-    """The formula of a place in the schema, by its number in ``JsonGrammar.places``."""
+class SchemaNode(_Node):
+    """A schema object that the root leads to: its number, where it was written, its formula.
 
-    __match_args__: Final = ("number",)
-    __slots__ = ("number",)
+    Formulas refer to one another in circles through nodes, and through nothing else. This is also
+    the one place where the intermediate form is lazy: a thunk makes the formula when it is first
+    asked for, since an answer gets to few of the nodes of a large schema.
+    """
 
-    def __init__(self, number: int) -> None:
+    __match_args__: Final = ("number", "pointer")
+    __slots__ = ("_formula", "_lower", "number", "pointer")
+
+    def __init__(self, number: int, pointer: str, lower: Callable[[], Formula]) -> None:
         self.number: Final = number
+        self.pointer: Final = pointer
+        """JSON pointer of the schema object."""
+        self._lower: Final = lower
+        self._formula: Formula | None = None
+
+    @property
+    def formula(self) -> Formula:
+        """What a value has to fit here."""
+        found = self._formula
+        if found is None:
+            # Lowering may run out of fuel. Then nothing is kept, and whoever asks next begins anew.
+            found = self._formula = self._lower()
+        return found
 
 
-Formula: TypeAlias = Constant | Leaf | Not | AllOf | AnyOf | Place
+Formula: TypeAlias = Constant | Leaf | Not | AllOf | AnyOf | SchemaNode
 TRUE: Final = Constant(True)
 FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that one is made of, those of a place not among them."""
+    """The formulas that one is made of; that of a node is not among them."""
     if isinstance(formula, AllOf | AnyOf):
         return formula.parts
     return (formula.item,) if isinstance(formula, Not) else ()
@@ -140,7 +158,6 @@ class Formulas:
 
     def __init__(self) -> None:
         self._leaves: dict[Assertion, Leaf] = {}
-        self._places: dict[int, Place] = {}
         self._nots: dict[Formula, Formula] = {}
         self._joined: dict[tuple[type[AllOf | AnyOf], tuple[Formula, ...]], Formula] = {}
         self._depths: dict[Formula, int] = {}
@@ -151,13 +168,6 @@ class Formulas:
         found = self._leaves.get(assertion)
         if found is None:
             found = self._leaves[assertion] = Leaf(assertion)
-        return found
-
-    def place(self, number: int) -> Place:
-        """The formula of a place, which may not be known yet."""
-        found = self._places.get(number)
-        if found is None:
-            found = self._places[number] = Place(number)
         return found
 
     def negate(self, formula: Formula) -> Formula:
@@ -179,9 +189,9 @@ class Formulas:
         """What holds where one of them holds; no formulas make FALSE."""
         return self._join(AnyOf, formulas, neutral=FALSE, absorbing=TRUE)
 
-    def replace(self, formula: Formula, leaf: Callable[[Leaf | Place], Formula]) -> Formula:
-        """The formula with every leaf and place replaced, simplified again."""
-        if isinstance(formula, Leaf | Place):
+    def replace(self, formula: Formula, leaf: Callable[[Leaf | SchemaNode], Formula]) -> Formula:
+        """The formula with every leaf and node replaced, simplified again."""
+        if isinstance(formula, Leaf | SchemaNode):
             spend(3)
             return leaf(formula)
         known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
@@ -191,7 +201,7 @@ class Formulas:
             waiting: list[Formula] = []
             for part in parts_of(node):
                 if part not in known:
-                    if isinstance(part, Leaf | Place):
+                    if isinstance(part, Leaf | SchemaNode):
                         known[part] = leaf(part)
                     else:
                         waiting.append(part)
@@ -271,7 +281,7 @@ def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
             found[node] = None
         elif isinstance(node, Not):
             stack.append(node.item)
-        elif not isinstance(node, Constant | Place):
+        elif not isinstance(node, Constant | SchemaNode):
             stack.extend(reversed(node.parts))
     spend(1 + len(seen))
     return list(found)

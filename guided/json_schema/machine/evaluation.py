@@ -55,7 +55,7 @@ class Evaluation:
         max_stacks: int,
     ) -> None:
         self.formulas = grammar.formulas
-        self.restriction = Restriction(grammar)
+        self.restriction = Restriction(grammar.formulas)
         self.scalars = Scalars(grammar.formulas, options, missing)
         self.fuel = Fuel()
         self.values = Values(self.restriction, self.scalars, self.fuel)

@@ -599,8 +599,8 @@ class JsonMachine:
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
         """Why there is no document."""
-        place = self.evaluation.fuel.place
-        pointer = "" if place is None else self.evaluation.restriction.grammar.pointer(place)
+        node = self.evaluation.fuel.node
+        pointer = "" if node is None else node.pointer
         if self.evaluation.values.too_long:
             return LimitExceededError(
                 f"the shortest document has more than {MAX_SHORTEST_BYTES} bytes",

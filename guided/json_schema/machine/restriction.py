@@ -26,63 +26,62 @@ from guided.json_schema.formulas.formula import (
     AnyOf,
     Constant,
     Formula,
+    Formulas,
     Leaf,
     Not,
-    Place,
+    SchemaNode,
     parts_of,
 )
-from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.formulas.values import Json
 from guided.runtime.fuel import spend
 
-__all__ = ["MAX_PLACES", "Restriction", "Sharing"]
+__all__ = ["MAX_NODES", "Restriction", "Sharing"]
 
 MAX_LEVELS: Final = 3
-"""Levels of nesting that a place is looked into: deeper ones rarely say the same by chance."""
-MAX_PLACES: Final = 30
-"""Places written out inside of one at most."""
+"""Levels of nesting that a node is looked into: deeper ones rarely say the same by chance."""
+MAX_NODES: Final = 30
+"""Nodes written out inside of one at most."""
 
 
 class Sharing:
-    """Writes small places out in full, where formulas are interned by what they say."""
+    """Writes small nodes out in full, where formulas are interned by what they say."""
 
-    def __init__(self, grammar: JsonGrammar) -> None:
-        self.grammar = grammar
-        self.formulas = grammar.formulas
-        self._known: dict[int, Formula] = {}
+    def __init__(self, formulas: Formulas) -> None:
+        self.formulas = formulas
+        self._known: dict[SchemaNode, Formula] = {}
 
     def of(self, formula: Formula) -> Formula:
-        """The formula of a place instead of its number, if that is small."""
-        if not isinstance(formula, Place):
+        """The formula of a node instead of the node, if that is small."""
+        if not isinstance(formula, SchemaNode):
             return formula
-        found = self._known.get(formula.number)
+        found = self._known.get(formula)
         if found is None:
-            found = self._known[formula.number] = self._written_out(formula)
+            found = self._known[formula] = self._written_out(formula)
         return found
 
-    def _written_out(self, place: Place) -> Formula:
-        left = [MAX_PLACES]
+    def _written_out(self, node: SchemaNode) -> Formula:
+        left = [MAX_NODES]
 
-        def inline(node: Leaf | Place, level: int) -> Formula:
+        def inline(node: Leaf | SchemaNode, level: int) -> Formula:
             if isinstance(node, Leaf):
                 about = _with_children(node.assertion, lambda child: visit(child, level - 1))
                 return node if about is node.assertion else self.formulas.leaf(about)
             left[0] -= 1
             if level == 0 or left[0] < 0:
                 raise _TooLargeError
-            return visit(self.grammar.places[node.number], level - 1)
+            return visit(node.formula, level - 1)
 
         def visit(formula: Formula, level: int) -> Formula:
             return self.formulas.replace(formula, lambda node: inline(node, level))
 
         try:
-            return visit(place, MAX_LEVELS)
+            return visit(node, MAX_LEVELS)
         except _TooLargeError:
-            return place
+            return node
 
 
 class _TooLargeError(Exception):
-    """A place leads too deep, or into itself."""
+    """A node leads too deep, or into itself."""
 
 
 def _with_children(about: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
@@ -110,9 +109,9 @@ _ALL_TYPES: Final = frozenset(JsonType)
 class Restriction:
     """Restricts formulas of one grammar, each once."""
 
-    def __init__(self, grammar: JsonGrammar) -> None:
-        self.grammar = grammar
-        self.sharing = Sharing(grammar)
+    def __init__(self, formulas: Formulas) -> None:
+        self.formulas = formulas
+        self.sharing = Sharing(formulas)
         self._known: dict[JsonType, dict[Formula, Formula]] = {
             kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
         }
@@ -120,7 +119,7 @@ class Restriction:
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 
     def to(self, kind: JsonType, formula: Formula) -> Formula:
-        """What ``formula`` says about values of this type: places resolved, other types gone."""
+        """What ``formula`` says about values of this type: nodes resolved, other types gone."""
         known = self._known[kind]
         found = known.get(formula)
         if found is None:
@@ -165,8 +164,8 @@ class Restriction:
                 yield node
 
     def _inside(self, formula: Formula) -> tuple[Formula, ...]:
-        if isinstance(formula, Place):
-            return (self.grammar.places[formula.number],)
+        if isinstance(formula, SchemaNode):
+            return (formula.formula,)
         return parts_of(formula)
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
@@ -180,8 +179,8 @@ class Restriction:
                 return _ALL_TYPES.intersection(*map(self.types, parts))
             case AnyOf(parts):
                 return frozenset().union(*map(self.types, parts))
-            case Place(number):
-                return self.types(self.grammar.places[number])
+            case SchemaNode():
+                return self.types(formula.formula)
             case Constant(value):
                 return _ALL_TYPES if value else frozenset()
             case _:
@@ -189,10 +188,10 @@ class Restriction:
 
     def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
         spend(1 + 2 * len(formula.parts) if isinstance(formula, AllOf | AnyOf) else 1)
-        formulas = self.grammar.formulas
+        formulas = self.formulas
         match formula:
-            case Place(number):
-                return self.to(kind, self.grammar.places[number])
+            case SchemaNode():
+                return self.to(kind, formula.formula)
             case Leaf(Types(types)):
                 return TRUE if kind in types else FALSE
             case Leaf(assertion):
@@ -222,7 +221,7 @@ class Restriction:
             listed.setdefault(kind, {}).update(dict.fromkeys(about.values))
             found.setdefault(kind, part)
         for kind, values in listed.items():
-            found[kind] = self.grammar.formulas.leaf(kind(tuple(values)))
+            found[kind] = self.formulas.leaf(kind(tuple(values)))
         return list(found.values())
 
     def null(self, formula: Formula) -> bool:
@@ -236,11 +235,11 @@ class Restriction:
         key = (formula, value)
         if key not in self._booleans:
 
-            def leaf(node: Leaf | Place) -> Formula:
+            def leaf(node: Leaf | SchemaNode) -> Formula:
                 assert isinstance(node, Leaf) and isinstance(node.assertion, Booleans), node
                 return TRUE if value in node.assertion.values else FALSE
 
-            left = self.grammar.formulas.replace(self.to(JsonType.BOOLEAN, formula), leaf)
+            left = self.formulas.replace(self.to(JsonType.BOOLEAN, formula), leaf)
             assert isinstance(left, Constant), left
             self._booleans[key] = left.value
         return self._booleans[key]

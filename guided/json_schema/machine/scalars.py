@@ -32,7 +32,7 @@ from guided.json_schema.formulas.formula import (
     Formulas,
     Leaf,
     Not,
-    Place,
+    SchemaNode,
     evaluate,
     leaves_of,
 )
@@ -342,7 +342,7 @@ class Scalars:
         if not texts or len(texts) > _MOST_LISTED:
             return asks, {}
 
-        def unlisted(node: Leaf | Place) -> Formula:
+        def unlisted(node: Leaf | SchemaNode) -> Formula:
             assert isinstance(node, Leaf), node
             return FALSE if isinstance(node.assertion, StringChoices) else node
 

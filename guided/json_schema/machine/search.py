@@ -15,7 +15,7 @@ from guided.json_schema.formulas.formula import (
     Formulas,
     Leaf,
     Not,
-    Place,
+    SchemaNode,
 )
 from guided.runtime.depth import Nesting
 from guided.runtime.fuel import spend
@@ -41,8 +41,8 @@ class Fuel:
         """Searches for members or items that gave up, so that other choices may have to do."""
         self.nesting = Nesting()
         """Of choices, those for inner values included."""
-        self.place: int | None = None
-        """The innermost place of the schema in which a search gave up first."""
+        self.node: SchemaNode | None = None
+        """The innermost schema node in which a search gave up first."""
 
 
 def satisfy(
@@ -110,7 +110,8 @@ class _Search(Generic[_Found]):
                 if not literals.setdefault(formula, True):
                     return None
             else:
-                assert isinstance(formula, Not) and not isinstance(formula.item, Place), formula
+                assert isinstance(formula, Not), formula
+                assert not isinstance(formula.item, SchemaNode), formula
                 opposite = _negated(formula.item, self.formulas)
                 if opposite is not None:
                     agenda.append(opposite)

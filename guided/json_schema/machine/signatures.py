@@ -9,7 +9,7 @@ from guided.json_schema.formulas.formula import (
     Constant,
     Formula,
     Leaf,
-    Place,
+    SchemaNode,
     inside_first,
     parts_of,
 )
@@ -68,7 +68,7 @@ class Signatures:
 
 
 def _said(formula: Formula) -> Hashable:
-    assert not isinstance(formula, Place), formula
+    assert not isinstance(formula, SchemaNode), formula
     if isinstance(formula, Constant):
         return formula.value
     return formula.assertion if isinstance(formula, Leaf) else type(formula).__name__

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from guided.json_schema.formulas.assertions import JsonType
-from guided.json_schema.formulas.formula import FALSE, Formula, Place
+from guided.json_schema.formulas.formula import FALSE, Formula, SchemaNode
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.search import Fuel
@@ -62,8 +62,8 @@ class Values:
             text = self.fuel.nesting.within(CALLS_OF_A_VALUE, lambda: self._search(formula))
         finally:
             del self._depth[formula]
-            if self.fuel.place is None and isinstance(formula, Place) and self.missing > missing:
-                self.fuel.place = formula.number
+            if isinstance(formula, SchemaNode) and self.missing > missing:
+                self.fuel.node = self.fuel.node or formula
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
         if text is not None or lowest >= depth:
             self._known[formula] = text

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
-from guided.json_schema.formulas.formula import AllOf, AnyOf, Formula, Not, Place
+from guided.json_schema.formulas.formula import AllOf, AnyOf, Formula, Not, SchemaNode
 from guided.json_schema.reader.survey import Location, referenced
 from guided.json_schema.reader.visit import REFERENCES, Lowering
 
@@ -79,11 +79,11 @@ def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
     return {node for node, count in waiting.items() if count}
 
 
-def refuse_endless_application(places: Sequence[Formula], pointers: Sequence[str]) -> None:
-    """Raise InvalidConstraintError for a place that comes back to itself without going into a
-    member or an item.
+def refuse_endless_application(nodes: Sequence[SchemaNode]) -> None:
+    """Raise InvalidConstraintError for a node that comes back to itself without going into a
+    member or an item. Lowers all nodes, of which that makes more and more.
     """
-    ahead = {number: _in_place(formula) for number, formula in enumerate(places)}
+    ahead = {node.number: _in_place(node.formula) for node in nodes}
     left = endless(ahead)
     if not left:
         return
@@ -94,19 +94,19 @@ def refuse_endless_application(places: Sequence[Formula], pointers: Sequence[str
         number = next(target for target in ahead[number] if target in left)
     raise InvalidConstraintError(
         "the schema refers to nothing but itself: it applies itself to the same value without end",
-        pointer=pointers[number],
+        pointer=nodes[number].pointer,
         hint="refer to it from a member or an item",
     )
 
 
 def _in_place(formula: Formula) -> set[int]:
-    """The places that a formula applies to the same value."""
+    """The nodes that a formula applies to the same value."""
     found: set[int] = set()
     seen: set[Formula] = set()
     stack = [formula]
     while stack:
         node = stack.pop()
-        if isinstance(node, Place):
+        if isinstance(node, SchemaNode):
             found.add(node.number)
         elif isinstance(node, Not):
             stack.append(node.item)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final
 
+from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Has, JsonType, Types
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, SchemaNode
 from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.survey import Location, Scope, Survey, enter, referenced
 from guided.json_schema.reader.text import child
 from guided.regular.expression import Regular
+from guided.regular.patterns import parse_regex
+from guided.runtime.fuel import spend
 from guided.spec import JsonOptions
 
 __all__ = ["REFERENCES", "Lowering", "Visit"]
@@ -19,20 +22,58 @@ _OBJECT: Final = frozenset({JsonType.OBJECT})
 REFERENCES: Final = ("$ref", "$recursiveRef", "$dynamicRef")
 
 
-class Lowering(Protocol):
-    """What all visits share."""
+MAX_NODES: Final = 50_000
 
-    survey: Survey
-    formulas: Formulas
-    options: JsonOptions
 
-    def place(self, visit: Visit) -> Formula:
-        """The formula of the place that belongs to a visit, lowered now or later."""
-        ...
+class Lowering:
+    """The nodes that were met so far, and what all visits share.
+
+    ``lower`` makes the formula of a visit. A node asks for it when its own formula is first needed:
+    to go through all ``nodes``, which are more and more, is to lower all that the root leads to.
+    """
+
+    def __init__(
+        self, survey: Survey, options: JsonOptions, lower: Callable[[Visit], Formula]
+    ) -> None:
+        self.survey: Final = survey
+        self.options: Final = options
+        self.formulas: Final = Formulas()
+        self.nodes: Final[list[SchemaNode]] = []
+        self._lower: Final = lower
+        self._known: dict[tuple[int, Scope], SchemaNode] = {}
+        self._regulars: dict[str, Regular] = {}
+
+    def root(self) -> Formula:
+        """The formula of the whole schema."""
+        resource = self.survey.root
+        if isinstance(resource.root, bool):
+            return TRUE if resource.root else FALSE
+        location = self.survey.locations[id(resource.root)]
+        return self.node(Visit(self, location, enter(frozenset(), location.resource)))
+
+    def node(self, visit: Visit) -> SchemaNode:
+        """The node that belongs to a visit, which may be a new one."""
+        key = (id(visit.location.schema), visit.scope)
+        found = self._known.get(key)
+        if found is None:
+            number, pointer = len(self.nodes), visit.location.pointer
+            if number >= MAX_NODES:
+                raise LimitExceededError(
+                    f"the schema has more than {MAX_NODES} places", limit=MAX_NODES, pointer=pointer
+                )
+            # Before anything is noted: the work may end here, and others go on with what there is.
+            spend(5)
+            lower = self._lower
+            found = self._known[key] = SchemaNode(number, pointer, lambda: lower(visit))
+            self.nodes.append(found)
+        return found
 
     def regular(self, pattern: str, pointer: str) -> Regular:
-        """The regular expression of a pattern."""
-        ...
+        """The regular expression of a pattern, parsed once."""
+        found = self._regulars.get(pattern)
+        if found is None:
+            found = self._regulars[pattern] = parse_regex(pattern, pointer=pointer)
+        return found
 
 
 class Visit:
@@ -78,7 +119,7 @@ class Visit:
         """The formula of a visit."""
         if isinstance(visit, bool):
             return TRUE if visit else FALSE
-        return self.lowering.place(visit) if visit.keywords else TRUE
+        return self.lowering.node(visit) if visit.keywords else TRUE
 
     def in_place(self) -> Iterator[tuple[Formula, Visit]]:
         """The schemas that this one applies to the same value, each with its condition.

@@ -29,7 +29,7 @@ def _fits(schema: Any, value: Any, **documents: Any) -> bool:
         for name, document in documents.items()
     )
     grammar = lower_json_schema(JsonSchema(json.dumps(schema), documents=given)).grammar
-    return holds(grammar.root, grammar, value)
+    return holds(grammar.root, value)
 
 
 def test_a_reference_may_lead_to_a_document_and_back() -> None:

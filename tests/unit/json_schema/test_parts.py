@@ -24,13 +24,20 @@ from guided.json_schema.formulas.assertions import (
     StringChoices,
     Types,
 )
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf, leaves_of
-from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    TRUE,
+    Formula,
+    Formulas,
+    Leaf,
+    SchemaNode,
+    leaves_of,
+)
 from guided.json_schema.formulas.values import read_value
 from guided.json_schema.machine.containers import asked_of
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.names import NameSpace
-from guided.json_schema.machine.restriction import MAX_PLACES, Restriction, Sharing
+from guided.json_schema.machine.restriction import MAX_NODES, Restriction, Sharing
 from guided.json_schema.machine.scalars import Scalars, choices_dfa, pattern_dfa
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.block import START, TICK
@@ -45,8 +52,8 @@ def _scalars(**options: Any) -> Scalars:
     return Scalars(_F, JsonOptions(**options), frozenset())
 
 
-def _grammar(*places: Formula) -> JsonGrammar:
-    return JsonGrammar(_F, places, places[0])
+def _nodes(*formulas: Formula) -> list[SchemaNode]:
+    return [SchemaNode(number, "", lambda f=f: f) for number, f in enumerate(formulas)]
 
 
 def _types(*kinds: str) -> Leaf:
@@ -65,7 +72,7 @@ _WHOLE = _F.leaf(Numbers(integer=True))
 
 
 def test_what_speaks_about_other_types_falls_away() -> None:
-    restriction = Restriction(_grammar(TRUE))
+    restriction = Restriction(_F)
     formula = _F.all_of([_types("string", "null"), _SHORT, _WHOLE, _F.negate(_LISTED)])
     assert restriction.to(JsonType.STRING, formula) is _F.all_of([_SHORT, _F.negate(_LISTED)])
     assert restriction.to(JsonType.NUMBER, formula) is FALSE
@@ -73,14 +80,16 @@ def test_what_speaks_about_other_types_falls_away() -> None:
     assert restriction.null(_F.all_of([_types("string", "null"), _SHORT])) is True
 
 
-def test_places_are_looked_into() -> None:
-    restriction = Restriction(_grammar(_F.place(1), _F.any_of([_SHORT, _types("null")])))
-    assert restriction.to(JsonType.STRING, _F.place(0)) is _SHORT
-    assert restriction.to(JsonType.OBJECT, _F.place(0)) is TRUE
+def test_nodes_are_looked_into() -> None:
+    restriction = Restriction(_F)
+    inner = SchemaNode(1, "/x", lambda: _F.any_of([_SHORT, _types("null")]))
+    outer = SchemaNode(0, "", lambda: inner)
+    assert restriction.to(JsonType.STRING, outer) is _SHORT
+    assert restriction.to(JsonType.OBJECT, outer) is TRUE
 
 
 def test_booleans_are_told_apart() -> None:
-    restriction = Restriction(_grammar(TRUE))
+    restriction = Restriction(_F)
     only_true = _F.leaf(Booleans(frozenset((True,))))
     assert [restriction.boolean(only_true, value) for value in (True, False)] == [True, False]
     assert restriction.boolean(_F.negate(only_true), False)
@@ -90,22 +99,24 @@ def test_booleans_are_told_apart() -> None:
 # --- sharing ------------------------------------------------------------------------------
 
 
-def test_small_places_that_say_the_same_become_one_formula() -> None:
-    item = _F.leaf(Items((), _F.place(1)))
-    same = _F.leaf(Items((), _F.place(2)))
-    sharing = Sharing(_grammar(TRUE, _SHORT, _SHORT, item, same))
-    assert sharing.of(_F.place(3)) is sharing.of(_F.place(4)) is _F.leaf(Items((), _SHORT))
-    assert sharing.of(_F.place(1)) is _SHORT
+def test_small_nodes_that_say_the_same_become_one_formula() -> None:
+    one, two = _nodes(_SHORT, _SHORT)
+    item, same = _nodes(_F.leaf(Items((), one)), _F.leaf(Items((), two)))
+    sharing = Sharing(_F)
+    assert sharing.of(item) is sharing.of(same) is _F.leaf(Items((), _SHORT))
+    assert sharing.of(one) is _SHORT
     assert sharing.of(_WHOLE) is _WHOLE
 
 
-def test_places_that_lead_into_themselves_or_are_many_stay_places() -> None:
-    itself = _F.leaf(Items((), _F.place(0)))
-    many = [_F.leaf(Items((), _F.place(n + 1))) for n in range(1, MAX_PLACES + 2)]
-    sharing = Sharing(_grammar(itself, *many, _SHORT))
-    assert sharing.of(_F.place(0)) is _F.place(0)
-    assert sharing.of(_F.place(1)) is _F.place(1)
-    assert sharing.of(_F.place(len(many))) is _F.leaf(Items((), _SHORT))
+def test_nodes_that_lead_into_themselves_or_are_many_stay_nodes() -> None:
+    itself: SchemaNode = SchemaNode(0, "", lambda: _F.leaf(Items((), itself)))
+    chain = _nodes(_SHORT)
+    for _ in range(MAX_NODES + 1):
+        chain += _nodes(_F.leaf(Items((), chain[-1])))
+    sharing = Sharing(_F)
+    assert sharing.of(itself) is itself
+    assert sharing.of(chain[-1]) is chain[-1]
+    assert sharing.of(chain[1]) is _F.leaf(Items((), _SHORT))
 
 
 # --- scalars ------------------------------------------------------------------------------
