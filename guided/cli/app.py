@@ -20,6 +20,7 @@ from guided.cli.grammar_flags import GrammarFlag, ReadingFlag
 from guided.cli.grammars import grammars
 from guided.cli.inspect_grammar import inspect_grammar
 from guided.cli.inspect_model import inspect_model
+from guided.cli.inspect_schema import inspect_schema
 from guided.cli.prepare import prepare
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
@@ -39,6 +40,7 @@ def main() -> None:
     inspect = typer.Typer(no_args_is_help=True)
     inspect.callback(invoke_without_command=True, epilog=examples_of(_inspect))(_inspect)
     _command(inspect, inspect_model, "model")
+    _command(inspect, inspect_schema, "schema")
     app.add_typer(inspect, name="inspect")
     for command in entry_points(group="guided.commands"):
         _add(app, command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any as AnyValue
 
@@ -31,6 +32,7 @@ from guided.json_schema.formulas.formula import (
     AnyOf,
     Constant,
     Formula,
+    Formulas,
     Leaf,
     Not,
     SchemaNode,
@@ -38,7 +40,17 @@ from guided.json_schema.formulas.formula import (
 from guided.regular.dfa import Dfa, dfa_from_regular
 from guided.regular.expression import Regular
 
-__all__ = ["holds"]
+__all__ = ["exactly_one", "holds"]
+
+
+def exactly_one(formulas: Formulas, parts: Sequence[Formula]) -> Formula:
+    """What holds where exactly one of them holds."""
+    return formulas.any_of(
+        formulas.all_of(
+            [part, *(formulas.negate(other) for j, other in enumerate(parts) if j != i)]
+        )
+        for i, part in enumerate(parts)
+    )
 
 
 def holds(formula: Formula, value: AnyValue) -> bool:

@@ -43,6 +43,7 @@ from guided.json_schema.reader import lower_json_schema
 from guided.machine.block import START, TICK
 from guided.regular.patterns import parse_regex
 from guided.spec import JsonOptions, JsonSchema
+from tests.kit.evaluate import exactly_one
 
 _F = Formulas()
 _MUST = frozenset((1,))
@@ -132,7 +133,7 @@ STRINGS: list[Formula] = [
     _F.negate(_pattern("^a")),
     _F.all_of([_SHORT, _pattern("b$")]),
     _F.any_of([_F.negate(_SHORT), _pattern("^b")]),
-    _F.one_of([_SHORT, _pattern("a"), _LISTED]),
+    exactly_one(_F, [_SHORT, _pattern("a"), _LISTED]),
     _F.all_of([_F.leaf(Length(2, None)), _F.negate(_F.leaf(StringChoices(("ab",))))]),
     _F.all_of([_F.leaf(Length(1, None)), _F.leaf(Length(0, 2)), _pattern("^[ab]*$")]),
 ]

@@ -13,6 +13,7 @@ from guided.json_schema.formulas.assertions import Contains, Has, ItemCount, Mem
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf, evaluate
 from guided.json_schema.machine.search import MAX_TRIES, Fuel, Literals, satisfy
 from guided.runtime.fuel import limited_work
+from tests.kit.evaluate import exactly_one
 
 _F = Formulas()
 _LEAVES = [_F.leaf(Has(name)) for name in "abcd"]
@@ -79,7 +80,7 @@ _FORMULAS = st.recursive(
         inner.map(_F.negate),
         st.lists(inner, max_size=3).map(_F.all_of),
         st.lists(inner, max_size=3).map(_F.any_of),
-        st.lists(inner, max_size=2).map(_F.one_of),
+        st.lists(inner, max_size=2).map(lambda parts: exactly_one(_F, parts)),
     ),
     max_leaves=10,
 )
