@@ -61,7 +61,7 @@ from guided.regular.expression import (
     Start,
 )
 
-__all__ = ["dump"]
+__all__ = ["MAX_LEVELS", "MAX_PATTERN", "dump"]
 
 MAX_LEVELS: Final = 60
 """Formulas printed inside of one another: they nest deeper than a reader, or a call, may."""

@@ -25,10 +25,12 @@ __all__ = [
     "Leaf",
     "Not",
     "SchemaNode",
+    "conjuncts",
     "evaluate",
     "inside_first",
     "leaves_of",
     "parts_of",
+    "truth_vector",
 ]
 
 MAX_DEPTH: Final = 2_000
@@ -134,6 +136,11 @@ def parts_of(formula: Formula) -> tuple[Formula, ...]:
     if isinstance(formula, AllOf | AnyOf):
         return formula.parts
     return (formula.item,) if isinstance(formula, Not) else ()
+
+
+def conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    """The formulas that all hold where this one does, as far as it says so outright."""
+    return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 
 def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formula]:
@@ -285,6 +292,11 @@ def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
             stack.extend(reversed(node.parts))
     spend(1 + len(seen))
     return list(found)
+
+
+def truth_vector(holding: Iterable[bool]) -> int:
+    """One number that says which of several formulas hold: bit ``i`` for the ``i``-th."""
+    return sum([holds << number for number, holds in enumerate(holding)])
 
 
 def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:

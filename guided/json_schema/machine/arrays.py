@@ -20,6 +20,7 @@ from guided.json_schema.formulas.formula import (
     Not,
     evaluate,
     leaves_of,
+    truth_vector,
 )
 from guided.json_schema.formulas.values import differs, read_value, with_value
 from guided.json_schema.machine.array_endings import ArrayEnding
@@ -142,7 +143,7 @@ class Arrays:
 
     def verdict(self, frame: ArrayFrame) -> int:
         """Which formulas the array fits if it closes here, one bit each."""
-        return sum(evaluate(goal, at_the_end) << i for i, goal in enumerate(frame.goals))
+        return truth_vector(evaluate(goal, at_the_end) for goal in frame.goals)
 
     def _child(self, leaf: Leaf) -> Formula:
         """What an assertion asks of the next item."""

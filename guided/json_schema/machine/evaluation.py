@@ -18,6 +18,7 @@ from guided.json_schema.formulas.formula import (
     evaluate,
     leaves_of,
     parts_of,
+    truth_vector,
 )
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.formulas.values import Json, formula_of_value, read_value
@@ -25,7 +26,8 @@ from guided.json_schema.machine import arrays
 from guided.json_schema.machine.arrays import Arrays
 from guided.json_schema.machine.objects import Objects, Plain
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalars import Scalars, json_key
+from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.search import Fuel, Literals, satisfy
 from guided.json_schema.machine.stacks import ArrayFrame, Frame, ObjectFrame, Pending, Stacks
 from guided.json_schema.machine.values import Values
@@ -377,7 +379,7 @@ class Evaluation:
 
     def _judged(self, asks: tuple[Formula, ...], value: Json) -> int:
         """The verdict on a value."""
-        return sum(self._fits(ask, value) << i for i, ask in enumerate(asks))
+        return truth_vector(self._fits(ask, value) for ask in asks)
 
     def _fits(self, ask: Formula, value: Json) -> bool:
         """Whether a value fits a formula."""
@@ -389,8 +391,8 @@ class Evaluation:
         if isinstance(value, bool):
             return self.restriction.boolean(ask, value)
         if isinstance(value, str):
-            return self.scalars.string_fits(self.restriction.to(JsonType.STRING, ask), value)
-        return self.scalars.number_fits(self.restriction.to(JsonType.NUMBER, ask), value)
+            return self.scalars.strings.fits(self.restriction.to(JsonType.STRING, ask), value)
+        return self.scalars.numbers.fits(self.restriction.to(JsonType.NUMBER, ask), value)
 
     def is_rare(self, stack: int, number: int) -> bool:
         """Whether a class has a limited number of names only."""
@@ -416,8 +418,8 @@ class Evaluation:
         return (
             not self.restriction.null(ask)
             and not any(self.restriction.boolean(ask, value) for value in (False, True))
-            and (strings is FALSE or self.scalars.has_endless_strings(strings))
-            and (numbers is FALSE or self.scalars.has_endless_numbers(numbers))
+            and (strings is FALSE or self.scalars.strings.are_endless(strings))
+            and (numbers is FALSE or self.scalars.numbers.are_endless(numbers))
         )
 
     # --- what may come of a value ---------------------------------------------------------
@@ -469,11 +471,11 @@ class Evaluation:
         likely: dict[int, None] = {}
         strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
         numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
-        likely.update(dict.fromkeys(self.scalars.string_verdicts(strings)))
-        likely.update(dict.fromkeys(self.scalars.number_verdicts(numbers)))
-        likely[sum(to.null(ask) << i for i, ask in enumerate(asks))] = None
+        likely.update(dict.fromkeys(self.scalars.strings.truths(strings)))
+        likely.update(dict.fromkeys(self.scalars.numbers.truths(numbers)))
+        likely[truth_vector(to.null(ask) for ask in asks)] = None
         for value in (False, True):
-            likely[sum(to.boolean(ask, value) << i for i, ask in enumerate(asks))] = None
+            likely[truth_vector(to.boolean(ask, value) for ask in asks)] = None
         for kind in (JsonType.OBJECT, JsonType.ARRAY):
             likely.update(dict.fromkeys(_combinations([to.to(kind, ask) for ask in asks])))
         return list(likely)

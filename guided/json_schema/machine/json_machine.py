@@ -34,7 +34,7 @@ from guided.json_schema.machine.labels import (
     KeyClass,
 )
 from guided.json_schema.machine.rows import Rows
-from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.search import MAX_TRIES
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, ObjectFrame, Pending
 from guided.json_schema.machine.values import MAX_SHORTEST_BYTES
@@ -58,7 +58,7 @@ from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
 from guided.spec import JsonOptions
 
-__all__ = ["JsonMachine", "State"]
+__all__ = ["JsonMachine"]
 
 _REMEMBERED_KEYS: Final = 16_384
 _REMEMBERED_ENDS: Final = 65_536
@@ -535,7 +535,7 @@ class JsonMachine:
             text.append(int(self.table.way[row]))
             row = self.table.step(row, text[-1])
             owed -= int(self.table.beat[row] == TICK)
-        return bytes(text) + self.rows.scalars.filler * owed
+        return bytes(text) + self.rows.scalars.strings.filler * owed
 
     def _rest_of_key(self, state: State) -> bytes:
         """What closes a name that may stand here, one that is owed if it begins so."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from guided.json_schema.machine.labels import KeyClass, Labels
 from guided.json_schema.machine.name_trie import BYTE, PARENT, UNDER, spread_names
 from guided.json_schema.machine.names import NameSpace
-from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.spelled_texts import Chain, Chains
 from guided.machine.block import Block, block_of
 from guided.machine.table import IN_KEY, IN_RARE_KEY, KEY_CLOSED, NO_BOUND

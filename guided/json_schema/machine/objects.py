@@ -19,17 +19,19 @@ from guided.json_schema.formulas.assertions import (
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
-    AllOf,
     Formula,
     Leaf,
     Not,
+    conjuncts,
     evaluate,
     leaves_of,
+    truth_vector,
 )
 from guided.json_schema.machine.containers import Asked, asked_of
 from guided.json_schema.machine.names import NameClass, NameSpace
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalars import Scalars, json_key
+from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import (
     NO_KEYS,
@@ -122,7 +124,7 @@ class Objects:
                 names[leaf.assertion.name] = None
             elif isinstance(leaf.assertion, Names):
                 as_string = self.restriction.to(JsonType.STRING, leaf.assertion.name)
-                names.update(dict.fromkeys(self.scalars.listed_strings(as_string) or ()))
+                names.update(dict.fromkeys(self.scalars.strings.listing(as_string) or ()))
         key = tuple(names)
         number = self._order_numbers.setdefault(key, len(self.orders))
         if number == len(self.orders):
@@ -194,7 +196,7 @@ class Objects:
         if plain is not None:
             return int(self.owed(frame, plain) is None)
         holds = self.at_the_end(frame)
-        return sum(evaluate(goal, holds) << i for i, goal in enumerate(frame.goals))
+        return truth_vector(evaluate(goal, holds) for goal in frame.goals)
 
     def at_the_end(self, frame: ObjectFrame) -> Callable[[Leaf], bool]:
         """Which assertions hold of an object that closes."""
@@ -341,7 +343,7 @@ class Objects:
         leaf = self._pattern_leaves.get(id(pattern))
         if leaf is None:
             leaf = self._pattern_leaves[id(pattern)] = self.formulas.leaf(Matches(pattern))
-        return self.scalars.leaf_dfa(leaf)
+        return self.scalars.strings.leaf_dfa(leaf)
 
     def _child_of_class(self, leaf: Leaf, found: NameClass) -> Formula:
         about = leaf.assertion
@@ -353,7 +355,7 @@ class Objects:
         as_string = self.restriction.to(JsonType.STRING, about.name)
         if isinstance(name, NameClass):
             return as_string is TRUE or as_string in name.fits
-        return self.scalars.string_fits(as_string, name)
+        return self.scalars.strings.fits(as_string, name)
 
     def space(self, goals: tuple[Formula, ...]) -> NameSpace:
         """The classes of names that the schema does not spell out."""
@@ -371,7 +373,7 @@ class Objects:
             key = (tuple(patterns), tuple(formulas))
             if key not in self._spaces:
                 self._spaces[key] = NameSpace(
-                    *key, self._dfa_of, self.scalars.formula_dfa, self.scalars.missing
+                    *key, self._dfa_of, self.scalars.strings.formula_dfa, self.scalars.missing
                 )
             found = self._goal_spaces[goals] = self._spaces[key]
         return found
@@ -381,7 +383,7 @@ class Objects:
         space = self.space(frame.goals)
         found = NameClass(
             frozenset(p for p in space.patterns if self._dfa_of(p).accepts(name)),
-            frozenset(f for f in space.formulas if self.scalars.string_fits(f, name)),
+            frozenset(f for f in space.formulas if self.scalars.strings.fits(f, name)),
         )
         return space.classes.index(found)
 
@@ -607,7 +609,7 @@ class _Completion:
 def _plain(goal: Formula) -> Plain | None:
     members: list[Leaf] = []
     needed: set[str] = set()
-    for part in goal.parts if isinstance(goal, AllOf) else (goal,):
+    for part in conjuncts(goal):
         if part is TRUE:
             continue
         if not isinstance(part, Leaf):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from guided.json_schema.formulas.assertions import JsonType
-from guided.json_schema.formulas.formula import FALSE, Formula
+from guided.json_schema.formulas.formula import FALSE, Formula, truth_vector
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.labels import (
     CLOSE,
@@ -19,7 +19,7 @@ from guided.json_schema.machine.labels import (
     Labels,
 )
 from guided.json_schema.machine.member_rows import MemberRows
-from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.spelled_texts import Chains, lay_texts
 from guided.json_schema.machine.stacks import ObjectFrame, Pending
 from guided.machine.block import Block
@@ -120,12 +120,12 @@ class Rows:
             constants.append((b"true", [to.boolean(ask, True) for ask in asks]))
             constants.append((b"false", [to.boolean(ask, False) for ask in asks]))
         for text, fits in constants:
-            verdict = sum(fit << i for i, fit in enumerate(fits))
+            verdict = truth_vector(fits)
             if verdict in verdicts and self.scalars.missing.isdisjoint(text):
                 edges[text[0]] = self._literal(text[1:], self._done(verdict))
         if JsonType.NUMBER in types:
             numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
-            edges.update(self._block_edges(numbers, verdicts, self.scalars.number_block))
+            edges.update(self._block_edges(numbers, verdicts, self.scalars.numbers.block))
         if JsonType.STRING in types:
             strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
             edges.update(self._string_edges(strings, verdicts))
@@ -144,7 +144,7 @@ class Rows:
         return self.evaluation.open(stack, kind) is not None
 
     def _string_edges(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> dict[int, int]:
-        listed = self.scalars.listed(asks, verdicts)
+        listed = self.scalars.strings.listed(asks, verdicts)
         if listed is not None:
             texts = [(json_key(text), self._done(verdict)) for text, verdict in listed]
             texts = [each for each in texts if self.scalars.missing.isdisjoint(each[0])]
@@ -154,16 +154,16 @@ class Rows:
         laid = self._edges_over_others(asks, verdicts)
         if laid is not None:
             return laid
-        return self._block_edges(asks, verdicts, self.scalars.string_block)
+        return self._block_edges(asks, verdicts, self.scalars.strings.block)
 
     def _edges_over_others(
         self, asks: tuple[Formula, ...], verdicts: frozenset[int]
     ) -> dict[int, int] | None:
         """Rows of the strings that formulas list, laid over those of all other strings."""
-        others, texts = self.scalars.without_listed(asks)
+        others, texts = self.scalars.strings.without_listed(asks)
         if not texts:
             return None
-        block = self.scalars.string_block(others, verdicts)
+        block = self.scalars.strings.block(others, verdicts)
         if block is None or ord('"') in self.scalars.missing:
             return None
         start = self._laid(block)

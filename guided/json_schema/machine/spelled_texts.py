@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.scalar_blocks import json_key
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 

@@ -95,15 +95,15 @@ class Values:
         ]
         texts = [text for text in texts if missing.isdisjoint(text)]
         numbers = to.to(JsonType.NUMBER, formula)
-        number = self.scalars.shortest_number(numbers)
+        number = self.scalars.numbers.shortest(numbers)
         if number is not None:
             texts.append(number)
-        elif numbers is not FALSE and self.scalars.is_narrowed(numbers):
+        elif numbers is not FALSE and self.scalars.numbers.is_narrowed(numbers):
             self.fuel.incomplete += 1
         if number is None or len(number) > 1:
             strings = to.to(JsonType.STRING, formula)
-            if self.scalars.least_length(strings) > MAX_SHORTEST_BYTES:
+            if self.scalars.strings.least_length(strings) > MAX_SHORTEST_BYTES:
                 self.too_long = True
-            elif (string := self.scalars.shortest_string(strings)) is not None:
+            elif (string := self.scalars.strings.shortest(strings)) is not None:
                 texts.append(string)
         return min(texts, key=len, default=None)

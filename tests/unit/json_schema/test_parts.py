@@ -38,7 +38,9 @@ from guided.json_schema.machine.containers import asked_of
 from guided.json_schema.machine.evaluation import Evaluation
 from guided.json_schema.machine.names import NameSpace
 from guided.json_schema.machine.restriction import MAX_NODES, Restriction, Sharing
-from guided.json_schema.machine.scalars import Scalars, choices_dfa, pattern_dfa
+from guided.json_schema.machine.scalar_blocks import pattern_dfa
+from guided.json_schema.machine.scalars import Scalars
+from guided.json_schema.machine.string_automata import choices_dfa
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.block import START, TICK
 from guided.regular.patterns import parse_regex
@@ -142,7 +144,7 @@ STRINGS: list[Formula] = [
 @pytest.mark.parametrize("ask", STRINGS, ids=range(len(STRINGS)))
 def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
     scalars = _scalars()
-    block = scalars.string_block((ask,), _MUST)
+    block = scalars.strings.block((ask,), _MUST)
     assert block is not None
     block.dfa.check()
     for text in _TEXTS:
@@ -150,11 +152,11 @@ def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
         if found and block.bounds is not None:
             low, high = block.bounds
             found = low <= len(text) and (high is None or len(text) <= high)
-        assert found == scalars.string_fits(ask, text), text
-    shortest = scalars.shortest_string(ask)
+        assert found == scalars.strings.fits(ask, text), text
+    shortest = scalars.strings.shortest(ask)
     assert shortest is not None
-    assert scalars.string_fits(ask, json.loads(shortest))
-    least = min(len(text) for text in _TEXTS if scalars.string_fits(ask, text))
+    assert scalars.strings.fits(ask, json.loads(shortest))
+    least = min(len(text) for text in _TEXTS if scalars.strings.fits(ask, text))
     assert len(json.loads(shortest)) == least
 
 
@@ -162,49 +164,53 @@ def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
 def test_a_block_tells_which_of_several_formulas_a_string_fits(pair: tuple[Formula, ...]) -> None:
     scalars = _scalars(max_string_length=None)
     every = frozenset(range(4))
-    block = scalars.string_block(pair, every)
+    block = scalars.strings.block(pair, every)
     assert block is not None
     for text in _TEXTS:
         label = block.dfa.run(json.dumps(text).encode())
         assert label is not None
-        verdict = sum(scalars.string_fits(ask, text) << i for i, ask in enumerate(pair))
+        verdict = sum(scalars.strings.fits(ask, text) << i for i, ask in enumerate(pair))
         assert block.verdicts[label] == verdict
-        assert verdict in scalars.string_verdicts(pair)
-    some = scalars.string_block(pair, frozenset((1, 2)))
+        assert verdict in scalars.strings.truths(pair)
+    some = scalars.strings.block(pair, frozenset((1, 2)))
     assert some is None or set(some.verdicts) <= {1, 2}
 
 
 def test_strings_are_listed_where_an_assertion_lists_them() -> None:
     scalars = _scalars()
-    assert scalars.listed((_LISTED,), _MUST) == [("a", 1), ("bcd", 1), ("e", 1)]
-    assert scalars.listed((_F.all_of([_LISTED, _SHORT]),), _MUST) == [("a", 1), ("e", 1)]
-    assert scalars.listed((_SHORT,), _MUST) is None
-    assert scalars.listed((_F.negate(_LISTED),), _MUST) is None
-    assert scalars.listed((_LISTED, _SHORT), frozenset((1, 3))) == [("a", 3), ("bcd", 1), ("e", 3)]
-    assert scalars.listed((_LISTED, _SHORT), frozenset((2, 3))) is None
+    assert scalars.strings.listed((_LISTED,), _MUST) == [("a", 1), ("bcd", 1), ("e", 1)]
+    assert scalars.strings.listed((_F.all_of([_LISTED, _SHORT]),), _MUST) == [("a", 1), ("e", 1)]
+    assert scalars.strings.listed((_SHORT,), _MUST) is None
+    assert scalars.strings.listed((_F.negate(_LISTED),), _MUST) is None
+    assert scalars.strings.listed((_LISTED, _SHORT), frozenset((1, 3))) == [
+        ("a", 3),
+        ("bcd", 1),
+        ("e", 3),
+    ]
+    assert scalars.strings.listed((_LISTED, _SHORT), frozenset((2, 3))) is None
 
 
 def test_long_lengths_are_counted_beside_the_automaton() -> None:
-    block = _scalars().string_block((_F.leaf(Length(50, 5_000)),), _MUST)
+    block = _scalars().strings.block((_F.leaf(Length(50, 5_000)),), _MUST)
     assert block is not None
     assert block.beat is not None
     assert len(block) < 50
     assert block.bounds == (50, 5_000)
     assert {START, TICK} <= set(block.beat.tolist())
     assert int(block.left[0]) == 52
-    free = _scalars(max_string_length=None).string_block((TRUE,), _MUST)
+    free = _scalars(max_string_length=None).strings.block((TRUE,), _MUST)
     assert free is not None
     assert free.bounds is None
 
 
 def test_blocks_are_shared_by_schemas_that_ask_for_the_same() -> None:
     other = Formulas()
-    mine = _scalars().string_block((_pattern("^x+$"),), _MUST)
+    mine = _scalars().strings.block((_pattern("^x+$"),), _MUST)
     theirs = Scalars(other, JsonOptions(), frozenset()).string_block(
         (other.leaf(Matches(parse_regex("^x+$"))),), _MUST
     )
     assert mine is theirs
-    assert mine is not _scalars(max_string_length=5).string_block((_pattern("^x+$"),), _MUST)
+    assert mine is not _scalars(max_string_length=5).strings.block((_pattern("^x+$"),), _MUST)
 
 
 NUMBERS: list[tuple[Formula, bytes | None]] = [
@@ -235,11 +241,11 @@ def test_a_list_of_strings_is_a_trie() -> None:
 
 def test_whether_strings_go_on_for_ever() -> None:
     scalars = _scalars()
-    assert scalars.has_endless_strings(TRUE)
-    assert scalars.has_endless_strings(_pattern("^a+$"))
-    assert not scalars.has_endless_strings(_pattern("^a{1,3}$"))
-    assert not scalars.has_endless_strings(_LISTED)
-    assert not scalars.has_endless_strings(FALSE)
+    assert scalars.strings.are_endless(TRUE)
+    assert scalars.strings.are_endless(_pattern("^a+$"))
+    assert not scalars.strings.are_endless(_pattern("^a{1,3}$"))
+    assert not scalars.strings.are_endless(_LISTED)
+    assert not scalars.strings.are_endless(FALSE)
 
 
 # --- names --------------------------------------------------------------------------------
