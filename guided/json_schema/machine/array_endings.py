@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, Items, Unique
-from guided.json_schema.formulas.formula import TRUE, Formula, Formulas
+from guided.json_schema.formulas.formula import TRUE, Formula
 from guided.json_schema.formulas.values import differs, equals_earlier
 from guided.json_schema.machine.distinct import DistinctTexts
-from guided.json_schema.machine.restriction import Sharing
+from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import ArrayFrame
 from guided.json_schema.machine.values import Values
@@ -62,14 +62,13 @@ class ArrayEnding:
 
     def __init__(
         self,
-        formulas: Formulas,
-        sharing: Sharing,
+        restriction: Restriction,
         values: Values,
         frame: ArrayFrame,
         literals: Literals,
     ) -> None:
-        self.formulas = formulas
-        self.sharing = sharing
+        self.formulas = restriction.formulas
+        self.sharing = restriction.sharing
         self.values = values
         self.begun = frame.begun
         abouts = [(leaf.assertion, kept) for leaf, kept in literals.items()]

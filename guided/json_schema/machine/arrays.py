@@ -1,4 +1,4 @@
-"""Arrays, evaluated item by item: what is left to fit, and what may follow."""
+"""ArrayRules, evaluated item by item: what is left to fit, and what may follow."""
 
 from __future__ import annotations
 
@@ -23,19 +23,16 @@ from guided.json_schema.formulas.formula import (
     truth_vector,
 )
 from guided.json_schema.formulas.values import differs, read_value, with_value
-from guided.json_schema.machine.array_endings import ArrayEnding
-from guided.json_schema.machine.containers import asked_of
+from guided.json_schema.machine.containers import asked_of, one_fewer, replaced
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.search import Literals
 from guided.json_schema.machine.stacks import ArrayFrame, Pending
 from guided.json_schema.machine.values import Values
-from guided.runtime.fuel import spend
 
-__all__ = ["Arrays"]
+__all__ = ["ArrayRules"]
 
 
-class Arrays:
-    """The rules of arrays."""
+class ArrayRules:
+    """The rules of arrays: how they open, what their items decide, and how they close."""
 
     def __init__(self, formulas: Formulas, restriction: Restriction, values: Values) -> None:
         self.formulas = formulas
@@ -68,8 +65,8 @@ class Arrays:
         by: dict[Leaf, Formula] = {}
         for leaf in leaves:
             if isinstance(leaf.assertion, ItemCount):
-                by[leaf] = self._counted(leaf.assertion)
-        goals = self._replaced(goals, by)
+                by[leaf] = one_fewer(leaf.assertion, self.formulas)
+        goals = replaced(self.formulas, goals, by)
         # What lies behind comes last: the names of an item keep the order of the schema.
         every = [
             (leaf, self._child(leaf))
@@ -83,7 +80,7 @@ class Arrays:
             if isinstance(leaf.assertion, Contains)
         ]
         asked, failed = asked_of(goals, every, some, self.formulas, must=frame.must)
-        goals = self._replaced(goals, dict.fromkeys(failed, FALSE))
+        goals = replaced(self.formulas, goals, dict.fromkeys(failed, FALSE))
         if frame.must and (goals[0] is FALSE or asked.asks[0] is FALSE):
             return None
         remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
@@ -111,14 +108,14 @@ class Arrays:
             if isinstance(about, Contains):
                 # What was not asked for holds of every item, or of none.
                 met = fits.get(leaf, self.sharing.of(about.item) is TRUE)
-                by[leaf] = self._matched(about) if met else leaf
+                by[leaf] = one_fewer(about, self.formulas) if met else leaf
             elif not fits.get(leaf, True):
                 by[leaf] = FALSE
             elif isinstance(about, Items):
                 by[leaf] = self._behind(leaf, about)
             elif isinstance(about, Unique) and text is not None:
                 by[leaf] = self.formulas.leaf(with_value(about, read_value(text), self.formulas))
-        goals = self._replaced(frame.goals, by)
+        goals = replaced(self.formulas, frame.goals, by)
         return ArrayFrame(goals, frame.must, begun=True, hazy=pending.remembers and text is None)
 
     def repeatable(self, frame: ArrayFrame) -> Formula | None:
@@ -161,37 +158,6 @@ class Arrays:
             trivial = not rest.prefix and rest.rest is TRUE
             self._shifted[leaf] = TRUE if trivial else self.formulas.leaf(rest)
         return self._shifted[leaf]
-
-    def _counted(self, about: ItemCount) -> Formula:
-        high = None if about.high is None else about.high - 1
-        low = max(about.low - 1, 0)
-        if high is not None and high < 0:
-            return FALSE
-        return TRUE if low == 0 and high is None else self.formulas.leaf(ItemCount(low, high))
-
-    def _matched(self, about: Contains) -> Formula:
-        high = None if about.high is None else about.high - 1
-        low = max(about.low - 1, 0)
-        if high is not None and high < 0:
-            return FALSE
-        if low == 0 and high is None:
-            return TRUE
-        return self.formulas.leaf(Contains(about.item, low, high))
-
-    def _replaced(self, goals: tuple[Formula, ...], by: dict[Leaf, Formula]) -> tuple[Formula, ...]:
-        if not by:
-            return goals
-        spend(len(goals) + len(by))
-        return tuple(
-            self.formulas.replace(goal, lambda leaf: by.get(leaf, leaf))  # type: ignore[arg-type]
-            for goal in goals
-        )
-
-    # --- ways out -------------------------------------------------------------------------
-
-    def end(self, frame: ArrayFrame, literals: Literals) -> bytes | None:
-        """What completes the array so that these assertions hold, closing bracket included."""
-        return ArrayEnding(self.formulas, self.sharing, self.values, frame, literals).text()
 
 
 def _says_one_thing(about: Assertion) -> bool:

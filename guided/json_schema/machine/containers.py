@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from guided.json_schema.formulas.assertions import Contains, ItemCount, MemberCount
 from guided.json_schema.formulas.formula import FALSE, TRUE, AllOf, Formula, Formulas, Leaf
+from guided.runtime.fuel import spend
 
-__all__ = ["Asked", "asked_of"]
+__all__ = ["Asked", "asked_of", "one_fewer", "replaced"]
 
 
 class Asked:
@@ -62,3 +65,25 @@ def asked_of(
     if not asks:
         return Asked((TRUE,), must=True, links=()), failed
     return Asked(tuple(asks), must=must, links=tuple(links)), failed
+
+
+def one_fewer(about: MemberCount | ItemCount | Contains, formulas: Formulas) -> Formula:
+    """What is left of a count after one more of what it counts."""
+    high = None if about.high is None else about.high - 1
+    low = max(about.low - 1, 0)
+    if high is not None and high < 0:
+        return FALSE
+    return TRUE if low == 0 and high is None else formulas.leaf(replace(about, low=low, high=high))
+
+
+def replaced(
+    formulas: Formulas, goals: tuple[Formula, ...], by: dict[Leaf, Formula]
+) -> tuple[Formula, ...]:
+    """What is left of goals of which some assertions are decided, or brought nearer to that."""
+    if not by:
+        return goals
+    spend(len(goals) + len(by))
+    return tuple(
+        formulas.replace(goal, lambda leaf: by.get(leaf, leaf))  # type: ignore[arg-type]
+        for goal in goals
+    )

@@ -23,8 +23,10 @@ from guided.json_schema.formulas.formula import (
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.formulas.values import Json, formula_of_value, read_value
 from guided.json_schema.machine import arrays
-from guided.json_schema.machine.arrays import Arrays
-from guided.json_schema.machine.objects import Objects, Plain
+from guided.json_schema.machine.array_endings import ArrayEnding
+from guided.json_schema.machine.arrays import ArrayRules
+from guided.json_schema.machine.object_endings import ObjectEnding
+from guided.json_schema.machine.objects import ObjectRules, Plain
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.scalars import Scalars
@@ -62,8 +64,8 @@ class Evaluation:
         self.fuel = Fuel()
         self.values = Values(self.restriction, self.scalars, self.fuel)
         self.stacks = Stacks(Pending(None, (grammar.root,), must=True), max_stacks)
-        self.objects = Objects(self.restriction, self.scalars, self.values, self.stacks)
-        self.arrays = Arrays(grammar.formulas, self.restriction, self.values)
+        self.objects = ObjectRules(self.restriction, self.scalars, self.values, self.stacks)
+        self.arrays = ArrayRules(grammar.formulas, self.restriction, self.values)
         self.values.object = self._shortest_object
         self.values.array = self._shortest_array
         self._can_end: dict[tuple[Frame, Formula], bool] = {}
@@ -198,7 +200,7 @@ class Evaluation:
         )
         classes = frozenset(
             number
-            for number in range(len(self.objects.space(frame.goals).classes))
+            for number in range(len(self.objects.members.space(frame.goals).classes))
             if self.objects.has_fresh_name(frame, number)
             and self.class_written(stack, number, None) is not None
         )
@@ -217,7 +219,7 @@ class Evaluation:
             assert pending is not None, name
             found = self._hinted(stack, pending, value) is not None
             return ((name,) if found else ()), frozenset()
-        number = self.objects.class_of(frame, name)
+        number = self.objects.members.class_of(frame, name)
         pending = self.objects.class_written(frame, number, None)
         assert pending is not None, name
         found = self._hinted(stack, pending, value) is not None
@@ -240,11 +242,12 @@ class Evaluation:
         if found is None:
             found = frozenset()
             if self._names_are_free(plain):
-                space = self.objects.space(frame.goals)
+                space = self.objects.members.space(frame.goals)
                 found = frozenset(
                     number
                     for number, named in enumerate(space.classes)
-                    if self.values.text(self.objects.of_all(plain.members, named)) is not None
+                    if self.values.text(self.objects.members.of_all(plain.members, named))
+                    is not None
                 )
             self._classes[plain] = found
         return frozenset(n for n in found if self.objects.has_fresh_name(frame, n))
@@ -396,7 +399,7 @@ class Evaluation:
 
     def is_rare(self, stack: int, number: int) -> bool:
         """Whether a class has a limited number of names only."""
-        return not self.objects.space(self._object(stack).goals).is_endless(number)
+        return not self.objects.members.space(self._object(stack).goals).is_endless(number)
 
     def is_roomy(self, stack: int) -> bool:
         """Whether what may follow an item does not depend on which of endlessly many it is."""
@@ -626,8 +629,8 @@ class Evaluation:
     def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
         def realise(literals: Literals) -> bytes | None:
             if isinstance(frame, ObjectFrame):
-                return self.objects.end(frame, literals)
-            return self.arrays.end(frame, literals)
+                return ObjectEnding(self.objects, frame, literals).text()
+            return ArrayEnding(self.restriction, self.values, frame, literals).text()
 
         if self._fits_at_its_end(frame, want):
             return b"}" if isinstance(frame, ObjectFrame) else b"]"
@@ -673,7 +676,7 @@ class _PossibleNames(dict[int, str | None]):
         objects, name = self.evaluation.objects, self.names[place]
         is_possible = (
             objects.scalars.missing.isdisjoint(json_key(name))
-            and objects.values.text(objects.of_all(self.members, name)) is not None
+            and objects.values.text(objects.members.of_all(self.members, name)) is not None
         )
         found = self[place] = name if is_possible else None
         return found

@@ -238,7 +238,7 @@ class Rows:
         if not classes:
             return self.names.closed(names)
         spelled = self.evaluation.objects.orders[frame.order].names
-        space = self.evaluation.objects.space(frame.goals)
+        space = self.evaluation.objects.members.space(frame.goals)
         return self.names.open(space, classes, spelled, names)
 
     # --- arrays ---------------------------------------------------------------------------

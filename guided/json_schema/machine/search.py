@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, MemberCount
@@ -179,24 +180,9 @@ def _negated(formula: Formula, formulas: Formulas) -> Formula | None:
         return formulas.all_of(formulas.negate(part) for part in formula.parts)
     assert isinstance(formula, Leaf), formula
     about = formula.assertion
-    if isinstance(about, MemberCount):
-        return _outside(about.low, about.high, MemberCount, formulas)
-    if isinstance(about, ItemCount):
-        return _outside(about.low, about.high, ItemCount, formulas)
-    if isinstance(about, Contains):
-        item = about.item
-        return _outside(
-            about.low, about.high, lambda low, high: Contains(item, low, high), formulas
-        )
+    if isinstance(about, MemberCount | ItemCount | Contains):
+        low, high = about.low, about.high
+        below = formulas.leaf(replace(about, low=0, high=low - 1)) if low > 0 else FALSE
+        above = FALSE if high is None else formulas.leaf(replace(about, low=high + 1, high=None))
+        return formulas.any_of([below, above])
     return None
-
-
-def _outside(
-    low: int,
-    high: int | None,
-    counted: Callable[[int, int | None], MemberCount | ItemCount | Contains],
-    formulas: Formulas,
-) -> Formula:
-    below = formulas.leaf(counted(0, low - 1)) if low > 0 else FALSE
-    above = formulas.leaf(counted(high + 1, None)) if high is not None else FALSE
-    return formulas.any_of([below, above])

@@ -1,4 +1,4 @@
-"""Arrays whose items have to differ where few values are left, or have to repeat one."""
+"""ArrayRules whose items have to differ where few values are left, or have to repeat one."""
 
 from __future__ import annotations
 

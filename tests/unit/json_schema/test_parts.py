@@ -206,7 +206,7 @@ def test_long_lengths_are_counted_beside_the_automaton() -> None:
 def test_blocks_are_shared_by_schemas_that_ask_for_the_same() -> None:
     other = Formulas()
     mine = _scalars().strings.block((_pattern("^x+$"),), _MUST)
-    theirs = Scalars(other, JsonOptions(), frozenset()).string_block(
+    theirs = Scalars(other, JsonOptions(), frozenset()).strings.block(
         (other.leaf(Matches(parse_regex("^x+$"))),), _MUST
     )
     assert mine is theirs
@@ -226,11 +226,11 @@ NUMBERS: list[tuple[Formula, bytes | None]] = [
 
 @pytest.mark.parametrize(("ask", "shortest"), NUMBERS, ids=range(len(NUMBERS)))
 def test_the_shortest_number(ask: Formula, shortest: bytes | None) -> None:
-    found = _scalars().shortest_number(ask)
+    found = _scalars().numbers.shortest(ask)
     assert (found is None) == (shortest is None)
     if found is not None and shortest is not None:
         assert len(found) == len(shortest)
-        assert _scalars().number_fits(ask, Decimal(found.decode()))
+        assert _scalars().numbers.fits(ask, Decimal(found.decode()))
 
 
 def test_a_list_of_strings_is_a_trie() -> None:
@@ -253,7 +253,7 @@ def test_whether_strings_go_on_for_ever() -> None:
 
 def _space(*patterns: str, formulas: tuple[Formula, ...] = ()) -> NameSpace:
     parsed = tuple(map(parse_regex, patterns))
-    return NameSpace(parsed, formulas, pattern_dfa, _scalars().formula_dfa, frozenset())
+    return NameSpace(parsed, formulas, pattern_dfa, _scalars().strings.formula_dfa, frozenset())
 
 
 def test_names_are_told_apart_by_the_patterns_that_are_found_in_them() -> None:
