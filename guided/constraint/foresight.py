@@ -86,7 +86,7 @@ class _Foresight:
         if isinstance(frame, ArrayFrame):
             return self._behind(stack, ITEM, child(place, "*"))
         if isinstance(frame, ObjectFrame):
-            names, classes = machine.evaluation.candidates(stack)
+            names, classes = machine.evaluation.names.candidates(stack)
             ahead = [(labels.of_key(name), child(place, name)) for name in names]
             ahead += [(labels.number(KeyClass(number)), child(place, "*")) for number in classes]
             return [each for label, inner in ahead for each in self._behind(stack, label, inner)]
@@ -105,7 +105,7 @@ class _Foresight:
         if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
             return []
         around = place[: place.rindex("/")]
-        verdicts = self.machine.evaluation.accepted(stack)[:_VERDICTS]
+        verdicts = self.machine.evaluation.awaited.accepted(stack)[:_VERDICTS]
         numbers = [DONE if v == 1 else self.machine.labels.number(Judged(v)) for v in verdicts]
         return [each for label in numbers for each in self._behind(stack, label, around)]
 

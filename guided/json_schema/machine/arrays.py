@@ -92,16 +92,16 @@ class ArrayRules:
                 return pending._replace(sure=True)
         return pending
 
-    def value_done(self, pending: Pending, verdict: int, text: bytes | None) -> ArrayFrame | None:
-        """The array behind an item with this verdict; ``None`` where it had to fit better.
+    def value_done(self, pending: Pending, truth: int, text: bytes | None) -> ArrayFrame | None:
+        """The array behind an item with this truth; ``None`` where it had to fit better.
 
         ``text`` is the item as it was written; without it, further items may equal this one.
         """
         frame = pending.frame
         assert isinstance(frame, ArrayFrame)
-        if pending.must and not verdict & 1:
+        if pending.must and not truth & 1:
             return None
-        fits = {leaf: bool(verdict >> ask & 1) for leaf, ask in pending.links}
+        fits = {leaf: bool(truth >> ask & 1) for leaf, ask in pending.links}
         by: dict[Leaf, Formula] = {}
         for leaf in leaves_of(frame.goals):
             about = leaf.assertion
@@ -138,7 +138,7 @@ class ArrayRules:
             for place in range(1, last + 1)
         )
 
-    def verdict(self, frame: ArrayFrame) -> int:
+    def truth(self, frame: ArrayFrame) -> int:
         """Which formulas the array fits if it closes here, one bit each."""
         return truth_vector(evaluate(goal, at_the_end) for goal in frame.goals)
 

@@ -59,10 +59,10 @@ def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
     behind = [target for target in edges.values() if table.exits[target]]
     labels = dict.fromkeys(int(table.label[target]) for target in behind)
     if isinstance(frame, ObjectFrame):
-        names, _ = machine.evaluation.candidates(stack)
+        names, _ = machine.evaluation.names.candidates(stack)
         return [*map(machine.labels.of_key, names[:1]), *labels]
     is_scalar = isinstance(frame, Pending) and not _SCALARS.isdisjoint(edges)
-    if is_scalar and stack != ROOT and machine.evaluation.accepts(stack, 1):
+    if is_scalar and stack != ROOT and machine.evaluation.awaited.accepts(stack, 1):
         labels[DONE] = None
     return sorted(labels, key=_reach)
 

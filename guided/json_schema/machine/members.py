@@ -4,24 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from guided.json_schema.formulas.assertions import (
-    JsonType,
-    Matches,
-    Members,
-    Names,
-)
-from guided.json_schema.formulas.formula import (
-    TRUE,
-    Formula,
-    Leaf,
-    leaves_of,
-)
+from guided.json_schema.formulas.assertions import JsonType, Matches, Members, Names
+from guided.json_schema.formulas.formula import TRUE, Formula, Leaf, leaves_of
 from guided.json_schema.machine.names import NameClass, NameSpace
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
-from guided.json_schema.machine.stacks import (
-    ObjectFrame,
-)
+from guided.json_schema.machine.stacks import ObjectFrame
 from guided.regular.dfa import Dfa
 from guided.regular.expression import Regular
 

@@ -6,11 +6,7 @@ from collections.abc import Hashable, Iterator
 from decimal import Decimal
 from typing import Final
 
-from guided.json_schema.formulas.assertions import (
-    Bound,
-    NumberChoices,
-    Numbers,
-)
+from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
 from guided.json_schema.formulas.formula import (
     FALSE,
     AllOf,

@@ -6,25 +6,13 @@ from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Final
 
-from guided.json_schema.formulas.assertions import (
-    Has,
-    MemberCount,
-    Members,
-    Names,
-)
-from guided.json_schema.formulas.formula import (
-    FALSE,
-    TRUE,
-    Formula,
-    Leaf,
-)
+from guided.json_schema.formulas.assertions import Has, MemberCount, Members, Names
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf
 from guided.json_schema.machine.names import NameClass
 from guided.json_schema.machine.objects import ObjectRules
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.search import Literals
-from guided.json_schema.machine.stacks import (
-    ObjectFrame,
-)
+from guided.json_schema.machine.stacks import ObjectFrame
 from guided.runtime.fuel import spend
 
 __all__ = ["ObjectEnding"]

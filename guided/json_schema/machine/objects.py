@@ -7,13 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from guided.json_schema.formulas.assertions import (
-    Has,
-    JsonType,
-    MemberCount,
-    Members,
-    Names,
-)
+from guided.json_schema.formulas.assertions import Has, JsonType, MemberCount, Members, Names
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
@@ -30,12 +24,7 @@ from guided.json_schema.machine.names import NameClass
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.scalars import Scalars
-from guided.json_schema.machine.stacks import (
-    UNKNOWN_KEYS,
-    ObjectFrame,
-    Pending,
-    Stacks,
-)
+from guided.json_schema.machine.stacks import UNKNOWN_KEYS, ObjectFrame, Pending, Stacks
 from guided.json_schema.machine.values import Values
 from guided.spec import KeyOrder
 
@@ -158,19 +147,19 @@ class ObjectRules:
         written = frame.written if self.any_order else count
         return self._await(frame, found, written, keys)
 
-    def value_done(self, pending: Pending, verdict: int) -> ObjectFrame | None:
-        """The object behind a value with this verdict; ``None`` where it had to fit better."""
+    def value_done(self, pending: Pending, truth: int) -> ObjectFrame | None:
+        """The object behind a value with this truth; ``None`` where it had to fit better."""
         frame = pending.frame
         assert isinstance(frame, ObjectFrame)
-        if pending.must and not verdict & 1:
+        if pending.must and not truth & 1:
             return None
-        failed = {leaf for leaf, ask in pending.links if not verdict >> ask & 1}
+        failed = {leaf for leaf, ask in pending.links if not truth >> ask & 1}
         if not failed:
             return frame
         goals = replaced(self.formulas, frame.goals, dict.fromkeys(failed, FALSE))
         return ObjectFrame(goals, frame.must, frame.order, frame.written, frame.keys, begun=True)
 
-    def verdict(self, frame: ObjectFrame) -> int:
+    def truth(self, frame: ObjectFrame) -> int:
         """Which formulas the object fits if it closes here, one bit each."""
         plain = self.plain(frame)
         if plain is not None:

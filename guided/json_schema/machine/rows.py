@@ -93,17 +93,17 @@ class Rows:
     def _value_key(self, stack: int, spaced: bool) -> object:
         pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
-        return (pending.asks, self.evaluation.accepted(stack), spaced)
+        return (pending.asks, self.evaluation.awaited.accepted(stack), spaced)
 
     def _value_edges(self, stack: int) -> tuple[dict[int, int], int]:
         """The first bytes of the value awaited, with their rows, and that of a short one."""
         pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
-        key = (pending.asks, self.evaluation.accepted(stack))
+        key = (pending.asks, self.evaluation.awaited.accepted(stack))
         found = self._edges.get(key)
         if found is None:
             edges = self._new_value_edges(stack, pending.asks, frozenset(key[1]))
-            found = self._edges[key] = (edges, self.evaluation.short_value(stack)[0])
+            found = self._edges[key] = (edges, self.evaluation.awaited.short_value(stack)[0])
         return found
 
     def _new_value_edges(
@@ -140,8 +140,8 @@ class Rows:
 
     def _opens(self, stack: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
         if len(asks) == 1 and self.evaluation.restriction.to(kind, asks[0]) is FALSE:
-            return self.evaluation.accepts(stack, 0)
-        return self.evaluation.open(stack, kind) is not None
+            return self.evaluation.awaited.accepts(stack, 0)
+        return self.evaluation.awaited.open(stack, kind) is not None
 
     def _string_edges(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> dict[int, int]:
         listed = self.scalars.strings.listed(asks, verdicts)
@@ -202,7 +202,7 @@ class Rows:
         """The row in which the next member or the closing brace is due."""
         frame = self.evaluation.stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
-        closable = self.evaluation.may_close(stack)
+        closable = self.evaluation.awaited.may_close(stack)
         # Nothing but its frame tells which names a plain object may be given.
         plain = self.evaluation.objects.plain(frame) is not None
         place: object = (frame, closable) if plain else stack
@@ -212,7 +212,7 @@ class Rows:
         return found
 
     def _new_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
-        names, classes = self.evaluation.candidates(stack)
+        names, classes = self.evaluation.names.candidates(stack)
         behind_quote = self._name(frame, names, classes) if names or classes else None
         key = (frame.begun, closable, behind_quote)
         if key not in self._member_rows:
@@ -248,11 +248,11 @@ class Rows:
 
         ``item`` is the stack of the first item, ``None`` where there must not be one.
         """
-        closable = self.evaluation.may_close(stack)
+        closable = self.evaluation.awaited.may_close(stack)
         if item is None:
             assert closable, self.evaluation.stacks.frames[stack]
             return stack, self._only_close()
-        verdict = self.evaluation.closed(stack) if closable else None
+        verdict = self.evaluation.awaited.closed(stack) if closable else None
         key = (self._value_key(item, True), verdict)
         if key not in self._items:
             edges, way = self._value_edges(item)
@@ -265,8 +265,8 @@ class Rows:
 
     def next_item(self, stack: int) -> int:
         """The row behind an item: a comma, the closing bracket, or both."""
-        closable = self.evaluation.may_close(stack)
-        more = self.evaluation.item_begun(stack) is not None
+        closable = self.evaluation.awaited.may_close(stack)
+        more = self.evaluation.items.begun(stack) is not None
         key = (closable, more)
         if key not in self._items:
             edges = {ord("]"): self.exit_row(CLOSE)} if closable else {}

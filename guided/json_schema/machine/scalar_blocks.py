@@ -16,10 +16,7 @@ import numpy as np
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from guided.json_schema.formulas.assertions import (
-    NumberChoices,
-    StringChoices,
-)
+from guided.json_schema.formulas.assertions import NumberChoices, StringChoices
 from guided.json_schema.formulas.formula import (
     Constant,
     Formula,

@@ -22,6 +22,7 @@ __all__ = [
     "ObjectFrame",
     "Pending",
     "Stacks",
+    "is_sure",
 ]
 
 ROOT: Final = 0
@@ -77,6 +78,11 @@ class Pending(NamedTuple):
     sure: bool = False
     """Whatever value fits leaves a way to the end: all that is owed lies ahead, as it did when the
     object opened, or the array may close behind it."""
+
+
+def is_sure(pending: Pending) -> bool:
+    """Whether any value that fits is accepted, whatever else is open around it."""
+    return pending.frame is None or pending.sure
 
 
 Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending

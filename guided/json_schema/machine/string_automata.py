@@ -8,12 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.json_schema.formulas.assertions import (
-    Assertion,
-    Length,
-    Matches,
-    StringChoices,
-)
+from guided.json_schema.formulas.assertions import Assertion, Length, Matches, StringChoices
 from guided.json_schema.formulas.formula import (
     Formula,
     Formulas,

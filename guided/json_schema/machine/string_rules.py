@@ -8,11 +8,7 @@ from collections.abc import Collection, Hashable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from guided.json_schema.formulas.assertions import (
-    Length,
-    Matches,
-    StringChoices,
-)
+from guided.json_schema.formulas.assertions import Length, Matches, StringChoices
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
