@@ -14,8 +14,15 @@ from typing import Final
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.machine.exit_actions import (
+    DONE,
+    ITEM,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    Done,
+    KeyClass,
+)
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.json_schema.machine.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT, Judged, KeyClass
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
 from guided.json_schema.reader.text import child
 from guided.masks.limits import ConstraintLimits
@@ -106,7 +113,7 @@ class _Foresight:
             return []
         around = place[: place.rindex("/")]
         verdicts = self.machine.evaluation.awaited.accepted(stack)[:_VERDICTS]
-        numbers = [DONE if v == 1 else self.machine.labels.number(Judged(v)) for v in verdicts]
+        numbers = [DONE if v == 1 else self.machine.labels.number(Done(v)) for v in verdicts]
         return [each for label in numbers for each in self._behind(stack, label, around)]
 
     def _behind(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:

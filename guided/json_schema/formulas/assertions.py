@@ -176,7 +176,7 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """The items of an array differ from one another, and from those that lie behind."""
+    """The items of an array differ from one another, and from the earlier ones given here."""
 
     strings: tuple[str, ...] = ()
     numbers: tuple[Decimal, ...] = ()

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 MAX_DEPTH: Final = 2_000
-"""Formulas inside of one another: what is deeper is more than any search would get through."""
+"""Formulas inside of one another; no search would get through deeper ones."""
 
 
 class _Node:

@@ -56,7 +56,7 @@ MAX_EXPONENT_DIGITS: Final = 3
 def number_syntax(
     canonical: bool, most_whole: int | None, most_fraction: int | None
 ) -> NumberTable:
-    """All numbers with at most so many digits before and behind the point; ``None``: any number.
+    """All numbers with at most this many digits before and after the point; ``None``: any number.
 
     Canonical ones have neither an exponent nor a minus sign in front of zero.
     """
@@ -115,7 +115,7 @@ _COLUMN: Final = {"-": MINUS, ".": POINT, "e": LETTER, "+": PLUS} | {str(d): d f
 
 
 def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
-    """The numbers that equal one of the values, as a trie; zeros may follow behind a point.
+    """The numbers that equal one of the values, as a trie; zeros may follow after a point.
 
     With ``shortest``, nothing is said about a value that is not spelled as short as can be. Of
     numbers with exponent, those hold that programs write for a value; nothing is said of others.
@@ -139,7 +139,7 @@ def chosen(values: Sequence[Decimal], *, shortest: bool) -> NumberTable:
     label[: failed + 1] = FAILS
     label[[*padded]] = DEAD if shortest else HOLDS
     label[held] = HOLDS
-    # Behind the letter of an exponent, which only later nodes are, nothing else is known.
+    # After the letter of an exponent, which only later nodes are, nothing else is known.
     elsewhere = table[: failed + 1, : POINT + 1]
     elsewhere[elsewhere == DEAD] = failed
     return NumberTable(table, label)
@@ -161,7 +161,7 @@ class _Trie:
 
     def __init__(self) -> None:
         self.zeros = 1
-        """Behind the zeros that no text goes on with."""
+        """The node after zeros that no text continues."""
         self.edges = {self.zeros * WIDTH: self.zeros}
         self.size = 2
 
@@ -180,11 +180,11 @@ class _Trie:
         return node
 
     def padded(self, text: str) -> Iterator[int]:
-        """The nodes of the text with zeros added behind the point."""
+        """The nodes of the text with zeros added after the point."""
         node = self.insert(text if "." in text else text + ".")
         while node != self.zeros and node * WIDTH in self.edges:
             node = self.edges[node * WIDTH]
             yield node
-        # No text goes on like this: one node stands for all further zeros.
+        # No text continues like this: one node stands for all further zeros.
         self.edges[node * WIDTH] = self.zeros
         yield self.zeros

@@ -112,7 +112,7 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
 def _digit_limits(
     assertions: Iterable[NumberAssertion], max_digits: int | None
 ) -> tuple[int, int] | None:
-    """Before and behind the point."""
+    """Before and after the point."""
     landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
     for value in landmarks:
         _check_digits(value)

@@ -11,8 +11,8 @@ from guided.json_schema.formulas.values import differs, equals_earlier
 from guided.json_schema.machine.distinct import DistinctTexts
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.search import Literals
+from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import ArrayFrame
-from guided.json_schema.machine.values import Values
 from guided.runtime.fuel import spend
 
 __all__ = ["ArrayEnding"]
@@ -25,7 +25,7 @@ _Met = tuple[int, ...]
 
 
 class _Step:
-    """One more item, and what is still due behind it."""
+    """One more item, and what is still due after it."""
 
     __slots__ = ("broken", "formula", "helps", "met", "repeated", "same_as")
 
@@ -63,7 +63,7 @@ class ArrayEnding:
     def __init__(
         self,
         restriction: Restriction,
-        values: Values,
+        values: ShortestValues,
         frame: ArrayFrame,
         literals: Literals,
     ) -> None:
@@ -139,7 +139,7 @@ class ArrayEnding:
                     distinct.drop()
             dead_ends += 1
             if dead_ends > MAX_DEAD_ENDS:
-                self.values.fuel.missed += 1
+                self.values.searches.missed += 1
                 return None
         return self._texts(steps) if distinct is None else distinct.texts
 

@@ -1,4 +1,4 @@
-"""ArrayRules, evaluated item by item: what is left to fit, and what may follow."""
+"""Arrays, evaluated item by item: what is left to fit, and what may follow."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from guided.json_schema.formulas.formula import (
 from guided.json_schema.formulas.values import differs, read_value, with_value
 from guided.json_schema.machine.containers import asked_of, one_fewer, replaced
 from guided.json_schema.machine.restriction import Restriction
+from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import ArrayFrame, Pending
-from guided.json_schema.machine.values import Values
 
 __all__ = ["ArrayRules"]
 
@@ -34,7 +34,9 @@ __all__ = ["ArrayRules"]
 class ArrayRules:
     """The rules of arrays: how they open, what their items decide, and how they close."""
 
-    def __init__(self, formulas: Formulas, restriction: Restriction, values: Values) -> None:
+    def __init__(
+        self, formulas: Formulas, restriction: Restriction, values: ShortestValues
+    ) -> None:
         self.formulas = formulas
         self.restriction = restriction
         self.sharing = restriction.sharing
@@ -67,7 +69,7 @@ class ArrayRules:
             if isinstance(leaf.assertion, ItemCount):
                 by[leaf] = one_fewer(leaf.assertion, self.formulas)
         goals = replaced(self.formulas, goals, by)
-        # What lies behind comes last: the names of an item keep the order of the schema.
+        # Earlier items come last: the names of an item keep the order of the schema.
         every = [
             (leaf, self._child(leaf))
             for kind in (Items, Unique)
@@ -87,13 +89,13 @@ class ArrayRules:
         inner = ArrayFrame(goals, frame.must, begun=True)
         pending = Pending(inner, asked.asks, asked.must, asked.links, remembers, frame.hazy)
         if frame.must and len(asked.asks) == 1 and not remembers:
-            behind = self.value_done(pending, 1, None)
-            if behind is not None and evaluate(behind.goals[0], at_the_end):
+            after = self.value_done(pending, 1, None)
+            if after is not None and evaluate(after.goals[0], at_the_end):
                 return pending._replace(sure=True)
         return pending
 
     def value_done(self, pending: Pending, truth: int, text: bytes | None) -> ArrayFrame | None:
-        """The array behind an item with this truth; ``None`` where it had to fit better.
+        """The array after an item with this truth; ``None`` where it had to fit better.
 
         ``text`` is the item as it was written; without it, further items may equal this one.
         """
@@ -112,14 +114,14 @@ class ArrayRules:
             elif not fits.get(leaf, True):
                 by[leaf] = FALSE
             elif isinstance(about, Items):
-                by[leaf] = self._behind(leaf, about)
+                by[leaf] = self._without_first(leaf, about)
             elif isinstance(about, Unique) and text is not None:
                 by[leaf] = self.formulas.leaf(with_value(about, read_value(text), self.formulas))
         goals = replaced(self.formulas, frame.goals, by)
         return ArrayFrame(goals, frame.must, begun=True, hazy=pending.remembers and text is None)
 
     def repeatable(self, frame: ArrayFrame) -> Formula | None:
-        """Where some item has to come twice, what one fits that comes again behind the next."""
+        """Where some item has to come twice, what an item fits that may come again later."""
         goal = frame.goals[0] if frame.must else TRUE
         parts = goal.parts if isinstance(goal, AllOf) else (goal,)
         opposites = [part.item for part in parts if isinstance(part, Not)]
@@ -150,7 +152,7 @@ class ArrayRules:
         assert isinstance(about, Unique), leaf
         return differs(about, self.formulas)
 
-    def _behind(self, leaf: Leaf, about: Items) -> Formula:
+    def _without_first(self, leaf: Leaf, about: Items) -> Formula:
         if not about.prefix:
             return leaf
         if leaf not in self._shifted:

@@ -7,7 +7,7 @@ from typing import Final
 from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.formula import FALSE, Formula
 from guided.json_schema.formulas.values import Json, formula_of_value
-from guided.json_schema.machine.completions import Completions
+from guided.json_schema.machine.container_ends import ContainerEnds
 from guided.json_schema.machine.stacks import ArrayFrame, Frame, ObjectFrame, Pending, is_sure
 from guided.json_schema.machine.truth_vectors import TruthVectors
 
@@ -25,15 +25,15 @@ class AwaitedValues:
     A truth vector is *accepted* in a stack if a value that has it leaves a completion.
     """
 
-    def __init__(self, truths: TruthVectors, completions: Completions) -> None:
+    def __init__(self, truths: TruthVectors, ends: ContainerEnds) -> None:
         self.truths: Final = truths
         self.values: Final = truths.values
-        self.completions: Final = completions
-        self.objects: Final = completions.objects
-        self.arrays: Final = completions.arrays
-        self.stacks: Final = completions.stacks
-        self.fuel: Final = completions.fuel
-        completions.accepted = self.accepted
+        self.ends: Final = ends
+        self.objects: Final = ends.objects
+        self.arrays: Final = ends.arrays
+        self.stacks: Final = ends.stacks
+        self.searches: Final = ends.searches
+        ends.accepted = self.accepted
         self._accepted: dict[int, tuple[int, ...]] = {}
         """The accepted ones among the possible truth vectors of a stack."""
         self._acceptable: dict[tuple[int, int], bool] = {}
@@ -53,7 +53,7 @@ class AwaitedValues:
             if kind is JsonType.OBJECT
             else self.arrays.open(pending.asks, must=must)
         )
-        if not self.completions.can_end(frame, stack):
+        if not self.ends.can_end(frame, stack):
             return None
         return self.stacks.enter(frame, stack)
 
@@ -66,7 +66,7 @@ class AwaitedValues:
             frame = self.objects.value_done(pending, truth)
         else:
             frame = self.arrays.value_done(pending, truth, text)
-        if frame is None or not (pending.sure or self.completions.can_end(frame, parent)):
+        if frame is None or not (pending.sure or self.ends.can_end(frame, parent)):
             return None
         return self.stacks.enter(frame, parent)
 
@@ -104,14 +104,14 @@ class AwaitedValues:
         """
         inner = self.stacks.enter(pending, self.stacks.parents[stack])
         truth = self.truths.of_value(pending.asks, value)
-        self.completions.hints[inner] = truth
+        self.ends.hints[inner] = truth
         for known in (self._completable, self._accepted, self._short_values):
             known.pop(inner, None)
         return inner if self.has_completion(inner) else None
 
     def enter_only_value(self, stack: int, pending: Pending, value: Json) -> int | None:
         """The stack of one known value alone: others with its truth vector may be dead ends."""
-        self.fuel.incomplete += 1
+        self.searches.incomplete += 1
         narrowed = self.narrowed(pending, formula_of_value(value, self.truths.formulas))
         return None if narrowed is None else self.enter_by_value(stack, narrowed, value)
 
@@ -146,7 +146,7 @@ class AwaitedValues:
                 wish = self.truths.as_formula(pending.asks, (truth,))
                 if self._writable(stack, wish) is not None:
                     return True
-        self.completions.note_unlikely(stack)
+        self.ends.note_unlikely(stack)
         return False
 
     def _writable(self, stack: int, wish: Formula) -> bytes | None:
@@ -173,7 +173,7 @@ class AwaitedValues:
         return found
 
     def accepted(self, stack: int) -> tuple[int, ...]:
-        """The accepted truth vectors among all, or where many formulas are asked among the likely."""
+        """The accepted truth vectors among all, or of very many among the likely ones."""
         found = self._accepted.get(stack)
         if found is None:
             pending = self.pending(stack)
@@ -189,7 +189,7 @@ class AwaitedValues:
         if is_sure(pending):
             return [1]
         likely = self.truths.possible(pending.asks)
-        hint = self.completions.hints.get(stack)
+        hint = self.ends.hints.get(stack)
         return likely if hint is None or hint in likely else [*likely, hint]
 
     def leaves_completion(self, stack: int, truth: int) -> bool:
@@ -206,9 +206,9 @@ class AwaitedValues:
             else self.arrays.value_done(pending, truth, example)
         )
         if isinstance(frame, ArrayFrame):
-            self.completions.inherit_by_truth(pending, frame, truth)
+            self.ends.inherit_by_truth(pending, frame, truth)
         parent = self.stacks.parents[stack]
-        return frame is not None and self.completions.can_end(frame, parent)
+        return frame is not None and self.ends.can_end(frame, parent)
 
     def _example(self, pending: Pending, truth: int) -> bytes | None:
         """An item with this truth vector, where others have to differ from it or to repeat it."""

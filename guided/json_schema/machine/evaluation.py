@@ -1,12 +1,12 @@
 """Documents, evaluated as they are written: the parts that know what may still come.
 
     TruthVectors    which formulas hold of a value
-    Completions     what completes an open container
+    ContainerEnds     what completes an open container
     AwaitedValues   which values leave a completion of all that is open around them
     NextNames       which names may come next in an object
     NextItems       which items may come next in an array
 
-Each stands on those above it. ``Completions`` and ``AwaitedValues`` ask one another, by turns,
+Each stands on those above it. ``ContainerEnds`` and ``AwaitedValues`` ask one another, by turns,
 about containers further and further out.
 """
 
@@ -17,16 +17,16 @@ from typing import Final
 from guided.json_schema.formulas.json_grammar import JsonGrammar
 from guided.json_schema.machine.arrays import ArrayRules
 from guided.json_schema.machine.awaited_values import AwaitedValues
-from guided.json_schema.machine.completions import Completions
+from guided.json_schema.machine.container_ends import ContainerEnds
 from guided.json_schema.machine.next_items import NextItems
 from guided.json_schema.machine.next_names import NextNames
 from guided.json_schema.machine.objects import ObjectRules
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
-from guided.json_schema.machine.search import Fuel
+from guided.json_schema.machine.search import Searches
+from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import Pending, Stacks
 from guided.json_schema.machine.truth_vectors import TruthVectors
-from guided.json_schema.machine.values import Values
 from guided.spec import JsonOptions
 
 __all__ = ["Evaluation"]
@@ -44,16 +44,16 @@ class Evaluation:
     ) -> None:
         self.restriction: Final = Restriction(grammar.formulas)
         self.scalars: Final = Scalars(grammar.formulas, options, missing)
-        self.fuel: Final = Fuel()
-        self.values: Final = Values(self.restriction, self.scalars, self.fuel)
+        self.searches: Final = Searches()
+        self.values: Final = ShortestValues(self.restriction, self.scalars, self.searches)
         self.stacks: Final = Stacks(Pending(None, (grammar.root,), must=True), max_stacks)
         self.objects: Final = ObjectRules(self.restriction, self.scalars, self.values, self.stacks)
         arrays = ArrayRules(grammar.formulas, self.restriction, self.values)
         truths = TruthVectors(self.restriction, self.scalars, self.values)
-        self.completions: Final = Completions(truths, self.objects, arrays, self.stacks, self.fuel)
+        self.ends: Final = ContainerEnds(truths, self.objects, arrays, self.stacks, self.searches)
         # The shortest value of a formula may be a container, and so its shortest completion.
-        self.values.object = self.completions.shortest_object
-        self.values.array = self.completions.shortest_array
-        self.awaited: Final = AwaitedValues(truths, self.completions)
+        self.values.object = self.ends.shortest_object
+        self.values.array = self.ends.shortest_array
+        self.awaited: Final = AwaitedValues(truths, self.ends)
         self.names: Final = NextNames(self.awaited)
         self.items: Final = NextItems(self.awaited)

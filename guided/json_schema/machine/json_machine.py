@@ -21,23 +21,23 @@ from cachetools import LRUCache
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.machine.document_states import DocumentStates
 from guided.json_schema.machine.evaluation import Evaluation
-from guided.json_schema.machine.labels import (
+from guided.json_schema.machine.exit_actions import (
     CLOSE,
     DONE,
     ITEM,
     OPEN_ARRAY,
     OPEN_OBJECT,
+    Done,
     EmptyArray,
-    Judged,
     Key,
     KeyClass,
 )
-from guided.json_schema.machine.rows import Rows
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.search import MAX_TRIES
+from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, ObjectFrame, Pending
-from guided.json_schema.machine.values import MAX_SHORTEST_BYTES
 from guided.machine.limits import RecognizerLimits
 from guided.machine.recognizer import State
 from guided.machine.stack_transitions import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, StackTransitions
@@ -103,7 +103,7 @@ class JsonMachine:
         self.evaluation = Evaluation(grammar, options or JsonOptions(), missing, limits.max_stacks)
         self.stacks = self.evaluation.stacks
         self.table = TransitionTable(limits.max_cells) if table is None else table
-        self.rows = Rows(self.evaluation, self.table)
+        self.rows = DocumentStates(self.evaluation, self.table)
         self.labels = self.rows.labels
         self.transitions = StackTransitions()
         self._behind_values: dict[tuple[int, int], tuple[int, int] | None] = {}
@@ -187,7 +187,7 @@ class JsonMachine:
         """The state in ``row``, which that of ``state`` lies over, in a stack where as much may
         follow from it: one for all members of an object.
         """
-        stack = self.evaluation.names.behind_names(state.stack)
+        stack = self.evaluation.names.after_names(state.stack)
         return State(stack, row, state.count, state.texts)
 
     def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
@@ -278,16 +278,16 @@ class JsonMachine:
                 return None
             return rows.first_item(opened, evaluation.items.begun(opened))
         meaning = self.labels.meaning(label)
-        if isinstance(meaning, Judged):
-            return self._value_done(stack, meaning.verdict, item)
+        if isinstance(meaning, Done):
+            return self._value_done(stack, meaning.truth, item)
         if isinstance(meaning, EmptyArray):
-            return self._value_done(self.stacks.parents[stack], meaning.verdict, item)
+            return self._value_done(self.stacks.parents[stack], meaning.truth, item)
         if isinstance(meaning, Key):
             named = evaluation.names.name_written(stack, meaning.name)
         else:
             assert isinstance(meaning, KeyClass), meaning
             if key is None:
-                return self._unknown_name(evaluation.names.behind_names(stack), meaning.number)
+                return self._unknown_name(evaluation.names.after_names(stack), meaning.number)
             named = evaluation.names.class_written(stack, meaning.number, key)
         return None if named is None else (named, rows.colon_and_value(named))
 
@@ -333,7 +333,7 @@ class JsonMachine:
         meaning = self.labels.meaning(label)
         if isinstance(meaning, EmptyArray):
             return self.stacks.parents[stack]
-        return stack if isinstance(meaning, Judged) else None
+        return stack if isinstance(meaning, Done) else None
 
     def remember_transition(self, stack: int, label: int) -> None:
         """Enter what ``resolve`` says without a text into the table that walks read."""
@@ -492,7 +492,7 @@ class JsonMachine:
         if self.table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._rest_of_key(state)
         if state.row in self.rows.between:
-            return self.evaluation.completions.end(state.stack)
+            return self.evaluation.ends.end(state.stack)
         if self._owed(state):
             return self._owed_text(state)
         text, _ = self._to_label(state.row)
@@ -540,7 +540,7 @@ class JsonMachine:
     def _rest_of_key(self, state: State) -> bytes:
         """What closes a name that may stand here, one that is owed if it begins so."""
         begun = state.texts[-1]
-        owed = self.evaluation.completions.end(state.stack).lstrip(b",")
+        owed = self.evaluation.ends.end(state.stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
             key = json_key(name)[1:]
             if key.startswith(begun):
@@ -599,7 +599,7 @@ class JsonMachine:
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
         """Why there is no document."""
-        node = self.evaluation.fuel.node
+        node = self.evaluation.searches.node
         pointer = "" if node is None else node.pointer
         if self.evaluation.values.too_long:
             return LimitExceededError(

@@ -6,7 +6,7 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import JsonType, Matches, Members, Names
 from guided.json_schema.formulas.formula import TRUE, Formula, Leaf, leaves_of
-from guided.json_schema.machine.names import NameClass, NameSpace
+from guided.json_schema.machine.name_classes import NameClass, NameSpace
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
 from guided.json_schema.machine.stacks import ObjectFrame

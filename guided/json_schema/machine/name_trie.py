@@ -15,7 +15,7 @@ PARENT: Final = 1
 BYTE: Final = 2
 CHILD: Final = 3
 SIBLING: Final = 4
-"""Columns of a node: the row that lies under it, its parent and the byte behind that, its first
+"""Columns of a node: the row that lies under it, its parent and the byte after that, its first
 child and its next sibling, 0 for none."""
 
 

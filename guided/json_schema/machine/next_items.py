@@ -8,7 +8,7 @@ from guided.json_schema.formulas.assertions import ItemCount, Items, JsonType, U
 from guided.json_schema.formulas.formula import FALSE, Formula, Not, leaves_of, parts_of
 from guided.json_schema.formulas.values import formula_of_value, read_value
 from guided.json_schema.machine.awaited_values import AwaitedValues
-from guided.json_schema.machine.completions import items_of
+from guided.json_schema.machine.container_ends import items_of
 from guided.json_schema.machine.stacks import ArrayFrame, Pending
 
 __all__ = ["NextItems"]
@@ -19,7 +19,7 @@ class NextItems:
 
     def __init__(self, awaited: AwaitedValues) -> None:
         self.awaited: Final = awaited
-        self.completions: Final = awaited.completions
+        self.ends: Final = awaited.ends
         self.truths: Final = awaited.truths
         self.arrays: Final = awaited.arrays
         self.values: Final = awaited.values
@@ -40,13 +40,13 @@ class NextItems:
         assert isinstance(frame, ArrayFrame), frame
         pending = self.arrays.item_begun(frame)
         if pending is not None:
-            self.completions.note_next_item(frame, pending)
+            self.ends.note_next_item(frame, pending)
         if pending is not None and pending.remembers:
             pending = self._without_traps(stack, pending)
         begun = self.awaited.enter(stack, pending)
         if begun is None and pending is not None and not self.awaited.may_close(stack):
             # The search knows a completion that the likely truth vectors miss: its own first item.
-            value = read_value(b"[" + self.completions.end(stack).lstrip(b","))[0]
+            value = read_value(b"[" + self.ends.end(stack).lstrip(b","))[0]
             begun = self.awaited.enter_by_value(stack, pending, value)
             if begun is None:
                 begun = self.awaited.enter_only_value(stack, pending, value)
@@ -66,7 +66,7 @@ class NextItems:
                 continue
             # A completion after an item of this truth vector that no later one is compared with.
             frame = self.arrays.value_done(pending, truth, None)
-            end = None if frame is None else self.completions.end_of(frame, parent)
+            end = None if frame is None else self.ends.end_of(frame, parent)
             if end is None and again is not None:
                 more[self.formulas.any_of([self.formulas.negate(asked), again])] = None
             # The only traps are values of items in that completion, which then could not differ.
@@ -74,10 +74,10 @@ class NextItems:
                 value = read_value(text)
                 if self.truths.of_value(pending.asks, value) == truth:
                     frame = self.arrays.value_done(pending, truth, text)
-                    noted = self.completions.noted_item(pending.frame)
+                    noted = self.ends.noted_item(pending.frame)
                     if frame is not None and noted is not None and noted[0] == text:
-                        self.completions.inherit(frame, noted[1])
-                    if frame is None or not self.completions.can_end(frame, parent):
+                        self.ends.inherit(frame, noted[1])
+                    if frame is None or not self.ends.can_end(frame, parent):
                         same = formula_of_value(value, self.formulas)
                         more[self.formulas.negate(same)] = None
         return self.awaited.narrowed(pending, self.formulas.all_of(more)) if more else pending
@@ -93,7 +93,7 @@ class NextItems:
             return False
         return (
             _treats_items_alike(pending.frame)
-            and not _owes_a_repeat(self.completions.want(pending.frame, self.stacks.parents[stack]))
+            and not _owes_a_repeat(self.ends.want(pending.frame, self.stacks.parents[stack]))
             and not self.awaited.accepts(stack, 0)
             and all(map(self._is_endless, pending.asks))
         )

@@ -21,13 +21,13 @@ class NextNames:
 
     def __init__(self, awaited: AwaitedValues) -> None:
         self.awaited: Final = awaited
-        self.completions: Final = awaited.completions
+        self.ends: Final = awaited.ends
         self.objects: Final = awaited.objects
         self.members: Final = awaited.objects.members
         self.values: Final = awaited.values
         self.scalars: Final = awaited.truths.scalars
         self.stacks: Final = awaited.stacks
-        self._behind_names: dict[int, int] = {}
+        self._after_names: dict[int, int] = {}
         self._named: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
         self._classes: dict[Plain, frozenset[int]] = {}
 
@@ -41,14 +41,14 @@ class NextNames:
         frame = self._object(stack)
         return self.awaited.enter(stack, self.objects.class_written(frame, number, key))
 
-    def behind_names(self, stack: int) -> int:
+    def after_names(self, stack: int) -> int:
         """The stack in which no spelled-out name is left, and other names may follow as here.
 
         Masks are shared by it: all stacks between two members of an object lead to the same one.
         """
-        found = self._behind_names.get(stack)
+        found = self._after_names.get(stack)
         if found is None:
-            found = self._behind_names[stack] = self._without_names(stack)
+            found = self._after_names[stack] = self._without_names(stack)
         return found
 
     def _without_names(self, stack: int) -> int:
@@ -59,8 +59,8 @@ class NextNames:
         if plain is None or self.objects.owed(frame, plain) is not None:
             return stack
         written = len(self.objects.orders[frame.order].names)
-        behind = ObjectFrame(frame.goals, frame.must, frame.order, written, frame.keys, begun=True)
-        return self.stacks.enter(behind, self.stacks.parents[stack])
+        after = ObjectFrame(frame.goals, frame.must, frame.order, written, frame.keys, begun=True)
+        return self.stacks.enter(after, self.stacks.parents[stack])
 
     def is_rare(self, stack: int, number: int) -> bool:
         """Whether a class has a limited number of names only."""
@@ -94,7 +94,7 @@ class NextNames:
         self, stack: int, frame: ObjectFrame
     ) -> tuple[tuple[str, ...], frozenset[int]]:
         """The name with which the known completion begins, where likely truth vectors miss it."""
-        members = read_value(b"{" + self.completions.end(stack).lstrip(b","))
+        members = read_value(b"{" + self.ends.end(stack).lstrip(b","))
         name, value = next(iter(members.items()))
         if name in self.objects.orders[frame.order].index:
             pending = self.objects.name_written(frame, name)

@@ -64,30 +64,30 @@ class NumberRules:
         """Whether one number fits a formula over assertions about numbers."""
         return evaluate(ask, lambda leaf: holds(_about_numbers(leaf), value))
 
-    def block(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> Block | None:
+    def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
         """JSON numbers, as ``string_block`` does strings."""
         digits = (self.options.spelling, self.options.max_number_digits, self.missing)
-        key = ("number", digits, tuple(map(self._signatures.of, asks)), verdicts)
-        return shared_block(key, lambda: self._new_block(asks, verdicts, key))
+        key = ("number", digits, tuple(map(self._signatures.of, asks)), truths)
+        return shared_block(key, lambda: self._new_block(asks, truths, key))
 
     def _new_block(
-        self, asks: tuple[Formula, ...], verdicts: frozenset[int], key: Hashable
+        self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
-        judged, found = self._numbers(asks, verdicts)
+        judged, found = self._numbers(asks, truths)
         dfa = byte_dfa_from_dfa(judged, utf8_sequences, self.missing)
         return block_of(dfa, key=key, verdicts=tuple(found)) if len(dfa) else None
 
     def _numbers(
-        self, asks: tuple[Formula, ...], verdicts: frozenset[int] | None
+        self, asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
         merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
         leaves = leaves_of(merged)
         abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
         # A number that one assertion asks many digits of may be asked for by others as well.
         digits = digit_limit(abouts, self.options.max_number_digits)
-        if len(leaves) == 1 and merged == (leaves[0],) and verdicts == ALL_MUST:
+        if len(leaves) == 1 and merged == (leaves[0],) and truths == ALL_MUST:
             return number_dfa(abouts[0], self.options.spelling, digits), [MUST]
-        judge = TruthLabels(leaves, merged, verdicts)
+        judge = TruthLabels(leaves, merged, truths)
         dfas = [number_verdicts(about, self.options.spelling, digits) for about in abouts]
 
         def decide(labels: tuple[int, ...]) -> int:
@@ -96,7 +96,7 @@ class NumberRules:
         return combine(dfas, decide), judge.found
 
     def truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All verdicts that numbers can have."""
+        """All truths that numbers can have."""
         return self._numbers(asks, None)[1]
 
     def is_narrowed(self, ask: Formula) -> bool:

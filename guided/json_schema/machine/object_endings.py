@@ -8,7 +8,7 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import Has, MemberCount, Members, Names
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Leaf
-from guided.json_schema.machine.names import NameClass
+from guided.json_schema.machine.name_classes import NameClass
 from guided.json_schema.machine.objects import ObjectRules
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.search import Literals
@@ -74,7 +74,7 @@ class ObjectEnding:
             elif (found := self._filled()) is not None:
                 return found
             if self.tries < 0:
-                self.objects.values.fuel.missed += 1
+                self.objects.values.searches.missed += 1
                 return None
             self.tries -= 1
 
@@ -119,7 +119,7 @@ class ObjectEnding:
 
     def _may_have(self, name: str) -> bool:
         return (
-            not self.objects.is_behind(self.frame, self.order.index[name])
+            not self.objects.is_passed(self.frame, self.order.index[name])
             and name not in self.banned
             and self.objects.scalars.missing.isdisjoint(json_key(name))
             and all(self.members.name_fits(about, name) for about in self.names)
@@ -166,7 +166,7 @@ class ObjectEnding:
         taken = {*keys, *self.order.spelled, *self.free}
         space = self.members.space(self.frame.goals)
         yield from space.fresh(number, taken)
-        self.objects.values.fuel.missed += space.gave_up(number)
+        self.objects.values.searches.missed += space.gave_up(number)
 
     def _unhelpful(self, numbered: tuple[int, NameClass]) -> int:
         """How many of the names that must not fit a class would leave to others."""

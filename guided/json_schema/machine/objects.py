@@ -20,12 +20,12 @@ from guided.json_schema.formulas.formula import (
 )
 from guided.json_schema.machine.containers import Asked, asked_of, one_fewer, replaced
 from guided.json_schema.machine.members import MemberRules
-from guided.json_schema.machine.names import NameClass
+from guided.json_schema.machine.name_classes import NameClass
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.scalars import Scalars
+from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import UNKNOWN_KEYS, ObjectFrame, Pending, Stacks
-from guided.json_schema.machine.values import Values
 from guided.spec import KeyOrder
 
 __all__ = ["ObjectRules", "Plain"]
@@ -56,7 +56,7 @@ class ObjectRules:
     """The rules of objects: how they open, what their members decide, and how they close."""
 
     def __init__(
-        self, restriction: Restriction, scalars: Scalars, values: Values, stacks: Stacks
+        self, restriction: Restriction, scalars: Scalars, values: ShortestValues, stacks: Stacks
     ) -> None:
         self.formulas = scalars.formulas
         self.restriction = restriction
@@ -121,7 +121,7 @@ class ObjectRules:
 
     def _name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
         place = self.orders[frame.order].index[name]
-        if self.is_behind(frame, place):
+        if self.is_passed(frame, place):
             return None
         written = frame.written | 1 << place if self.any_order else place
         return self._await(frame, name, written, frame.keys)
@@ -134,7 +134,7 @@ class ObjectRules:
         taken = {*self.stacks.keys(frame.keys), *self.orders[frame.order].spelled}
         found = next(space.fresh(number, taken), None) is not None
         if not found and space.gave_up(number):
-            self.values.fuel.incomplete += 1
+            self.values.searches.incomplete += 1
         return found
 
     def class_written(self, frame: ObjectFrame, number: int, key: bytes | None) -> Pending | None:
@@ -148,7 +148,7 @@ class ObjectRules:
         return self._await(frame, found, written, keys)
 
     def value_done(self, pending: Pending, truth: int) -> ObjectFrame | None:
-        """The object behind a value with this truth; ``None`` where it had to fit better."""
+        """The object after a value with this truth; ``None`` where it had to fit better."""
         frame = pending.frame
         assert isinstance(frame, ObjectFrame)
         if pending.must and not truth & 1:
@@ -239,13 +239,13 @@ class ObjectRules:
             self._plain[goal] = _plain(goal)
         return self._plain[goal]
 
-    def is_behind(self, frame: ObjectFrame, place: int) -> bool:
+    def is_passed(self, frame: ObjectFrame, place: int) -> bool:
         """Whether the name at a place of the order was written, or passed over."""
         return bool(frame.written >> place & 1) if self.any_order else place <= frame.written
 
     def has(self, frame: ObjectFrame, name: str) -> bool:
         """Whether an object has a member that is still asked for; none of these is passed over."""
-        return self.is_behind(frame, self.orders[frame.order].index[name])
+        return self.is_passed(frame, self.orders[frame.order].index[name])
 
     def owed(self, frame: ObjectFrame, plain: Plain) -> int | None:
         """The place of the first name that an object needs and does not have."""
@@ -255,7 +255,7 @@ class ObjectRules:
             index = self.orders[frame.order].index
             places = self._needed_places[key] = tuple(sorted(index[n] for n in plain.needed))
         if self.any_order:
-            return next((place for place in places if not self.is_behind(frame, place)), None)
+            return next((place for place in places if not self.is_passed(frame, place)), None)
         number = bisect_right(places, frame.written)
         return places[number] if number < len(places) else None
 

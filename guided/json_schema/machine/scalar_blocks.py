@@ -100,23 +100,23 @@ class TruthLabels:
     """
 
     def __init__(
-        self, leaves: list[Leaf], asks: tuple[Formula, ...], verdicts: frozenset[int] | None
+        self, leaves: list[Leaf], asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> None:
         self.leaves = leaves
         self.asks = asks
-        self.verdicts = verdicts
+        self.truths = truths
         self.found: list[int] = []
         self._numbers: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
         spend(len(self.leaves) // 4 + len(self.asks))
         held = dict(zip(self.leaves, fits, strict=False))
-        verdict = truth_vector(evaluate(ask, held.__getitem__) for ask in self.asks)
-        if self.verdicts is not None and verdict not in self.verdicts:
+        truth = truth_vector(evaluate(ask, held.__getitem__) for ask in self.asks)
+        if self.truths is not None and truth not in self.truths:
             return DEAD
-        number = self._numbers.setdefault(verdict, len(self.found))
+        number = self._numbers.setdefault(truth, len(self.found))
         if number == len(self.found):
-            self.found.append(verdict)
+            self.found.append(truth)
         return number
 
 

@@ -21,7 +21,7 @@ from guided.json_schema.formulas.formula import (
 from guided.runtime.depth import Nesting
 from guided.runtime.fuel import spend
 
-__all__ = ["MAX_TRIES", "Fuel", "Literals", "satisfy"]
+__all__ = ["MAX_TRIES", "Literals", "Searches", "satisfy"]
 
 MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
@@ -33,7 +33,7 @@ Literals = dict[Leaf, bool]
 _Found = TypeVar("_Found")
 
 
-class Fuel:
+class Searches:
     """Counts the searches that gave up: what they might have found is left out of the language."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ def satisfy(
     formula: Formula,
     formulas: Formulas,
     realise: Callable[[Literals], _Found | None],
-    fuel: Fuel,
+    searches: Searches,
 ) -> _Found | None:
     """What ``realise`` makes of the first choice of literals that it does not refuse.
 
@@ -59,15 +59,15 @@ def satisfy(
     one another and choices that are refused half-way being cut off. What is at hand is often right,
     so the first whole choices are tried without asking half-way.
     """
-    missed = fuel.missed
-    hasty = _Search(formulas, realise, fuel, tries=HASTY_TRIES, asks_early=False)
+    missed = searches.missed
+    hasty = _Search(formulas, realise, searches, tries=HASTY_TRIES, asks_early=False)
     found = hasty.branch([formula], [], {})
     gave_up = False
     if found is None and hasty.gave_up:
-        search = _Search(formulas, realise, fuel, tries=MAX_TRIES, asks_early=True)
+        search = _Search(formulas, realise, searches, tries=MAX_TRIES, asks_early=True)
         found = search.branch([formula], [], {})
         gave_up = search.gave_up
-    fuel.incomplete += found is None and (gave_up or fuel.missed > missed)
+    searches.incomplete += found is None and (gave_up or searches.missed > missed)
     return found
 
 
@@ -78,14 +78,14 @@ class _Search(Generic[_Found]):
         self,
         formulas: Formulas,
         realise: Callable[[Literals], _Found | None],
-        fuel: Fuel,
+        searches: Searches,
         *,
         tries: int,
         asks_early: bool,
     ) -> None:
         self.formulas = formulas
         self.realise = realise
-        self.fuel = fuel
+        self.searches = searches
         self.tries = tries
         self.asks_early = asks_early
         self._propagated = False
@@ -137,7 +137,7 @@ class _Search(Generic[_Found]):
         choice = min(choices, key=lambda each: len(viable.get(each, each.parts)))
         others = [each for each in choices if each is not choice]
         parts = viable.get(choice, choice.parts)
-        return self.fuel.nesting.within(
+        return self.searches.nesting.within(
             CALLS_OF_A_CHOICE, lambda: self._first_of(parts, others, literals)
         )
 
@@ -153,7 +153,7 @@ class _Search(Generic[_Found]):
 
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
         """Whether a part of a choice can be kept together with the literals, as far as is plain."""
-        alone = _Search(self.formulas, self.realise, self.fuel, tries=1, asks_early=True)
+        alone = _Search(self.formulas, self.realise, self.searches, tries=1, asks_early=True)
         alone._propagated = True
         found = alone.branch([part], [], dict(literals))
         self.tries -= 1

@@ -21,15 +21,15 @@ __all__ = ["Chain", "Chains", "lay_texts"]
 
 
 class Chain:
-    """The rows of one text; there is one for each text and label."""
+    """The states of one text; there is one for each text and label."""
 
-    __slots__ = ("label", "row", "text")
+    __slots__ = ("label", "state", "text")
 
-    def __init__(self, text: bytes, label: int, row: int) -> None:
+    def __init__(self, text: bytes, label: int, state: int) -> None:
         self.text: Final = text
         self.label: Final = label
-        self.row: Final = row
-        """Where nothing of the text was read; one row further for every byte."""
+        self.state: Final = state
+        """Where nothing of the text was read; one state further for every byte."""
 
 
 _Group: TypeAlias = tuple[Chain, ...]
@@ -46,30 +46,30 @@ class Chains:
         self._chains: dict[tuple[bytes, int], Chain] = {}
         self._branches: dict[tuple[_Group, int], int] = {}
 
-    def exit_row(self, label: int) -> int:
-        """A row that only takes ``label``."""
+    def exit_state(self, label: int) -> int:
+        """A state that only takes ``label``."""
         found = self._exits.get(label)
-        return self.exit_rows((label,))[0] if found is None else found
+        return self.exit_states((label,))[0] if found is None else found
 
-    def exit_rows(self, labels: Sequence[int]) -> list[int]:
-        """Rows that only take one of these labels each."""
+    def exit_states(self, labels: Sequence[int]) -> list[int]:
+        """States that only take one of these labels each."""
         unknown = [label for label in dict.fromkeys(labels) if label not in self._exits]
         if unknown:
-            row = self.table.add_exits(unknown)
+            state = self.table.add_exits(unknown)
             for label in unknown:
-                self._exits[label] = row
-                row += 1
+                self._exits[label] = state
+                state += 1
         return [self._exits[label] for label in labels]
 
     def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
-        """The row from which one of the texts has to follow, each with its label.
+        """The state from which one of the texts has to follow, each with its label.
 
         No text is the beginning of another.
         """
         return self.branch(tuple(self.chains(sorted(texts))), 0)
 
     def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
-        """The rows of texts, each with its label."""
+        """The states of texts, each with its label."""
         unknown = [each for each in dict.fromkeys(texts) if each not in self._chains]
         if unknown:
             self._lay(unknown)
@@ -77,16 +77,16 @@ class Chains:
 
     def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
         spelled = [text for text, _ in texts]
-        ends = self.exit_rows([label for _, label in texts])
-        row = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
+        ends = self.exit_states([label for _, label in texts])
+        state = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
         for text, label in texts:
-            self._chains[text, label] = Chain(text, label, row)
-            row += len(text)
+            self._chains[text, label] = Chain(text, label, state)
+            state += len(text)
 
     def branch(self, chains: _Group, depth: int) -> int:
-        """A row behind ``depth`` bytes that all the chains have in common; chains are sorted."""
+        """A state after ``depth`` bytes that all the chains have in common; chains are sorted."""
         if len(chains) == 1:
-            return chains[0].row + depth
+            return chains[0].state + depth
         # Texts may have very much in common, so a stack of our own stands for recursion.
         waiting = [(chains, depth)]
         while waiting:
@@ -101,7 +101,7 @@ class Chains:
         return self._branches[chains, depth]
 
     def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
-        """The branches behind the next byte that are still to be laid down."""
+        """The branches after the next byte that are still to be laid down."""
         inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
         return [at for at in inner if at not in self._branches]
 
@@ -110,9 +110,9 @@ class Chains:
         for byte, group in _parted(chains, depth):
             first = group[0]
             if depth + 1 == len(first.text):
-                edges[byte] = self.exit_row(first.label)
+                edges[byte] = self.exit_state(first.label)
             elif len(group) == 1:
-                edges[byte] = first.row + depth + 1
+                edges[byte] = first.state + depth + 1
             else:
                 edges[byte] = self._branches.get((group, depth + 1)) or self._all(group, depth + 1)
         return self.table.add_row(edges)
@@ -121,11 +121,11 @@ class Chains:
         """All the branches of a few chains at once."""
         spelled = [chain.text for chain in chains]
         assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
-        leads = [(chain.row, self.exit_row(chain.label)) for chain in chains]
+        leads = [(chain.state, self.exit_state(chain.label)) for chain in chains]
         bounds = list(accumulate(map(len, spelled)))
-        row = self.table.add_branches(b"".join(spelled), bounds, leads, depth)
-        self._branches[chains, depth] = row
-        return row
+        state = self.table.add_branches(b"".join(spelled), bounds, leads, depth)
+        self._branches[chains, depth] = state
+        return state
 
 
 def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
@@ -142,18 +142,18 @@ def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _OTHER_SPELLINGS: Final = b"u/"
-"""What stands behind a backslash where a character is not spelled the shortest way."""
+"""What stands after a backslash where a character is not spelled the shortest way."""
 
 
 def lay_texts(
     chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
 ) -> int | None:
-    """The row behind an opening quote; at ``start`` begins the block of all other strings.
+    """The state after an opening quote; at ``start`` begins the block of all other strings.
 
     ``texts`` gives the label of each string that is judged by itself, DEAD where it is not allowed.
-    ``endless`` marks the rows of that block that texts of any length lead on from.
-    Where a forbidden text goes on in limited ways only, ``None``. Near the texts characters keep
-    their shortest spelling, or one of them could be written so that it is not recognised.
+    ``endless`` marks the states of that block that texts of any length lead on from.
+    ``None`` where only finitely many texts begin with a forbidden one. Near the texts characters
+    keep their shortest spelling, or one of them could be written so that it is not recognised.
     """
     table = chains.table
     under = [table.step(start, _QUOTE)]
@@ -165,16 +165,16 @@ def lay_texts(
         spelled = json_key(text)[1:]
         for depth, byte in enumerate(spelled[:-1]):
             if byte not in children[node]:
-                row = table.step(under[node], byte)
-                if row == DEAD:
+                state = table.step(under[node], byte)
+                if state == DEAD:
                     if label != DEAD:
                         at = (node, depth)
                         leaving.setdefault(at, []).append(chains.chains([(spelled, label)])[0])
                     break
-                if label == DEAD and not endless[row - start]:
+                if label == DEAD and not endless[state - start]:
                     return None
                 children[node][byte] = len(under)
-                under.append(row)
+                under.append(state)
                 children.append({})
             node = children[node][byte]
         else:
@@ -188,14 +188,14 @@ def lay_texts(
         for byte in sorted({chain.text[depth] for chain in group}):
             alike = tuple(chain for chain in group if chain.text[depth] == byte)
             branches.append((node, byte, chains.branch(alike, depth + 1)))
-    exits = {label: chains.exit_row(label) for label in set(ends.values()) - {DEAD}}
+    exits = {label: chains.exit_state(label) for label in set(ends.values()) - {DEAD}}
     first = table.num_rows
     edges = [{byte: first + child for byte, child in below.items()} for below in children]
-    for node, byte, row in branches:
-        edges[node][byte] = row
+    for node, byte, state in branches:
+        edges[node][byte] = state
     for node, label in ends.items():
         edges[node][_QUOTE] = DEAD if label == DEAD else exits[label]
-    for node in _behind_backslashes(children):
+    for node in _after_backslashes(children):
         edges[node].update({byte: DEAD for byte in _OTHER_SPELLINGS if byte not in edges[node]})
     added = table.add_overlays(under, edges)
     table.lead_on(range(added, added + len(under)))
@@ -203,20 +203,20 @@ def lay_texts(
 
 
 def _spell_shortly(chains: Chains, under: list[int], children: list[dict[int, int]]) -> None:
-    """Give every node a child behind a backslash, where other spellings can be cut off."""
-    behind = _behind_backslashes(children)
+    """Give every node a child after a backslash, where other spellings can be cut off."""
+    after = _after_backslashes(children)
     for node in range(len(children)):
-        row = chains.table.step(under[node], _BACKSLASH)
-        if node not in behind and _BACKSLASH not in children[node] and row != DEAD:
+        state = chains.table.step(under[node], _BACKSLASH)
+        if node not in after and _BACKSLASH not in children[node] and state != DEAD:
             children[node][_BACKSLASH] = len(under)
-            under.append(row)
+            under.append(state)
             children.append({})
 
 
-def _behind_backslashes(children: list[dict[int, int]]) -> set[int]:
+def _after_backslashes(children: list[dict[int, int]]) -> set[int]:
     """The nodes in the middle of an escape."""
-    behind: set[int] = set()
+    after: set[int] = set()
     for node, below in enumerate(children):
-        if node not in behind and _BACKSLASH in below:
-            behind.add(below[_BACKSLASH])
-    return behind
+        if node not in after and _BACKSLASH in below:
+            after.add(below[_BACKSLASH])
+    return after

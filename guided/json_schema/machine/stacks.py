@@ -43,7 +43,8 @@ class ObjectFrame(NamedTuple):
     order: int
     """Number of the list of names that the schema spells out for this object."""
     written: int
-    """Which of those names lie behind: the place of the last one, or one bit for each."""
+    """Which of those names were written or passed over: the place of the last one, or in any order
+    one bit for each."""
     keys: int = NO_KEYS
     """The set of other keys so far."""
     begun: bool = False
@@ -56,8 +57,8 @@ class ArrayFrame(NamedTuple):
     must: bool
     begun: bool = False
     hazy: bool = False
-    """An item lies behind that others must differ from, and a walk over many tokens at once does
-    not know which."""
+    """An earlier item is unknown from which others must differ: a walk over many tokens at once
+    does not know its text."""
 
 
 class Pending(NamedTuple):
@@ -76,8 +77,8 @@ class Pending(NamedTuple):
     hazy: bool = False
     """See ``ArrayFrame``."""
     sure: bool = False
-    """Whatever value fits leaves a way to the end: all that is owed lies ahead, as it did when the
-    object opened, or the array may close behind it."""
+    """Whatever value fits leaves a completion: all that is owed is still to come, as when the object
+    opened, or the array may close after it."""
 
 
 def is_sure(pending: Pending) -> bool:

@@ -119,9 +119,9 @@ def quoted(
     need: NDArray[np.int32],
     bounds: tuple[int, int | None],
     key: Hashable,
-    verdicts: tuple[int, ...],
+    truths: tuple[int, ...],
 ) -> Block:
-    """Put quotes around; inside, a raw quote never occurs but behind a backslash."""
+    """Put quotes around; inside, a raw quote never occurs but after a backslash."""
     count, width = content.next.shape
     quote, start, end = ord('"'), 0, count + 1
     byte_class = content.byte_class.copy()
@@ -147,8 +147,8 @@ def quoted(
     needed[1:end] = need
     dfa = ByteDfa(byte_class, table, label)
     if bounds == (0, None):
-        return block_of(dfa, key=key, verdicts=verdicts)
-    # The opening quote begins a count; the state behind it is entered as the first character ends
+        return block_of(dfa, key=key, verdicts=truths)
+    # The opening quote begins a count; the state after it is entered as the first character ends
     # too where the content loops there, so it gets a twin that only the quote leads to.
     twin = len(table)
     table = np.concatenate([table, table[1:2]])
@@ -156,7 +156,7 @@ def quoted(
     dfa = ByteDfa(byte_class, table, np.append(label, label[1]))
     beat = np.append(beat, np.int8(START))
     needed = np.append(needed, needed[1])
-    block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=verdicts)
+    block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=truths)
     block.left[start_states(block)] += bounds[0]  # the shortest way through is not long enough
     return block
 
@@ -206,27 +206,27 @@ class StringAutomata:
         return self._judged((ask,), ALL_MUST)[0]
 
     def truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All verdicts that strings can have."""
+        """All truths that strings can have."""
         return self._judged(asks, None)[1]
 
     def _judged(
-        self, asks: tuple[Formula, ...], verdicts: frozenset[int] | None
+        self, asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
-        """The content of the strings with one of some verdicts, and the verdict of each label."""
-        if len(asks) == 1 and verdicts == ALL_MUST:
+        """The content of the strings with one of some truths, and the truth of each label."""
+        if len(asks) == 1 and truths == ALL_MUST:
             ask, banned = without_listed_choices(asks[0], self.formulas, StringChoices)
             if banned:
-                dfa, found = self._judged((ask,), verdicts)
+                dfa, found = self._judged((ask,), truths)
                 return without(dfa, banned), found
         leaves = leaves_of(asks)
-        if len(leaves) == 1 and asks == (leaves[0],) and verdicts == ALL_MUST:
+        if len(leaves) == 1 and asks == (leaves[0],) and truths == ALL_MUST:
             return self.leaf_dfa(leaves[0]), [MUST]
         # Lists are one automaton however many they are: side by side they would take very long.
         lists = [leaf for leaf in leaves if isinstance(leaf.assertion, StringChoices)]
         others = [leaf for leaf in leaves if not isinstance(leaf.assertion, StringChoices)]
         dfas = [self.leaf_dfa(leaf) for leaf in others]
         listed, holding = listed_dfa(lists)
-        judge = TruthLabels([*others, *lists], asks, verdicts)
+        judge = TruthLabels([*others, *lists], asks, truths)
 
         def decide(labels: tuple[int, ...]) -> int:
             fits = [label != DEAD for label in labels[: len(others)]]

@@ -75,9 +75,9 @@ class StringRules(StringAutomata):
     # --- which strings fit ----------------------------------------------------------------
 
     def listed(
-        self, asks: tuple[Formula, ...], verdicts: Collection[int]
+        self, asks: tuple[Formula, ...], truths: Collection[int]
     ) -> list[tuple[str, int]] | None:
-        """The strings with one of the verdicts, and that verdict, where assertions list them all.
+        """The strings with one of the truths, and that truth, where assertions list them all.
 
         Listed strings and names of members keep their canonical spelling.
         """
@@ -88,12 +88,12 @@ class StringRules(StringAutomata):
             if listed is not None:
                 bounded |= 1 << number
                 texts.update(dict.fromkeys(listed))
-        if not bounded or not all(verdict & bounded for verdict in verdicts):
+        if not bounded or not all(truth & bounded for truth in truths):
             return None
         if len(asks) == 1:
             return [(text, MUST) for text in texts]
         judged = [(text, truth_vector(self.fits(ask, text) for ask in asks)) for text in texts]
-        return [(text, verdict) for text, verdict in judged if verdict in verdicts]
+        return [(text, truth) for text, truth in judged if truth in truths]
 
     def listing(self, ask: Formula) -> list[str] | None:
         """All strings that fit a formula, where an assertion lists those that may."""
@@ -121,7 +121,7 @@ class StringRules(StringAutomata):
     def without_listed(
         self, asks: tuple[Formula, ...]
     ) -> tuple[tuple[Formula, ...], dict[str, int]]:
-        """What is asked of strings that no assertion lists, and the verdicts on those listed.
+        """What is asked of strings that no assertion lists, and the truth vectors of those listed.
 
         No strings where one of them is as long as may be, or cannot be spelled.
         """
@@ -169,24 +169,24 @@ class StringRules(StringAutomata):
 
     # --- blocks ---------------------------------------------------------------------------
 
-    def block(self, asks: tuple[Formula, ...], verdicts: frozenset[int]) -> Block | None:
+    def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
         """JSON strings, quotes included; ``None`` where there are none.
 
         ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
         automaton that grows too large.
         """
-        key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), verdicts)
-        return shared_block(key, lambda: self._new_block(asks, verdicts, key))
+        key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), truths)
+        return shared_block(key, lambda: self._new_block(asks, truths, key))
 
     @property
     def _spelled(self) -> Hashable:
         return (self.options.spelling, self.options.max_string_length, self.missing)
 
     def _new_block(
-        self, asks: tuple[Formula, ...], verdicts: frozenset[int], key: Hashable
+        self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
         longest = self._longest_listed(asks)
-        if len(asks) == 1 and verdicts == ALL_MUST:
+        if len(asks) == 1 and truths == ALL_MUST:
             whole, (asks, (low, high)) = asks, without_length(asks[0], self.formulas)
             if high is not None and longest >= high:
                 # Counted beside the automaton, a text could grow into one that is banned.
@@ -201,7 +201,7 @@ class StringRules(StringAutomata):
             low, high = 0, None
         if asks == (TRUE,) and high is not None:
             return self._counted(low, high, key)
-        return self._block_within(asks, verdicts, (low, high), longest, key)
+        return self._block_within(asks, truths, (low, high), longest, key)
 
     def _counted(self, low: int, high: int, key: Hashable) -> Block | None:
         """Strings of which only the length is asked: all of them are laid down alike."""
@@ -218,14 +218,14 @@ class StringRules(StringAutomata):
     def _block_within(
         self,
         asks: tuple[Formula, ...],
-        verdicts: frozenset[int],
+        truths: frozenset[int],
         bounds: tuple[int, int | None],
         longest: int,
         key: Hashable,
     ) -> Block | None:
-        """Strings of some verdicts whose code points are counted beside the automaton."""
+        """Strings of some truths whose code points are counted beside the automaton."""
         low, high = bounds
-        dfa, found = self._judged(asks, verdicts)
+        dfa, found = self._judged(asks, truths)
         plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(asks))
         freely = plain and self.options.spelling is Spelling.ANY
         sequences = any_json_string_sequences if freely else json_string_sequences

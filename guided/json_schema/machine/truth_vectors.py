@@ -14,7 +14,7 @@ from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, truth_vect
 from guided.json_schema.formulas.values import Json, formula_of_value
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
-from guided.json_schema.machine.values import Values
+from guided.json_schema.machine.shortest_values import ShortestValues
 
 __all__ = ["MAX_ENUMERATED_ASKS", "TruthVectors"]
 
@@ -25,7 +25,7 @@ MAX_ENUMERATED_ASKS: Final = 6
 class TruthVectors:
     """The truth vectors of values, without regard to where the values stand."""
 
-    def __init__(self, restriction: Restriction, scalars: Scalars, values: Values) -> None:
+    def __init__(self, restriction: Restriction, scalars: Scalars, values: ShortestValues) -> None:
         self.formulas: Final = restriction.formulas
         self.restriction: Final = restriction
         self.scalars: Final = scalars

@@ -79,10 +79,10 @@ APPLICATOR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     "if": _if,
 }
 _Scalar = tuple[str, Json]
-"""A scalar behind its type, since 1 and true are equal in Python."""
+"""The type of a scalar and the scalar, since 1 and true are equal in Python."""
 _ALL: Final = frozenset(TYPES) - {"integer"}
 _MAX_REFERENCES: Final = 10
-"""References that are followed from a branch; behind them it is taken to allow everything."""
+"""References that are followed from a branch; after them it is taken to allow everything."""
 
 
 def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:

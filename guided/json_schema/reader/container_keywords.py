@@ -66,7 +66,7 @@ def _dependencies(keyword: str) -> Callable[[Visit], Formula]:
         for name, needed in visit.keywords[keyword].items():
             absent = formulas.negate(formulas.leaf(Has(name)))
             if isinstance(needed, list):
-                # "Has" holds of what is no object, so that this does as well.
+                # "Has" holds of values that are no objects, and so this does, too.
                 parts.append(formulas.any_of([absent, _has_all(visit, needed)]))
             else:
                 other = formulas.leaf(Types(_NO_OBJECT))

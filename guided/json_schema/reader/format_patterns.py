@@ -38,11 +38,11 @@ def _leap_second() -> str:
     last_minute, day = 23 * 60 + 59, 24 * 60
     options = ["23:59:60(?:\\.\\d+)?[Zz]"]
     for offset in range(0, day, 15):
-        ahead, behind = (last_minute + offset) % day, (last_minute - offset) % day
+        ahead, after = (last_minute + offset) % day, (last_minute - offset) % day
         written = f"{offset // 60:02}:{offset % 60:02}"
         options += [
             rf"{local // 60:02}:{local % 60:02}:60(?:\.\d+)?{sign}{written}"
-            for local, sign in ((ahead, r"\+"), (behind, "-"))
+            for local, sign in ((ahead, r"\+"), (after, "-"))
         ]
     return "|".join(options)
 
@@ -66,10 +66,10 @@ def _ipv6() -> str:
     group = r"[0-9A-Fa-f]{1,4}"
     last = rf"(?:{group}:{group}|{IPV4})"
     options = [f"(?:{group}:){{6}}{last}"]
-    for behind in range(5, -1, -1):
-        before = 5 - behind
+    for after in range(5, -1, -1):
+        before = 5 - after
         head = rf"(?:(?:{group}:){{0,{before - 1}}}{group})?" if before else ""
-        options.append(rf"{head}::(?:{group}:){{{behind}}}{last}")
+        options.append(rf"{head}::(?:{group}:){{{after}}}{last}")
     options.append(rf"(?:(?:{group}:){{0,5}}{group})?::{group}")
     options.append(rf"(?:(?:{group}:){{0,6}}{group})?::")
     return f"(?:{'|'.join(options)})"
@@ -151,17 +151,17 @@ _ATOM = rf"[^\^$\\.*+?()\[\]{{}}|]|\.|{_SET}|{_CHARACTER}|{_BRACKET}"
 _BOUNDS = "|".join(rf"{low},(?:[{low}-9]|[1-9]\d+)" for low in range(10))
 _TIMES = rf"(?:(?:[*+?]|\{{(?:\d+,?|{_BOUNDS}|[1-9]\d,[1-9]\d\d+)\}})\??)?"
 _PLAIN = rf"(?:[\^$|]|\\[bB]|(?:{_ATOM}){_TIMES})*"
-# What stands in and behind a group that is referred to: there are as many copies as names.
+# What stands in and after a group that is referred to: there are as many copies as names.
 _SIMPLE = r"(?:(?:[^\^$\\.*+?()\[\]{}|]|\.|\\[dDsSwW])(?:[*+?]\??)?)*"
 
 
 def _referring() -> Regular:
     """Patterns that begin with their only group, which has a name and is referred to by it."""
-    inside, behind = parse_regex(rf"(?:{_SIMPLE}|\[['\"]+\])\)"), parse_regex(_SIMPLE)
+    inside, after = parse_regex(rf"(?:{_SIMPLE}|\[['\"]+\])\)"), parse_regex(_SIMPLE)
     options = []
     for name in string.ascii_lowercase:
-        reference = Concat((behind, literal(rf"\k<{name}>")))
-        options.append(Concat((literal(f"(?<{name}>"), inside, Repeat(reference, 1, None), behind)))
+        reference = Concat((after, literal(rf"\k<{name}>")))
+        options.append(Concat((literal(f"(?<{name}>"), inside, Repeat(reference, 1, None), after)))
     return Concat((Start(), Alternate(tuple(options)), End()))
 
 

@@ -40,7 +40,7 @@ from guided.regular.patterns import parse_regex
 
 __all__ = ["ALPHABETS", "MOST_OF_ALPHABET", "email", "hostname", "idn_email", "idn_hostname"]
 
-# The longest A-label has 39 characters: with four others of so many it makes 243.
+# The longest A-label has 39 characters: with four others of 50 it makes 243.
 _MOST_BESIDE: Final = 50
 _LETTER = CodePoints.of([(0x41, 0x5A), (0x61, 0x7A)])
 _LETTER_OR_DIGIT = CodePoints.of([(0x30, 0x39)]) | _LETTER
@@ -52,7 +52,7 @@ _DOT = Chars(CodePoints.single("."))
 
 
 def ascii_label(most: int) -> str:
-    """A label of letters, digits and inner hyphens, at most so many characters."""
+    """A label of letters, digits and inner hyphens, at most ``most`` characters."""
     return rf"[A-Za-z0-9](?:[A-Za-z0-9\-]{{0,{most - 2}}}[A-Za-z0-9])?"
 
 
@@ -108,7 +108,7 @@ def _plain_label(most: int, first: CodePoints = _LETTER_OR_DIGIT) -> Graph:
         here, hyphen = writer.state(), writer.state()
         moves = [(source, letters, hyphens) for source in sources]
         if count <= len(_PREFIX):
-            # What goes on as the prefix does is in states of its own.
+            # Beginnings of the prefix are in states of their own.
             on = _PREFIX[count - 1]
             moves.append((prefix, letters & ~on, hyphens & ~on))
             if count < len(_PREFIX):
@@ -255,14 +255,14 @@ def _fault() -> Regular:
         (begin, _marks()),
         # Marks may be out of order.
         (combining, combining),
-        *_not_behind(_JOINER, virama),
-        *_not_behind(_NON_JOINER, virama | _DUAL),
+        *_not_after(_JOINER, virama),
+        *_not_after(_NON_JOINER, virama | _DUAL),
         (_DUAL, *_not_before(_NON_JOINER, _DUAL | _RIGHT)),
-        *_not_behind(_MIDDLE_DOT, CodePoints.single("l")),
+        *_not_after(_MIDDLE_DOT, CodePoints.single("l")),
         _not_before(_MIDDLE_DOT, CodePoints.single("l")),
         _not_before(_KERAIA, _GREEK),
-        *_not_behind(_GERESH, _HEBREW),
-        *_not_behind(_GERSHAYIM, _HEBREW),
+        *_not_after(_GERESH, _HEBREW),
+        *_not_after(_GERSHAYIM, _HEBREW),
         (begin, no_japanese, CodePoints.single(_KATAKANA_DOT), no_japanese, end),
         (_ARABIC_DIGITS, Repeat(Chars(inside), 0, None), _EXTENDED_DIGITS),
         (_EXTENDED_DIGITS, Repeat(Chars(inside), 0, None), _ARABIC_DIGITS),
@@ -270,7 +270,7 @@ def _fault() -> Regular:
     return Alternate(tuple(_sequence(*parts) for parts in faults))
 
 
-def _not_behind(character: str, wanted: CodePoints) -> tuple[_Parts, ...]:
+def _not_after(character: str, wanted: CodePoints) -> tuple[_Parts, ...]:
     single = CodePoints.single(character)
     return (Start(), single), (~wanted, single)
 

@@ -39,7 +39,7 @@ class Draft(IntEnum):
 LATEST = Draft.DRAFT_2020_12
 TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _Schemas: TypeAlias = Iterable[tuple[str, Json]]
-"""Schemas, each behind the JSON pointer that leads to it from the value of the keyword."""
+"""Schemas, each with the JSON pointer that leads to it from the value of the keyword."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def keyword_formulas(visit: Visit) -> Formula:
 
 
 def _one_by_one(visit: Visit, keywords: list[str]) -> Iterator[Formula]:
-    """Made as they are asked for: nothing behind FALSE is looked at."""
+    """Made as they are asked for: after FALSE no further keyword is looked at."""
     for function in dict.fromkeys(_FORMULAS[keyword] for keyword in keywords):
         yield function(visit)
 

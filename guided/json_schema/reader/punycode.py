@@ -1,6 +1,6 @@
 """Punycode (RFC 3492) as a graph, and the A-labels (RFC 5890, section 2.3.2.1) that follow from it.
 
-Punycode says code points in ascending order. Each comes as one number: how far to go on from the
+Punycode says code points in ascending order. Each comes as one number: how far it is from the
 last one, counting every place in every text between them. Numbers are written lowest digit first,
 and how many digits one has is told by a *bias*, which follows from the number before.
 
@@ -47,7 +47,7 @@ Choice: TypeAlias = tuple[int, int, int]
 
 
 def adapted(number: int, length: int, *, first: bool = False) -> int:
-    """The bias behind a number that made a text of ``length`` code points (section 6.1)."""
+    """The bias after a number that made a text of ``length`` code points (section 6.1)."""
     number //= _DAMP if first else 2
     number += number // length
     bias = 0
@@ -58,7 +58,7 @@ def adapted(number: int, length: int, *, first: bool = False) -> int:
 
 
 class GraphWriter:
-    """Lays down states and the moves between them; those behind which the same follows are one."""
+    """Lays down states and the moves between them; states with the same future are one."""
 
     def __init__(self) -> None:
         self._count = 1
@@ -104,9 +104,9 @@ class GraphWriter:
 
 
 def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]:
-    """What is left of the numbers behind a digit that is not the last one.
+    """What is left of the numbers after a digit that is not the last one.
 
-    Only digits behind which it is not what it is behind the digit before.
+    Only for digits after which it differs from what is left after the digit before.
     """
     weight = _BASE - threshold
     first = [threshold + (low - threshold) % weight for low, _, _ in choices]
@@ -177,7 +177,7 @@ def mixed_labels() -> Graph:
 def _add_middle_dots(writer: GraphWriter, start: int) -> None:
     """A dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens."""
     other = _LETTER_OR_DIGIT & ~_L
-    here, behind_l = start, None
+    here, after_l = start, None
     doubled: list[tuple[int, int]] = []  # with the place between
     for length in range(1, _MAX_AROUND_DOT + 1):
         following = [(writer.state(), place) for _, place in doubled]
@@ -186,11 +186,11 @@ def _add_middle_dots(writer: GraphWriter, start: int) -> None:
         states = writer.state(), writer.state()
         writer.move(here, other, states[0])
         writer.move(here, _L, states[1])
-        if behind_l is not None:
-            writer.move(behind_l, other, states[0])
+        if after_l is not None:
+            writer.move(after_l, other, states[0])
             following.append((writer.state(), length - 1))
-            writer.move(behind_l, _L, following[-1][0])
-        (here, behind_l), doubled = states, following
+            writer.move(after_l, _L, following[-1][0])
+        (here, after_l), doubled = states, following
         for state, place in doubled:
             number = (_MIDDLE_DOT - FIRST) * (length + 1) + place
             writer.move(state, _HYPHEN, writer.number([(number, number, END)], FIRST_BIAS))
@@ -212,19 +212,19 @@ def short_labels() -> Graph:
 
 
 def _before(writer: GraphWriter, letter: int, second: tuple[tuple[int, int], ...]) -> Choice:
-    """A letter in front of which, or behind which, comes another one, not below it."""
+    """A letter in front of which, or after which, comes another one, not below it."""
     number = letter - FIRST
     last = [_anywhere(low, high, 1, 2 * letter + 1) for low, high in second]
     return number, number, writer.number(last, adapted(number, 1, first=True))
 
 
 def hebrew_labels() -> Graph:
-    """Up to three letters, the last one in ascending order a sign that stands behind others."""
+    """Up to three letters, the last one in ascending order a sign that stands after others."""
     writer = GraphWriter()
 
     @functools.cache
     def following(length: int, place: int, bias: int) -> int:
-        """The state in which the next letter begins, when so many are there."""
+        """The state in which the next letter begins, after ``length`` others."""
         choices = [_anywhere(*_HEBREW, length, place)]
         for sign in (_GERESH, _GERSHAYIM) if length else ():
             low = sign * (length + 1) - place
@@ -233,16 +233,16 @@ def hebrew_labels() -> Graph:
             low, high, _ = choices[0]
             for number in range(low, high + 1):
                 letter, index = divmod(place + number, length + 1)
-                behind = letter * (length + 2) + index + 1
+                after = letter * (length + 2) + index + 1
                 next_bias = adapted(number, length + 1, first=length == 0)
-                choices.append((number, number, following(length + 1, behind, next_bias)))
+                choices.append((number, number, following(length + 1, after, next_bias)))
         return writer.number(choices, bias)
 
     return writer.graph(following(0, FIRST, FIRST_BIAS))
 
 
 def _anywhere(low: int, high: int, length: int, place: int) -> Choice:
-    """The numbers that put a code point of a range into a text of so many code points.
+    """The numbers that put a code point of a range into a text of ``length`` code points.
 
     ``place`` is where to count from, as numbers count: code point · (length + 1) + index.
     """

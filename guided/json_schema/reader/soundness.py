@@ -65,14 +65,14 @@ def _applied(lowering: Lowering, location: Location, keyword: str) -> Iterable[i
 def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
     """The nodes of a graph from which a way leads on without end; others may be left out of it."""
     waiting = {node: len(targets) for node, targets in ahead.items()}
-    behind: dict[int, list[int]] = {}
+    sources: dict[int, list[int]] = {}
     for node, targets in ahead.items():
         for target in targets:
-            behind.setdefault(target, []).append(node)
+            sources.setdefault(target, []).append(node)
     # A node has an end when everything ahead of it has; cycles never get there.
-    ended = [node for node in (*waiting, *behind) if not waiting.get(node)]
+    ended = [node for node in (*waiting, *sources) if not waiting.get(node)]
     for node in ended:
-        for other in behind.pop(node, ()):
+        for other in sources.pop(node, ()):
             waiting[other] -= 1
             if waiting[other] == 0:
                 ended.append(other)

@@ -34,7 +34,7 @@ class Resource:
     """Empty for a document without one."""
     root: Json
     pointer: str
-    """JSON pointer of the root, behind the URI of its document where that is not the schema."""
+    """JSON pointer of the root, after the URI of its document where that is not the schema."""
     dialect: Dialect
     is_standard: bool = False
     """It belongs to a metaschema that the specification publishes."""

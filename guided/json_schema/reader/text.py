@@ -39,7 +39,7 @@ def read_schema(text: str, base: str = "") -> Json:
     Raises InvalidConstraintError for text that is no JSON, that names a member twice, that holds
     half a surrogate pair or that is neither an object nor a boolean, and LimitExceededError for
     what is too large, nested too deeply, or a number of too many digits. ``base`` is the JSON
-    pointer of the root, behind the URI of a document.
+    pointer of the root, after the URI of a document.
     """
     size = len(text.encode(errors="surrogatepass"))
     if size > MAX_SCHEMA_BYTES:

@@ -61,7 +61,8 @@ class Lowering:
                 raise LimitExceededError(
                     f"the schema has more than {MAX_NODES} places", limit=MAX_NODES, pointer=pointer
                 )
-            # Before anything is noted: the work may end here, and others go on with what there is.
+            # Before anything is noted: the work may end here, and another attempt begins with what
+            # was noted so far.
             spend(5)
             lower = self._lower
             found = self._known[key] = SchemaNode(number, pointer, lambda: lower(visit))
@@ -147,7 +148,7 @@ class Visit:
             elif keyword in ("dependentSchemas", "dependencies"):
                 for name, schema in value.items():
                     if not isinstance(schema, list):
-                        # "Has" alone holds of what is no object as well.
+                        # "Has" alone holds of values that are no objects as well.
                         leaf = self.formulas.leaf
                         condition = self.formulas.all_of([leaf(Types(_OBJECT)), leaf(Has(name))])
                         yield condition, self.inner(schema)

@@ -36,7 +36,7 @@ from guided.json_schema.formulas.formula import (
 from guided.json_schema.formulas.values import read_value
 from guided.json_schema.machine.containers import asked_of
 from guided.json_schema.machine.evaluation import Evaluation
-from guided.json_schema.machine.names import NameSpace
+from guided.json_schema.machine.name_classes import NameSpace
 from guided.json_schema.machine.restriction import MAX_NODES, Restriction, Sharing
 from guided.json_schema.machine.scalar_blocks import pattern_dfa
 from guided.json_schema.machine.scalars import Scalars

@@ -9,10 +9,10 @@ from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.formula import FALSE, Formula, SchemaNode
 from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.scalars import Scalars
-from guided.json_schema.machine.search import Fuel
+from guided.json_schema.machine.search import Searches
 from guided.runtime.fuel import spend
 
-__all__ = ["MAX_SHORTEST_BYTES", "Values"]
+__all__ = ["MAX_SHORTEST_BYTES", "ShortestValues"]
 
 MAX_SHORTEST_BYTES: Final = 100_000
 """Formulas whose values are all longer count as empty."""
@@ -21,7 +21,7 @@ CALLS_OF_A_VALUE: Final = 20
 Containers = Callable[[Formula], bytes | None]
 
 
-class Values:
+class ShortestValues:
     """Texts by formula.
 
     Formulas refer to one another in circles. A value never needs another of the same formula
@@ -29,10 +29,10 @@ class Values:
     that search, and is not kept.
     """
 
-    def __init__(self, restriction: Restriction, scalars: Scalars, fuel: Fuel) -> None:
+    def __init__(self, restriction: Restriction, scalars: Scalars, searches: Searches) -> None:
         self.restriction = restriction
         self.scalars = scalars
-        self.fuel = fuel
+        self.searches = searches
         self.array: Containers = lambda _: None
         self.object: Containers = lambda _: None
         """Shortest arrays and objects; set by who knows their rules."""
@@ -45,7 +45,7 @@ class Values:
     @property
     def missing(self) -> int:
         """Searches that gave up or found too long texts alone, so that values may be missing."""
-        return self.fuel.incomplete + self.too_long
+        return self.searches.incomplete + self.too_long
 
     def text(self, formula: Formula) -> bytes | None:
         """A short JSON text that fits, ``None`` where none was found."""
@@ -59,11 +59,11 @@ class Values:
         outer, self._lowest = self._lowest, depth
         missing = self.missing
         try:
-            text = self.fuel.nesting.within(CALLS_OF_A_VALUE, lambda: self._search(formula))
+            text = self.searches.nesting.within(CALLS_OF_A_VALUE, lambda: self._search(formula))
         finally:
             del self._depth[formula]
             if isinstance(formula, SchemaNode) and self.missing > missing:
-                self.fuel.node = self.fuel.node or formula
+                self.searches.node = self.searches.node or formula
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
         if text is not None or lowest >= depth:
             self._known[formula] = text
@@ -99,7 +99,7 @@ class Values:
         if number is not None:
             texts.append(number)
         elif numbers is not FALSE and self.scalars.numbers.is_narrowed(numbers):
-            self.fuel.incomplete += 1
+            self.searches.incomplete += 1
         if number is None or len(number) > 1:
             strings = to.to(JsonType.STRING, formula)
             if self.scalars.strings.least_length(strings) > MAX_SHORTEST_BYTES:

@@ -1,4 +1,4 @@
-"""Rows that spell the names of an object's members."""
+"""States that spell the names of an object's members."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.json_schema.machine.labels import KeyClass, Labels
+from guided.json_schema.machine.exit_actions import ExitActions, KeyClass
+from guided.json_schema.machine.name_classes import NameSpace
 from guided.json_schema.machine.name_trie import BYTE, PARENT, UNDER, spread_names
-from guided.json_schema.machine.names import NameSpace
 from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.spelled_texts import Chain, Chains
 from guided.machine.block import Block, block_of
@@ -22,21 +22,21 @@ from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import count_texts
 
-__all__ = ["MemberRows"]
+__all__ = ["NameStates"]
 
 _TEXT: Final = attrgetter("text")
 _QUOTE: Final = ord('"')
 
 
-class MemberRows:
-    """Rows behind the opening quote of a name, up to its closing quote.
+class NameStates:
+    """States after the opening quote of a name, up to its closing quote.
 
-    The rows of one name are laid down once and joined to others only where names begin alike. Where
-    names are free, the rows of all names that the schema spells out lie over those of any name;
-    which of them may still be written the stack knows.
+    The states of one name are laid down once and joined to others only where names begin alike.
+    Where names are free, the states of all names that the schema spells out lie over those of any
+    name; which of them may still be written the stack knows.
     """
 
-    def __init__(self, chains: Chains, labels: Labels) -> None:
+    def __init__(self, chains: Chains, labels: ExitActions) -> None:
         self.chains = chains
         self.table = chains.table
         self.labels = labels
@@ -47,7 +47,7 @@ class MemberRows:
         self._contents: dict[tuple[int, frozenset[int]], int] = {}
 
     def closed(self, names: tuple[str, ...]) -> int:
-        """The row behind the quote where one of these names has to follow."""
+        """The state after the quote where one of these names has to follow."""
         found = self._closed.get(names)
         if found is None:
             chains = self._chains(names)
@@ -56,7 +56,7 @@ class MemberRows:
         return found
 
     def _chains(self, names: Sequence[str]) -> list[Chain]:
-        """The rows of names, their closing quotes included."""
+        """The states of names, their closing quotes included."""
         unknown = [name for name in names if name not in self._chains_of]
         if unknown:
             texts = [(json_key(name)[1:], self.labels.of_key(name)) for name in unknown]
@@ -71,7 +71,7 @@ class MemberRows:
         spelled: tuple[str, ...],
         candidates: tuple[str, ...],
     ) -> int:
-        """The row behind the quote where any name of the classes ``allowed`` may follow.
+        """The state after the quote where any name of the classes ``allowed`` may follow.
 
         ``spelled`` are the names that the schema spells out, ``candidates`` those of them that may
         still be written.
@@ -86,7 +86,7 @@ class MemberRows:
         return self._open[key]
 
     def _outside(self, content: int, names: tuple[str, ...]) -> frozenset[str]:
-        """The names that the rows of the content do not spell."""
+        """The names that the states of the content do not spell."""
         found = self._outsides.get((content, names))
         if found is None:
             tree = self._spread(content, names)
@@ -97,7 +97,7 @@ class MemberRows:
         return found
 
     def _spread(self, content: int, names: Sequence[str]) -> _Tree:
-        """The trie of names over the rows of the content."""
+        """The trie of names over the states of the content."""
         keys = [json_key(name)[1:-1] for name in names]
         text = np.frombuffer(b"".join(keys) + b"\0", dtype=np.uint8)
         ends = np.array(list(accumulate(map(len, keys))), dtype=np.int32)
@@ -110,11 +110,11 @@ class MemberRows:
         return _Tree(nodes[:count], places.tolist())
 
     def _overlay(self, content: int, names: Sequence[str]) -> int:
-        """Lay names over the rows of the content: a trie whose nodes lie over what they spell."""
+        """Lay names over the states of the content: a trie whose nodes lie over what they spell."""
         nodes, places = self._spread(content, names)
         edges: list[tuple[int, int, int]] = []
         leaving: dict[int, list[str]] = {}
-        exits = self.chains.exit_rows([self.labels.of_key(name) for name in names])
+        exits = self.chains.exit_states([self.labels.of_key(name) for name in names])
         for name, place, end in zip(names, places, exits, strict=True):
             if place >= 0:
                 edges.append((place, _QUOTE, end))
@@ -122,7 +122,7 @@ class MemberRows:
                 leaving.setdefault(-1 - place, []).append(name)
         for node, left in leaving.items():
             ways = self._leaving(_depth(nodes, node), left)
-            edges += [(node, byte, row) for byte, row in ways.items()]
+            edges += [(node, byte, state) for byte, state in ways.items()]
         count = len(nodes) - 1
         moves = np.empty((count + len(edges), 3), dtype=np.int32)
         moves[:count, :2] = nodes[1:, PARENT : BYTE + 1]
@@ -133,14 +133,14 @@ class MemberRows:
         return self.table.lay_over(nodes[:, UNDER], moves[order])
 
     def _leaving(self, depth: int, names: Sequence[str]) -> dict[int, int]:
-        """Where names go on, behind ``depth`` bytes, that no other name begins with."""
+        """The states after the byte at ``depth`` where names leave the trie, by that byte."""
         groups: dict[int, list[Chain]] = {}
         for chain in sorted(self._chains(names), key=_TEXT):
             groups.setdefault(chain.text[depth], []).append(chain)
         return {byte: self.chains.branch(tuple(g), depth + 1) for byte, g in groups.items()}
 
     def _content(self, space: NameSpace, allowed: frozenset[int]) -> int:
-        """The rows of any name of some classes; the first of them."""
+        """The states of any name of some classes; the first of them."""
         key = (id(space), allowed)
         if key not in self._contents:
             block = space.block(allowed)
@@ -155,10 +155,10 @@ class _Tree(NamedTuple):
     """A trie of names."""
 
     nodes: NDArray[np.int32]
-    """int32 ``[nodes, 5]``: the row that lies under each, its parent and the byte behind that, its
+    """int32 ``[nodes, 5]``: the state that lies under each, its parent and the byte after that, its
     first child and its next sibling, 0 for none."""
     places: list[int]
-    """The node where each name ends, ``-1 - node`` where it leads on out of the rows below."""
+    """The node where each name ends, ``-1 - node`` where it leads on out of the states below."""
 
 
 def _depth(nodes: NDArray[np.int32], node: int) -> int:
@@ -173,7 +173,7 @@ def _depth(nodes: NDArray[np.int32], node: int) -> int:
 def _with_closing_quotes(
     content: Block,
 ) -> tuple[Block, NDArray[np.int8], NDArray[np.int64]]:
-    """A quote behind every text of the block, and one more state for each label behind it.
+    """A quote after every text of the block, and one more state for each label after it.
 
     Also the role of each state, and how many names it can still become.
     """

@@ -111,7 +111,7 @@ class NameSpace:
 
 
 class ShortestTexts:
-    """The texts of a block, shortest first: A* along the ways out, bounded in work.
+    """The texts of a block, shortest first: A* by the bytes left, bounded in work.
 
     They are searched for once, as far as somebody asked for them; unless ``every`` one is wanted,
     those of a few letters where nothing tells many apart.
@@ -151,7 +151,7 @@ class ShortestTexts:
     def _find(self) -> bool:
         """Whether one more text became known."""
         while self._heap and self._expansions < MAX_EXPANSIONS:
-            # Before anything changes: what runs out of fuel here is gone on with another time.
+            # Before anything changes: a search that runs out of fuel here goes on another time.
             spend(_EXPANSION_WORK)
             self._expansions += 1
             *_, at, text, ended = heapq.heappop(self._heap)

@@ -18,7 +18,7 @@ from guided.json_schema.machine.array_endings import ArrayEnding
 from guided.json_schema.machine.arrays import ArrayRules
 from guided.json_schema.machine.object_endings import ObjectEnding
 from guided.json_schema.machine.objects import ObjectRules
-from guided.json_schema.machine.search import Fuel, Literals, satisfy
+from guided.json_schema.machine.search import Literals, Searches, satisfy
 from guided.json_schema.machine.stacks import (
     ArrayFrame,
     Frame,
@@ -29,14 +29,14 @@ from guided.json_schema.machine.stacks import (
 )
 from guided.json_schema.machine.truth_vectors import MAX_ENUMERATED_ASKS, TruthVectors
 
-__all__ = ["Completions", "items_of"]
+__all__ = ["ContainerEnds", "items_of"]
 
 MAX_KEPT_BYTES: Final = 4 * 2**20
 """Memory for completions, in bytes."""
 _DECODER: Final = json.JSONDecoder()
 
 
-class Completions:
+class ContainerEnds:
     """What completes the containers of one grammar.
 
     A container whose own formulas need not all hold is completed as its parent accepts it. Which
@@ -50,14 +50,14 @@ class Completions:
         objects: ObjectRules,
         arrays: ArrayRules,
         stacks: Stacks,
-        fuel: Fuel,
+        searches: Searches,
     ) -> None:
         self.truths: Final = truths
         self.objects: Final = objects
         self.arrays: Final = arrays
         self.values: Final = truths.values
         self.stacks: Final = stacks
-        self.fuel: Final = fuel
+        self.searches: Final = searches
         self.accepted: Callable[[int], tuple[int, ...]] = lambda _: ()
         """The truth vectors of a value that its stack accepts; set by ``AwaitedValues``."""
         self.hints: Final[dict[int, int]] = {}
@@ -97,9 +97,9 @@ class Completions:
         key = (frame, want)
         found = self._known.get(key)
         if found is None and self._exists.get(key) is not False:
-            incomplete = self.fuel.incomplete
+            incomplete = self.searches.incomplete
             found = self._search_end(frame, want)
-            if found is None and not frame.must and self.fuel.incomplete > incomplete:
+            if found is None and not frame.must and self.searches.incomplete > incomplete:
                 found = self._end_by_truth(frame, parent)
             if found is not None and len(found) < MAX_KEPT_BYTES // 16:
                 self._known[key] = found
@@ -128,7 +128,7 @@ class Completions:
 
         if self._fits_at_its_end(frame, want):
             return b"}" if isinstance(frame, ObjectFrame) else b"]"
-        return satisfy(want, self.truths.formulas, realise, self.fuel)
+        return satisfy(want, self.truths.formulas, realise, self.searches)
 
     def _fits_at_its_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bool:
         if isinstance(frame, ObjectFrame):
@@ -154,7 +154,7 @@ class Completions:
         many = len(pending.asks) > MAX_ENUMERATED_ASKS and not is_sure(pending)
         if many and stack not in self._unlikely:
             self._unlikely.add(stack)
-            self.fuel.incomplete += 1
+            self.searches.incomplete += 1
 
     # --- what is left of a longer completion ----------------------------------------------
 
@@ -192,8 +192,8 @@ def first_item(end: bytes) -> tuple[bytes, bytes]:
     """The first of the items that complete an array, and what follows it."""
     text = end.decode()
     start = int(text[0] == ",")
-    _, behind = _DECODER.raw_decode(text, start)
-    return text[start:behind].encode(), text[behind:].encode()
+    _, after = _DECODER.raw_decode(text, start)
+    return text[start:after].encode(), text[after:].encode()
 
 
 def items_of(end: bytes) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Labels: what the end of a block means to the stack around it, numbered as they are needed."""
+"""Exit actions: what the end of a block does to the stack, numbered as they are needed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = [
     "ITEM",
     "OPEN_ARRAY",
     "OPEN_OBJECT",
+    "Done",
     "EmptyArray",
-    "Judged",
+    "ExitActions",
     "Key",
     "KeyClass",
-    "Labels",
 ]
 
 DONE: Final = 0
@@ -28,17 +28,17 @@ OPEN_ARRAY: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """A value is complete; bit ``i`` tells whether it fits the ``i``-th formula asked of it."""
+class Done:
+    """A value is complete; ``truth`` tells which of the formulas asked of it hold."""
 
-    verdict: int
+    truth: int
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyArray:
-    """An array closes before its first item, with this verdict on the array."""
+    """An array closes before its first item, with this truth vector of the array."""
 
-    verdict: int
+    truth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +55,28 @@ class KeyClass:
     number: int
 
 
-class Labels:
-    """Numbers labels."""
+class ExitActions:
+    """Numbers exit actions, so that a state of the table can hold one."""
 
     def __init__(self) -> None:
-        self._meanings: list[Hashable] = [Judged(1), "close", "item", "object", "array"]
+        self._meanings: list[Hashable] = [Done(1), "close", "item", "object", "array"]
         self._numbers: dict[Hashable, int] = {m: i for i, m in enumerate(self._meanings)}
         self._of_keys: dict[str, int] = {}
 
-    def number(self, meaning: Judged | EmptyArray | Key | KeyClass) -> int:
-        """The label that has this meaning."""
+    def number(self, meaning: Done | EmptyArray | Key | KeyClass) -> int:
+        """The action that has this meaning."""
         number = self._numbers.setdefault(meaning, len(self._meanings))
         if number == len(self._meanings):
             self._meanings.append(meaning)
         return number
 
     def of_key(self, name: str) -> int:
-        """The label of a name that the schema spells out."""
+        """The action of a name that the schema spells out."""
         number = self._of_keys.get(name)
         if number is None:
             number = self._of_keys[name] = self.number(Key(name))
         return number
 
-    def meaning(self, label: int) -> Hashable:
-        """What a label means."""
-        return self._meanings[label]
+    def meaning(self, action: int) -> Hashable:
+        """What an action means."""
+        return self._meanings[action]
