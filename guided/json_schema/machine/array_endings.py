@@ -117,6 +117,8 @@ class ArrayEnding:
 
     def _searched(self) -> list[bytes] | None:
         steps = [self.start]
+        # One iterator of further steps for each step taken: the search without recursion, since
+        # arrays may need thousands of items.
         ways: list[Iterator[_Step]] = []
         distinct = DistinctTexts(self.formulas, self.values.text) if self.unique else None
         failed: set[object] = set()
@@ -131,6 +133,7 @@ class ArrayEnding:
                     continue
             else:
                 ways.pop()
+                # Nothing completes the array from here, nor from any situation like this one.
                 failed.add(self._situation(steps))
                 steps.pop()
                 if not ways:
@@ -147,6 +150,7 @@ class ArrayEnding:
         formulas = [step.formula for step in steps[1:]]
         for step in steps[1:]:
             if step.same_as is not None:
+                # Both get the stricter formula, and with it the same text.
                 formulas[step.same_as] = step.formula
         texts: list[bytes] = []
         for formula in formulas:
@@ -175,6 +179,7 @@ class ArrayEnding:
     def _ways(self, steps: list[_Step], failed: set[object]) -> Iterator[_Step]:
         """The items that may come next; the most helpful first."""
         place, last = len(steps) - 1, steps[-1]
+        # Long arrays cost more than their items, since each step copies what is due.
         spend(15 + place // 16)
         if place >= self.most:
             return
@@ -207,6 +212,7 @@ class ArrayEnding:
         item = about.prefix[place] if place < len(about.prefix) else about.rest
         opposite = self.formulas.negate(self.sharing.of(item))
         more = self.formulas.all_of([formula, opposite])
+        # First with the item that makes it fail: the sooner all is done, the shorter the array.
         yield from self._breaking(more, steps, number + 1, left)
         yield from self._breaking(formula, steps, number + 1, (*left, about))
 

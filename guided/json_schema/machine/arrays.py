@@ -58,6 +58,7 @@ class ArrayRules:
 
     def _item_begun(self, frame: ArrayFrame) -> Pending | None:
         goals = frame.goals
+        # The common array, whose items all fit one formula: nothing is left to decide about it.
         if frame.must and isinstance(goals[0], Leaf) and _says_one_thing(goals[0].assertion):
             item = self._child(goals[0])
             inner = ArrayFrame(goals, must=True, begun=True)
@@ -88,6 +89,7 @@ class ArrayRules:
         remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
         inner = ArrayFrame(goals, frame.must, begun=True)
         pending = Pending(inner, asked.asks, asked.must, asked.links, remembers, frame.hazy)
+        # If the array could close after any item that fits, every such item leaves a completion.
         if frame.must and len(asked.asks) == 1 and not remembers:
             after = self.value_done(pending, 1, None)
             if after is not None and evaluate(after.goals[0], at_the_end):
@@ -95,7 +97,7 @@ class ArrayRules:
         return pending
 
     def value_done(self, pending: Pending, truth: int, text: bytes | None) -> ArrayFrame | None:
-        """The array after an item with this truth; ``None`` where it had to fit better.
+        """The array after an item with this truth vector; ``None`` where it had to fit better.
 
         ``text`` is the item as it was written; without it, further items may equal this one.
         """
@@ -129,6 +131,7 @@ class ArrayRules:
             return None
         abouts = [part.assertion for part in parts if isinstance(part, Leaf)]
         items = [about for about in abouts if isinstance(about, Items)]
+        # Items after the longest prefix fit the same formulas as the first of them.
         last = max([1, *(len(about.prefix) for about in items)])
         for about in abouts:
             if isinstance(about, ItemCount) and about.high is not None:

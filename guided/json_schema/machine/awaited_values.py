@@ -47,6 +47,7 @@ class AwaitedValues:
     def open(self, stack: int, kind: JsonType) -> int | None:
         """The stack of a container that opens where a value is awaited."""
         pending = self.pending(stack)
+        # With one formula that must hold there is one goal to reach, which keeps frames equal.
         must = pending.must and len(pending.asks) == 1
         frame = (
             self.objects.open(pending.asks, must=must)
@@ -165,6 +166,7 @@ class AwaitedValues:
 
     def accepts(self, stack: int, truth: int) -> bool:
         """Whether a value with this truth vector leaves a completion."""
+        # Containers have truth vectors that are not among the likely ones.
         key = (stack, truth)
         found = self._acceptable.get(key)
         if found is None:

@@ -39,11 +39,14 @@ def asked_of(
     ``every`` are assertions with what they say of each value, ``some`` those that only count the
     values that fit. What has to hold in any case if the container is to fit is asked for as one.
     """
+    # The assertions that the goal names outright must hold: what they ask is due, whatever else
+    # comes of the value. All others are only linked to a formula, to be decided by its truth.
     certain: set[Formula] = set()
     if must:
         goal = goals[0]
         certain.update(goal.parts if isinstance(goal, AllOf) else (goal,))
     due = formulas.all_of(child for leaf, child in every if leaf in certain)
+    # What is due holds of every value that is written, so that it need not be asked again.
     known: set[Formula] = set()
     if must and due is not TRUE:
         known.update(due.parts if isinstance(due, AllOf) else (due,))
@@ -62,6 +65,7 @@ def asked_of(
             links.append((leaf, 0))
         elif child is not TRUE and child is not FALSE:
             links.append((leaf, asks.setdefault(child, len(asks))))
+    # A value is always asked something, or there would be no truth vector to accept.
     if not asks:
         return Asked((TRUE,), must=True, links=()), failed
     return Asked(tuple(asks), must=must, links=tuple(links)), failed

@@ -57,6 +57,7 @@ class DistinctTexts:
         other = self._text(self._formulas.all_of([formula, differs(before, self._formulas)]))
         if other is not None:
             self._give(place, value_key(read_value(other)), other)
+            # Undoing is then a pop; after an augmentation all places may have changed.
             self._before.append(before)
         elif self._augment(place):
             self._before = [None] * (place + 1)

@@ -61,6 +61,7 @@ class DocumentStates:
         self._members: dict[object, int] = {}
         self._member_rows: dict[object, int] = {}
         self._items: dict[object, int] = {}
+        # State 0 of every table is the end of a document; recognisers share tables.
         if not table.num_rows:
             end_row = table.add_row({})
             assert end_row == END_ROW, end_row
@@ -78,6 +79,8 @@ class DocumentStates:
         key = self._value_key(stack, spaced)
         found = self._values.get(key)
         if found is None:
+            # ``way`` is the first byte of a short value. The table cannot know it by itself: a
+            # bracket that opens looks like one byte.
             edges, way = self._value_edges(stack)
             found = self._values[key] = self._structural(edges, spaced=spaced, way=way)
         return found
@@ -99,6 +102,7 @@ class DocumentStates:
         """The first bytes of the value awaited, with their states, and that of a short one."""
         pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
+        # What may begin here depends on nothing else of the stack.
         key = (pending.asks, self.evaluation.awaited.accepted(stack))
         found = self._edges.get(key)
         if found is None:
@@ -110,7 +114,7 @@ class DocumentStates:
         self, stack: int, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> dict[int, int]:
         to = self.evaluation.restriction
-        # Of a type that fits none of the formulas, a value has the truth 0.
+        # Of a type that fits none of the formulas, a value has the truth vector 0.
         types = _ALL_TYPES if 0 in truths else frozenset().union(*map(to.types, asks))
         edges: dict[int, int] = {}
         constants: list[tuple[bytes, list[bool]]] = []
@@ -256,6 +260,7 @@ class DocumentStates:
         if key not in self._items:
             edges, way = self._value_edges(item)
             if truth is not None:
+                # Edges are shared by all places that await this value.
                 edges = dict(edges)
                 edges[ord("]")] = self.exit_state(self.labels.number(EmptyArray(truth)))
                 way = ord("]")
@@ -300,6 +305,7 @@ class DocumentStates:
         elif bound is None:
             states = [self.table.add_row(edges, way=way, itself=spaces)]
         else:
+            # A state that counts blanks is entered by the first of them: one more is needed before.
             inner = self.table.add_row(edges, way=way, itself=spaces, bounds=(0, bound))
             shortest = min(edges, key=lambda byte: self.table.left[edges[byte]])
             outer = {**edges, **dict.fromkeys(spaces, inner)}

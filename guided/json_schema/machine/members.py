@@ -64,6 +64,7 @@ class MemberRules:
             by_name = self._named[leaf] = dict(about.named)
         named = by_name.get(name)
         parts = [] if named is None else [named]
+        # A name may be spelled out and found by patterns: then all of them speak of its value.
         if about.patterns:
             parts += [f for p, f in about.patterns if self._dfa_of(p).accepts(name)]
         return parts or [about.rest]
@@ -100,6 +101,7 @@ class MemberRules:
                     as_string = self.restriction.to(JsonType.STRING, leaf.assertion.name)
                     if as_string is not TRUE:
                         formulas[as_string] = None
+            # Goals change with every member, their patterns hardly ever: these share the classes.
             key = (tuple(patterns), tuple(formulas))
             if key not in self._spaces:
                 self._spaces[key] = NameSpace(

@@ -159,6 +159,7 @@ class ShortestTexts:
                 self._known.append(text)
                 return True
             if self._dfa.label[at] != DEAD:
+                # Back into the heap, or a longer text might come before a shorter one.
                 self._push(text, at, ended=True)
             for number, target in enumerate(self._dfa.next[at].tolist()):
                 if target != DEAD:

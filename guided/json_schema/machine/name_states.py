@@ -78,6 +78,7 @@ class NameStates:
         """
         content = self._content(space, allowed)
         outside = self._outside(content, spelled)
+        # Names that the states of free names do not spell are laid down only while they may stand.
         apart = outside.intersection(candidates) if outside else outside
         key = (content, spelled, apart)
         if key not in self._open:
@@ -129,6 +130,7 @@ class NameStates:
         moves[:count, 2] = self.table.num_rows + np.arange(1, len(nodes))
         if edges:
             moves[count:] = edges
+        # The table takes the moves of each state side by side.
         order = np.argsort(moves[:, 0], kind="stable")
         return self.table.lay_over(nodes[:, UNDER], moves[order])
 

@@ -86,6 +86,7 @@ class NextNames:
             if self.objects.has_fresh_name(frame, number)
             and self.class_written(stack, number, None) is not None
         )
+        # The stack has a completion, or it would not have been entered: so there must be a name.
         if not names and not classes and not self.awaited.may_close(stack):
             return self._candidate_of_search(stack, frame)
         return names, classes

@@ -96,7 +96,7 @@ class NumberRules:
         return combine(dfas, decide), judge.found
 
     def truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All truths that numbers can have."""
+        """All truth vectors that numbers can have."""
         return self._numbers(asks, None)[1]
 
     def is_narrowed(self, ask: Formula) -> bool:
@@ -126,12 +126,14 @@ class NumberRules:
             return None
         others, banned = without_listed_choices(ask, self.formulas, NumberChoices)
         if banned:
+            # One of as many numbers as are forbidden, and one more, is not forbidden.
             for number in range(len(banned) + 1):
                 text = b"%d" % number
                 if number not in banned and self.missing.isdisjoint(text):
                     if self.fits(others, Decimal(number)):
                         return text
                     break
+        # Zero and the neighbours of bounds nearly always hold the shortest: no automaton is needed.
         guesses = (Decimal(0), *_landmarks(ask))
         for text in sorted({exact_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
             value = Decimal(text.decode())

@@ -62,6 +62,7 @@ class ObjectEnding:
         """The text with all these assertions made to fail, each by some member."""
         if not failing:
             return self._filled()
+        # One iterator of ways for each assertion that has to fail; each undoes its own last step.
         ways = [self._failures(failing[0])]
         while True:
             if next(ways[-1], _NO_OTHER) is _NO_OTHER:
@@ -79,6 +80,7 @@ class ObjectEnding:
             self.tries -= 1
 
     def _filled(self) -> bytes | None:
+        # Filling may add members and fail all the same; the next way begins without them.
         before = (dict(self.named), dict(self.free))
         text = None
         if self._fill(max((count.low for count in self.counts), default=0)):
@@ -92,6 +94,7 @@ class ObjectEnding:
     def _spelled(self) -> bytes | None:
         parts: list[bytes] = []
         spend(len(self.named) + len(self.free))
+        # Names are searched for in any order, and written in that of the schema.
         placed = sorted(self.named, key=self.order.index.__getitem__)
         for key, formula in chain(
             ((json_key(name), self.named[name]) for name in placed),
@@ -216,6 +219,7 @@ class ObjectEnding:
             self.named[name] = formula
 
     def _fill(self, low: int) -> bool:
+        # Names that the schema spells out first: they are known, and one cannot run out of fuel.
         for name in self._unused():
             if len(self.named) + len(self.free) >= low:
                 return True

@@ -123,6 +123,7 @@ class ObjectRules:
         place = self.orders[frame.order].index[name]
         if self.is_passed(frame, place):
             return None
+        # In the order of the schema one number says it all: names before it were passed over.
         written = frame.written | 1 << place if self.any_order else place
         return self._await(frame, name, written, frame.keys)
 
@@ -131,6 +132,7 @@ class ObjectRules:
         space = self.members.space(frame.goals)
         if space.is_endless(number):
             return True
+        # A name that the schema spells out is never free, written or not.
         taken = {*self.stacks.keys(frame.keys), *self.orders[frame.order].spelled}
         found = next(space.fresh(number, taken), None) is not None
         if not found and space.gave_up(number):
@@ -144,11 +146,12 @@ class ObjectRules:
         found = self.members.space(frame.goals).classes[number]
         keys = UNKNOWN_KEYS if key is None else self.stacks.with_key(frame.keys, key)
         count = len(self.orders[frame.order].names)
+        # In the order of the schema, free names come after all that are spelled out.
         written = frame.written if self.any_order else count
         return self._await(frame, found, written, keys)
 
     def value_done(self, pending: Pending, truth: int) -> ObjectFrame | None:
-        """The object after a value with this truth; ``None`` where it had to fit better."""
+        """The object after a value with this truth vector; ``None`` where it had to fit better."""
         frame = pending.frame
         assert isinstance(frame, ObjectFrame)
         if pending.must and not truth & 1:
@@ -188,6 +191,7 @@ class ObjectRules:
         goals, plain = frame.goals, self.plain(frame)
         if plain is not None:
             owed = self.owed(frame, plain)
+            # A name that the object needs would be passed over for good.
             if owed is not None and not self.any_order and owed < written:
                 return None
             ask = self.members.of_all(plain.members, name)
@@ -195,6 +199,7 @@ class ObjectRules:
                 return None
             asked = Asked((ask,), must=True, links=())
         else:
+            # First what the name decides, then what its value is asked about what is left.
             goals = replaced(self.formulas, goals, self._decided(frame, name, written))
             asked, failed = asked_of(
                 goals,
@@ -220,6 +225,7 @@ class ObjectRules:
             if isinstance(about, Has):
                 if about.name == name:
                     decided[leaf] = TRUE
+                # Passed over: it cannot come any more.
                 elif not self.any_order and index[about.name] < written:
                     decided[leaf] = FALSE
             elif isinstance(about, MemberCount):
@@ -256,6 +262,7 @@ class ObjectRules:
             places = self._needed_places[key] = tuple(sorted(index[n] for n in plain.needed))
         if self.any_order:
             return next((place for place in places if not self.is_passed(frame, place)), None)
+        # Places are sorted, and all up to the one written last are settled.
         number = bisect_right(places, frame.written)
         return places[number] if number < len(places) else None
 

@@ -66,6 +66,7 @@ class Sharing:
             if isinstance(node, Leaf):
                 about = _with_children(node.assertion, lambda child: visit(child, level - 1))
                 return node if about is node.assertion else self.formulas.leaf(about)
+            # Two bounds: depth keeps out recursion, the count keeps out schemas that fan out.
             left[0] -= 1
             if level == 0 or left[0] < 0:
                 raise _TooLargeError
@@ -220,6 +221,7 @@ class Restriction:
             kind = type(about)
             listed.setdefault(kind, {}).update(dict.fromkeys(about.values))
             found.setdefault(kind, part)
+        # One list is one automaton; many lists side by side would be a product of them.
         for kind, values in listed.items():
             found[kind] = self.formulas.leaf(kind(tuple(values)))
         return list(found.values())

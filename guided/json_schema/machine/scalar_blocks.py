@@ -109,6 +109,7 @@ class TruthLabels:
         self._numbers: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
+        # Called for each state of a product of automata.
         spend(len(self.leaves) // 4 + len(self.asks))
         held = dict(zip(self.leaves, fits, strict=False))
         truth = truth_vector(evaluate(ask, held.__getitem__) for ask in self.asks)

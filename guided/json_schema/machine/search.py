@@ -59,6 +59,7 @@ def satisfy(
     one another and choices that are refused half-way being cut off. What is at hand is often right,
     so the first whole choices are tried without asking half-way.
     """
+    # A search below that gave up leaves the answer open: counted, so that it can be told.
     missed = searches.missed
     hasty = _Search(formulas, realise, searches, tries=HASTY_TRIES, asks_early=False)
     found = hasty.branch([formula], [], {})
@@ -119,6 +120,7 @@ class _Search(Generic[_Found]):
                 elif isinstance(formula.item, Leaf) and literals.setdefault(formula.item, False):
                     return None
         spend(1 + 3 * len(choices))
+        # Literals that were chosen may settle other choices on the way.
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
         if self.asks_early or not choices:
             self.tries -= 1
@@ -134,6 +136,7 @@ class _Search(Generic[_Found]):
                 viable[choice] = [part for part in choice.parts if self._is_viable(part, literals)]
                 if not viable[choice]:
                     return None
+        # The choice with the fewest parts first: it fails soonest, and branches least.
         choice = min(choices, key=lambda each: len(viable.get(each, each.parts)))
         others = [each for each in choices if each is not choice]
         parts = viable.get(choice, choice.parts)
@@ -154,6 +157,7 @@ class _Search(Generic[_Found]):
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
         """Whether a part of a choice can be kept together with the literals, as far as is plain."""
         alone = _Search(self.formulas, self.realise, self.searches, tries=1, asks_early=True)
+        # Or each part would be looked ahead from in turn, without end.
         alone._propagated = True
         found = alone.branch([part], [], dict(literals))
         self.tries -= 1

@@ -51,6 +51,7 @@ class ShortestValues:
         """A short JSON text that fits, ``None`` where none was found."""
         if formula in self._known:
             return self._known[formula]
+        # The search came back to this formula: a value inside of itself is never the shortest.
         if formula in self._depth:
             self._lowest = min(self._lowest, self._depth[formula])
             return None
@@ -65,12 +66,14 @@ class ShortestValues:
             if isinstance(formula, SchemaNode) and self.missing > missing:
                 self.searches.node = self.searches.node or formula
             lowest, self._lowest = self._lowest, min(outer, self._lowest)
+        # A failure that rests on a formula further out may be a success when asked from elsewhere.
         if text is not None or lowest >= depth:
             self._known[formula] = text
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
         best = self.scalar(formula)
+        # No container is shorter than the shortest scalars, and searching one costs most.
         if best is None or len(best) > len(b'{"":0}'):
             for kind, shortest in ((JsonType.ARRAY, self.array), (JsonType.OBJECT, self.object)):
                 if self.restriction.to(kind, formula) is not FALSE:
@@ -100,6 +103,7 @@ class ShortestValues:
             texts.append(number)
         elif numbers is not FALSE and self.scalars.numbers.is_narrowed(numbers):
             self.searches.incomplete += 1
+        # One digit cannot be beaten by a string, which has two quotes.
         if number is None or len(number) > 1:
             strings = to.to(JsonType.STRING, formula)
             if self.scalars.strings.least_length(strings) > MAX_SHORTEST_BYTES:

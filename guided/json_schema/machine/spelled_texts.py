@@ -184,6 +184,7 @@ def lay_texts(
     _spell_shortly(chains, under, children)
     branches: list[tuple[int, int, int]] = []
     for (node, depth), group in leaving.items():
+        # Texts that no free string begins with leave the overlay, into chains of their own.
         group.sort(key=lambda chain: chain.text)
         for byte in sorted({chain.text[depth] for chain in group}):
             alike = tuple(chain for chain in group if chain.text[depth] == byte)
@@ -198,6 +199,7 @@ def lay_texts(
     for node in _after_backslashes(children):
         edges[node].update({byte: DEAD for byte in _OTHER_SPELLINGS if byte not in edges[node]})
     added = table.add_overlays(under, edges)
+    # The shortest way on was that of the states under the overlay, which it may have closed.
     table.lead_on(range(added, added + len(under)))
     return added
 

@@ -1,4 +1,18 @@
-"""Where in the nest of containers a recogniser stands: frames hash-consed to small ints."""
+"""Where in the nest of containers a recogniser stands: stacks of frames as small ints.
+
+Equal stacks have equal numbers, so that what is found out about one is found out once. A stack is a
+frame and the number of the stack around it:
+
+    {"a":[1,        number  frame                                     parent
+      ^  ^          0 ROOT  Pending    the document is awaited        0
+      |  |          1       ObjectFrame  between two members          0
+      |  |          2       Pending    the value of "a" is awaited    0
+      |  |          3       ArrayFrame   between two items            2
+      |  `--------  4       Pending    the second item is awaited     2
+
+A ``Pending`` takes the place of its container, which it holds. When its value is done the container
+comes back, with less left to fit.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +91,7 @@ class Pending(NamedTuple):
     hazy: bool = False
     """See ``ArrayFrame``."""
     sure: bool = False
-    """Whatever value fits leaves a completion: all that is owed is still to come, as when the object
+    """Whatever value fits leaves a completion: all that is owed is still to come, as when it
     opened, or the array may close after it."""
 
 
@@ -117,10 +131,12 @@ class Stacks:
 
     def enter(self, frame: Frame, parent: int) -> int:
         """The stack of ``frame`` inside ``parent``; raises LimitExceededError when full."""
+        # One look-up whether the stack is known or new: this runs for each transition.
         next_number = len(self.frames)
         number = self._numbers.setdefault((frame, parent), next_number)
         if number == next_number:
             if number >= self.max_stacks:
+                # Taken back, or the full table would seem to hold it.
                 del self._numbers[frame, parent]
                 raise LimitExceededError(
                     f"the recogniser needs more than {self.max_stacks} stacks",
@@ -132,6 +148,7 @@ class Stacks:
             if number >= len(self.facts):
                 self._hold(np.append(self.facts, np.zeros_like(self.facts), axis=0))
             facts, at = self._flat, 3 * number
+            # Compiled walks read these facts, and cannot ask Python for them.
             depth = facts[3 * parent + TEXTS]
             if isinstance(frame, ObjectFrame):
                 knowledge = _knowledge(frame)

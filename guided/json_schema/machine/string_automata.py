@@ -206,13 +206,13 @@ class StringAutomata:
         return self._judged((ask,), ALL_MUST)[0]
 
     def truths(self, asks: tuple[Formula, ...]) -> list[int]:
-        """All truths that strings can have."""
+        """All truth vectors that strings can have."""
         return self._judged(asks, None)[1]
 
     def _judged(
         self, asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
-        """The content of the strings with one of some truths, and the truth of each label."""
+        """The content of the strings with some truth vectors, and the vector of each label."""
         if len(asks) == 1 and truths == ALL_MUST:
             ask, banned = without_listed_choices(asks[0], self.formulas, StringChoices)
             if banned:

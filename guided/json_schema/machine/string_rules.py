@@ -77,7 +77,7 @@ class StringRules(StringAutomata):
     def listed(
         self, asks: tuple[Formula, ...], truths: Collection[int]
     ) -> list[tuple[str, int]] | None:
-        """The strings with one of the truths, and that truth, where assertions list them all.
+        """The strings with one of the truth vectors, and that, where assertions list them all.
 
         Listed strings and names of members keep their canonical spelling.
         """
@@ -199,6 +199,7 @@ class StringRules(StringAutomata):
                 )
         else:
             low, high = 0, None
+        # Most strings of most schemas: free but for their length.
         if asks == (TRUE,) and high is not None:
             return self._counted(low, high, key)
         return self._block_within(asks, truths, (low, high), longest, key)
@@ -212,6 +213,7 @@ class StringRules(StringAutomata):
         if block is None or low > high:
             return None
         left = block.left.copy()
+        # Nothing else differs between two lengths: the shortest text grows by the least length.
         left[start_states(block)] += low
         return replace(block, left=left, bounds=(low, high), key=key)
 
@@ -223,7 +225,7 @@ class StringRules(StringAutomata):
         longest: int,
         key: Hashable,
     ) -> Block | None:
-        """Strings of some truths whose code points are counted beside the automaton."""
+        """Strings of some truth vectors whose code points are counted beside the automaton."""
         low, high = bounds
         dfa, found = self._judged(asks, truths)
         plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(asks))
@@ -235,6 +237,7 @@ class StringRules(StringAutomata):
         need = code_points_left(content)
         bound = self.options.max_string_length if high is None else high
         if bound is not None and high is None:
+            # The bound of the options must not make a string of the schema impossible.
             bound = max(bound, 2 * int(need[0]), low, longest + 1)
         if high is not None and max(low, int(need[0])) > high:
             return None
@@ -321,6 +324,7 @@ class StringRules(StringAutomata):
         if text is None:
             return None
         plain = json.loads(text)
+        # A guess that is checked, since an automaton without thousands of strings is expensive.
         letters = [chr(byte) for byte in b"abcdefghijklmnopqrstuvwxyz" if byte not in self.missing]
         endings = itertools.chain.from_iterable(
             itertools.product(letters, repeat=size) for size in range(len(letters))
