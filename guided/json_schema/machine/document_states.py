@@ -68,10 +68,6 @@ class DocumentStates:
         self.chains = Chains(self.table)
         self.names = NameStates(self.chains, self.labels)
 
-    def exit_state(self, label: int) -> int:
-        """A state that only takes ``label``."""
-        return self.chains.exit_state(label)
-
     # --- values ---------------------------------------------------------------------------
 
     def value(self, stack: int, *, spaced: bool = True) -> int:
@@ -139,7 +135,7 @@ class DocumentStates:
         ):
             spelled = kind in types and byte not in self.scalars.missing
             if spelled and self._opens(stack, kind, asks):
-                edges[byte] = self.exit_state(label)
+                edges[byte] = self.chains.exit_state(label)
         return edges
 
     def _opens(self, stack: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
@@ -219,7 +215,7 @@ class DocumentStates:
         after_quote = self._name(frame, names, classes) if names or classes else None
         key = (frame.begun, closable, after_quote)
         if key not in self._member_rows:
-            edges = {ord("}"): self.exit_state(CLOSE)} if closable else {}
+            edges = {ord("}"): self.chains.exit_state(CLOSE)} if closable else {}
             if after_quote is not None:
                 quote = {ord('"'): after_quote}
                 if frame.begun:
@@ -262,7 +258,7 @@ class DocumentStates:
             if truth is not None:
                 # Edges are shared by all places that await this value.
                 edges = dict(edges)
-                edges[ord("]")] = self.exit_state(self.labels.number(EmptyArray(truth)))
+                edges[ord("]")] = self.chains.exit_state(self.labels.number(EmptyArray(truth)))
                 way = ord("]")
             self._items[key] = self._structural(edges, way=way)
         return item, self._items[key]
@@ -273,9 +269,9 @@ class DocumentStates:
         more = self.evaluation.items.begun(stack) is not None
         key = (closable, more)
         if key not in self._items:
-            edges = {ord("]"): self.exit_state(CLOSE)} if closable else {}
+            edges = {ord("]"): self.chains.exit_state(CLOSE)} if closable else {}
             if more:
-                edges[ord(",")] = self.exit_state(ITEM)
+                edges[ord(",")] = self.chains.exit_state(ITEM)
             self._items[key] = self._structural(
                 edges, way=ord("]") if closable else None, between=True
             )
@@ -284,7 +280,7 @@ class DocumentStates:
     def _only_close(self) -> int:
         if "close" not in self._items:
             self._items["close"] = self._structural(
-                {ord("]"): self.exit_state(CLOSE)}, between=True
+                {ord("]"): self.chains.exit_state(CLOSE)}, between=True
             )
         return self._items["close"]
 

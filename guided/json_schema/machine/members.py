@@ -32,8 +32,7 @@ class MemberRules:
         self._goal_spaces: dict[tuple[Formula, ...], NameSpace] = {}
         self._pattern_leaves: dict[int, Leaf] = {}
         self._named: dict[Leaf, dict[str, Formula]] = {}
-        self._of_name: dict[tuple[Leaf, str], Formula] = {}
-        self._of_class: dict[tuple[Leaf, NameClass], Formula] = {}
+        self._of_one: dict[tuple[Leaf, str | NameClass], Formula] = {}
         self._joined: dict[tuple[tuple[Leaf, ...], str | NameClass], Formula] = {}
 
     def of_all(self, members: tuple[Leaf, ...], name: str | NameClass) -> Formula:
@@ -47,18 +46,18 @@ class MemberRules:
         return self._joined[key]
 
     def of_one(self, leaf: Leaf, name: str | NameClass) -> Formula:
-        if isinstance(name, NameClass):
-            if (leaf, name) not in self._of_class:
-                self._of_class[leaf, name] = self._child_of_class(leaf, name)
-            return self._of_class[leaf, name]
-        if (leaf, name) not in self._of_name:
-            parts = self._said_by(leaf, name)
-            self._of_name[leaf, name] = self.formulas.all_of(map(self.sharing.of, parts))
-        return self._of_name[leaf, name]
+        """What one assertion says about the value of a name."""
+        key = (leaf, name)
+        if key not in self._of_one:
+            parts = map(self.sharing.of, self._said_by(leaf, name))
+            self._of_one[key] = self.formulas.all_of(parts)
+        return self._of_one[key]
 
-    def _said_by(self, leaf: Leaf, name: str) -> list[Formula]:
+    def _said_by(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:
         about = leaf.assertion
         assert isinstance(about, Members), leaf
+        if isinstance(name, NameClass):
+            return [f for p, f in about.patterns if p in name.patterns] or [about.rest]
         by_name = self._named.get(leaf)
         if by_name is None:
             by_name = self._named[leaf] = dict(about.named)
@@ -69,12 +68,6 @@ class MemberRules:
             parts += [f for p, f in about.patterns if self._dfa_of(p).accepts(name)]
         return parts or [about.rest]
 
-    def _child_of_class(self, leaf: Leaf, found: NameClass) -> Formula:
-        about = leaf.assertion
-        assert isinstance(about, Members), leaf
-        parts = [formula for pattern, formula in about.patterns if pattern in found.patterns]
-        return self.formulas.all_of(map(self.sharing.of, parts or [about.rest]))
-
     def _dfa_of(self, pattern: Regular) -> Dfa:
         # By identity: the grammar keeps its patterns, and hashing a large one takes long.
         leaf = self._pattern_leaves.get(id(pattern))
@@ -83,6 +76,7 @@ class MemberRules:
         return self.scalars.strings.leaf_dfa(leaf)
 
     def name_fits(self, about: Names, name: str | NameClass) -> bool:
+        """Whether a name fits what an assertion asks of all names."""
         as_string = self.restriction.to(JsonType.STRING, about.name)
         if isinstance(name, NameClass):
             return as_string is TRUE or as_string in name.fits

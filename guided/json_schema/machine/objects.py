@@ -32,7 +32,10 @@ __all__ = ["ObjectRules", "Plain"]
 
 
 class Plain:
-    """What an object has to fit, where that is simple: all of these, and nothing else."""
+    """What most objects have to fit: assertions about members, and names that must be there.
+
+    All must hold, so that nothing of it changes with a member but which names are still owed.
+    """
 
     __slots__ = ("members", "needed")
 
@@ -234,7 +237,7 @@ class ObjectRules:
                 decided[leaf] = FALSE
         return decided
 
-    # --- what is said about a name --------------------------------------------------------
+    # --- names that are written, and owed --------------------------------------------------
 
     def plain(self, frame: ObjectFrame) -> Plain | None:
         """The simple form of what an object has to fit, where it has one."""
