@@ -65,7 +65,7 @@ class NumberRules:
         return evaluate(ask, lambda leaf: holds(_about_numbers(leaf), value))
 
     def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
-        """JSON numbers, as ``string_block`` does strings."""
+        """The spellings of numbers that have some truth vectors; ``None`` where there are none."""
         digits = (self.options.spelling, self.options.max_number_digits, self.missing)
         key = ("number", digits, tuple(map(self._signatures.of, asks)), truths)
         return shared_block(key, lambda: self._new_block(asks, truths, key))
@@ -80,6 +80,7 @@ class NumberRules:
     def _numbers(
         self, asks: tuple[Formula, ...], truths: frozenset[int] | None
     ) -> tuple[Dfa, list[int]]:
+        """An automaton of numbers with some truth vectors, or all, and the vector of each label."""
         merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
         leaves = leaves_of(merged)
         abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]

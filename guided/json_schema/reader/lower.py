@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final
 
 from guided.json_schema.formulas.formula import Formula
@@ -37,7 +36,7 @@ class LoweredSchema:
     survey: Survey = field(repr=False)
     options: JsonOptions
 
-    @cached_property
+    @property
     def verdicts(self) -> tuple[Verdict, ...]:
         """One for each occurrence of a keyword, schema by schema in the order of their text."""
         return judge(self.survey, self.options)
