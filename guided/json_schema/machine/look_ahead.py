@@ -37,7 +37,6 @@ def look_ahead(machine: JsonMachine) -> None:
 def _follow(machine: JsonMachine) -> None:
     stack, row, seen = machine.start.stack, machine.start.row, set[int]()
     while len(machine.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:
-        # Recursive schemas come back to the same stack.
         seen.add(stack)
         ahead: tuple[int, int] | None = None
         for label in _labels(machine, stack, row):
