@@ -144,7 +144,7 @@ MAX_NUMBER_DIGITS: Final = 400
 _DECODER = JSONDecoder()
 _SYNTAX = "JSON has double quotes, no comments, and no comma before a closing bracket"
 _TOKEN = re.compile(r'[\s,:]*(?:([\[{])|([\]}])|(")|([^\s,:\[\]{}"]+))')
-_HALF_PAIR = re.compile("[\ud800-\udfff]")
+_HALF_PAIR = re.compile(f"[{chr(0xD800)}-{chr(0xDFFF)}]")
 
 
 def has_too_many_digits(number: str) -> bool:
