@@ -1,5 +1,8 @@
 """Transition tables over the symbols that numbers are spelled with, and how they are joined.
 
+    table.next   int32 [states, WIDTH]    one column for each symbol: 0 to 9, -, ., e, +
+    table.label  int32 [states]           HOLDS or FAILS, DEAD where nothing is said
+
 A table is only ever asked about numbers as RFC 8259 spells them, since the table of the syntax is
 joined with it: where that one has no move, the others may have any.
 """

@@ -19,7 +19,7 @@ from guided.json_schema.formulas.assertions import (
 )
 from guided.json_schema.formulas.formula import TRUE, Formula
 from guided.json_schema.formulas.values import Json
-from guided.json_schema.reader.visit import Visit
+from guided.json_schema.reader.visit import Visit, counting
 
 __all__ = ["ARRAY_FORMULAS", "OBJECT_FORMULAS", "item_schemas"]
 
@@ -45,14 +45,6 @@ def _members(visit: Visit) -> Formula:
 def _names(visit: Visit) -> Formula:
     name = visit.apply(visit.keywords["propertyNames"])
     return TRUE if name is TRUE else visit.formulas.leaf(Names(name))
-
-
-def _member_count(visit: Visit) -> Formula:
-    low = int(visit.keywords.get("minProperties", 0))
-    high = visit.keywords.get("maxProperties")
-    if low == 0 and high is None:
-        return TRUE
-    return visit.formulas.leaf(MemberCount(low, None if high is None else int(high)))
 
 
 def _required(visit: Visit) -> Formula:
@@ -84,8 +76,10 @@ _NO_OBJECT: Final = frozenset(JsonType) - {JsonType.OBJECT}
 OBJECT_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     **dict.fromkeys(("properties", "patternProperties", "additionalProperties"), _members),
     "propertyNames": _names,
-    "minProperties": _member_count,
-    "maxProperties": _member_count,
+    **dict.fromkeys(
+        ("minProperties", "maxProperties"),
+        counting("minProperties", "maxProperties", MemberCount),
+    ),
     "required": _required,
     **{
         keyword: _dependencies(keyword)
@@ -116,14 +110,6 @@ def _items(visit: Visit) -> Formula:
     return visit.formulas.leaf(Items(prefix, rest))
 
 
-def _item_count(visit: Visit) -> Formula:
-    low = int(visit.keywords.get("minItems", 0))
-    high = visit.keywords.get("maxItems")
-    if low == 0 and high is None:
-        return TRUE
-    return visit.formulas.leaf(ItemCount(low, None if high is None else int(high)))
-
-
 def _contains(visit: Visit) -> Formula:
     if "contains" not in visit.keywords:
         return TRUE
@@ -141,8 +127,7 @@ def _unique(visit: Visit) -> Formula:
 
 ARRAY_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     **dict.fromkeys(("prefixItems", "items", "additionalItems"), _items),
-    "minItems": _item_count,
-    "maxItems": _item_count,
+    **dict.fromkeys(("minItems", "maxItems"), counting("minItems", "maxItems", ItemCount)),
     **dict.fromkeys(("contains", "minContains", "maxContains"), _contains),
     "uniqueItems": _unique,
 }

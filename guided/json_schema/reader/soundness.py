@@ -81,7 +81,7 @@ def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
 
 def refuse_endless_application(nodes: Sequence[SchemaNode]) -> None:
     """Raise InvalidConstraintError for a node that comes back to itself without going into a
-    member or an item. Lowers all nodes, of which that makes more and more.
+    member or an item. Lowers every node; the sequence grows meanwhile.
     """
     ahead = {node.number: _in_place(node.formula) for node in nodes}
     left = endless(ahead)

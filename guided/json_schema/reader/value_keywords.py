@@ -12,7 +12,7 @@ from guided.json_schema.formulas.formula import TRUE, Formula
 from guided.json_schema.formulas.values import one_of_values
 from guided.json_schema.reader.formats import format_regular
 from guided.json_schema.reader.keywords import Draft
-from guided.json_schema.reader.visit import Visit
+from guided.json_schema.reader.visit import Visit, counting
 from guided.spec import FormatMode
 
 __all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS"]
@@ -76,14 +76,6 @@ def _by_spelling(visit: Visit) -> bool:
     return visit.location.resource.dialect.draft is Draft.DRAFT_4
 
 
-def _length(visit: Visit) -> Formula:
-    low = int(visit.keywords.get("minLength", 0))
-    high = visit.keywords.get("maxLength")
-    if low == 0 and high is None:
-        return TRUE
-    return visit.formulas.leaf(Length(low, None if high is None else int(high)))
-
-
 def _pattern(visit: Visit) -> Formula:
     found = visit.lowering.regular(visit.keywords["pattern"], visit.pointer("pattern"))
     return visit.formulas.leaf(Matches(found))
@@ -113,8 +105,7 @@ _NUMERIC: Final = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum",
 SCALAR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     "type": _types,
     **dict.fromkeys(_NUMERIC, _numbers),
-    "minLength": _length,
-    "maxLength": _length,
+    **dict.fromkeys(("minLength", "maxLength"), counting("minLength", "maxLength", Length)),
     "pattern": _pattern,
     "format": _format,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from guided.errors import LimitExceededError
-from guided.json_schema.formulas.assertions import Has, JsonType, Types
+from guided.json_schema.formulas.assertions import Assertion, Has, JsonType, Types
 from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, SchemaNode
 from guided.json_schema.formulas.values import Json
 from guided.json_schema.reader.survey import Location, Scope, Survey, enter, referenced
@@ -16,7 +16,7 @@ from guided.regular.patterns import parse_regex
 from guided.runtime.fuel import spend
 from guided.spec import JsonOptions
 
-__all__ = ["REFERENCES", "Lowering", "Visit"]
+__all__ = ["REFERENCES", "Lowering", "Visit", "counting"]
 
 _OBJECT: Final = frozenset({JsonType.OBJECT})
 REFERENCES: Final = ("$ref", "$recursiveRef", "$dynamicRef")
@@ -28,8 +28,8 @@ MAX_NODES: Final = 50_000
 class Lowering:
     """The nodes that were met so far, and what all visits share.
 
-    ``lower`` makes the formula of a visit. A node asks for it when its own formula is first needed:
-    to go through all ``nodes``, which are more and more, is to lower all that the root leads to.
+    ``lower`` makes the formula of a visit. A node asks for it when its own formula is first needed.
+    Going through ``nodes``, which grow meanwhile, lowers all that the root leads to.
     """
 
     def __init__(
@@ -155,3 +155,18 @@ class Visit:
 
     def _to(self, location: Location) -> Visit:
         return Visit(self.lowering, location, enter(self.scope, location.resource))
+
+
+def counting(
+    least: str, most: str, made: Callable[[int, int | None], Assertion]
+) -> Callable[[Visit], Formula]:
+    """What two keywords together say about a count: one function, so that it is said once."""
+
+    def count(visit: Visit) -> Formula:
+        low = int(visit.keywords.get(least, 0))
+        high = visit.keywords.get(most)
+        if low == 0 and high is None:
+            return TRUE
+        return visit.formulas.leaf(made(low, None if high is None else int(high)))
+
+    return count
