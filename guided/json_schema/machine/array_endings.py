@@ -116,6 +116,7 @@ class ArrayEnding:
         return texts + texts[-1:] * (self.low - len(texts))
 
     def _searched(self) -> list[bytes] | None:
+        """Items one by one, depth first, until all that is due is done."""
         steps = [self.start]
         # One iterator of further steps for each step taken: the search without recursion, since
         # arrays may need thousands of items.
@@ -147,6 +148,7 @@ class ArrayEnding:
         return self._texts(steps) if distinct is None else distinct.texts
 
     def _texts(self, steps: list[_Step]) -> list[bytes]:
+        """The items of a finished search, those that repeat others made equal."""
         formulas = [step.formula for step in steps[1:]]
         for step in steps[1:]:
             if step.same_as is not None:
