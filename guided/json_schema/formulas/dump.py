@@ -110,8 +110,8 @@ def _headed(head: str, lines: list[str]) -> list[str]:
     return [f"{head}: {lines[0]}"] if len(lines) == 1 else [head, *_indented(lines)]
 
 
-def _indented(lines: list[str]) -> Iterator[str]:
-    return (_INDENT + line for line in lines)
+def _indented(lines: list[str]) -> list[str]:
+    return [_INDENT + line for line in lines]
 
 
 def _assertion_lines(about: Assertion, levels: int) -> list[str]:
@@ -236,10 +236,10 @@ def _spelled(regular: Regular) -> str:
 def _spelled_chars(chars: CodePoints) -> str:
     if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
         return _character(chars.ranges[0][0])
-    shown = (
+    shown = [
         _character(low) + (f"-{_character(high)}" if high > low else "")
         for low, high in chars.ranges
-    )
+    ]
     return "[" + "".join(shown) + "]"
 
 

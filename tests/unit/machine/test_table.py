@@ -148,7 +148,7 @@ def test_texts_are_joined_only_where_they_begin_alike() -> None:
     assert _walk(table, start, b'ab"') == _walk(table, start, b"y") == DEAD
     before = table.num_rows
     assert chains.one_of(reversed(texts)) == start
-    assert chains.chains([(b'abc"', 1)])[0].row + 3 == _walk(table, start, b"abc")
+    assert chains.chains([(b'abc"', 1)])[0].state + 3 == _walk(table, start, b"abc")
     assert table.num_rows == before
     fewer = chains.one_of(texts[:2])
     assert table.num_rows - before == 1, "the branch behind the first byte is there"
