@@ -19,6 +19,7 @@ from guided.cli.constraint_flags import GrammarFlag
 from guided.cli.generate import generate
 from guided.cli.grammars import dump_stages, grammars, inspect_grammar
 from guided.cli.inspect_model import inspect_model
+from guided.cli.inspect_schema import inspect_schema
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
@@ -36,6 +37,7 @@ def main() -> None:
     inspect = typer.Typer(no_args_is_help=True)
     inspect.callback(invoke_without_command=True, epilog=examples_of(_inspect))(_inspect)
     _command(inspect, inspect_model, "model")
+    _command(inspect, inspect_schema, "schema")
     app.add_typer(inspect, name="inspect")
     for command in entry_points(group="guided.commands"):
         _add(app, command)

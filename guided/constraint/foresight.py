@@ -14,10 +14,17 @@ from typing import Final
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.machine.exit_actions import (
+    DONE,
+    ITEM,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    Done,
+    KeyClass,
+)
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.json_schema.machine.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT, Judged, KeyClass
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Frame, ObjectFrame, Pending
-from guided.json_schema.reader.pointers import child
+from guided.json_schema.reader.text import child
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.fuel import limited_work, units_left
 
@@ -86,7 +93,7 @@ class _Foresight:
         if isinstance(frame, ArrayFrame):
             return self._behind(stack, ITEM, child(place, "*"))
         if isinstance(frame, ObjectFrame):
-            names, classes = machine.evaluation.candidates(stack)
+            names, classes = machine.evaluation.names.candidates(stack)
             ahead = [(labels.of_key(name), child(place, name)) for name in names]
             ahead += [(labels.number(KeyClass(number)), child(place, "*")) for number in classes]
             return [each for label, inner in ahead for each in self._behind(stack, label, inner)]
@@ -105,8 +112,8 @@ class _Foresight:
         if stack == ROOT or not isinstance(frame.frame, ObjectFrame):
             return []
         around = place[: place.rindex("/")]
-        verdicts = self.machine.evaluation.accepted(stack)[:_VERDICTS]
-        numbers = [DONE if v == 1 else self.machine.labels.number(Judged(v)) for v in verdicts]
+        verdicts = self.machine.evaluation.awaited.accepted(stack)[:_VERDICTS]
+        numbers = [DONE if v == 1 else self.machine.labels.number(Done(v)) for v in verdicts]
         return [each for label in numbers for each in self._behind(stack, label, around)]
 
     def _behind(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:

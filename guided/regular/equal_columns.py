@@ -42,7 +42,7 @@ def equal_columns(rows: NDArray[np.int32]) -> tuple[NDArray[np.uint8], NDArray[n
 def joint_columns(
     rows: NDArray[np.int32],
     byte_column: NDArray[np.uint8],
-    places: NDArray[np.int64],
+    places: NDArray[np.int32],
     apart: NDArray[np.bool_],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
     """The columns of some rows, int32 ``[all, columns]``, each class of equal ones once.

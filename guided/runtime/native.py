@@ -9,5 +9,5 @@ __all__ = ["is_native"]
 
 def is_native() -> bool:
     """Whether it was compiled here; interpreted, guided does the same, a quarter slower."""
-    found = find_spec("guided.json_schema.machine.rows")
+    found = find_spec("guided.json_schema.machine.document_states")
     return found is not None and found.origin is not None and not found.origin.endswith(".py")

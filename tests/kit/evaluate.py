@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any as AnyValue
 
@@ -26,31 +27,49 @@ from guided.json_schema.formulas.assertions import (
     Types,
     Unique,
 )
-from guided.json_schema.formulas.formula import All, Any, Constant, Formula, Leaf, Not, Place
-from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.formulas.formula import (
+    AllOf,
+    AnyOf,
+    Constant,
+    Formula,
+    Formulas,
+    Leaf,
+    Not,
+    SchemaNode,
+)
 from guided.regular.dfa import Dfa, dfa_from_regular
 from guided.regular.expression import Regular
 
-__all__ = ["holds"]
+__all__ = ["exactly_one", "holds"]
 
 
-def holds(formula: Formula, grammar: JsonGrammar, value: AnyValue) -> bool:
+def exactly_one(formulas: Formulas, parts: Sequence[Formula]) -> Formula:
+    """What holds where exactly one of them holds."""
+    return formulas.any_of(
+        formulas.all_of(
+            [part, *(formulas.negate(other) for j, other in enumerate(parts) if j != i)]
+        )
+        for i, part in enumerate(parts)
+    )
+
+
+def holds(formula: Formula, value: AnyValue) -> bool:
     """Whether a JSON value (numbers int or Decimal) fits the formula."""
     if isinstance(formula, Constant):
         return formula.value
-    if isinstance(formula, Place):
-        return holds(grammar.places[formula.number], grammar, value)
+    if isinstance(formula, SchemaNode):
+        return holds(formula.formula, value)
     if isinstance(formula, Not):
-        return not holds(formula.item, grammar, value)
-    if isinstance(formula, All):
-        return all(holds(part, grammar, value) for part in formula.parts)
-    if isinstance(formula, Any):
-        return any(holds(part, grammar, value) for part in formula.parts)
+        return not holds(formula.item, value)
+    if isinstance(formula, AllOf):
+        return all(holds(part, value) for part in formula.parts)
+    if isinstance(formula, AnyOf):
+        return any(holds(part, value) for part in formula.parts)
     assert isinstance(formula, Leaf)
-    return _fits(formula.assertion, grammar, value)
+    return _fits(formula.assertion, value)
 
 
-def _fits(assertion: Assertion, grammar: JsonGrammar, value: AnyValue) -> bool:
+def _fits(assertion: Assertion, value: AnyValue) -> bool:
     if isinstance(assertion, Types):
         return _type(value) in assertion.types
     if ABOUT[type(assertion)] is not _type(value):
@@ -70,23 +89,23 @@ def _fits(assertion: Assertion, grammar: JsonGrammar, value: AnyValue) -> bool:
             return value in strings
         case Members():
             return all(
-                holds(formula, grammar, item)
+                holds(formula, item)
                 for name, item in value.items()
                 for formula in _about_member(assertion, name)
             )
         case Names(about):
-            return all(holds(about, grammar, name) for name in value)
+            return all(holds(about, name) for name in value)
         case Has(name):
             return name in value
         case MemberCount(low, high) | ItemCount(low, high):
             return _between(low, len(value), high)
         case Items(prefix, rest):
             return all(
-                holds(prefix[index] if index < len(prefix) else rest, grammar, item)
+                holds(prefix[index] if index < len(prefix) else rest, item)
                 for index, item in enumerate(value)
             )
         case Contains(item, low, high):
-            return _between(low, sum(holds(item, grammar, one) for one in value), high)
+            return _between(low, sum(holds(item, one) for one in value), high)
         case Unique():
             frozen = [_frozen(item) for item in value]
             return len(set(frozen)) == len(frozen)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
-from guided.json_schema.reader.drafts import LATEST, Draft
+from guided.json_schema.reader.keywords import LATEST, Draft
 from tests.kit.hard_schemas import hard_schema
 
 __all__ = ["in_draft", "subschemas", "wide_schema"]

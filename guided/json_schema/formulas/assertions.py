@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from guided.json_schema.formulas.formula import Formula
 
 __all__ = [
-    "ArrayAssertion",
+    "ABOUT",
     "Assertion",
     "Booleans",
     "Bound",
@@ -33,10 +33,10 @@ __all__ = [
     "Names",
     "NumberChoices",
     "Numbers",
-    "ObjectAssertion",
     "StringChoices",
     "Types",
     "Unique",
+    "formulas_in",
 ]
 
 
@@ -176,7 +176,7 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """The items of an array differ from one another, and from those that lie behind."""
+    """The items of an array differ from one another, and from the earlier ones given here."""
 
     strings: tuple[str, ...] = ()
     numbers: tuple[Decimal, ...] = ()
@@ -197,6 +197,22 @@ Assertion: TypeAlias = (
     | ObjectAssertion
     | ArrayAssertion
 )
+
+
+def formulas_in(about: Assertion) -> tuple[Formula, ...]:
+    """What an assertion asks of members, items or names."""
+    match about:
+        case Members(named, patterns, rest):
+            return (*(f for _, f in named), *(f for _, f in patterns), rest)
+        case Items(prefix, rest):
+            return (*prefix, rest)
+        case Contains(item) | Names(item):
+            return (item,)
+        case Unique(others=others):
+            return others
+        case _:
+            return ()
+
 
 ABOUT: Final[dict[type, JsonType]] = {
     Booleans: JsonType.BOOLEAN,

@@ -17,20 +17,24 @@ from guided.runtime.fuel import spend
 __all__ = [
     "FALSE",
     "TRUE",
-    "All",
-    "Any",
+    "AllOf",
+    "AnyOf",
     "Constant",
     "Formula",
     "Formulas",
     "Leaf",
     "Not",
-    "Place",
+    "SchemaNode",
+    "conjuncts",
+    "evaluate",
     "inside_first",
+    "leaves_of",
     "parts_of",
+    "truth_vector",
 ]
 
 MAX_DEPTH: Final = 2_000
-"""Formulas inside of one another: what is deeper is more than any search would get through."""
+"""Formulas inside of one another; no search would get through deeper ones."""
 
 
 class _Node:
@@ -74,7 +78,7 @@ class Not(_Node):
         self.item: Final = item
 
 
-class All(_Node):
+class AllOf(_Node):
     """Every part holds."""
 
     __match_args__: Final = ("parts",)
@@ -84,7 +88,7 @@ class All(_Node):
         self.parts: Final = parts
 
 
-class Any(_Node):
+class AnyOf(_Node):
     """At least one part holds."""
 
     __match_args__: Final = ("parts",)
@@ -94,27 +98,49 @@ class Any(_Node):
         self.parts: Final = parts
 
 
-class Place(_Node):
-    """The formula of a place in the schema, by its number in ``JsonGrammar.places``."""
+class SchemaNode(_Node):
+    """A schema object that the root leads to: its number, where it was written, its formula.
 
-    __match_args__: Final = ("number",)
-    __slots__ = ("number",)
+    Formulas refer to one another in circles through nodes, and through nothing else. This is also
+    the one place where the intermediate form is lazy: a thunk makes the formula when it is first
+    asked for, since an answer gets to few of the nodes of a large schema.
+    """
 
-    def __init__(self, number: int) -> None:
+    __match_args__: Final = ("number", "pointer")
+    __slots__ = ("_formula", "_lower", "number", "pointer")
+
+    def __init__(self, number: int, pointer: str, lower: Callable[[], Formula]) -> None:
         self.number: Final = number
+        self.pointer: Final = pointer
+        """JSON pointer of the schema object."""
+        self._lower: Final = lower
+        self._formula: Formula | None = None
+
+    @property
+    def formula(self) -> Formula:
+        """What a value has to fit here."""
+        found = self._formula
+        if found is None:
+            # Lowering may run out of fuel. Then nothing is kept, and whoever asks next begins anew.
+            found = self._formula = self._lower()
+        return found
 
 
-Formula: TypeAlias = Constant | Leaf | Not | All | Any | Place
-
+Formula: TypeAlias = Constant | Leaf | Not | AllOf | AnyOf | SchemaNode
 TRUE: Final = Constant(True)
 FALSE: Final = Constant(False)
 
 
 def parts_of(formula: Formula) -> tuple[Formula, ...]:
-    """The formulas that one is made of, those of a place not among them."""
-    if isinstance(formula, All | Any):
+    """The formulas that one is made of; that of a node is not among them."""
+    if isinstance(formula, AllOf | AnyOf):
         return formula.parts
     return (formula.item,) if isinstance(formula, Not) else ()
+
+
+def conjuncts(formula: Formula) -> tuple[Formula, ...]:
+    """The formulas that all hold where this one does, as far as it says so outright."""
+    return formula.parts if isinstance(formula, AllOf) else (formula,)
 
 
 def inside_first(formula: Formula, known: Container[Formula]) -> Iterator[Formula]:
@@ -139,9 +165,8 @@ class Formulas:
 
     def __init__(self) -> None:
         self._leaves: dict[Assertion, Leaf] = {}
-        self._places: dict[int, Place] = {}
         self._nots: dict[Formula, Formula] = {}
-        self._joined: dict[tuple[type[All | Any], tuple[Formula, ...]], Formula] = {}
+        self._joined: dict[tuple[type[AllOf | AnyOf], tuple[Formula, ...]], Formula] = {}
         self._depths: dict[Formula, int] = {}
         """Of what has parts."""
 
@@ -150,13 +175,6 @@ class Formulas:
         found = self._leaves.get(assertion)
         if found is None:
             found = self._leaves[assertion] = Leaf(assertion)
-        return found
-
-    def place(self, number: int) -> Place:
-        """The formula of a place, which may not be known yet."""
-        found = self._places.get(number)
-        if found is None:
-            found = self._places[number] = Place(number)
         return found
 
     def negate(self, formula: Formula) -> Formula:
@@ -172,23 +190,15 @@ class Formulas:
 
     def all_of(self, formulas: Iterable[Formula]) -> Formula:
         """What holds where all of them hold; no formulas make TRUE."""
-        return self._join(All, formulas, neutral=TRUE, absorbing=FALSE)
+        return self._join(AllOf, formulas, neutral=TRUE, absorbing=FALSE)
 
     def any_of(self, formulas: Iterable[Formula]) -> Formula:
         """What holds where one of them holds; no formulas make FALSE."""
-        return self._join(Any, formulas, neutral=FALSE, absorbing=TRUE)
+        return self._join(AnyOf, formulas, neutral=FALSE, absorbing=TRUE)
 
-    def one_of(self, formulas: Iterable[Formula]) -> Formula:
-        """What holds where exactly one of them holds."""
-        parts = list(formulas)
-        return self.any_of(
-            self.all_of([part, *(self.negate(other) for j, other in enumerate(parts) if j != i)])
-            for i, part in enumerate(parts)
-        )
-
-    def replace(self, formula: Formula, leaf: Callable[[Leaf | Place], Formula]) -> Formula:
-        """The formula with every leaf and place replaced, simplified again."""
-        if isinstance(formula, Leaf | Place):
+    def replace(self, formula: Formula, leaf: Callable[[Leaf | SchemaNode], Formula]) -> Formula:
+        """The formula with every leaf and node replaced, simplified again."""
+        if isinstance(formula, Leaf | SchemaNode):
             spend(3)
             return leaf(formula)
         known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
@@ -198,7 +208,7 @@ class Formulas:
             waiting: list[Formula] = []
             for part in parts_of(node):
                 if part not in known:
-                    if isinstance(part, Leaf | Place):
+                    if isinstance(part, Leaf | SchemaNode):
                         known[part] = leaf(part)
                     else:
                         waiting.append(part)
@@ -216,15 +226,15 @@ class Formulas:
         if isinstance(node, Not):
             inner = known[node.item]
             return node if inner is node.item else self.negate(inner)
-        assert isinstance(node, All | Any), node
+        assert isinstance(node, AllOf | AnyOf), node
         parts = [known[part] for part in node.parts]
         if all(a is b for a, b in zip(parts, node.parts, strict=True)):
             return node
-        return self.all_of(parts) if isinstance(node, All) else self.any_of(parts)
+        return self.all_of(parts) if isinstance(node, AllOf) else self.any_of(parts)
 
     def _join(
         self,
-        kind: type[All | Any],
+        kind: type[AllOf | AnyOf],
         formulas: Iterable[Formula],
         *,
         neutral: Constant,
@@ -262,3 +272,55 @@ class Formulas:
             )
         self._depths[formula] = depth + 1
         return formula
+
+
+def leaves_of(asks: Iterable[Formula]) -> list[Leaf]:
+    """The assertions of formulas, each once, in the order in which they are written."""
+    found: dict[Leaf, None] = {}
+    seen: set[Formula] = set()
+    stack = list(reversed(list(asks)))
+    while stack:
+        node = stack.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, Leaf):
+            found[node] = None
+        elif isinstance(node, Not):
+            stack.append(node.item)
+        elif not isinstance(node, Constant | SchemaNode):
+            stack.extend(reversed(node.parts))
+    spend(1 + len(seen))
+    return list(found)
+
+
+def truth_vector(holding: Iterable[bool]) -> int:
+    """One number that says which of several formulas hold: bit ``i`` for the ``i``-th."""
+    return sum([holds << number for number, holds in enumerate(holding)])
+
+
+def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
+    """The value of a formula by a function that decides assertions, each asked once."""
+    if isinstance(formula, Leaf):
+        return leaf(formula)
+    known: dict[Formula, bool] = {TRUE: True, FALSE: False}
+    begun: list[tuple[Formula, int]] = [(formula, 0)]  # each with the first part still to be asked
+    while begun:
+        node, at = begun.pop()
+        if node in known:
+            continue
+        if isinstance(node, Leaf):
+            known[node] = leaf(node)
+            continue
+        assert isinstance(node, Not | AllOf | AnyOf), node
+        parts, decisive = parts_of(node), isinstance(node, AnyOf)
+        while at < len(parts) and known.get(parts[at]) is (not decisive):
+            at += 1
+        if at < len(parts) and parts[at] not in known:
+            begun += ((node, at), (parts[at], 0))
+        elif isinstance(node, Not):
+            known[node] = not known[node.item]
+        else:
+            known[node] = decisive if at < len(parts) else not decisive
+    spend(len(known))
+    return known[formula]

@@ -1,26 +1,41 @@
-"""The intermediate form of JSON constraints: formulas for the places of a schema."""
+"""The intermediate form of JSON constraints: formulas, and the schema objects they refer to."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from guided.json_schema.formulas.formula import Formula, Formulas
+from guided.json_schema.formulas.assertions import formulas_in
+from guided.json_schema.formulas.formula import Formula, Formulas, Leaf, SchemaNode, parts_of
 
 __all__ = ["JsonGrammar"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JsonGrammar:
-    """All places of a constraint, whose formulas refer to one another by number.
+    """What a document has to fit.
 
-    A place refers to itself only through the members of objects and the items of arrays.
+    A schema node leads to itself only through the members of objects and the items of arrays.
     """
 
     formulas: Formulas
-    """Made the formulas of all places, and makes those that follow from them."""
-    places: Sequence[Formula]
-    """By number; one may be made, and further ones met, when it is first asked for."""
+    """Made the formulas of all nodes, and makes those that follow from them."""
     root: Formula
-    pointer: Callable[[int], str] = lambda _: ""
-    """Where in the schema the place of a number was written, as a JSON pointer."""
+
+    def nodes(self) -> list[SchemaNode]:
+        """All nodes that the root leads to, by number; this lowers every one of them."""
+        found: set[SchemaNode] = set()
+        seen: set[Formula] = set()
+        waiting = [self.root]
+        while waiting:
+            formula = waiting.pop()
+            if formula in seen:
+                continue
+            seen.add(formula)
+            if isinstance(formula, SchemaNode):
+                found.add(formula)
+                waiting.append(formula.formula)
+            elif isinstance(formula, Leaf):
+                waiting += formulas_in(formula.assertion)
+            else:
+                waiting += parts_of(formula)
+        return sorted(found, key=lambda node: node.number)

@@ -1,6 +1,9 @@
 """Bounds and multiples as tables, exact for numbers with any number of digits.
 
-They say nothing about numbers with exponent, but for bounds of zero, which ask for a sign alone.
+The first tables say nothing about numbers with exponent, but for bounds of zero, which ask for a
+sign alone. ``whole_with_exponent`` follows exponents as well. What matters there is the least
+exponent that makes the number whole: that of ``12.50`` is 1, that of ``1200`` is -2, and zero is
+whole with any. Exponents are compared with it digit by digit.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.json_schema.formulas.assertions import Bound
-from guided.json_schema.formulas.decimals import exact_text
+from guided.json_schema.formulas.number_spellings import exact_text
 from guided.json_schema.formulas.number_tables import (
     ANY_DIGIT,
     FAILS,
@@ -22,6 +25,7 @@ from guided.json_schema.formulas.number_tables import (
     LETTER,
     MINUS,
     NONZERO,
+    PLUS,
     POINT,
     WIDTH,
     NumberTable,
@@ -29,7 +33,7 @@ from guided.json_schema.formulas.number_tables import (
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
 
-__all__ = ["Grid", "bounded", "digits_alone", "multiples"]
+__all__ = ["MAX_PLACES", "Grid", "bounded", "digits_alone", "multiples", "whole_with_exponent"]
 
 _EQUAL: Final = 0
 _LESS: Final = 1
@@ -61,11 +65,11 @@ def _compared(value: Decimal) -> NumberTable:
     spend(len(exact_text(value)))
     whole, _, fraction = exact_text(value.copy_abs()).partition(".")
     # Of magnitudes: 3 rows for each number of whole digits read, by their order, then one for each
-    # number of digits behind the point that were equal.
+    # number of digits after the point that were equal.
     start, less, more, first = 0, 1, 2, 3
     wholes = first + 3 * np.arange(len(whole) + 1)
-    behind = int(wholes[-1]) + 3 + np.arange(len(fraction) + 1)
-    table = np.full((behind[-1] + 1, WIDTH), DEAD, dtype=np.int32)
+    after = int(wholes[-1]) + 3 + np.arange(len(fraction) + 1)
+    table = np.full((after[-1] + 1, WIDTH), DEAD, dtype=np.int32)
     label = np.full(len(table), _LESS, dtype=np.int32)
 
     table[less, [*range(10), POINT]] = less
@@ -75,14 +79,14 @@ def _compared(value: Decimal) -> NumberTable:
         table[wholes[:-1] + order, ANY_DIGIT] = wholes[1:, None] + order
     table[wholes[-1] + np.arange(3), ANY_DIGIT] = more
     table[first : wholes[-1], POINT] = less
-    table[wholes[-1] + np.arange(3), POINT] = behind[0], less, more
-    # Behind the last digit only zeros are equal.
-    following = np.append(behind[1:], behind[-1])
-    order_behind = _orders(fraction + "0")
-    table[behind, ANY_DIGIT] = np.where(order_behind == _EQUAL, following[:, None], order_behind)
+    table[wholes[-1] + np.arange(3), POINT] = after[0], less, more
+    # After the last digit only zeros are equal.
+    following = np.append(after[1:], after[-1])
+    order_after = _orders(fraction + "0")
+    table[after, ANY_DIGIT] = np.where(order_after == _EQUAL, following[:, None], order_after)
 
     label[more] = label[wholes[-1] + _MORE] = _MORE
-    label[behind[-1]] = _EQUAL
+    label[after[-1]] = _EQUAL
     label[wholes[-1]] = _LESS if fraction else _EQUAL
     if value > 0:
         table[start] = table[first]
@@ -133,7 +137,7 @@ def multiples(grid: Grid, *, pointless: bool, exponents: bool = False) -> Number
     count, zeros, places = grid.count, max(grid.power, 0), max(-grid.power, 0)
     remainder, digit = np.arange(count), np.arange(10)
     # By remainder: before the point, how many of the zeros that have to end the number are missing
-    # yet; behind it, how many further digits count.
+    # yet; after it, how many further digits count.
     missing = count * np.arange(zeros + 1)
     left = missing[-1] + count + count * np.arange(places + 1)
     failed, scaled = left[-1] + count, left[-1] + count + 1
@@ -166,6 +170,76 @@ def multiples(grid: Grid, *, pointless: bool, exponents: bool = False) -> Number
 
 
 def _verdicts(count: int, places: int) -> NDArray[np.int32]:
-    """Of each remainder, when so many more zeros count."""
+    """For each remainder, whether a multiple results when ``places`` more zeros count."""
     held = np.arange(count) * pow(10, places, count) % count == 0
     return np.where(held, HOLDS, FAILS).astype(np.int32)
+
+
+MAX_FRACTION_DIGITS: Final = 17
+"""After the point of a number with exponent, or as many as the power of ten has."""
+MAX_PLACES: Final = 32
+"""Of the power of ten: the table grows with their square."""
+MAX_WHOLE_ZEROS: Final = 4
+"""Zeros that end the digits before the point and that a negative exponent may take away."""
+
+
+@functools.lru_cache(maxsize=16)
+def whole_with_exponent(places: int, *, exact: bool) -> NumberTable:
+    """Multiples of ``10**-places``; unless ``exact``, nothing is said about other numbers.
+
+    Nothing is said about an exponent after more digits than the limits of this module either.
+    """
+    deepest = max(MAX_FRACTION_DIGITS, places)
+    least = np.arange(-MAX_WHOLE_ZEROS, deepest + 1)  # by kind: with this exponent it is whole
+    wanted = least - places
+    kinds, levels = len(least), int(np.abs(wanted).max()) // 10 + 1
+    start, always, below, later, soon, unknown, deep, deep_below = range(8)
+    # Rows by the zeros that end the digits before the point; after it, by the kind, where the last
+    # is zero, and the digits there; then by kind and by the value of the exponent so far.
+    wholes = 8 + np.arange(MAX_WHOLE_ZEROS + 1)
+    after = wholes[-1] + 1 + np.arange((kinds + 1) * (deepest + 1)).reshape(kinds + 1, -1)
+    letter = after[-1, -1] + 1 + np.arange(kinds)
+    plus = letter[-1] + 1 + np.arange(kinds * levels).reshape(kinds, levels)
+    minus = plus[-1, -1] + 1 + np.arange(kinds * levels).reshape(kinds, levels)
+    table = np.full((minus[-1, -1] + 1, WIDTH), DEAD, dtype=np.int32)
+    label = np.full(len(table), HOLDS, dtype=np.int32)
+
+    table[start, MINUS], table[start, 0] = start, after[-1, 0]
+    table[[start, *wholes], NONZERO] = wholes[0]
+    table[wholes, 0] = np.append(wholes[1:], wholes[-1])
+    table[wholes, POINT] = after[MAX_WHOLE_ZEROS::-1, 0]
+    table[after[-1, 0], POINT] = after[-1, 0]  # after 0 and 0. the same follows
+
+    plain_below = np.append(wanted > 0, False)
+    table[after[:, :-1], 0] = after[:, 1:]
+    table[after[:, :-1], NONZERO] = np.diag(after[MAX_WHOLE_ZEROS + 1 : -1, 1:])[:, None]
+    table[after[:, -1], 0] = np.where(plain_below, deep_below, deep)
+    table[after[:, -1], NONZERO] = table[[deep], NONZERO] = table[deep_below, ANY_DIGIT] = (
+        deep_below
+    )
+    table[deep, 0] = deep
+
+    table[wholes, LETTER] = letter[MAX_WHOLE_ZEROS::-1]
+    table[after[:-1], LETTER] = letter[:, None]
+    table[after[-1], LETTER] = always
+    table[always], table[below] = always, below
+    table[later, ANY_DIGIT], table[soon, ANY_DIGIT] = always, below
+    written = 10 * np.arange(levels)[:, None] + np.arange(10)  # [levels, 10]
+    due = wanted[:, None, None]  # [kinds, 1, 1]
+    table[plus, ANY_DIGIT] = np.select(
+        [written >= due, 10 * written >= due], [always, later], plus[:, :1, None] + written
+    )
+    table[minus, ANY_DIGIT] = np.select(
+        [written > -due, 10 * written > -due], [below, soon], minus[:, :1, None] + written
+    )
+    # More zeros might end the digits than were counted, so that a lower exponent would do.
+    uncounted = table[minus[0]]
+    table[minus[0]] = np.select([uncounted == below, uncounted == soon], [DEAD, unknown], uncounted)
+    table[letter] = table[plus[:, 0]]
+    table[letter, PLUS], table[letter, MINUS] = plus[:, 0], minus[:, 0]
+
+    if exact:
+        label[after[plain_below]] = label[deep_below] = FAILS
+    label[[below, later]] = FAILS if exact else DEAD
+    label[plus] = np.where(wanted > 0, label[below], HOLDS)[:, None]
+    return NumberTable(table, label)

@@ -1,5 +1,8 @@
 """Transition tables over the symbols that numbers are spelled with, and how they are joined.
 
+    table.next   int32 [states, WIDTH]    one column for each symbol: 0 to 9, -, ., e, +
+    table.label  int32 [states]           HOLDS or FAILS, DEAD where nothing is said
+
 A table is only ever asked about numbers as RFC 8259 spells them, since the table of the syntax is
 joined with it: where that one has no move, the others may have any.
 """
@@ -40,7 +43,6 @@ __all__ = [
 HOLDS: Final = 0
 FAILS: Final = 1
 """Labels: the assertion holds of the number that was spelled, or fails."""
-
 ANY_DIGIT, NONZERO = slice(0, 10), slice(1, 10)
 MINUS: Final = 10
 POINT: Final = 11
@@ -48,7 +50,6 @@ LETTER: Final = 12
 PLUS: Final = 13
 WIDTH: Final = 14
 """Columns of a table; a digit is its own column."""
-
 _SYMBOLS: Final = (
     *(CodePoints.single(digit) for digit in "0123456789"),
     CodePoints.single("-"),

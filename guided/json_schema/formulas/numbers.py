@@ -7,7 +7,7 @@ zeros at the end of a fraction are free: a model that writes ``19.90`` must not 
 
 - where nothing is asked, or, by bounds of zero, a sign alone;
 - under ``integer``, and under a ``multiple_of`` that divides 1 the numbers that are whole (under
-  ``0.01`` and other powers of ten: all numbers), within the limits of ``grammar.exponents``;
+  ``0.01`` and other powers of ten: all numbers), within the limits of ``number_conditions``;
 - of listed numbers the spellings that programs write: ``1e-07``, ``1.5e+16``.
 
 An integer of draft 4 is one by its spelling: digits alone, so that ``1.0`` and ``1e0`` are none.
@@ -25,31 +25,25 @@ from typing import Final, TypeAlias
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
-from guided.json_schema.formulas.decimals import exact_text, split
-from guided.json_schema.formulas.exponents import MAX_PLACES, whole_with_exponent
-from guided.json_schema.formulas.number_choices import chosen
-from guided.json_schema.formulas.number_conditions import Grid, bounded, digits_alone, multiples
-from guided.json_schema.formulas.number_syntax import number_syntax
-from guided.json_schema.formulas.number_tables import (
-    FAILS,
-    HOLDS,
-    NumberTable,
-    joined,
-    only_holding,
+from guided.json_schema.formulas.number_conditions import (
+    MAX_PLACES,
+    Grid,
+    bounded,
+    digits_alone,
+    multiples,
+    whole_with_exponent,
 )
+from guided.json_schema.formulas.number_spellings import chosen, exact_text, number_syntax, split
+from guided.json_schema.formulas.number_tables import NumberTable, joined, only_holding
 from guided.regular.dfa import Dfa
 from guided.spec import Spelling
 
 __all__ = [
-    "FAILS",
-    "HOLDS",
-    "MAX_DIGITS",
     "MAX_LISTED_MULTIPLES",
     "digit_limit",
     "holds",
     "narrowing",
     "number_dfa",
-    "number_text",
     "number_verdicts",
 ]
 
@@ -57,18 +51,11 @@ MAX_DIGITS: Final = 2_000
 """Of a number in an assertion, on either side of the point."""
 MAX_LISTED_MULTIPLES: Final = 200
 """Of a divisor whose remainders are too many for an automaton, the multiples that are allowed."""
-
 _MAX_STATES: Final = 20_000
 """Of an automaton that follows remainders."""
 _MAX_STATES_BY_DIGITS: Final = 5_000
 """Of one that counts the digits of the whole part as well."""
-
 NumberAssertion: TypeAlias = Numbers | NumberChoices
-
-
-def number_text(value: Decimal) -> str:
-    """The shortest spelling without exponent, exact however many digits it has."""
-    return exact_text(value)
 
 
 def holds(assertion: NumberAssertion, value: Decimal) -> bool:
@@ -89,8 +76,8 @@ def narrowing(assertion: NumberAssertion, spelling: Spelling = Spelling.CANONICA
         listed, complete = _multiples(assertion)
         if not complete:
             return (
-                f"only {len(listed)} multiples are allowed, from {number_text(listed[0])}"
-                f" to {number_text(listed[-1])}"
+                f"only {len(listed)} multiples are allowed, from {exact_text(listed[0])}"
+                f" to {exact_text(listed[-1])}"
             )
     if spelling is Spelling.CANONICAL or _follows_exponents(assertion):
         return None
@@ -125,7 +112,7 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
 def _digit_limits(
     assertions: Iterable[NumberAssertion], max_digits: int | None
 ) -> tuple[int, int] | None:
-    """Before and behind the point."""
+    """Before and after the point."""
     landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
     for value in landmarks:
         _check_digits(value)
@@ -210,9 +197,6 @@ def _grids(assertion: Numbers, *, canonical: bool) -> list[NumberTable]:
         return [whole_with_exponent(-grid.power, exact=True)]
     whole = whole_with_exponent(0, exact=False)
     return [multiples(grid, pointless=False, exponents=True), whole]
-
-
-# --- what the assertion says ------------------------------------------------------------------
 
 
 def _landmarks(assertion: NumberAssertion) -> list[Decimal]:

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, Items, Unique
-from guided.json_schema.formulas.formula import TRUE, Formula, Formulas
+from guided.json_schema.formulas.formula import TRUE, Formula
+from guided.json_schema.formulas.values import differs, equals_earlier
 from guided.json_schema.machine.distinct import DistinctTexts
+from guided.json_schema.machine.restriction import Restriction
 from guided.json_schema.machine.search import Literals
-from guided.json_schema.machine.sharing import Sharing
+from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import ArrayFrame
-from guided.json_schema.machine.taken import differs, one_of_taken
-from guided.json_schema.machine.values import Values
 from guided.runtime.fuel import spend
 
 __all__ = ["ArrayEnding"]
@@ -21,12 +21,11 @@ MAX_OWED_ITEMS: Final = 10_000
 """Items written at most to end one array."""
 MAX_DEAD_ENDS: Final = 100
 """Items taken back at most."""
-
 _Met = tuple[int, ...]
 
 
 class _Step:
-    """One more item, and what is still due behind it."""
+    """One more item, and what is still due after it."""
 
     __slots__ = ("broken", "formula", "helps", "met", "repeated", "same_as")
 
@@ -63,14 +62,13 @@ class ArrayEnding:
 
     def __init__(
         self,
-        formulas: Formulas,
-        sharing: Sharing,
-        values: Values,
+        restriction: Restriction,
+        values: ShortestValues,
         frame: ArrayFrame,
         literals: Literals,
     ) -> None:
-        self.formulas = formulas
-        self.sharing = sharing
+        self.formulas = restriction.formulas
+        self.sharing = restriction.sharing
         self.values = values
         self.begun = frame.begun
         abouts = [(leaf.assertion, kept) for leaf, kept in literals.items()]
@@ -118,7 +116,10 @@ class ArrayEnding:
         return texts + texts[-1:] * (self.low - len(texts))
 
     def _searched(self) -> list[bytes] | None:
+        """Items one by one, depth first, until all that is due is done."""
         steps = [self.start]
+        # One iterator of further steps for each step taken: the search without recursion, since
+        # arrays may need thousands of items.
         ways: list[Iterator[_Step]] = []
         distinct = DistinctTexts(self.formulas, self.values.text) if self.unique else None
         failed: set[object] = set()
@@ -133,6 +134,7 @@ class ArrayEnding:
                     continue
             else:
                 ways.pop()
+                # Nothing completes the array from here, nor from any situation like this one.
                 failed.add(self._situation(steps))
                 steps.pop()
                 if not ways:
@@ -141,14 +143,16 @@ class ArrayEnding:
                     distinct.drop()
             dead_ends += 1
             if dead_ends > MAX_DEAD_ENDS:
-                self.values.fuel.missed += 1
+                self.values.searches.missed += 1
                 return None
         return self._texts(steps) if distinct is None else distinct.texts
 
     def _texts(self, steps: list[_Step]) -> list[bytes]:
+        """The items of a finished search, those that repeat others made equal."""
         formulas = [step.formula for step in steps[1:]]
         for step in steps[1:]:
             if step.same_as is not None:
+                # Both get the stricter formula, and with it the same text.
                 formulas[step.same_as] = step.formula
         texts: list[bytes] = []
         for formula in formulas:
@@ -177,6 +181,7 @@ class ArrayEnding:
     def _ways(self, steps: list[_Step], failed: set[object]) -> Iterator[_Step]:
         """The items that may come next; the most helpful first."""
         place, last = len(steps) - 1, steps[-1]
+        # Long arrays cost more than their items, since each step copies what is due.
         spend(15 + place // 16)
         if place >= self.most:
             return
@@ -209,6 +214,7 @@ class ArrayEnding:
         item = about.prefix[place] if place < len(about.prefix) else about.rest
         opposite = self.formulas.negate(self.sharing.of(item))
         more = self.formulas.all_of([formula, opposite])
+        # First with the item that makes it fail: the sooner all is done, the shorter the array.
         yield from self._breaking(more, steps, number + 1, left)
         yield from self._breaking(formula, steps, number + 1, (*left, about))
 
@@ -244,7 +250,7 @@ class ArrayEnding:
         """Repeat an earlier item, where that is due."""
         last = steps[-1]
         for about in last.repeated:
-            more = self.formulas.all_of([formula, one_of_taken(about, self.formulas)])
+            more = self.formulas.all_of([formula, equals_earlier(about, self.formulas)])
             if self.values.text(more) is not None:
                 left = tuple([other for other in last.repeated if other is not about])
                 yield _Step(more, broken, met, left, helps=True)

@@ -10,25 +10,33 @@ from guided.json_schema.formulas.assertions import (
     JsonType,
     Unique,
 )
-from guided.json_schema.formulas.formula import FALSE, TRUE, All, Formula, Formulas, Leaf, Not
-from guided.json_schema.machine.array_endings import ArrayEnding
-from guided.json_schema.machine.asking import asked_of
-from guided.json_schema.machine.json_value import read_value
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    TRUE,
+    AllOf,
+    Formula,
+    Formulas,
+    Leaf,
+    Not,
+    evaluate,
+    leaves_of,
+    truth_vector,
+)
+from guided.json_schema.formulas.values import differs, read_value, with_value
+from guided.json_schema.machine.containers import asked_of, one_fewer, replaced
 from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalars import evaluate_with, sorted_leaves
-from guided.json_schema.machine.search import Literals
+from guided.json_schema.machine.shortest_values import ShortestValues
 from guided.json_schema.machine.stacks import ArrayFrame, Pending
-from guided.json_schema.machine.taken import differs, with_value
-from guided.json_schema.machine.values import Values
-from guided.runtime.fuel import spend
 
-__all__ = ["Arrays"]
+__all__ = ["ArrayRules"]
 
 
-class Arrays:
-    """The rules of arrays."""
+class ArrayRules:
+    """The rules of arrays: how they open, what their items decide, and how they close."""
 
-    def __init__(self, formulas: Formulas, restriction: Restriction, values: Values) -> None:
+    def __init__(
+        self, formulas: Formulas, restriction: Restriction, values: ShortestValues
+    ) -> None:
         self.formulas = formulas
         self.restriction = restriction
         self.sharing = restriction.sharing
@@ -50,18 +58,19 @@ class Arrays:
 
     def _item_begun(self, frame: ArrayFrame) -> Pending | None:
         goals = frame.goals
+        # The common array, whose items all fit one formula: nothing is left to decide about it.
         if frame.must and isinstance(goals[0], Leaf) and _says_one_thing(goals[0].assertion):
             item = self._child(goals[0])
             inner = ArrayFrame(goals, must=True, begun=True)
             pending = Pending(inner, (item,), must=True, hazy=frame.hazy, sure=True)
             return None if item is FALSE else pending
-        leaves = sorted_leaves(goals)
+        leaves = leaves_of(goals)
         by: dict[Leaf, Formula] = {}
         for leaf in leaves:
             if isinstance(leaf.assertion, ItemCount):
-                by[leaf] = self._counted(leaf.assertion)
-        goals = self._replaced(goals, by)
-        # What lies behind comes last: the names of an item keep the order of the schema.
+                by[leaf] = one_fewer(leaf.assertion, self.formulas)
+        goals = replaced(self.formulas, goals, by)
+        # Earlier items come last: the names of an item keep the order of the schema.
         every = [
             (leaf, self._child(leaf))
             for kind in (Items, Unique)
@@ -74,53 +83,55 @@ class Arrays:
             if isinstance(leaf.assertion, Contains)
         ]
         asked, failed = asked_of(goals, every, some, self.formulas, must=frame.must)
-        goals = self._replaced(goals, dict.fromkeys(failed, FALSE))
+        goals = replaced(self.formulas, goals, dict.fromkeys(failed, FALSE))
         if frame.must and (goals[0] is FALSE or asked.asks[0] is FALSE):
             return None
-        remembers = any(isinstance(leaf.assertion, Unique) for leaf in sorted_leaves(goals))
+        remembers = any(isinstance(leaf.assertion, Unique) for leaf in leaves_of(goals))
         inner = ArrayFrame(goals, frame.must, begun=True)
         pending = Pending(inner, asked.asks, asked.must, asked.links, remembers, frame.hazy)
+        # If the array could close after any item that fits, every such item leaves a completion.
         if frame.must and len(asked.asks) == 1 and not remembers:
-            behind = self.value_done(pending, 1, None)
-            if behind is not None and evaluate_with(behind.goals[0], at_the_end):
+            after = self.value_done(pending, 1, None)
+            if after is not None and evaluate(after.goals[0], at_the_end):
                 return pending._replace(sure=True)
         return pending
 
-    def value_done(self, pending: Pending, verdict: int, text: bytes | None) -> ArrayFrame | None:
-        """The array behind an item with this verdict; ``None`` where it had to fit better.
+    def value_done(self, pending: Pending, truth: int, text: bytes | None) -> ArrayFrame | None:
+        """The array after an item with this truth vector; ``None`` where it had to fit better.
 
         ``text`` is the item as it was written; without it, further items may equal this one.
         """
         frame = pending.frame
         assert isinstance(frame, ArrayFrame)
-        if pending.must and not verdict & 1:
+        if pending.must and not truth & 1:
             return None
-        fits = {leaf: bool(verdict >> ask & 1) for leaf, ask in pending.links}
+        fits = {leaf: bool(truth >> ask & 1) for leaf, ask in pending.links}
         by: dict[Leaf, Formula] = {}
-        for leaf in sorted_leaves(frame.goals):
+        for leaf in leaves_of(frame.goals):
             about = leaf.assertion
             if isinstance(about, Contains):
                 # What was not asked for holds of every item, or of none.
                 met = fits.get(leaf, self.sharing.of(about.item) is TRUE)
-                by[leaf] = self._matched(about) if met else leaf
+                by[leaf] = one_fewer(about, self.formulas) if met else leaf
             elif not fits.get(leaf, True):
                 by[leaf] = FALSE
             elif isinstance(about, Items):
-                by[leaf] = self._behind(leaf, about)
+                by[leaf] = self._without_first(leaf, about)
             elif isinstance(about, Unique) and text is not None:
                 by[leaf] = self.formulas.leaf(with_value(about, read_value(text), self.formulas))
-        goals = self._replaced(frame.goals, by)
+        goals = replaced(self.formulas, frame.goals, by)
         return ArrayFrame(goals, frame.must, begun=True, hazy=pending.remembers and text is None)
 
     def repeatable(self, frame: ArrayFrame) -> Formula | None:
-        """Where some item has to come twice, what one fits that comes again behind the next."""
+        """Where some item has to come twice, what an item fits that may come again later."""
         goal = frame.goals[0] if frame.must else TRUE
-        parts = goal.parts if isinstance(goal, All) else (goal,)
+        parts = goal.parts if isinstance(goal, AllOf) else (goal,)
         opposites = [part.item for part in parts if isinstance(part, Not)]
         if not any(isinstance(o, Leaf) and isinstance(o.assertion, Unique) for o in opposites):
             return None
         abouts = [part.assertion for part in parts if isinstance(part, Leaf)]
         items = [about for about in abouts if isinstance(about, Items)]
+        # Items after the longest prefix fit the same formulas as the first of them.
         last = max([1, *(len(about.prefix) for about in items)])
         for about in abouts:
             if isinstance(about, ItemCount) and about.high is not None:
@@ -132,9 +143,9 @@ class Arrays:
             for place in range(1, last + 1)
         )
 
-    def verdict(self, frame: ArrayFrame) -> int:
+    def truth(self, frame: ArrayFrame) -> int:
         """Which formulas the array fits if it closes here, one bit each."""
-        return sum(evaluate_with(goal, at_the_end) << i for i, goal in enumerate(frame.goals))
+        return truth_vector(evaluate(goal, at_the_end) for goal in frame.goals)
 
     def _child(self, leaf: Leaf) -> Formula:
         """What an assertion asks of the next item."""
@@ -144,7 +155,7 @@ class Arrays:
         assert isinstance(about, Unique), leaf
         return differs(about, self.formulas)
 
-    def _behind(self, leaf: Leaf, about: Items) -> Formula:
+    def _without_first(self, leaf: Leaf, about: Items) -> Formula:
         if not about.prefix:
             return leaf
         if leaf not in self._shifted:
@@ -152,37 +163,6 @@ class Arrays:
             trivial = not rest.prefix and rest.rest is TRUE
             self._shifted[leaf] = TRUE if trivial else self.formulas.leaf(rest)
         return self._shifted[leaf]
-
-    def _counted(self, about: ItemCount) -> Formula:
-        high = None if about.high is None else about.high - 1
-        low = max(about.low - 1, 0)
-        if high is not None and high < 0:
-            return FALSE
-        return TRUE if low == 0 and high is None else self.formulas.leaf(ItemCount(low, high))
-
-    def _matched(self, about: Contains) -> Formula:
-        high = None if about.high is None else about.high - 1
-        low = max(about.low - 1, 0)
-        if high is not None and high < 0:
-            return FALSE
-        if low == 0 and high is None:
-            return TRUE
-        return self.formulas.leaf(Contains(about.item, low, high))
-
-    def _replaced(self, goals: tuple[Formula, ...], by: dict[Leaf, Formula]) -> tuple[Formula, ...]:
-        if not by:
-            return goals
-        spend(len(goals) + len(by))
-        return tuple(
-            self.formulas.replace(goal, lambda leaf: by.get(leaf, leaf))  # type: ignore[arg-type]
-            for goal in goals
-        )
-
-    # --- ways out -------------------------------------------------------------------------
-
-    def end(self, frame: ArrayFrame, literals: Literals) -> bytes | None:
-        """What completes the array so that these assertions hold, closing bracket included."""
-        return ArrayEnding(self.formulas, self.sharing, self.values, frame, literals).text()
 
 
 def _says_one_thing(about: Assertion) -> bool:

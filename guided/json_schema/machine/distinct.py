@@ -11,8 +11,7 @@ from typing import Final
 
 from guided.json_schema.formulas.assertions import Unique
 from guided.json_schema.formulas.formula import Formula, Formulas
-from guided.json_schema.machine.json_value import read_value, value_key
-from guided.json_schema.machine.taken import differs, with_value
+from guided.json_schema.formulas.values import differs, read_value, value_key, with_value
 from guided.runtime.fuel import spend
 
 __all__ = ["DistinctTexts"]
@@ -58,6 +57,7 @@ class DistinctTexts:
         other = self._text(self._formulas.all_of([formula, differs(before, self._formulas)]))
         if other is not None:
             self._give(place, value_key(read_value(other)), other)
+            # Undoing is then a pop; after an augmentation all places may have changed.
             self._before.append(before)
         elif self._augment(place):
             self._before = [None] * (place + 1)

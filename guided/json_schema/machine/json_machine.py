@@ -21,23 +21,23 @@ from cachetools import LRUCache
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.formulas.assertions import JsonType
 from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.machine.document_states import DocumentStates
 from guided.json_schema.machine.evaluation import Evaluation
-from guided.json_schema.machine.labels import (
+from guided.json_schema.machine.exit_actions import (
     CLOSE,
     DONE,
     ITEM,
     OPEN_ARRAY,
     OPEN_OBJECT,
+    Done,
     EmptyArray,
-    Judged,
     Key,
     KeyClass,
 )
-from guided.json_schema.machine.rows import Rows
-from guided.json_schema.machine.scalars import json_key
+from guided.json_schema.machine.scalar_blocks import json_key
 from guided.json_schema.machine.search import MAX_TRIES
+from guided.json_schema.machine.shortest_values import MAX_SHORTEST_BYTES
 from guided.json_schema.machine.stacks import ROOT, ArrayFrame, ObjectFrame, Pending
-from guided.json_schema.machine.values import MAX_SHORTEST_BYTES
 from guided.machine.limits import RecognizerLimits
 from guided.machine.recognizer import State
 from guided.machine.stack_transitions import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, StackTransitions
@@ -58,7 +58,7 @@ from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
 from guided.spec import JsonOptions
 
-__all__ = ["JsonMachine", "State"]
+__all__ = ["JsonMachine"]
 
 _REMEMBERED_KEYS: Final = 16_384
 _REMEMBERED_ENDS: Final = 65_536
@@ -103,7 +103,7 @@ class JsonMachine:
         self.evaluation = Evaluation(grammar, options or JsonOptions(), missing, limits.max_stacks)
         self.stacks = self.evaluation.stacks
         self.table = TransitionTable(limits.max_cells) if table is None else table
-        self.rows = Rows(self.evaluation, self.table)
+        self.rows = DocumentStates(self.evaluation, self.table)
         self.labels = self.rows.labels
         self.transitions = StackTransitions()
         self._behind_values: dict[tuple[int, int], tuple[int, int] | None] = {}
@@ -187,7 +187,7 @@ class JsonMachine:
         """The state in ``row``, which that of ``state`` lies over, in a stack where as much may
         follow from it: one for all members of an object.
         """
-        stack = self.evaluation.behind_names(state.stack)
+        stack = self.evaluation.names.after_names(state.stack)
         return State(stack, row, state.count, state.texts)
 
     def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
@@ -264,38 +264,38 @@ class JsonMachine:
         if label == DONE:
             return self._value_done(stack, 1, item)
         if label == CLOSE:
-            verdict = evaluation.closed(stack)
+            verdict = evaluation.awaited.closed(stack)
             return self._value_done(self.stacks.parents[stack], verdict, item)
         if label == ITEM:
-            begun = evaluation.item_begun(stack)
+            begun = evaluation.items.begun(stack)
             return None if begun is None else (begun, rows.value(begun))
         if label == OPEN_OBJECT:
-            opened = evaluation.open(stack, JsonType.OBJECT)
+            opened = evaluation.awaited.open(stack, JsonType.OBJECT)
             return None if opened is None else (opened, rows.members(opened))
         if label == OPEN_ARRAY:
-            opened = evaluation.open(stack, JsonType.ARRAY)
+            opened = evaluation.awaited.open(stack, JsonType.ARRAY)
             if opened is None:
                 return None
-            return rows.first_item(opened, evaluation.item_begun(opened))
+            return rows.first_item(opened, evaluation.items.begun(opened))
         meaning = self.labels.meaning(label)
-        if isinstance(meaning, Judged):
-            return self._value_done(stack, meaning.verdict, item)
+        if isinstance(meaning, Done):
+            return self._value_done(stack, meaning.truth, item)
         if isinstance(meaning, EmptyArray):
-            return self._value_done(self.stacks.parents[stack], meaning.verdict, item)
+            return self._value_done(self.stacks.parents[stack], meaning.truth, item)
         if isinstance(meaning, Key):
-            named = evaluation.name_written(stack, meaning.name)
+            named = evaluation.names.name_written(stack, meaning.name)
         else:
             assert isinstance(meaning, KeyClass), meaning
             if key is None:
-                return self._unknown_name(evaluation.behind_names(stack), meaning.number)
-            named = evaluation.class_written(stack, meaning.number, key)
+                return self._unknown_name(evaluation.names.after_names(stack), meaning.number)
+            named = evaluation.names.class_written(stack, meaning.number, key)
         return None if named is None else (named, rows.colon_and_value(named))
 
     def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
         """What is behind a free name of a class, whichever it is."""
         at = stack, number
         if at not in self._behind_unknown_names:
-            named = self.evaluation.class_written(stack, number, None)
+            named = self.evaluation.names.class_written(stack, number, None)
             found = None if named is None else (named, self.rows.colon_and_value(named))
             self._behind_unknown_names[at] = found
         return self._behind_unknown_names[at]
@@ -310,11 +310,11 @@ class JsonMachine:
         return self._behind_values[key]
 
     def _behind_value(self, stack: int, verdict: int, item: bytes | None) -> tuple[int, int] | None:
-        if not self.evaluation.accepts(stack, verdict):
+        if not self.evaluation.awaited.accepts(stack, verdict):
             return None
         if stack == ROOT:
             return ROOT, END_ROW
-        behind = self.evaluation.value_done(stack, verdict, item)
+        behind = self.evaluation.awaited.value_done(stack, verdict, item)
         if behind is None:
             return None
         frame = self.stacks.frames[behind]
@@ -333,7 +333,7 @@ class JsonMachine:
         meaning = self.labels.meaning(label)
         if isinstance(meaning, EmptyArray):
             return self.stacks.parents[stack]
-        return stack if isinstance(meaning, Judged) else None
+        return stack if isinstance(meaning, Done) else None
 
     def remember_transition(self, stack: int, label: int) -> None:
         """Enter what ``resolve`` says without a text into the table that walks read."""
@@ -360,11 +360,11 @@ class JsonMachine:
         if ended is None:
             meaning = self.labels.meaning(label)
             if isinstance(meaning, KeyClass):
-                return self.evaluation.is_rare(stack, meaning.number)
+                return self.evaluation.names.is_rare(stack, meaning.number)
             return False
         if not self._remembers(ended):
             return False
-        return ended != stack or not self.evaluation.is_roomy(ended)
+        return ended != stack or not self.evaluation.items.is_roomy(ended)
 
     def _remembers(self, stack: int) -> bool:
         frame = self.stacks.frames[stack]
@@ -492,7 +492,7 @@ class JsonMachine:
         if self.table.role[state.row] in (IN_KEY, IN_RARE_KEY):
             return self._rest_of_key(state)
         if state.row in self.rows.between:
-            return self.evaluation.end(state.stack)
+            return self.evaluation.ends.end(state.stack)
         if self._owed(state):
             return self._owed_text(state)
         text, _ = self._to_label(state.row)
@@ -535,12 +535,12 @@ class JsonMachine:
             text.append(int(self.table.way[row]))
             row = self.table.step(row, text[-1])
             owed -= int(self.table.beat[row] == TICK)
-        return bytes(text) + self.rows.scalars.filler * owed
+        return bytes(text) + self.rows.scalars.strings.filler * owed
 
     def _rest_of_key(self, state: State) -> bytes:
         """What closes a name that may stand here, one that is owed if it begins so."""
         begun = state.texts[-1]
-        owed = self.evaluation.end(state.stack).lstrip(b",")
+        owed = self.evaluation.ends.end(state.stack).lstrip(b",")
         for name in json.loads(b"{" + owed):
             key = json_key(name)[1:]
             if key.startswith(begun):
@@ -567,7 +567,7 @@ class JsonMachine:
         order = self.evaluation.objects.orders[frame.order]
         if key in order.spelled:
             name = json.loads(b'"' + key + b'"')
-            return self.evaluation.name_written(stack, name) is not None
+            return self.evaluation.names.name_written(stack, name) is not None
         return key not in self.free_keys_of(stack)
 
     def _ends_of_key(self, row: int) -> Iterator[bytes]:
@@ -599,8 +599,8 @@ class JsonMachine:
 
     def _empty(self) -> UnsatisfiableError | LimitExceededError:
         """Why there is no document."""
-        place = self.evaluation.fuel.place
-        pointer = "" if place is None else self.evaluation.restriction.grammar.pointer(place)
+        node = self.evaluation.searches.node
+        pointer = "" if node is None else node.pointer
         if self.evaluation.values.too_long:
             return LimitExceededError(
                 f"the shortest document has more than {MAX_SHORTEST_BYTES} bytes",

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Final
 
 from guided.errors import LimitExceededError
+from guided.json_schema.machine.exit_actions import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT
 from guided.json_schema.machine.json_machine import JsonMachine
-from guided.json_schema.machine.labels import DONE, ITEM, OPEN_ARRAY, OPEN_OBJECT
 from guided.json_schema.machine.stacks import ROOT, ObjectFrame, Pending
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import limited_work
@@ -24,8 +24,8 @@ _WORK: Final = 500
 _COLON: Final = ord(":")
 _SCALARS: Final = frozenset(b'"-0123456789tfn')
 _ORDER: Final = (OPEN_OBJECT, OPEN_ARRAY, DONE)
-"""Labels by how far they lead into the schema. Then come those that close something: arrays are
-followed along one item."""
+"""Exit actions by how far they lead into the schema. Those that close something come last: arrays
+are followed along one item."""
 
 
 def look_ahead(machine: JsonMachine) -> None:
@@ -52,17 +52,17 @@ def _labels(machine: JsonMachine, stack: int, row: int) -> list[int]:
     """What may end or begin where a text stands between two parts, what leads furthest first."""
     table, frame = machine.table, machine.stacks.frames[stack]
     if isinstance(frame, Pending):
-        # Behind a name a colon comes first.
+        # After a name a colon comes first.
         value = table.step(row, _COLON)
         row = row if value == DEAD else value
     edges = table.edges(row)
-    behind = [target for target in edges.values() if table.exits[target]]
-    labels = dict.fromkeys(int(table.label[target]) for target in behind)
+    after = [target for target in edges.values() if table.exits[target]]
+    labels = dict.fromkeys(int(table.label[target]) for target in after)
     if isinstance(frame, ObjectFrame):
-        names, _ = machine.evaluation.candidates(stack)
+        names, _ = machine.evaluation.names.candidates(stack)
         return [*map(machine.labels.of_key, names[:1]), *labels]
     is_scalar = isinstance(frame, Pending) and not _SCALARS.isdisjoint(edges)
-    if is_scalar and stack != ROOT and machine.evaluation.accepts(stack, 1):
+    if is_scalar and stack != ROOT and machine.evaluation.awaited.accepts(stack, 1):
         labels[DONE] = None
     return sorted(labels, key=_reach)
 

@@ -1,4 +1,16 @@
-"""A trie of names over the rows that spell any name, compiled by numba."""
+"""A trie of names over the states that spell any name, compiled by numba.
+
+The names "ab", "ac" and "x" make these nodes; a new child comes before its siblings:
+
+    node  text  UNDER              PARENT  BYTE  CHILD  SIBLING
+    0     ""    content            0       -     4      0
+    1     "a"   after "a" in it    0       a     3      0
+    2     "ab"  after "ab" in it   1       b     0      0
+    3     "ac"  after "ac" in it   1       c     0      2
+    4     "x"   after "x" in it    0       x     0      1
+
+A name leaves the trie where the states under it have no move for its next byte.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +20,14 @@ from guided.machine.table_layout import BASE, KIND
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import kernel
 
-__all__ = ["BYTE", "CHILD", "PARENT", "SIBLING", "UNDER", "spread_names"]
+__all__ = ["BYTE", "PARENT", "UNDER", "spread_names"]
 
 UNDER: Final = 0
 PARENT: Final = 1
 BYTE: Final = 2
 CHILD: Final = 3
 SIBLING: Final = 4
-"""Columns of a node: the row that lies under it, its parent and the byte behind that, its first
+"""Columns of a node: the row that lies under it, its parent and the byte after that, its first
 child and its next sibling, 0 for none."""
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
-from typing import Any as Json
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from guided.json_schema.formulas.assertions import (
     ABOUT,
+    Assertion,
     Booleans,
+    Contains,
+    Items,
     JsonType,
+    Members,
+    Names,
     NumberChoices,
     StringChoices,
     Types,
@@ -17,20 +22,86 @@ from guided.json_schema.formulas.assertions import (
 from guided.json_schema.formulas.formula import (
     FALSE,
     TRUE,
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Constant,
     Formula,
+    Formulas,
     Leaf,
     Not,
-    Place,
+    SchemaNode,
     parts_of,
 )
-from guided.json_schema.formulas.json_grammar import JsonGrammar
-from guided.json_schema.machine.sharing import Sharing
+from guided.json_schema.formulas.values import Json
 from guided.runtime.fuel import spend
 
-__all__ = ["Restriction"]
+__all__ = ["MAX_NODES", "Restriction", "Sharing"]
+
+MAX_LEVELS: Final = 3
+"""Levels of nesting that a node is looked into: deeper ones rarely say the same by chance."""
+MAX_NODES: Final = 30
+"""Nodes written out inside of one at most."""
+
+
+class Sharing:
+    """Writes small nodes out in full, where formulas are interned by what they say."""
+
+    def __init__(self, formulas: Formulas) -> None:
+        self.formulas = formulas
+        self._known: dict[SchemaNode, Formula] = {}
+
+    def of(self, formula: Formula) -> Formula:
+        """The formula of a node instead of the node, if that is small."""
+        if not isinstance(formula, SchemaNode):
+            return formula
+        found = self._known.get(formula)
+        if found is None:
+            found = self._known[formula] = self._written_out(formula)
+        return found
+
+    def _written_out(self, node: SchemaNode) -> Formula:
+        left = [MAX_NODES]
+
+        def inline(node: Leaf | SchemaNode, level: int) -> Formula:
+            if isinstance(node, Leaf):
+                about = _with_children(node.assertion, lambda child: visit(child, level - 1))
+                return node if about is node.assertion else self.formulas.leaf(about)
+            # Two bounds: depth keeps out recursion, the count keeps out schemas that fan out.
+            left[0] -= 1
+            if level == 0 or left[0] < 0:
+                raise _TooLargeError
+            return visit(node.formula, level - 1)
+
+        def visit(formula: Formula, level: int) -> Formula:
+            return self.formulas.replace(formula, lambda node: inline(node, level))
+
+        try:
+            return visit(node, MAX_LEVELS)
+        except _TooLargeError:
+            return node
+
+
+class _TooLargeError(Exception):
+    """A node leads too deep, or into itself."""
+
+
+def _with_children(about: Assertion, visit: Callable[[Formula], Formula]) -> Assertion:
+    """The assertion with ``visit`` applied to the formulas inside it; itself if none changes."""
+    if isinstance(about, Members):
+        named = tuple((name, visit(child)) for name, child in about.named)
+        patterns = tuple((pattern, visit(child)) for pattern, child in about.patterns)
+        return _unless_same(about, Members(named, patterns, visit(about.rest)))
+    if isinstance(about, Items):
+        return _unless_same(about, Items(tuple(map(visit, about.prefix)), visit(about.rest)))
+    if isinstance(about, Contains):
+        return _unless_same(about, replace(about, item=visit(about.item)))
+    if isinstance(about, Names):
+        return _unless_same(about, Names(visit(about.name)))
+    return about
+
+
+def _unless_same(old: Assertion, new: Assertion) -> Assertion:
+    return old if old == new else new
 
 
 _ALL_TYPES: Final = frozenset(JsonType)
@@ -39,9 +110,9 @@ _ALL_TYPES: Final = frozenset(JsonType)
 class Restriction:
     """Restricts formulas of one grammar, each once."""
 
-    def __init__(self, grammar: JsonGrammar) -> None:
-        self.grammar = grammar
-        self.sharing = Sharing(grammar)
+    def __init__(self, formulas: Formulas) -> None:
+        self.formulas = formulas
+        self.sharing = Sharing(formulas)
         self._known: dict[JsonType, dict[Formula, Formula]] = {
             kind: {TRUE: TRUE, FALSE: FALSE} for kind in JsonType
         }
@@ -49,7 +120,7 @@ class Restriction:
         self._booleans: dict[tuple[Formula, bool], bool] = {}
 
     def to(self, kind: JsonType, formula: Formula) -> Formula:
-        """What ``formula`` says about values of this type: places resolved, other types gone."""
+        """What ``formula`` says about values of this type: nodes resolved, other types gone."""
         known = self._known[kind]
         found = known.get(formula)
         if found is None:
@@ -94,8 +165,8 @@ class Restriction:
                 yield node
 
     def _inside(self, formula: Formula) -> tuple[Formula, ...]:
-        if isinstance(formula, Place):
-            return (self.grammar.places[formula.number],)
+        if isinstance(formula, SchemaNode):
+            return (formula.formula,)
         return parts_of(formula)
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
@@ -105,34 +176,34 @@ class Restriction:
                 return types
             case Leaf():
                 return _ALL_TYPES
-            case All(parts):
+            case AllOf(parts):
                 return _ALL_TYPES.intersection(*map(self.types, parts))
-            case Any(parts):
+            case AnyOf(parts):
                 return frozenset().union(*map(self.types, parts))
-            case Place(number):
-                return self.types(self.grammar.places[number])
+            case SchemaNode():
+                return self.types(formula.formula)
             case Constant(value):
                 return _ALL_TYPES if value else frozenset()
             case _:
                 return _ALL_TYPES
 
     def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
-        spend(1 + 2 * len(formula.parts) if isinstance(formula, All | Any) else 1)
-        formulas = self.grammar.formulas
+        spend(1 + 2 * len(formula.parts) if isinstance(formula, AllOf | AnyOf) else 1)
+        formulas = self.formulas
         match formula:
-            case Place(number):
-                return self.to(kind, self.grammar.places[number])
+            case SchemaNode():
+                return self.to(kind, formula.formula)
             case Leaf(Types(types)):
                 return TRUE if kind in types else FALSE
             case Leaf(assertion):
                 return formula if ABOUT[type(assertion)] is kind else TRUE
             case Not(item):
                 return formulas.negate(self.to(kind, item))
-            case All(parts):
+            case AllOf(parts):
                 # not 1 and not 2 -> not (1 or 2)
                 opposites = [formulas.negate(self.to(kind, part)) for part in parts]
                 return formulas.all_of(map(formulas.negate, self._listed_as_one(opposites)))
-            case Any(parts):
+            case AnyOf(parts):
                 return formulas.any_of(self._listed_as_one(self.to(kind, part) for part in parts))
             case _:
                 return formula
@@ -150,8 +221,9 @@ class Restriction:
             kind = type(about)
             listed.setdefault(kind, {}).update(dict.fromkeys(about.values))
             found.setdefault(kind, part)
+        # One list is one automaton; many lists side by side would be a product of them.
         for kind, values in listed.items():
-            found[kind] = self.grammar.formulas.leaf(kind(tuple(values)))
+            found[kind] = self.formulas.leaf(kind(tuple(values)))
         return list(found.values())
 
     def null(self, formula: Formula) -> bool:
@@ -165,11 +237,11 @@ class Restriction:
         key = (formula, value)
         if key not in self._booleans:
 
-            def leaf(node: Leaf | Place) -> Formula:
+            def leaf(node: Leaf | SchemaNode) -> Formula:
                 assert isinstance(node, Leaf) and isinstance(node.assertion, Booleans), node
                 return TRUE if value in node.assertion.values else FALSE
 
-            left = self.grammar.formulas.replace(self.to(JsonType.BOOLEAN, formula), leaf)
+            left = self.formulas.replace(self.to(JsonType.BOOLEAN, formula), leaf)
             assert isinstance(left, Constant), left
             self._booleans[key] = left.value
         return self._booleans[key]

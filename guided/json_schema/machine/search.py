@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
 from guided.json_schema.formulas.assertions import Contains, ItemCount, MemberCount
 from guided.json_schema.formulas.formula import (
     FALSE,
-    All,
-    Any,
+    AllOf,
+    AnyOf,
     Constant,
     Formula,
     Formulas,
     Leaf,
     Not,
-    Place,
+    SchemaNode,
 )
 from guided.runtime.depth import Nesting
 from guided.runtime.fuel import spend
 
-__all__ = ["MAX_TRIES", "Fuel", "satisfy"]
+__all__ = ["MAX_TRIES", "Literals", "Searches", "satisfy"]
 
 MAX_TRIES: Final = 400
 """Choices tried for one formula before the search gives up."""
 HASTY_TRIES: Final = 2
 CALLS_OF_A_CHOICE: Final = 4
 """From one choice to the next inside of it."""
-
 Literals = dict[Leaf, bool]
 """Which assertions are to hold, and which are to fail."""
-
 _Found = TypeVar("_Found")
 
 
-class Fuel:
+class Searches:
     """Counts the searches that gave up: what they might have found is left out of the language."""
 
     def __init__(self) -> None:
@@ -43,15 +42,15 @@ class Fuel:
         """Searches for members or items that gave up, so that other choices may have to do."""
         self.nesting = Nesting()
         """Of choices, those for inner values included."""
-        self.place: int | None = None
-        """The innermost place of the schema in which a search gave up first."""
+        self.node: SchemaNode | None = None
+        """The innermost schema node in which a search gave up first."""
 
 
 def satisfy(
     formula: Formula,
     formulas: Formulas,
     realise: Callable[[Literals], _Found | None],
-    fuel: Fuel,
+    searches: Searches,
 ) -> _Found | None:
     """What ``realise`` makes of the first choice of literals that it does not refuse.
 
@@ -60,15 +59,16 @@ def satisfy(
     one another and choices that are refused half-way being cut off. What is at hand is often right,
     so the first whole choices are tried without asking half-way.
     """
-    missed = fuel.missed
-    hasty = _Search(formulas, realise, fuel, tries=HASTY_TRIES, asks_early=False)
+    # A search below that gave up leaves the answer open: counted, so that it can be told.
+    missed = searches.missed
+    hasty = _Search(formulas, realise, searches, tries=HASTY_TRIES, asks_early=False)
     found = hasty.branch([formula], [], {})
     gave_up = False
     if found is None and hasty.gave_up:
-        search = _Search(formulas, realise, fuel, tries=MAX_TRIES, asks_early=True)
+        search = _Search(formulas, realise, searches, tries=MAX_TRIES, asks_early=True)
         found = search.branch([formula], [], {})
         gave_up = search.gave_up
-    fuel.incomplete += found is None and (gave_up or fuel.missed > missed)
+    searches.incomplete += found is None and (gave_up or searches.missed > missed)
     return found
 
 
@@ -79,14 +79,14 @@ class _Search(Generic[_Found]):
         self,
         formulas: Formulas,
         realise: Callable[[Literals], _Found | None],
-        fuel: Fuel,
+        searches: Searches,
         *,
         tries: int,
         asks_early: bool,
     ) -> None:
         self.formulas = formulas
         self.realise = realise
-        self.fuel = fuel
+        self.searches = searches
         self.tries = tries
         self.asks_early = asks_early
         self._propagated = False
@@ -96,7 +96,7 @@ class _Search(Generic[_Found]):
         return self.tries < 0
 
     def branch(
-        self, agenda: list[Formula], choices: list[Any], literals: Literals
+        self, agenda: list[Formula], choices: list[AnyOf], literals: Literals
     ) -> _Found | None:
         """What comes of the formulas in ``agenda``, then of ``choices``, beside the literals."""
         while agenda:
@@ -104,21 +104,23 @@ class _Search(Generic[_Found]):
             if isinstance(formula, Constant):
                 if not formula.value:
                     return None
-            elif isinstance(formula, All):
+            elif isinstance(formula, AllOf):
                 agenda.extend(reversed(formula.parts))
-            elif isinstance(formula, Any):
+            elif isinstance(formula, AnyOf):
                 choices = [*choices, formula]
             elif isinstance(formula, Leaf):
                 if not literals.setdefault(formula, True):
                     return None
             else:
-                assert isinstance(formula, Not) and not isinstance(formula.item, Place), formula
+                assert isinstance(formula, Not), formula
+                assert not isinstance(formula.item, SchemaNode), formula
                 opposite = _negated(formula.item, self.formulas)
                 if opposite is not None:
                     agenda.append(opposite)
                 elif isinstance(formula.item, Leaf) and literals.setdefault(formula.item, False):
                     return None
         spend(1 + 3 * len(choices))
+        # Literals that were chosen may settle other choices on the way.
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
         if self.asks_early or not choices:
             self.tries -= 1
@@ -126,7 +128,7 @@ class _Search(Generic[_Found]):
             found = None if self.gave_up else self.realise(literals)
             if found is None or not choices:
                 return found
-        viable: dict[Any, list[Formula]] = {}
+        viable: dict[AnyOf, list[Formula]] = {}
         if self.asks_early and len(choices) > 1 and not self._propagated:
             # A choice that leaves nothing is better found now than below all the others.
             self._propagated = True
@@ -134,15 +136,16 @@ class _Search(Generic[_Found]):
                 viable[choice] = [part for part in choice.parts if self._is_viable(part, literals)]
                 if not viable[choice]:
                     return None
+        # The choice with the fewest parts first: it fails soonest, and branches least.
         choice = min(choices, key=lambda each: len(viable.get(each, each.parts)))
         others = [each for each in choices if each is not choice]
         parts = viable.get(choice, choice.parts)
-        return self.fuel.nesting.within(
+        return self.searches.nesting.within(
             CALLS_OF_A_CHOICE, lambda: self._first_of(parts, others, literals)
         )
 
     def _first_of(
-        self, parts: Iterable[Formula], others: list[Any], literals: Literals
+        self, parts: Iterable[Formula], others: list[AnyOf], literals: Literals
     ) -> _Found | None:
         """What comes of the first part of a choice that something comes of."""
         for part in parts:
@@ -153,14 +156,15 @@ class _Search(Generic[_Found]):
 
     def _is_viable(self, part: Formula, literals: Literals) -> bool:
         """Whether a part of a choice can be kept together with the literals, as far as is plain."""
-        alone = _Search(self.formulas, self.realise, self.fuel, tries=1, asks_early=True)
+        alone = _Search(self.formulas, self.realise, self.searches, tries=1, asks_early=True)
+        # Or each part would be looked ahead from in turn, without end.
         alone._propagated = True
         found = alone.branch([part], [], dict(literals))
         self.tries -= 1
         return found is not None or alone.gave_up
 
 
-def _is_settled(choice: Any, literals: Literals) -> bool:
+def _is_settled(choice: AnyOf, literals: Literals) -> bool:
     for part in choice.parts:  # a plain loop: this is asked of every choice at every branch
         if isinstance(part, Leaf):
             settled = literals.get(part) is True
@@ -174,30 +178,15 @@ def _is_settled(choice: Any, literals: Literals) -> bool:
 
 def _negated(formula: Formula, formulas: Formulas) -> Formula | None:
     """The opposite of a formula as one without a negation outside; ``None`` stays a literal."""
-    if isinstance(formula, All):
+    if isinstance(formula, AllOf):
         return formulas.any_of(formulas.negate(part) for part in formula.parts)
-    if isinstance(formula, Any):
+    if isinstance(formula, AnyOf):
         return formulas.all_of(formulas.negate(part) for part in formula.parts)
     assert isinstance(formula, Leaf), formula
     about = formula.assertion
-    if isinstance(about, MemberCount):
-        return _outside(about.low, about.high, MemberCount, formulas)
-    if isinstance(about, ItemCount):
-        return _outside(about.low, about.high, ItemCount, formulas)
-    if isinstance(about, Contains):
-        item = about.item
-        return _outside(
-            about.low, about.high, lambda low, high: Contains(item, low, high), formulas
-        )
+    if isinstance(about, MemberCount | ItemCount | Contains):
+        low, high = about.low, about.high
+        below = formulas.leaf(replace(about, low=0, high=low - 1)) if low > 0 else FALSE
+        above = FALSE if high is None else formulas.leaf(replace(about, low=high + 1, high=None))
+        return formulas.any_of([below, above])
     return None
-
-
-def _outside(
-    low: int,
-    high: int | None,
-    counted: Callable[[int, int | None], MemberCount | ItemCount | Contains],
-    formulas: Formulas,
-) -> Formula:
-    below = formulas.leaf(counted(0, low - 1)) if low > 0 else FALSE
-    above = formulas.leaf(counted(high + 1, None)) if high is not None else FALSE
-    return formulas.any_of([below, above])

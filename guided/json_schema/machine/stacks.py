@@ -1,4 +1,18 @@
-"""Where in the nest of containers a recogniser stands: frames hash-consed to small ints."""
+"""Where in the nest of containers a recogniser stands: stacks of frames as small ints.
+
+Equal stacks have equal numbers, so that what is found out about one is found out once. A stack is a
+frame and the number of the stack around it:
+
+    {"a":[1,        number  frame                                     parent
+      ^  ^          0 ROOT  Pending    the document is awaited        0
+      |  |          1       ObjectFrame  between two members          0
+      |  |          2       Pending    the value of "a" is awaited    0
+      |  |          3       ArrayFrame   between two items            2
+      |  `--------  4       Pending    the second item is awaited     2
+
+A ``Pending`` takes the place of its container, which it holds. When its value is done the container
+comes back, with less left to fit.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +27,7 @@ from guided.json_schema.formulas.formula import Formula, Leaf
 from guided.machine.facts import KNOWLEDGE, KNOWN, NONE, TAKEN, TEXTS, UNKNOWN
 
 __all__ = [
+    "MANY_NAMES",
     "NO_KEYS",
     "ROOT",
     "UNKNOWN_KEYS",
@@ -21,6 +36,7 @@ __all__ = [
     "ObjectFrame",
     "Pending",
     "Stacks",
+    "is_sure",
 ]
 
 ROOT: Final = 0
@@ -28,7 +44,6 @@ ROOT: Final = 0
 NO_KEYS: Final = 0
 UNKNOWN_KEYS: Final = -1
 """Some free keys were written, and a walk over many tokens at once does not know which."""
-
 MANY_NAMES: Final = 2**30
 
 
@@ -42,7 +57,8 @@ class ObjectFrame(NamedTuple):
     order: int
     """Number of the list of names that the schema spells out for this object."""
     written: int
-    """Which of those names lie behind: the place of the last one, or one bit for each."""
+    """Which of those names were written or passed over: the place of the last one, or in any order
+    one bit for each."""
     keys: int = NO_KEYS
     """The set of other keys so far."""
     begun: bool = False
@@ -55,8 +71,8 @@ class ArrayFrame(NamedTuple):
     must: bool
     begun: bool = False
     hazy: bool = False
-    """An item lies behind that others must differ from, and a walk over many tokens at once does
-    not know which."""
+    """An earlier item is unknown from which others must differ: a walk over many tokens at once
+    does not know its text."""
 
 
 class Pending(NamedTuple):
@@ -75,8 +91,13 @@ class Pending(NamedTuple):
     hazy: bool = False
     """See ``ArrayFrame``."""
     sure: bool = False
-    """Whatever value fits leaves a way to the end: all that is owed lies ahead, as it did when the
-    object opened, or the array may close behind it."""
+    """Whatever value fits leaves a completion: all that is owed is still to come, as when it
+    opened, or the array may close after it."""
+
+
+def is_sure(pending: Pending) -> bool:
+    """Whether any value that fits is accepted, whatever else is open around it."""
+    return pending.frame is None or pending.sure
 
 
 Frame: TypeAlias = ObjectFrame | ArrayFrame | Pending
@@ -110,10 +131,12 @@ class Stacks:
 
     def enter(self, frame: Frame, parent: int) -> int:
         """The stack of ``frame`` inside ``parent``; raises LimitExceededError when full."""
+        # One look-up whether the stack is known or new: this runs for each transition.
         next_number = len(self.frames)
         number = self._numbers.setdefault((frame, parent), next_number)
         if number == next_number:
             if number >= self.max_stacks:
+                # Taken back, or the full table would seem to hold it.
                 del self._numbers[frame, parent]
                 raise LimitExceededError(
                     f"the recogniser needs more than {self.max_stacks} stacks",
@@ -125,6 +148,7 @@ class Stacks:
             if number >= len(self.facts):
                 self._hold(np.append(self.facts, np.zeros_like(self.facts), axis=0))
             facts, at = self._flat, 3 * number
+            # Compiled walks read these facts, and cannot ask Python for them.
             depth = facts[3 * parent + TEXTS]
             if isinstance(frame, ObjectFrame):
                 knowledge = _knowledge(frame)

@@ -1,11 +1,21 @@
-"""Schemas that a schema applies to the same value, as formulas."""
+"""Schemas that a schema applies to the same value, as formulas.
+
+Branches of ``oneOf`` that plainly exclude one another need no negation, and negations make a
+formula expensive. Most schemas tell their branches apart by type, or by a member that says which
+one is meant: ``overlapping`` looks for that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from itertools import combinations
+from typing import Final
 
 from guided.json_schema.formulas.formula import TRUE, Formula
-from guided.json_schema.reader.exclusive import overlapping
+from guided.json_schema.formulas.values import Json, is_number
+from guided.json_schema.reader.keywords import TYPES
 from guided.json_schema.reader.visit import REFERENCES, Visit
 from guided.runtime.fuel import spend
 
@@ -67,4 +77,120 @@ APPLICATOR_FORMULAS: Mapping[str, Callable[[Visit], Formula]] = {
     "oneOf": _one_of,
     "not": _not,
     "if": _if,
+}
+_Scalar = tuple[str, Json]
+"""The type of a scalar and the scalar, since 1 and true are equal in Python."""
+_ALL: Final = frozenset(TYPES) - {"integer"}
+_MAX_REFERENCES: Final = 10
+"""References that are followed from a branch; after them it is taken to allow everything."""
+
+
+def overlapping(branches: Sequence[Visit | bool]) -> list[list[int]]:
+    """For every branch the others that may hold of the same value."""
+    spend(len(branches) ** 2 // 3)
+    outlines = [_outline(branch) for branch in branches]
+    others: list[list[int]] = [[] for _ in branches]
+    for (left, ours), (right, theirs) in combinations(enumerate(outlines), 2):
+        if not _exclude(ours, theirs):
+            others[left].append(right)
+            others[right].append(left)
+    return others
+
+
+@dataclass(slots=True)
+class _Outline:
+    """A superset of the values of a schema."""
+
+    types: frozenset[str] = _ALL
+    scalars: frozenset[_Scalar] | None = None
+    """The only scalars, where they are listed."""
+    members: dict[str, frozenset[_Scalar]] = field(default_factory=dict)
+    """What members may be, where only scalars are listed."""
+    required: frozenset[str] = frozenset()
+
+
+def _exclude(left: _Outline, right: _Outline) -> bool:
+    """Whether no value lies in both."""
+    common = left.types & right.types
+    if not common:
+        return True
+    if not common & {"array", "object"}:
+        return (
+            left.scalars is not None
+            and right.scalars is not None
+            and not left.scalars & right.scalars
+        )
+    return common == {"object"} and any(
+        name in right.members
+        and (name in left.required or name in right.required)
+        and not values & right.members[name]
+        for name, values in left.members.items()
+    )
+
+
+def _outline(branch: Visit | bool) -> _Outline:
+    branch = _resolved(branch)
+    if isinstance(branch, bool):
+        return _Outline(_ALL if branch else frozenset())
+    keywords = branch.keywords
+    outline = _Outline(_types(keywords), required=frozenset(keywords.get("required", ())))
+    values = _listed(branch)
+    if values is not None:
+        outline.types &= {_type(value) for value in values}
+        outline.scalars = _scalars(values)
+    for name, schema in keywords.get("properties", {}).items():
+        listed = _listed(_resolved(branch.inner(schema)))
+        if listed is not None and not any(isinstance(value, dict | list) for value in listed):
+            outline.members[name] = _scalars(listed)
+    return outline
+
+
+def _resolved(visit: Visit | bool) -> Visit | bool:
+    """What a schema that only refers to another one refers to."""
+    for _ in range(_MAX_REFERENCES):
+        if isinstance(visit, bool) or visit.keywords.keys() != {"$ref"}:
+            return visit
+        visit = visit.target("$ref")
+    return True
+
+
+def _listed(visit: Visit | bool) -> list[Json] | None:
+    if isinstance(visit, bool):
+        return None
+    if "const" in visit.keywords:
+        return [visit.keywords["const"]]
+    values: list[Json] | None = visit.keywords.get("enum")
+    return values
+
+
+def _types(keywords: dict[str, Json]) -> frozenset[str]:
+    names = keywords.get("type")
+    if names is None:
+        return _ALL
+    return frozenset(
+        "number" if name == "integer" else name
+        for name in ([names] if isinstance(names, str) else names)
+    )
+
+
+def _scalars(values: list[Json]) -> frozenset[_Scalar]:
+    return frozenset(
+        (_type(value), Decimal(value) if is_number(value) else value)
+        for value in values
+        if not isinstance(value, dict | list)
+    )
+
+
+def _type(value: Json) -> str:
+    if is_number(value):
+        return "number"
+    return _TYPE_NAMES[type(value)]
+
+
+_TYPE_NAMES: Final = {
+    type(None): "null",
+    bool: "boolean",
+    str: "string",
+    list: "array",
+    dict: "object",
 }

@@ -1,4 +1,4 @@
-"""``$schema`` → the keywords that it gives a meaning to."""
+"""``$schema`` → the keywords that it gives a meaning to; and the published metaschemas."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
-from guided.json_schema.reader.drafts import LATEST, Draft
-from guided.json_schema.reader.keywords import KEYWORDS, Keyword
-from guided.json_schema.reader.pointers import child
-from guided.json_schema.reader.reader import Json
+from jsonschema_specifications import REGISTRY
 
-__all__ = ["Dialect", "Dialects", "standard"]
+from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
+from guided.json_schema.formulas.values import Json
+from guided.json_schema.reader.keywords import KEYWORDS, LATEST, Draft, Keyword
+from guided.json_schema.reader.text import child
+
+__all__ = ["Dialect", "Dialects", "metaschema", "standard"]
 
 _MAX_METASCHEMAS: Final = 50
 """Of the caller's, of which one may be written in another."""
@@ -129,3 +130,16 @@ def _vocabularies(draft: Draft, uri: str) -> set[str] | None:
         return None
     name = uri.removeprefix(prefix)
     return (_VOCABULARIES | _PARTS[draft]).get(name)
+
+
+_HOSTS = ("http://json-schema.org/", "https://json-schema.org/")
+
+
+def metaschema(uri: str) -> Json | None:
+    """The metaschema of a URI without fragment; ``None`` for any other URI."""
+    if not uri.startswith(_HOSTS):
+        return None
+    for spelled in (uri, uri + "#"):
+        if spelled in REGISTRY:
+            return REGISTRY.contents(spelled)
+    return None

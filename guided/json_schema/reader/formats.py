@@ -8,18 +8,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from guided.json_schema.reader.formats_host import email, hostname
-from guided.json_schema.reader.formats_idn import MOST_OF_ALPHABET, idn_email, idn_hostname
-from guided.json_schema.reader.formats_regex import MAX_REGEX_DEPTH, regex
-from guided.json_schema.reader.formats_time import DATE, DATE_TIME, DURATION, TIME
-from guided.json_schema.reader.formats_uri import (
+from guided.json_schema.reader.format_patterns import (
+    DATE,
+    DATE_TIME,
+    DURATION,
     IPV4,
     IPV6,
     IRI,
     IRI_REFERENCE,
+    MAX_REGEX_DEPTH,
+    TIME,
     URI,
     URI_REFERENCE,
     URI_TEMPLATE,
+    regex,
+)
+from guided.json_schema.reader.host_names import (
+    MOST_OF_ALPHABET,
+    email,
+    hostname,
+    idn_email,
+    idn_hostname,
 )
 from guided.regular.expression import Regular
 from guided.regular.patterns import parse_regex
@@ -29,7 +38,6 @@ __all__ = ["ANNOTATED_FORMATS", "NARROWED_FORMATS", "format_regular", "known_for
 _HEX = "[0-9A-Fa-f]"
 # RFC 6901, section 3.
 _JSON_POINTER = "(?:/(?:[^~/]|~[01])*)*"
-
 _PATTERNS = {
     "date": DATE,
     "time": TIME,
@@ -60,7 +68,6 @@ _BUILDERS: dict[str, Callable[[], Regular]] = {
     "idn-hostname": idn_hostname,
     "regex": regex,
 }
-
 _LEAP_SECONDS = "leap seconds only where the offset is in whole quarters of an hour"
 _NAME_LENGTHS = "few long labels or more short ones (three of 63 characters, twelve of 14)"
 _SCRIPTS = (
@@ -86,7 +93,6 @@ NARROWED_FORMATS = {
     "uri-template": "without the operators that RFC 6570 keeps for later versions",
 }
 """What a format's expression leaves out of the format's own language."""
-
 ANNOTATED_FORMATS = frozenset(
     {"binary", "password", "path", "file-path", "directory-path", "float", "double"}
 )

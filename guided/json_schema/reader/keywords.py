@@ -2,14 +2,157 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
+from typing import Final, TypeAlias
 
-from guided.json_schema.reader import forms
-from guided.json_schema.reader.drafts import Draft
-from guided.json_schema.reader.forms import Form
+from guided.errors import InvalidConstraintError
+from guided.json_schema.formulas.values import Json, is_number
+from guided.json_schema.reader.text import child, json_text
 
-__all__ = ["KEYWORDS", "Keyword", "Role"]
+__all__ = ["KEYWORDS", "LATEST", "TYPES", "Draft", "Keyword", "Role", "check_form"]
+
+
+class Draft(IntEnum):
+    """A version of the specification; what changed between two is asked with ``<`` and ``>=``."""
+
+    DRAFT_4 = 4
+    DRAFT_6 = 6
+    DRAFT_7 = 7
+    DRAFT_2019_09 = 2019
+    DRAFT_2020_12 = 2020
+
+    @property
+    def uri(self) -> str:
+        """What ``$schema`` calls it, without the empty fragment."""
+        if self <= Draft.DRAFT_7:
+            return f"http://json-schema.org/draft-0{self.value}/schema"
+        return f"https://json-schema.org/draft/{self.label}/schema"
+
+    @property
+    def label(self) -> str:
+        """How people call it."""
+        return {2019: "2019-09", 2020: "2020-12"}.get(self.value, f"draft {self.value}")
+
+
+LATEST = Draft.DRAFT_2020_12
+TYPES: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
+_Schemas: TypeAlias = Iterable[tuple[str, Json]]
+"""Schemas, each with the JSON pointer that leads to it from the value of the keyword."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The form of a keyword's value."""
+
+    phrase: str
+    """What such a value is, for the message about one that is not."""
+    fits: Callable[[Json], bool]
+    subschemas: Callable[[Json], _Schemas] | None = None
+    """The schemas in a value."""
+
+
+def check_form(keyword: str, value: Json, form: Form, pointer: str) -> None:
+    """Raise InvalidConstraintError for a value that does not fit; ``pointer`` is the schema's."""
+    if form.fits(value):
+        return
+    here = child(pointer, keyword)
+    if form is TYPE and (isinstance(value, str) or _is_names(value)):
+        names = value if isinstance(value, list) else [value]
+        wrong = next((name for name in names if name not in TYPES), None)
+        if wrong is not None:
+            raise InvalidConstraintError(
+                f"{json_text(wrong)} is no type", pointer=here, hint="one of " + ", ".join(TYPES)
+            )
+    if form is NAMES and isinstance(value, list):
+        index = next(index for index, name in enumerate(value) if not isinstance(name, str))
+        raise InvalidConstraintError(
+            f"{keyword} lists names, not {json_text(value[index])[:40]}", pointer=child(here, index)
+        )
+    raise InvalidConstraintError(
+        f"{keyword} is {form.phrase}, not {json_text(value)[:40]}",
+        pointer=here,
+        hint="list the names in the object's own 'required'" if form is NAMES else None,
+    )
+
+
+def _is_schema(value: Json) -> bool:
+    return isinstance(value, dict | bool)
+
+
+def _is_count(value: Json) -> bool:
+    return is_number(value) and value >= 0 and value == int(value)
+
+
+def _is_names(value: Json) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _is_type(value: Json) -> bool:
+    if isinstance(value, str):
+        return value in TYPES
+    return bool(value) and _is_names(value) and all(name in TYPES for name in value)
+
+
+def _here(value: Json) -> _Schemas:
+    return (("", value),)
+
+
+def _by_index(value: Json) -> _Schemas:
+    return [(f"/{index}", schema) for index, schema in enumerate(value)]
+
+
+def _by_name(value: Json) -> _Schemas:
+    return [(child("", name), schema) for name, schema in value.items()]
+
+
+def _item_schemas(value: Json) -> _Schemas:
+    return _by_index(value) if isinstance(value, list) else _here(value)
+
+
+def _dependent_schemas(value: Json) -> _Schemas:
+    return _by_name({name: item for name, item in value.items() if not isinstance(item, list)})
+
+
+ANYTHING = Form("a value", lambda _: True)
+BOOLEAN = Form("true or false", lambda value: isinstance(value, bool))
+NUMBER = Form("a number", is_number)
+BOUND_SWITCH = Form(
+    "a number, or true or false as in draft 4",
+    lambda value: is_number(value) or isinstance(value, bool),
+)
+POSITIVE = Form("a number above 0", lambda value: is_number(value) and value > 0)
+COUNT = Form("a whole number from 0 on", _is_count)
+STRING = Form("a string", lambda value: isinstance(value, str))
+LISTED = Form("a list", lambda value: isinstance(value, list))
+OBJECT = Form("an object", lambda value: isinstance(value, dict))
+NAMES: Final = Form("a list", _is_names)
+NAMES_BY_NAME = Form(
+    "an object of lists of names",
+    lambda value: isinstance(value, dict) and all(map(_is_names, value.values())),
+)
+TYPE: Final = Form("a name or a list of at least one name", _is_type)
+SCHEMA = Form("a schema", _is_schema, _here)
+SCHEMAS = Form(
+    "a list of at least one schema",
+    lambda value: isinstance(value, list) and bool(value),
+    _by_index,
+)
+SCHEMAS_BY_NAME = Form("an object", lambda value: isinstance(value, dict), _by_name)
+ITEMS = Form(
+    "a schema or a list of schemas",
+    lambda value: isinstance(value, dict | list | bool),
+    _item_schemas,
+)
+DEPENDENCIES = Form(
+    "an object of schemas and lists of names",
+    lambda value: (
+        isinstance(value, dict)
+        and all(_is_schema(item) or _is_names(item) for item in value.values())
+    ),
+    _dependent_schemas,
+)
 
 
 class Role(StrEnum):
@@ -41,111 +184,110 @@ class Keyword:
 
 _4, _6, _7, _2019, _2020 = Draft
 _KEPT = "the draft drops it, and schemas still use it: enforced as in the drafts before"
-
 KEYWORDS: tuple[Keyword, ...] = (
     # --- identifiers ----------------------------------------------------------------------
-    Keyword("$schema", Role.IDENTIFIER, forms.STRING, "core", note="chooses the draft"),
-    Keyword("$vocabulary", Role.IDENTIFIER, forms.OBJECT, "core", _2019),
-    Keyword("id", Role.IDENTIFIER, forms.STRING, "core", last=_4),
-    Keyword("$id", Role.IDENTIFIER, forms.STRING, "core", _6),
-    Keyword("$anchor", Role.IDENTIFIER, forms.STRING, "core", _2019),
-    Keyword("$recursiveAnchor", Role.IDENTIFIER, forms.BOOLEAN, "core", _2019, _2019),
-    Keyword("$dynamicAnchor", Role.IDENTIFIER, forms.STRING, "core", _2020),
-    Keyword("definitions", Role.IDENTIFIER, forms.SCHEMAS_BY_NAME, "core", note="holds schemas"),
-    Keyword("$defs", Role.IDENTIFIER, forms.SCHEMAS_BY_NAME, "core", _2019, note="holds schemas"),
+    Keyword("$schema", Role.IDENTIFIER, STRING, "core", note="chooses the draft"),
+    Keyword("$vocabulary", Role.IDENTIFIER, OBJECT, "core", _2019),
+    Keyword("id", Role.IDENTIFIER, STRING, "core", last=_4),
+    Keyword("$id", Role.IDENTIFIER, STRING, "core", _6),
+    Keyword("$anchor", Role.IDENTIFIER, STRING, "core", _2019),
+    Keyword("$recursiveAnchor", Role.IDENTIFIER, BOOLEAN, "core", _2019, _2019),
+    Keyword("$dynamicAnchor", Role.IDENTIFIER, STRING, "core", _2020),
+    Keyword("definitions", Role.IDENTIFIER, SCHEMAS_BY_NAME, "core", note="holds schemas"),
+    Keyword("$defs", Role.IDENTIFIER, SCHEMAS_BY_NAME, "core", _2019, note="holds schemas"),
     # --- references -----------------------------------------------------------------------
     Keyword(
         "$ref",
         Role.APPLICATOR,
-        forms.STRING,
+        STRING,
         "core",
         note="into the schema itself, the documents given with it and the metaschemas; never "
         "fetched; hides the keywords beside it up to draft 7",
     ),
-    Keyword("$recursiveRef", Role.APPLICATOR, forms.STRING, "core", _2019, _2019),
-    Keyword("$dynamicRef", Role.APPLICATOR, forms.STRING, "core", _2020),
+    Keyword("$recursiveRef", Role.APPLICATOR, STRING, "core", _2019, _2019),
+    Keyword("$dynamicRef", Role.APPLICATOR, STRING, "core", _2020),
     # --- any value ------------------------------------------------------------------------
-    Keyword("type", Role.ASSERTION, forms.TYPE, "validation"),
-    Keyword("enum", Role.ASSERTION, forms.LISTED, "validation"),
-    Keyword("const", Role.ASSERTION, forms.ANYTHING, "validation", _6),
-    Keyword("allOf", Role.APPLICATOR, forms.SCHEMAS, "applicator"),
-    Keyword("anyOf", Role.APPLICATOR, forms.SCHEMAS, "applicator"),
-    Keyword("oneOf", Role.APPLICATOR, forms.SCHEMAS, "applicator"),
-    Keyword("not", Role.APPLICATOR, forms.SCHEMA, "applicator"),
-    Keyword("if", Role.APPLICATOR, forms.SCHEMA, "applicator", _7),
-    Keyword("then", Role.APPLICATOR, forms.SCHEMA, "applicator", _7, note="only beside `if`"),
-    Keyword("else", Role.APPLICATOR, forms.SCHEMA, "applicator", _7, note="only beside `if`"),
+    Keyword("type", Role.ASSERTION, TYPE, "validation"),
+    Keyword("enum", Role.ASSERTION, LISTED, "validation"),
+    Keyword("const", Role.ASSERTION, ANYTHING, "validation", _6),
+    Keyword("allOf", Role.APPLICATOR, SCHEMAS, "applicator"),
+    Keyword("anyOf", Role.APPLICATOR, SCHEMAS, "applicator"),
+    Keyword("oneOf", Role.APPLICATOR, SCHEMAS, "applicator"),
+    Keyword("not", Role.APPLICATOR, SCHEMA, "applicator"),
+    Keyword("if", Role.APPLICATOR, SCHEMA, "applicator", _7),
+    Keyword("then", Role.APPLICATOR, SCHEMA, "applicator", _7, note="only beside `if`"),
+    Keyword("else", Role.APPLICATOR, SCHEMA, "applicator", _7, note="only beside `if`"),
     # --- numbers --------------------------------------------------------------------------
-    Keyword("multipleOf", Role.ASSERTION, forms.POSITIVE, "validation", note="exact, in decimal"),
-    Keyword("maximum", Role.ASSERTION, forms.NUMBER, "validation"),
-    Keyword("exclusiveMaximum", Role.ASSERTION, forms.BOUND_SWITCH, "validation"),
-    Keyword("minimum", Role.ASSERTION, forms.NUMBER, "validation"),
-    Keyword("exclusiveMinimum", Role.ASSERTION, forms.BOUND_SWITCH, "validation"),
+    Keyword("multipleOf", Role.ASSERTION, POSITIVE, "validation", note="exact, in decimal"),
+    Keyword("maximum", Role.ASSERTION, NUMBER, "validation"),
+    Keyword("exclusiveMaximum", Role.ASSERTION, BOUND_SWITCH, "validation"),
+    Keyword("minimum", Role.ASSERTION, NUMBER, "validation"),
+    Keyword("exclusiveMinimum", Role.ASSERTION, BOUND_SWITCH, "validation"),
     # --- strings --------------------------------------------------------------------------
-    Keyword("maxLength", Role.ASSERTION, forms.COUNT, "validation", note="counts code points"),
-    Keyword("minLength", Role.ASSERTION, forms.COUNT, "validation", note="counts code points"),
-    Keyword("pattern", Role.ASSERTION, forms.STRING, "validation", note="ECMA-262"),
+    Keyword("maxLength", Role.ASSERTION, COUNT, "validation", note="counts code points"),
+    Keyword("minLength", Role.ASSERTION, COUNT, "validation", note="counts code points"),
+    Keyword("pattern", Role.ASSERTION, STRING, "validation", note="ECMA-262"),
     Keyword(
         "format",
         Role.ASSERTION,
-        forms.STRING,
+        STRING,
         "format-annotation",
         note="asserted unless the options say otherwise; unknown formats are notes",
     ),
     # --- arrays ---------------------------------------------------------------------------
-    Keyword("prefixItems", Role.APPLICATOR, forms.SCHEMAS, "applicator", _2020),
+    Keyword("prefixItems", Role.APPLICATOR, SCHEMAS, "applicator", _2020),
     Keyword(
         "items",
         Role.APPLICATOR,
-        forms.ITEMS,
+        ITEMS,
         "applicator",
         note="a list means items by position, which 2020-12 itself calls `prefixItems`",
     ),
     Keyword(
         "additionalItems",
         Role.APPLICATOR,
-        forms.SCHEMA,
+        SCHEMA,
         "applicator",
         note="only beside a list of `items`",
     ),
-    Keyword("contains", Role.APPLICATOR, forms.SCHEMA, "applicator", _6),
-    Keyword("maxContains", Role.ASSERTION, forms.COUNT, "validation", _2019),
-    Keyword("minContains", Role.ASSERTION, forms.COUNT, "validation", _2019),
-    Keyword("maxItems", Role.ASSERTION, forms.COUNT, "validation"),
-    Keyword("minItems", Role.ASSERTION, forms.COUNT, "validation"),
-    Keyword("uniqueItems", Role.ASSERTION, forms.BOOLEAN, "validation"),
-    Keyword("unevaluatedItems", Role.APPLICATOR, forms.SCHEMA, "unevaluated", _2019),
+    Keyword("contains", Role.APPLICATOR, SCHEMA, "applicator", _6),
+    Keyword("maxContains", Role.ASSERTION, COUNT, "validation", _2019),
+    Keyword("minContains", Role.ASSERTION, COUNT, "validation", _2019),
+    Keyword("maxItems", Role.ASSERTION, COUNT, "validation"),
+    Keyword("minItems", Role.ASSERTION, COUNT, "validation"),
+    Keyword("uniqueItems", Role.ASSERTION, BOOLEAN, "validation"),
+    Keyword("unevaluatedItems", Role.APPLICATOR, SCHEMA, "unevaluated", _2019),
     # --- objects --------------------------------------------------------------------------
-    Keyword("properties", Role.APPLICATOR, forms.SCHEMAS_BY_NAME, "applicator"),
-    Keyword("patternProperties", Role.APPLICATOR, forms.SCHEMAS_BY_NAME, "applicator"),
-    Keyword("additionalProperties", Role.APPLICATOR, forms.SCHEMA, "applicator"),
-    Keyword("propertyNames", Role.APPLICATOR, forms.SCHEMA, "applicator", _6),
-    Keyword("maxProperties", Role.ASSERTION, forms.COUNT, "validation"),
-    Keyword("minProperties", Role.ASSERTION, forms.COUNT, "validation"),
-    Keyword("required", Role.ASSERTION, forms.NAMES, "validation"),
-    Keyword("dependentRequired", Role.ASSERTION, forms.NAMES_BY_NAME, "validation", _2019),
-    Keyword("dependentSchemas", Role.APPLICATOR, forms.SCHEMAS_BY_NAME, "applicator", _2019),
-    Keyword("dependencies", Role.APPLICATOR, forms.DEPENDENCIES, "applicator", last=_7),
+    Keyword("properties", Role.APPLICATOR, SCHEMAS_BY_NAME, "applicator"),
+    Keyword("patternProperties", Role.APPLICATOR, SCHEMAS_BY_NAME, "applicator"),
+    Keyword("additionalProperties", Role.APPLICATOR, SCHEMA, "applicator"),
+    Keyword("propertyNames", Role.APPLICATOR, SCHEMA, "applicator", _6),
+    Keyword("maxProperties", Role.ASSERTION, COUNT, "validation"),
+    Keyword("minProperties", Role.ASSERTION, COUNT, "validation"),
+    Keyword("required", Role.ASSERTION, NAMES, "validation"),
+    Keyword("dependentRequired", Role.ASSERTION, NAMES_BY_NAME, "validation", _2019),
+    Keyword("dependentSchemas", Role.APPLICATOR, SCHEMAS_BY_NAME, "applicator", _2019),
+    Keyword("dependencies", Role.APPLICATOR, DEPENDENCIES, "applicator", last=_7),
     Keyword(
         "dependencies",
         Role.APPLICATOR,
-        forms.DEPENDENCIES,
+        DEPENDENCIES,
         "applicator",
         _2019,
         note=_KEPT,
     ),
-    Keyword("unevaluatedProperties", Role.APPLICATOR, forms.SCHEMA, "unevaluated", _2019),
+    Keyword("unevaluatedProperties", Role.APPLICATOR, SCHEMA, "unevaluated", _2019),
     # --- annotations ----------------------------------------------------------------------
-    Keyword("title", Role.ANNOTATION, forms.ANYTHING, "meta-data"),
-    Keyword("description", Role.ANNOTATION, forms.ANYTHING, "meta-data"),
-    Keyword("default", Role.ANNOTATION, forms.ANYTHING, "meta-data"),
-    Keyword("examples", Role.ANNOTATION, forms.ANYTHING, "meta-data", _6),
-    Keyword("$comment", Role.ANNOTATION, forms.ANYTHING, "core", _7),
-    Keyword("readOnly", Role.ANNOTATION, forms.ANYTHING, "meta-data", _7),
-    Keyword("writeOnly", Role.ANNOTATION, forms.ANYTHING, "meta-data", _7),
-    Keyword("deprecated", Role.ANNOTATION, forms.ANYTHING, "meta-data", _2019),
-    Keyword("contentMediaType", Role.ANNOTATION, forms.ANYTHING, "content", _7),
-    Keyword("contentEncoding", Role.ANNOTATION, forms.ANYTHING, "content", _7),
-    Keyword("contentSchema", Role.ANNOTATION, forms.ANYTHING, "content", _2019),
+    Keyword("title", Role.ANNOTATION, ANYTHING, "meta-data"),
+    Keyword("description", Role.ANNOTATION, ANYTHING, "meta-data"),
+    Keyword("default", Role.ANNOTATION, ANYTHING, "meta-data"),
+    Keyword("examples", Role.ANNOTATION, ANYTHING, "meta-data", _6),
+    Keyword("$comment", Role.ANNOTATION, ANYTHING, "core", _7),
+    Keyword("readOnly", Role.ANNOTATION, ANYTHING, "meta-data", _7),
+    Keyword("writeOnly", Role.ANNOTATION, ANYTHING, "meta-data", _7),
+    Keyword("deprecated", Role.ANNOTATION, ANYTHING, "meta-data", _2019),
+    Keyword("contentMediaType", Role.ANNOTATION, ANYTHING, "content", _7),
+    Keyword("contentEncoding", Role.ANNOTATION, ANYTHING, "content", _7),
+    Keyword("contentSchema", Role.ANNOTATION, ANYTHING, "content", _2019),
 )
 """In the order in which the specification goes through them."""

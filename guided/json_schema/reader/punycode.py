@@ -1,8 +1,14 @@
-"""Punycode (RFC 3492) as a graph: the numbers of which a text is made, and what each leads to.
+"""Punycode (RFC 3492) as a graph, and the A-labels (RFC 5890, section 2.3.2.1) that follow from it.
 
-Punycode says code points in ascending order. Each comes as one number: how far to go on from the
+Punycode says code points in ascending order. Each comes as one number: how far it is from the
 last one, counting every place in every text between them. Numbers are written lowest digit first,
 and how many digits one has is told by a *bias*, which follows from the number before.
+
+What the Punycode of a label stands for is not regular: every number in it depends on the exact
+code point and place of the one before. So these are the labels with one code point outside of
+ASCII, and short ones without ASCII in scripts whose letters lie side by side. All these letters
+are valid (RFC 5892), in any order, and none joins the one before it (NFC). Each graph is what
+follows "xn--".
 """
 
 from __future__ import annotations
@@ -14,38 +20,45 @@ from typing import Final, TypeAlias
 from guided.regular.codepoints import CodePoints
 from guided.regular.expression import Graph
 
-__all__ = ["END", "FIRST", "FIRST_BIAS", "Choice", "GraphWriter", "adapted"]
+__all__ = [
+    "END",
+    "FIRST",
+    "FIRST_BIAS",
+    "GraphWriter",
+    "adapted",
+    "hebrew_labels",
+    "mixed_labels",
+    "short_labels",
+]
 
 FIRST: Final = 128
 """The code point from which the first number counts."""
 FIRST_BIAS: Final = 72
 END: Final = 0
 """The state of a ``GraphWriter`` in which texts end."""
-
 # RFC 3492, section 5.
 _BASE: Final = 36
 _LEAST: Final = 1
-_MOST: Final = 26
+_GREATEST: Final = 26
 _SKEW: Final = 38
 _DAMP: Final = 700
-
 Choice: TypeAlias = tuple[int, int, int]
 """Numbers from the first to the second, both included, lead to the state that is the third."""
 
 
 def adapted(number: int, length: int, *, first: bool = False) -> int:
-    """The bias behind a number that made a text of ``length`` code points (section 6.1)."""
+    """The bias after a number that made a text of ``length`` code points (section 6.1)."""
     number //= _DAMP if first else 2
     number += number // length
     bias = 0
-    while number > (_BASE - _LEAST) * _MOST // 2:
+    while number > (_BASE - _LEAST) * _GREATEST // 2:
         number //= _BASE - _LEAST
         bias += _BASE
     return bias + (_BASE - _LEAST + 1) * number // (number + _SKEW)
 
 
 class GraphWriter:
-    """Lays down states and the moves between them; those behind which the same follows are one."""
+    """Lays down states and the moves between them; states with the same future are one."""
 
     def __init__(self) -> None:
         self._count = 1
@@ -72,7 +85,7 @@ class GraphWriter:
 
     def _digit(self, choices: tuple[Choice, ...], reach: int) -> int:
         # number = digit + (base - threshold) * rest; digits below the threshold are the last ones.
-        reach = min(reach, _MOST)
+        reach = min(reach, _GREATEST)
         known = self._numbers.get((choices, reach))
         if known is not None:
             return known
@@ -91,9 +104,9 @@ class GraphWriter:
 
 
 def _rests(choices: Sequence[Choice], threshold: int) -> dict[int, list[Choice]]:
-    """What is left of the numbers behind a digit that is not the last one.
+    """What is left of the numbers after a digit that is not the last one.
 
-    Only digits behind which it is not what it is behind the digit before.
+    Only for digits after which it differs from what is left after the digit before.
     """
     weight = _BASE - threshold
     first = [threshold + (low - threshold) % weight for low, _, _ in choices]
@@ -124,3 +137,113 @@ def _digits(low: int, high: int) -> CodePoints:
     if high > 25:
         ranges.append((0x30 + max(low, 26) - 26, 0x30 + high - 26))
     return CodePoints.of(ranges)
+
+
+_MAX_ASCII: Final = 30
+_MAX_AROUND_DOT: Final = 12
+_MAX_HEBREW: Final = 3
+# The small letters of Latin 1, and digits of Arabic that are written from left to right.
+_SINGLE = ((0xDF, 0xF6), (0xF8, 0xFF), (0x6F0, 0x6F9))
+_MIDDLE_DOT = 0xB7
+_HIRAGANA, _KATAKANA, _KATAKANA_DOT, _LONG_VOWEL = (
+    (0x3041, 0x3096),
+    (0x30A1, 0x30FA),
+    0x30FB,
+    0x30FC,
+)
+_IDEOGRAPHS = (0x4E00, 0x9FFF)
+_HEBREW, _GERESH, _GERSHAYIM = (0x5D0, 0x5EA), 0x5F3, 0x5F4
+_HYPHEN, _L = CodePoints.single("-"), CodePoints.single("l")
+_LETTER_OR_DIGIT = CodePoints.of([(0x30, 0x39), (0x61, 0x7A)])
+
+
+def mixed_labels() -> Graph:
+    """One code point among ASCII letters and digits with hyphens between them."""
+    writer = GraphWriter()
+    start = here = hyphen = writer.state()
+    for length in range(1, _MAX_ASCII + 1):
+        before, here = here, writer.state()
+        for source in {before, hyphen}:
+            writer.move(source, _LETTER_OR_DIGIT, here)
+        hyphen = writer.state()
+        if before != start:
+            writer.move(before, _HYPHEN, hyphen)
+        letters = [_anywhere(low, high, length, FIRST * (length + 1)) for low, high in _SINGLE]
+        writer.move(here, _HYPHEN, writer.number(letters, FIRST_BIAS))
+    _add_middle_dots(writer, start)
+    return writer.graph(start)
+
+
+def _add_middle_dots(writer: GraphWriter, start: int) -> None:
+    """A dot in the first "ll" of a label (RFC 5892, appendix A.3), without hyphens."""
+    other = _LETTER_OR_DIGIT & ~_L
+    here, after_l = start, None
+    doubled: list[tuple[int, int]] = []  # with the place between
+    for length in range(1, _MAX_AROUND_DOT + 1):
+        following = [(writer.state(), place) for _, place in doubled]
+        for (source, _), (target, _) in zip(doubled, following, strict=True):
+            writer.move(source, _LETTER_OR_DIGIT, target)
+        states = writer.state(), writer.state()
+        writer.move(here, other, states[0])
+        writer.move(here, _L, states[1])
+        if after_l is not None:
+            writer.move(after_l, other, states[0])
+            following.append((writer.state(), length - 1))
+            writer.move(after_l, _L, following[-1][0])
+        (here, after_l), doubled = states, following
+        for state, place in doubled:
+            number = (_MIDDLE_DOT - FIRST) * (length + 1) + place
+            writer.move(state, _HYPHEN, writer.number([(number, number, END)], FIRST_BIAS))
+
+
+def short_labels() -> Graph:
+    """One code point, or two of Japanese of which one at least is no ideograph."""
+    writer = GraphWriter()
+    singles = *_SINGLE, _HIRAGANA, _KATAKANA, _IDEOGRAPHS
+    choices = [_anywhere(low, high, 0, FIRST) for low, high in singles]
+    for letter in range(_HIRAGANA[0], _HIRAGANA[1] + 1):
+        second = (letter, _HIRAGANA[1]), (_KATAKANA[0], _LONG_VOWEL), _IDEOGRAPHS
+        choices.append(_before(writer, letter, second))
+    for letter in range(_KATAKANA[0], _KATAKANA[1] + 1):
+        choices.append(_before(writer, letter, ((letter, _LONG_VOWEL), _IDEOGRAPHS)))
+    # The dot wants a neighbour of these scripts (RFC 5892, appendix A.7).
+    choices.append(_before(writer, _KATAKANA_DOT, (_IDEOGRAPHS,)))
+    return writer.graph(writer.number(choices, FIRST_BIAS))
+
+
+def _before(writer: GraphWriter, letter: int, second: tuple[tuple[int, int], ...]) -> Choice:
+    """A letter in front of which, or after which, comes another one, not below it."""
+    number = letter - FIRST
+    last = [_anywhere(low, high, 1, 2 * letter + 1) for low, high in second]
+    return number, number, writer.number(last, adapted(number, 1, first=True))
+
+
+def hebrew_labels() -> Graph:
+    """Up to three letters, the last one in ascending order a sign that stands after others."""
+    writer = GraphWriter()
+
+    @functools.cache
+    def following(length: int, place: int, bias: int) -> int:
+        """The state in which the next letter begins, after ``length`` others."""
+        choices = [_anywhere(*_HEBREW, length, place)]
+        for sign in (_GERESH, _GERSHAYIM) if length else ():
+            low = sign * (length + 1) - place
+            choices.append((low + 1, low + length, END))
+        if length + 1 < _MAX_HEBREW:
+            low, high, _ = choices[0]
+            for number in range(low, high + 1):
+                letter, index = divmod(place + number, length + 1)
+                after = letter * (length + 2) + index + 1
+                next_bias = adapted(number, length + 1, first=length == 0)
+                choices.append((number, number, following(length + 1, after, next_bias)))
+        return writer.number(choices, bias)
+
+    return writer.graph(following(0, FIRST, FIRST_BIAS))
+
+
+def _anywhere(low: int, high: int, length: int, place: int) -> Choice:
+    """The numbers that put a code point of a range into a text of ``length`` code points.
+
+    ``place`` is where to count from, as numbers count: code point · (length + 1) + index.
+    """
+    return max(0, low * (length + 1) - place), (high + 1) * (length + 1) - 1 - place, END

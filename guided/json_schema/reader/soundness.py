@@ -9,16 +9,15 @@ matters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from guided.errors import ConstraintError, LimitExceededError
-from guided.json_schema.reader.cycles import endless
-from guided.json_schema.reader.location import Location
-from guided.json_schema.reader.references import referenced
+from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
+from guided.json_schema.formulas.formula import AllOf, AnyOf, Formula, Not, SchemaNode
+from guided.json_schema.reader.survey import Location, referenced
 from guided.json_schema.reader.visit import REFERENCES, Lowering
 
-__all__ = ["is_sound"]
+__all__ = ["is_sound", "refuse_endless_application"]
 
 _DYNAMIC: Final = 0
 """Stands for the schemas that a dynamic reference may be bound to, among identities."""
@@ -61,3 +60,57 @@ def _applied(lowering: Lowering, location: Location, keyword: str) -> Iterable[i
     if keyword in ("dependentSchemas", "dependencies"):
         return map(id, value.values())
     return (id(value),)
+
+
+def endless(ahead: Mapping[int, Collection[int]]) -> set[int]:
+    """The nodes of a graph from which a way leads on without end; others may be left out of it."""
+    waiting = {node: len(targets) for node, targets in ahead.items()}
+    sources: dict[int, list[int]] = {}
+    for node, targets in ahead.items():
+        for target in targets:
+            sources.setdefault(target, []).append(node)
+    # A node has an end when everything ahead of it has; cycles never get there.
+    ended = [node for node in (*waiting, *sources) if not waiting.get(node)]
+    for node in ended:
+        for other in sources.pop(node, ()):
+            waiting[other] -= 1
+            if waiting[other] == 0:
+                ended.append(other)
+    return {node for node, count in waiting.items() if count}
+
+
+def refuse_endless_application(nodes: Sequence[SchemaNode]) -> None:
+    """Raise InvalidConstraintError for a node that comes back to itself without going into a
+    member or an item. Lowers every node; the sequence grows meanwhile.
+    """
+    ahead = {node.number: _in_place(node.formula) for node in nodes}
+    left = endless(ahead)
+    if not left:
+        return
+    number = min(left)
+    seen: set[int] = set()
+    while number not in seen:
+        seen.add(number)
+        number = next(target for target in ahead[number] if target in left)
+    raise InvalidConstraintError(
+        "the schema refers to nothing but itself: it applies itself to the same value without end",
+        pointer=nodes[number].pointer,
+        hint="refer to it from a member or an item",
+    )
+
+
+def _in_place(formula: Formula) -> set[int]:
+    """The nodes that a formula applies to the same value."""
+    found: set[int] = set()
+    seen: set[Formula] = set()
+    stack = [formula]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, SchemaNode):
+            found.add(node.number)
+        elif isinstance(node, Not):
+            stack.append(node.item)
+        elif isinstance(node, AllOf | AnyOf) and node not in seen:
+            seen.add(node)
+            stack += node.parts
+    return found

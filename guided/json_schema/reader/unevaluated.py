@@ -24,17 +24,16 @@ from typing import Final, TypeVar
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Items, Members
 from guided.json_schema.formulas.formula import TRUE, Formula
-from guided.json_schema.reader.arrays import item_schemas
-from guided.json_schema.reader.drafts import Draft
+from guided.json_schema.reader.container_keywords import item_schemas
+from guided.json_schema.reader.keywords import Draft
 from guided.json_schema.reader.visit import Visit
 from guided.regular.dfa import dfa_from_regular
 from guided.regular.expression import Regular
 from guided.runtime.fuel import spend
 
-__all__ = ["MAX_CASES", "MAX_CONDITIONS", "UNEVALUATED_FORMULAS"]
+__all__ = ["UNEVALUATED_FORMULAS"]
 
 _T = TypeVar("_T")
-
 MAX_CASES: Final = 512
 """Sets of conditions that are told apart for one keyword."""
 MAX_CONDITIONS: Final = 10_000

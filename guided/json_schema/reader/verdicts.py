@@ -1,21 +1,26 @@
-"""What becomes of each keyword of a schema."""
+"""What becomes of each keyword of a schema; and the table of keywords in the documentation.
+
+``python -m guided.json_schema.reader.verdicts docs/json-schema-support.md`` brings the table up to
+date.
+"""
 
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from guided.json_schema.reader.formats import NARROWED_FORMATS, format_regular
 from guided.json_schema.reader.keywords import KEYWORDS, Keyword, Role
-from guided.json_schema.reader.location import Location
-from guided.json_schema.reader.pointers import child
-from guided.json_schema.reader.survey import Survey
+from guided.json_schema.reader.survey import Location, Survey
+from guided.json_schema.reader.text import child
 from guided.runtime.fuel import spend
 from guided.spec import FormatMode, JsonOptions, KeyOrder
 
-__all__ = ["Enforcement", "Verdict", "judge"]
+__all__ = ["Enforcement", "Verdict", "judge", "with_current_table"]
 
 
 class Enforcement(StrEnum):
@@ -132,3 +137,35 @@ def _unknown(keyword: str, location: Location) -> str:
 
 
 _ALL_NAMES = sorted({word.name for word in KEYWORDS})
+_START, _END = "<!-- keywords -->\n", "<!-- end of keywords -->\n"
+_OUTCOMES = {
+    Role.ASSERTION: "enforced",
+    Role.APPLICATOR: "enforced",
+    Role.IDENTIFIER: "read",
+    Role.ANNOTATION: "a note, by specification",
+}
+
+
+def with_current_table(page: str) -> str:
+    """The page, the table between its two marks replaced."""
+    before, _, rest = page.partition(_START)
+    _, _, after = rest.partition(_END)
+    return before + _START + "".join(f"{line}\n" for line in _table()) + _END + after
+
+
+def _table() -> Iterator[str]:
+    yield "| keyword | drafts | what becomes of it |"
+    yield "|---|---|---|"
+    for word in KEYWORDS:
+        outcome = _OUTCOMES[word.role] + (f": {word.note}" if word.note else "")
+        yield f"| `{word.name}` | {_drafts(word)} | {outcome} |"
+
+
+def _drafts(word: Keyword) -> str:
+    first, last = (draft.label.removeprefix("draft ") for draft in (word.first, word.last))
+    return first if first == last else f"{first} to {last}"
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.write_text(with_current_table(path.read_text()))

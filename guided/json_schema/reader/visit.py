@@ -1,40 +1,80 @@
-"""A schema object as the lowering comes to it: what it says, and the formulas of what it names."""
+"""A schema object as the lowering comes to it: its keywords, and the formulas of what it names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Final
 
-from guided.json_schema.formulas.assertions import Has, JsonType, Types
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas
-from guided.json_schema.reader.location import Location
-from guided.json_schema.reader.pointers import child
-from guided.json_schema.reader.reader import Json
-from guided.json_schema.reader.references import Scope, enter, referenced
-from guided.json_schema.reader.survey import Survey
+from guided.errors import LimitExceededError
+from guided.json_schema.formulas.assertions import Assertion, Has, JsonType, Types
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, SchemaNode
+from guided.json_schema.formulas.values import Json
+from guided.json_schema.reader.survey import Location, Scope, Survey, enter, referenced
+from guided.json_schema.reader.text import child
 from guided.regular.expression import Regular
+from guided.regular.patterns import parse_regex
+from guided.runtime.fuel import spend
 from guided.spec import JsonOptions
 
-__all__ = ["REFERENCES", "Lowering", "Visit"]
+__all__ = ["REFERENCES", "Lowering", "Visit", "counting"]
 
 _OBJECT: Final = frozenset({JsonType.OBJECT})
 REFERENCES: Final = ("$ref", "$recursiveRef", "$dynamicRef")
 
 
-class Lowering(Protocol):
-    """What all visits share."""
+MAX_NODES: Final = 50_000
 
-    survey: Survey
-    formulas: Formulas
-    options: JsonOptions
 
-    def place(self, visit: Visit) -> Formula:
-        """The formula of the place that belongs to a visit, lowered now or later."""
-        ...
+class Lowering:
+    """The nodes that were met so far, and what all visits share.
+
+    ``lower`` makes the formula of a visit. A node asks for it when its own formula is first needed.
+    Going through ``nodes``, which grow meanwhile, lowers all that the root leads to.
+    """
+
+    def __init__(
+        self, survey: Survey, options: JsonOptions, lower: Callable[[Visit], Formula]
+    ) -> None:
+        self.survey: Final = survey
+        self.options: Final = options
+        self.formulas: Final = Formulas()
+        self.nodes: Final[list[SchemaNode]] = []
+        self._lower: Final = lower
+        self._known: dict[tuple[int, Scope], SchemaNode] = {}
+        self._regulars: dict[str, Regular] = {}
+
+    def root(self) -> Formula:
+        """The formula of the whole schema."""
+        resource = self.survey.root
+        if isinstance(resource.root, bool):
+            return TRUE if resource.root else FALSE
+        location = self.survey.locations[id(resource.root)]
+        return self.node(Visit(self, location, enter(frozenset(), location.resource)))
+
+    def node(self, visit: Visit) -> SchemaNode:
+        """The node that belongs to a visit, which may be a new one."""
+        key = (id(visit.location.schema), visit.scope)
+        found = self._known.get(key)
+        if found is None:
+            number, pointer = len(self.nodes), visit.location.pointer
+            if number >= MAX_NODES:
+                raise LimitExceededError(
+                    f"the schema has more than {MAX_NODES} places", limit=MAX_NODES, pointer=pointer
+                )
+            # Before anything is noted: the work may end here, and another attempt begins with what
+            # was noted so far.
+            spend(5)
+            lower = self._lower
+            found = self._known[key] = SchemaNode(number, pointer, lambda: lower(visit))
+            self.nodes.append(found)
+        return found
 
     def regular(self, pattern: str, pointer: str) -> Regular:
-        """The regular expression of a pattern."""
-        ...
+        """The regular expression of a pattern, parsed once."""
+        found = self._regulars.get(pattern)
+        if found is None:
+            found = self._regulars[pattern] = parse_regex(pattern, pointer=pointer)
+        return found
 
 
 class Visit:
@@ -80,7 +120,7 @@ class Visit:
         """The formula of a visit."""
         if isinstance(visit, bool):
             return TRUE if visit else FALSE
-        return self.lowering.place(visit) if visit.keywords else TRUE
+        return self.lowering.node(visit) if visit.keywords else TRUE
 
     def in_place(self) -> Iterator[tuple[Formula, Visit]]:
         """The schemas that this one applies to the same value, each with its condition.
@@ -108,10 +148,25 @@ class Visit:
             elif keyword in ("dependentSchemas", "dependencies"):
                 for name, schema in value.items():
                     if not isinstance(schema, list):
-                        # "Has" alone holds of what is no object as well.
+                        # "Has" alone holds of values that are no objects as well.
                         leaf = self.formulas.leaf
                         condition = self.formulas.all_of([leaf(Types(_OBJECT)), leaf(Has(name))])
                         yield condition, self.inner(schema)
 
     def _to(self, location: Location) -> Visit:
         return Visit(self.lowering, location, enter(self.scope, location.resource))
+
+
+def counting(
+    least: str, most: str, made: Callable[[int, int | None], Assertion]
+) -> Callable[[Visit], Formula]:
+    """What two keywords together say about a count: one function, so that it is said once."""
+
+    def count(visit: Visit) -> Formula:
+        low = int(visit.keywords.get(least, 0))
+        high = visit.keywords.get(most)
+        if low == 0 and high is None:
+            return TRUE
+        return visit.formulas.leaf(made(low, None if high is None else int(high)))
+
+    return count

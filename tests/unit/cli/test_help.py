@@ -34,6 +34,7 @@ def _run(*arguments: str, **environment: str) -> str:
         ("grammars",),
         ("inspect",),
         ("inspect", "model"),
+        ("inspect", "schema"),
         ("prepare",),
         ("serve",),
     ],

@@ -1,4 +1,4 @@
-"""Arrays whose items have to differ where few values are left, or have to repeat one."""
+"""ArrayRules whose items have to differ where few values are left, or have to repeat one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.formulas.assertions import JsonType, NumberChoices, Types
 from guided.json_schema.formulas.formula import Formula, Formulas
+from guided.json_schema.formulas.values import read_value
 from guided.json_schema.machine.distinct import DistinctTexts
-from guided.json_schema.machine.json_value import read_value
 from guided.machine.recognizer import State
 from guided.spec import JsonOptions, Spelling, TokenId
 from tests.kit.cases import compiled

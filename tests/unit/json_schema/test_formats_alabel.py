@@ -12,8 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.json_schema.reader.formats_alabel import hebrew_labels, mixed_labels, short_labels
-from guided.json_schema.reader.punycode import END, FIRST, FIRST_BIAS, GraphWriter
+from guided.json_schema.reader.punycode import (
+    END,
+    FIRST,
+    FIRST_BIAS,
+    GraphWriter,
+    hebrew_labels,
+    mixed_labels,
+    short_labels,
+)
 from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
 from guided.regular.expression import Concat, End, Graph, Start
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guided.json_schema.reader.formats import format_regular
-from guided.json_schema.reader.formats_idn import ALPHABETS, MOST_OF_ALPHABET
+from guided.json_schema.reader.host_names import ALPHABETS, MOST_OF_ALPHABET
 from guided.json_schema.reader.punycode import FIRST, FIRST_BIAS, adapted
 from guided.regular.dfa import Dfa, dfa_from_regular
 

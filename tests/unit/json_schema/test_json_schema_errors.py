@@ -229,7 +229,7 @@ def test_a_schema_that_cannot_be_enforced_is_refused_with_its_place(
 def test_recursion_and_faults_do_no_harm_where_nothing_hangs_on_them(schema: Any) -> None:
     schema.setdefault("$defs", {})["y"] = {"type": "null"}
     grammar = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
-    assert all(isinstance(place, Formula) for place in grammar.places)
+    assert all(isinstance(node.formula, Formula) for node in grammar.nodes())
 
 
 @pytest.mark.parametrize(
@@ -270,4 +270,4 @@ def test_unevaluated_properties_behind_many_branches_stay_small() -> None:
     branches = [{"properties": {f"p{n}": True}, "required": [f"p{n}"]} for n in range(200)]
     schema = {"anyOf": branches, "unevaluatedProperties": False}
     grammar = lower_json_schema(JsonSchema(json.dumps(schema))).grammar
-    assert len(grammar.places) == 201
+    assert len(grammar.nodes()) == 201

@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
+from guided.json_schema.formulas.number_spellings import exact_text
+from guided.json_schema.formulas.number_tables import FAILS, HOLDS
 from guided.json_schema.formulas.numbers import (
-    FAILS,
-    HOLDS,
     MAX_LISTED_MULTIPLES,
     digit_limit,
     holds,
     narrowing,
     number_dfa,
-    number_text,
     number_verdicts,
 )
 from guided.regular.dfa import DEAD
@@ -142,7 +141,7 @@ def _texts(assertion: Numbers | NumberChoices) -> st.SearchStrategy[str]:
     steps = st.sampled_from([Decimal(s) for s in ("0", "0", "1", "-1", "0.1", "-0.001", "-0.01")])
     values = st.builds(lambda a, b: a + b, st.sampled_from([*near, Decimal(0)]), steps)
     return st.one_of(
-        values.map(number_text),
+        values.map(exact_text),
         st.builds(_respelled, values, st.integers(-4, 4), st.integers(0, 2), st.sampled_from("eE")),
         st.from_regex(
             r"-?(0|[1-9][0-9]{0,3})(\.[0-9]{1,3})?([eE][-+]?[0-9]{1,2})?", fullmatch=True
@@ -154,7 +153,7 @@ def _texts(assertion: Numbers | NumberChoices) -> st.SearchStrategy[str]:
 
 
 def _respelled(value: Decimal, shift: int, zeros: int, letter: str) -> str:
-    mantissa = number_text(value.scaleb(shift))
+    mantissa = exact_text(value.scaleb(shift))
     if zeros:
         mantissa += ("" if "." in mantissa else ".") + "0" * zeros
     return f"{mantissa}{letter}{-shift:+d}" if shift % 2 else f"{mantissa}{letter}{-shift}"
@@ -290,7 +289,7 @@ def _is_pointless(assertion: Numbers | NumberChoices, text: str) -> bool:
     """Whether a value has a point that it should do without, or zeros that a choice has not."""
     value = Decimal(text)
     if isinstance(assertion, NumberChoices):
-        return value in assertion.values and text != number_text(value)
+        return value in assertion.values and text != exact_text(value)
     step = assertion.multiple_of
     whole = assertion.integer or (step is not None and step == step.to_integral_value())
     return whole and "." in text and value == value.to_integral_value() and _on_step(value, step)
@@ -441,4 +440,4 @@ def test_contradictory_bounds_leave_no_number() -> None:
     [("1E+3", "1000"), ("-0", "0"), ("1.50", "1.5"), ("100", "100"), ("1e-7", "0.0000001")],
 )
 def test_a_number_is_spelled_as_short_as_can_be(value: str, text: str) -> None:
-    assert number_text(Decimal(value)) == text
+    assert exact_text(Decimal(value)) == text

@@ -24,19 +24,28 @@ from guided.json_schema.formulas.assertions import (
     StringChoices,
     Types,
 )
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf
-from guided.json_schema.formulas.json_grammar import JsonGrammar
-from guided.json_schema.machine.asking import asked_of
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    TRUE,
+    Formula,
+    Formulas,
+    Leaf,
+    SchemaNode,
+    leaves_of,
+)
+from guided.json_schema.formulas.values import read_value
+from guided.json_schema.machine.containers import asked_of
 from guided.json_schema.machine.evaluation import Evaluation
-from guided.json_schema.machine.json_value import read_value
-from guided.json_schema.machine.names import NameSpace
-from guided.json_schema.machine.restriction import Restriction
-from guided.json_schema.machine.scalars import Scalars, choices_dfa, pattern_dfa, sorted_leaves
-from guided.json_schema.machine.sharing import MAX_PLACES, Sharing
+from guided.json_schema.machine.name_classes import NameSpace
+from guided.json_schema.machine.restriction import MAX_NODES, Restriction, Sharing
+from guided.json_schema.machine.scalar_blocks import pattern_dfa
+from guided.json_schema.machine.scalars import Scalars
+from guided.json_schema.machine.string_automata import choices_dfa
 from guided.json_schema.reader import lower_json_schema
 from guided.machine.block import START, TICK
 from guided.regular.patterns import parse_regex
 from guided.spec import JsonOptions, JsonSchema
+from tests.kit.evaluate import exactly_one
 
 _F = Formulas()
 _MUST = frozenset((1,))
@@ -46,8 +55,8 @@ def _scalars(**options: Any) -> Scalars:
     return Scalars(_F, JsonOptions(**options), frozenset())
 
 
-def _grammar(*places: Formula) -> JsonGrammar:
-    return JsonGrammar(_F, places, places[0])
+def _nodes(*formulas: Formula) -> list[SchemaNode]:
+    return [SchemaNode(number, "", lambda f=f: f) for number, f in enumerate(formulas)]
 
 
 def _types(*kinds: str) -> Leaf:
@@ -66,7 +75,7 @@ _WHOLE = _F.leaf(Numbers(integer=True))
 
 
 def test_what_speaks_about_other_types_falls_away() -> None:
-    restriction = Restriction(_grammar(TRUE))
+    restriction = Restriction(_F)
     formula = _F.all_of([_types("string", "null"), _SHORT, _WHOLE, _F.negate(_LISTED)])
     assert restriction.to(JsonType.STRING, formula) is _F.all_of([_SHORT, _F.negate(_LISTED)])
     assert restriction.to(JsonType.NUMBER, formula) is FALSE
@@ -74,14 +83,16 @@ def test_what_speaks_about_other_types_falls_away() -> None:
     assert restriction.null(_F.all_of([_types("string", "null"), _SHORT])) is True
 
 
-def test_places_are_looked_into() -> None:
-    restriction = Restriction(_grammar(_F.place(1), _F.any_of([_SHORT, _types("null")])))
-    assert restriction.to(JsonType.STRING, _F.place(0)) is _SHORT
-    assert restriction.to(JsonType.OBJECT, _F.place(0)) is TRUE
+def test_nodes_are_looked_into() -> None:
+    restriction = Restriction(_F)
+    inner = SchemaNode(1, "/x", lambda: _F.any_of([_SHORT, _types("null")]))
+    outer = SchemaNode(0, "", lambda: inner)
+    assert restriction.to(JsonType.STRING, outer) is _SHORT
+    assert restriction.to(JsonType.OBJECT, outer) is TRUE
 
 
 def test_booleans_are_told_apart() -> None:
-    restriction = Restriction(_grammar(TRUE))
+    restriction = Restriction(_F)
     only_true = _F.leaf(Booleans(frozenset((True,))))
     assert [restriction.boolean(only_true, value) for value in (True, False)] == [True, False]
     assert restriction.boolean(_F.negate(only_true), False)
@@ -91,22 +102,24 @@ def test_booleans_are_told_apart() -> None:
 # --- sharing ------------------------------------------------------------------------------
 
 
-def test_small_places_that_say_the_same_become_one_formula() -> None:
-    item = _F.leaf(Items((), _F.place(1)))
-    same = _F.leaf(Items((), _F.place(2)))
-    sharing = Sharing(_grammar(TRUE, _SHORT, _SHORT, item, same))
-    assert sharing.of(_F.place(3)) is sharing.of(_F.place(4)) is _F.leaf(Items((), _SHORT))
-    assert sharing.of(_F.place(1)) is _SHORT
+def test_small_nodes_that_say_the_same_become_one_formula() -> None:
+    one, two = _nodes(_SHORT, _SHORT)
+    item, same = _nodes(_F.leaf(Items((), one)), _F.leaf(Items((), two)))
+    sharing = Sharing(_F)
+    assert sharing.of(item) is sharing.of(same) is _F.leaf(Items((), _SHORT))
+    assert sharing.of(one) is _SHORT
     assert sharing.of(_WHOLE) is _WHOLE
 
 
-def test_places_that_lead_into_themselves_or_are_many_stay_places() -> None:
-    itself = _F.leaf(Items((), _F.place(0)))
-    many = [_F.leaf(Items((), _F.place(n + 1))) for n in range(1, MAX_PLACES + 2)]
-    sharing = Sharing(_grammar(itself, *many, _SHORT))
-    assert sharing.of(_F.place(0)) is _F.place(0)
-    assert sharing.of(_F.place(1)) is _F.place(1)
-    assert sharing.of(_F.place(len(many))) is _F.leaf(Items((), _SHORT))
+def test_nodes_that_lead_into_themselves_or_are_many_stay_nodes() -> None:
+    itself: SchemaNode = SchemaNode(0, "", lambda: _F.leaf(Items((), itself)))
+    chain = _nodes(_SHORT)
+    for _ in range(MAX_NODES + 1):
+        chain += _nodes(_F.leaf(Items((), chain[-1])))
+    sharing = Sharing(_F)
+    assert sharing.of(itself) is itself
+    assert sharing.of(chain[-1]) is chain[-1]
+    assert sharing.of(chain[1]) is _F.leaf(Items((), _SHORT))
 
 
 # --- scalars ------------------------------------------------------------------------------
@@ -122,7 +135,7 @@ STRINGS: list[Formula] = [
     _F.negate(_pattern("^a")),
     _F.all_of([_SHORT, _pattern("b$")]),
     _F.any_of([_F.negate(_SHORT), _pattern("^b")]),
-    _F.one_of([_SHORT, _pattern("a"), _LISTED]),
+    exactly_one(_F, [_SHORT, _pattern("a"), _LISTED]),
     _F.all_of([_F.leaf(Length(2, None)), _F.negate(_F.leaf(StringChoices(("ab",))))]),
     _F.all_of([_F.leaf(Length(1, None)), _F.leaf(Length(0, 2)), _pattern("^[ab]*$")]),
 ]
@@ -131,7 +144,7 @@ STRINGS: list[Formula] = [
 @pytest.mark.parametrize("ask", STRINGS, ids=range(len(STRINGS)))
 def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
     scalars = _scalars()
-    block = scalars.string_block((ask,), _MUST)
+    block = scalars.strings.block((ask,), _MUST)
     assert block is not None
     block.dfa.check()
     for text in _TEXTS:
@@ -139,11 +152,11 @@ def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
         if found and block.bounds is not None:
             low, high = block.bounds
             found = low <= len(text) and (high is None or len(text) <= high)
-        assert found == scalars.string_fits(ask, text), text
-    shortest = scalars.shortest_string(ask)
+        assert found == scalars.strings.fits(ask, text), text
+    shortest = scalars.strings.shortest(ask)
     assert shortest is not None
-    assert scalars.string_fits(ask, json.loads(shortest))
-    least = min(len(text) for text in _TEXTS if scalars.string_fits(ask, text))
+    assert scalars.strings.fits(ask, json.loads(shortest))
+    least = min(len(text) for text in _TEXTS if scalars.strings.fits(ask, text))
     assert len(json.loads(shortest)) == least
 
 
@@ -151,49 +164,53 @@ def test_a_block_of_strings_holds_those_that_fit(ask: Formula) -> None:
 def test_a_block_tells_which_of_several_formulas_a_string_fits(pair: tuple[Formula, ...]) -> None:
     scalars = _scalars(max_string_length=None)
     every = frozenset(range(4))
-    block = scalars.string_block(pair, every)
+    block = scalars.strings.block(pair, every)
     assert block is not None
     for text in _TEXTS:
         label = block.dfa.run(json.dumps(text).encode())
         assert label is not None
-        verdict = sum(scalars.string_fits(ask, text) << i for i, ask in enumerate(pair))
+        verdict = sum(scalars.strings.fits(ask, text) << i for i, ask in enumerate(pair))
         assert block.verdicts[label] == verdict
-        assert verdict in scalars.string_verdicts(pair)
-    some = scalars.string_block(pair, frozenset((1, 2)))
+        assert verdict in scalars.strings.truths(pair)
+    some = scalars.strings.block(pair, frozenset((1, 2)))
     assert some is None or set(some.verdicts) <= {1, 2}
 
 
 def test_strings_are_listed_where_an_assertion_lists_them() -> None:
     scalars = _scalars()
-    assert scalars.listed((_LISTED,), _MUST) == [("a", 1), ("bcd", 1), ("e", 1)]
-    assert scalars.listed((_F.all_of([_LISTED, _SHORT]),), _MUST) == [("a", 1), ("e", 1)]
-    assert scalars.listed((_SHORT,), _MUST) is None
-    assert scalars.listed((_F.negate(_LISTED),), _MUST) is None
-    assert scalars.listed((_LISTED, _SHORT), frozenset((1, 3))) == [("a", 3), ("bcd", 1), ("e", 3)]
-    assert scalars.listed((_LISTED, _SHORT), frozenset((2, 3))) is None
+    assert scalars.strings.listed((_LISTED,), _MUST) == [("a", 1), ("bcd", 1), ("e", 1)]
+    assert scalars.strings.listed((_F.all_of([_LISTED, _SHORT]),), _MUST) == [("a", 1), ("e", 1)]
+    assert scalars.strings.listed((_SHORT,), _MUST) is None
+    assert scalars.strings.listed((_F.negate(_LISTED),), _MUST) is None
+    assert scalars.strings.listed((_LISTED, _SHORT), frozenset((1, 3))) == [
+        ("a", 3),
+        ("bcd", 1),
+        ("e", 3),
+    ]
+    assert scalars.strings.listed((_LISTED, _SHORT), frozenset((2, 3))) is None
 
 
 def test_long_lengths_are_counted_beside_the_automaton() -> None:
-    block = _scalars().string_block((_F.leaf(Length(50, 5_000)),), _MUST)
+    block = _scalars().strings.block((_F.leaf(Length(50, 5_000)),), _MUST)
     assert block is not None
     assert block.beat is not None
     assert len(block) < 50
     assert block.bounds == (50, 5_000)
     assert {START, TICK} <= set(block.beat.tolist())
     assert int(block.left[0]) == 52
-    free = _scalars(max_string_length=None).string_block((TRUE,), _MUST)
+    free = _scalars(max_string_length=None).strings.block((TRUE,), _MUST)
     assert free is not None
     assert free.bounds is None
 
 
 def test_blocks_are_shared_by_schemas_that_ask_for_the_same() -> None:
     other = Formulas()
-    mine = _scalars().string_block((_pattern("^x+$"),), _MUST)
-    theirs = Scalars(other, JsonOptions(), frozenset()).string_block(
+    mine = _scalars().strings.block((_pattern("^x+$"),), _MUST)
+    theirs = Scalars(other, JsonOptions(), frozenset()).strings.block(
         (other.leaf(Matches(parse_regex("^x+$"))),), _MUST
     )
     assert mine is theirs
-    assert mine is not _scalars(max_string_length=5).string_block((_pattern("^x+$"),), _MUST)
+    assert mine is not _scalars(max_string_length=5).strings.block((_pattern("^x+$"),), _MUST)
 
 
 NUMBERS: list[tuple[Formula, bytes | None]] = [
@@ -209,11 +226,11 @@ NUMBERS: list[tuple[Formula, bytes | None]] = [
 
 @pytest.mark.parametrize(("ask", "shortest"), NUMBERS, ids=range(len(NUMBERS)))
 def test_the_shortest_number(ask: Formula, shortest: bytes | None) -> None:
-    found = _scalars().shortest_number(ask)
+    found = _scalars().numbers.shortest(ask)
     assert (found is None) == (shortest is None)
     if found is not None and shortest is not None:
         assert len(found) == len(shortest)
-        assert _scalars().number_fits(ask, Decimal(found.decode()))
+        assert _scalars().numbers.fits(ask, Decimal(found.decode()))
 
 
 def test_a_list_of_strings_is_a_trie() -> None:
@@ -224,11 +241,11 @@ def test_a_list_of_strings_is_a_trie() -> None:
 
 def test_whether_strings_go_on_for_ever() -> None:
     scalars = _scalars()
-    assert scalars.has_endless_strings(TRUE)
-    assert scalars.has_endless_strings(_pattern("^a+$"))
-    assert not scalars.has_endless_strings(_pattern("^a{1,3}$"))
-    assert not scalars.has_endless_strings(_LISTED)
-    assert not scalars.has_endless_strings(FALSE)
+    assert scalars.strings.are_endless(TRUE)
+    assert scalars.strings.are_endless(_pattern("^a+$"))
+    assert not scalars.strings.are_endless(_pattern("^a{1,3}$"))
+    assert not scalars.strings.are_endless(_LISTED)
+    assert not scalars.strings.are_endless(FALSE)
 
 
 # --- names --------------------------------------------------------------------------------
@@ -236,7 +253,7 @@ def test_whether_strings_go_on_for_ever() -> None:
 
 def _space(*patterns: str, formulas: tuple[Formula, ...] = ()) -> NameSpace:
     parsed = tuple(map(parse_regex, patterns))
-    return NameSpace(parsed, formulas, pattern_dfa, _scalars().formula_dfa, frozenset())
+    return NameSpace(parsed, formulas, pattern_dfa, _scalars().strings.formula_dfa, frozenset())
 
 
 def test_names_are_told_apart_by_the_patterns_that_are_found_in_them() -> None:
@@ -372,4 +389,4 @@ def test_nothing_is_asked_where_nothing_depends_on_it() -> None:
 
 def test_leaves_come_in_the_order_in_which_they_are_written() -> None:
     formula = _F.all_of([_WHOLE, _F.any_of([_F.negate(_SHORT), _ONE]), _SHORT])
-    assert sorted_leaves((formula, _LISTED)) == [_WHOLE, _SHORT, _ONE, _LISTED]
+    assert leaves_of((formula, _LISTED)) == [_WHOLE, _SHORT, _ONE, _LISTED]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
 from guided.json_schema.formulas.assertions import Contains, Has, ItemCount, MemberCount
-from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf
-from guided.json_schema.machine.scalars import evaluate_with
-from guided.json_schema.machine.search import MAX_TRIES, Fuel, Literals, satisfy
+from guided.json_schema.formulas.formula import FALSE, TRUE, Formula, Formulas, Leaf, evaluate
+from guided.json_schema.machine.search import MAX_TRIES, Literals, Searches, satisfy
 from guided.runtime.fuel import limited_work
+from tests.kit.evaluate import exactly_one
 
 _F = Formulas()
 _LEAVES = [_F.leaf(Has(name)) for name in "abcd"]
@@ -26,9 +26,9 @@ def _found(
     def realise(literals: Literals) -> Literals | None:
         return None if refused & set(literals.items()) else dict(literals)
 
-    fuel = Fuel()
-    found = satisfy(formula, _F, realise, fuel)
-    assert not fuel.incomplete
+    searches = Searches()
+    found = satisfy(formula, _F, realise, searches)
+    assert not searches.incomplete
     return found
 
 
@@ -70,7 +70,7 @@ def test_a_count_that_must_fail_is_one_outside(
         assert all(literals.values())
         offered.extend(leaf.assertion for leaf in literals)
 
-    assert satisfy(_F.negate(_F.leaf(counted)), _F, realise, Fuel()) is None
+    assert satisfy(_F.negate(_F.leaf(counted)), _F, realise, Searches()) is None
     assert set(offered) == outside
 
 
@@ -80,7 +80,7 @@ _FORMULAS = st.recursive(
         inner.map(_F.negate),
         st.lists(inner, max_size=3).map(_F.all_of),
         st.lists(inner, max_size=3).map(_F.any_of),
-        st.lists(inner, max_size=2).map(_F.one_of),
+        st.lists(inner, max_size=2).map(lambda parts: exactly_one(_F, parts)),
     ),
     max_leaves=10,
 )
@@ -102,10 +102,10 @@ def test_the_search_is_right_and_finds_what_there_is(
     if found is not None:
         assert not refused & set(found.items())
         for truth in assignments:
-            assert evaluate_with(formula, ({**truth, **found}).__getitem__)
+            assert evaluate(formula, ({**truth, **found}).__getitem__)
     elif all((leaf, not value) not in refused for leaf, value in refused):
         assert not any(
-            evaluate_with(formula, truth.__getitem__) and not refused & set(truth.items())
+            evaluate(formula, truth.__getitem__) and not refused & set(truth.items())
             for truth in assignments
         )
 
@@ -119,14 +119,14 @@ def test_a_search_that_gives_up_is_counted() -> None:
         tries += 1
         return literals if len(literals) < len(rows) else None
 
-    fuel = Fuel()
+    searches = Searches()
     formula = _F.all_of(_F.any_of(row) for row in rows)
-    assert satisfy(formula, _F, refuse_whole, fuel) is None
-    assert fuel.incomplete == 1
+    assert satisfy(formula, _F, refuse_whole, searches) is None
+    assert searches.incomplete == 1
     assert tries <= 2 * MAX_TRIES
 
 
 def test_a_search_draws_on_the_tank() -> None:
     formula = _F.all_of(_F.leaf(Has(str(n))) for n in range(100))
     with limited_work(50), pytest.raises(LimitExceededError):
-        satisfy(formula, _F, lambda literals: literals, Fuel())
+        satisfy(formula, _F, lambda literals: literals, Searches())

@@ -106,6 +106,9 @@ def test_strings_without_bounds_go_on() -> None:
 @pytest.mark.parametrize(("low", "high"), [(0, 3), (2, 5), (4, 4), (0, 0), (3, 60)])
 def test_ends_of_strings_with_any_bounds(low: int, high: int) -> None:
     machine = machine_of({"type": "string", "minLength": low, "maxLength": high})
-    assert machine.shortest_end(machine.start) == b'"' + machine.rows.scalars.filler * low + b'"'
+    assert (
+        machine.shortest_end(machine.start)
+        == b'"' + machine.rows.scalars.strings.filler * low + b'"'
+    )
     for length in range(high + 2):
         assert accepts(machine, f'"{"x" * length}"') == (low <= length <= high), length

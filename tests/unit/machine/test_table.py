@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guided.errors import LimitExceededError
-from guided.json_schema.machine.chains import Chains
+from guided.json_schema.machine.spelled_texts import Chains
 from guided.machine.block import STOP, TICK, block_of
 from guided.machine.table import IN_KEY, NO_BOUND, PLAIN, UNCOUNTED, TransitionTable
 from guided.regular.byte_dfa import byte_dfa_from_literals
@@ -148,7 +148,7 @@ def test_texts_are_joined_only_where_they_begin_alike() -> None:
     assert _walk(table, start, b'ab"') == _walk(table, start, b"y") == DEAD
     before = table.num_rows
     assert chains.one_of(reversed(texts)) == start
-    assert chains.chains([(b'abc"', 1)])[0].row + 3 == _walk(table, start, b"abc")
+    assert chains.chains([(b'abc"', 1)])[0].state + 3 == _walk(table, start, b"abc")
     assert table.num_rows == before
     fewer = chains.one_of(texts[:2])
     assert table.num_rows - before == 1, "the branch behind the first byte is there"

@@ -1,0 +1,249 @@
+"""The intermediate form of a JSON constraint as text, for people and for golden tests.
+
+One paragraph for each schema node: its number, its JSON pointer, and its formula below it.
+
+    #0 (root)
+        all of
+            is object
+            members
+                "next": #1
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from guided.json_schema.formulas.assertions import (
+    Assertion,
+    Booleans,
+    Bound,
+    Contains,
+    Has,
+    ItemCount,
+    Items,
+    JsonType,
+    Length,
+    Matches,
+    MemberCount,
+    Members,
+    Names,
+    NumberChoices,
+    Numbers,
+    StringChoices,
+    Types,
+    Unique,
+)
+from guided.json_schema.formulas.formula import (
+    AllOf,
+    AnyOf,
+    Constant,
+    Formula,
+    Leaf,
+    Not,
+    SchemaNode,
+)
+from guided.json_schema.formulas.json_grammar import JsonGrammar
+from guided.json_schema.formulas.number_spellings import exact_text
+from guided.regular.codepoints import CodePoints
+from guided.regular.expression import (
+    Alternate,
+    Both,
+    Chars,
+    Concat,
+    End,
+    Graph,
+    Look,
+    Regular,
+    Repeat,
+    Several,
+    Start,
+)
+
+__all__ = ["MAX_LEVELS", "MAX_PATTERN", "dump"]
+
+MAX_LEVELS: Final = 60
+"""Formulas printed inside of one another: they nest deeper than a reader, or a call, may."""
+MAX_PATTERN: Final = 80
+"""Characters printed of a pattern: those of formats have thousands."""
+_INDENT: Final = "    "
+
+
+def dump(grammar: JsonGrammar) -> str:
+    """All nodes that the root leads to, each with its formula; lowers every one of them."""
+    nodes = grammar.nodes()
+    lines: list[str] = []
+    if grammar.root not in nodes:
+        lines += ["root", *_indented(_lines(grammar.root, MAX_LEVELS)), ""]
+    for node in nodes:
+        lines.append(f"#{node.number} {node.pointer or '(root)'}")
+        lines += [*_indented(_lines(node.formula, MAX_LEVELS)), ""]
+    return "\n".join(lines)
+
+
+def _lines(formula: Formula, levels: int) -> list[str]:
+    if levels == 0:
+        return ["…"]
+    match formula:
+        case Constant(value):
+            return ["anything" if value else "nothing"]
+        case SchemaNode(number):
+            return [f"#{number}"]
+        case Not(item):
+            return _headed("not", _lines(item, levels - 1))
+        case AllOf(parts):
+            return ["all of", *_parts(parts, levels)]
+        case AnyOf(parts):
+            return ["any of", *_parts(parts, levels)]
+        case Leaf(assertion):
+            return _assertion_lines(assertion, levels)
+
+
+def _parts(parts: tuple[Formula, ...], levels: int) -> Iterator[str]:
+    for part in parts:
+        yield from _indented(_lines(part, levels - 1))
+
+
+def _headed(head: str, lines: list[str]) -> list[str]:
+    """One line where a formula has one, else its lines under a heading."""
+    return [f"{head}: {lines[0]}"] if len(lines) == 1 else [head, *_indented(lines)]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [_INDENT + line for line in lines]
+
+
+def _assertion_lines(about: Assertion, levels: int) -> list[str]:
+    """An assertion: those about members, items and names hold further formulas."""
+    named: list[tuple[str, Formula]]
+    match about:
+        case Members(by_name, patterns, rest):
+            head = "members"
+            named = [(_quoted(name), formula) for name, formula in by_name]
+            named += [(f"/{_pattern(pattern)}/", formula) for pattern, formula in patterns]
+            named.append(("others", rest))
+        case Items(prefix, rest):
+            head = "items"
+            named = [(f"[{place}]", formula) for place, formula in enumerate(prefix)]
+            named.append(("others", rest))
+        case Contains(item, low, high):
+            return _headed(f"{_range(low, high)} items are", _lines(item, levels - 1))
+        case Names(name):
+            return _headed("every name is", _lines(name, levels - 1))
+        case Unique(strings, numbers, others) if strings or numbers or others:
+            head = "items differ, and from"
+            named = [(_quoted(text), Constant(True)) for text in strings]
+            named += [(exact_text(number), Constant(True)) for number in numbers]
+            named += [("what is", other) for other in others]
+        case _:
+            return [_phrase(about)]
+    inner = [line for key, f in named for line in _headed(key, _lines(f, levels - 1))]
+    return [head, *_indented(inner)]
+
+
+def _phrase(about: Assertion) -> str:
+    """An assertion that holds no further formulas, in one line."""
+    match about:
+        case Types(types):
+            return "is " + " or ".join(kind.value for kind in JsonType if kind in types)
+        case Booleans(values):
+            return "boolean: " + " or ".join(sorted(_quoted(value) for value in values))
+        case Numbers():
+            return "number: " + ", ".join(_number_parts(about))
+        case NumberChoices(numbers):
+            return "number: " + " or ".join(map(exact_text, numbers))
+        case StringChoices(strings):
+            return "string: " + " or ".join(map(_quoted, strings))
+        case Matches(pattern):
+            return f"string: found /{_pattern(pattern)}/"
+        case Length(low, high):
+            return f"string: {_range(low, high)} code points"
+        case Has(name):
+            return f"has {_quoted(name)}"
+        case MemberCount(low, high):
+            return f"{_range(low, high)} members"
+        case ItemCount(low, high):
+            return f"{_range(low, high)} items"
+        case Unique():
+            return "items differ"
+        case _:
+            raise AssertionError(f"{about!r} is no assertion")
+
+
+def _number_parts(about: Numbers) -> Iterator[str]:
+    if about.integer:
+        yield "whole by its spelling" if about.literal else "whole"
+    if about.low is not None:
+        yield _bound(">", about.low)
+    if about.high is not None:
+        yield _bound("<", about.high)
+    if about.multiple_of is not None:
+        yield f"multiple of {exact_text(about.multiple_of)}"
+
+
+def _bound(sign: str, bound: Bound) -> str:
+    return f"{sign}{'' if bound.strict else '='} {exact_text(bound.value)}"
+
+
+def _range(low: int, high: int | None) -> str:
+    return f"{low} or more" if high is None else str(low) if low == high else f"{low} to {high}"
+
+
+def _quoted(value: str | bool) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# --- patterns ---------------------------------------------------------------------------------
+
+
+def _pattern(regular: Regular) -> str:
+    text = _spelled(regular)
+    return text if len(text) <= MAX_PATTERN else text[:MAX_PATTERN] + "…"
+
+
+def _spelled(regular: Regular) -> str:
+    """A pattern with this meaning, close to the one that was written."""
+    match regular:
+        case Chars(chars):
+            return _spelled_chars(chars)
+        case Concat(parts):
+            return "".join(map(_spelled, parts))
+        case Alternate(options):
+            return "(?:" + "|".join(map(_spelled, options)) + ")"
+        case Repeat(item, low, high):
+            times = {(0, 1): "?", (0, None): "*", (1, None): "+"}.get((low, high))
+            if times is None:
+                bounds = str(low) if low == high else f"{low},{'' if high is None else high}"
+                times = f"{{{bounds}}}"
+            inner = _spelled(item)
+            return (f"(?:{inner})" if isinstance(item, Concat) else inner) + times
+        case Several(item, between):
+            inner = _spelled(item)
+            return f"{inner}(?:{_spelled(between)}{inner})*"
+        case Start():
+            return "^"
+        case End():
+            return "$"
+        case Look(item, ahead, negative):
+            return f"(?{'' if ahead else '<'}{'!' if negative else '='}{_spelled(item)})"
+        case Both(left, right, negative):
+            return f"{_spelled(left)} and {'not ' if negative else ''}{_spelled(right)}"
+        case Graph():
+            return f"(graph of {regular.count} states)"
+
+
+def _spelled_chars(chars: CodePoints) -> str:
+    if len(chars.ranges) == 1 and chars.ranges[0][0] == chars.ranges[0][1]:
+        return _character(chars.ranges[0][0])
+    shown = [
+        _character(low) + (f"-{_character(high)}" if high > low else "")
+        for low, high in chars.ranges
+    ]
+    return "[" + "".join(shown) + "]"
+
+
+def _character(code_point: int) -> str:
+    character = chr(code_point)
+    plain = character.isprintable() and not character.isspace()
+    return character if plain or character == " " else f"\\u{{{code_point:X}}}"

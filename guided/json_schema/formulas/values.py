@@ -1,0 +1,145 @@
+"""JSON values, and the formulas that only given values fit.
+
+``enum`` and ``const`` become such formulas, and so do the earlier items of an array, from which
+further items have to differ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from guided.json_schema.formulas.assertions import (
+    Booleans,
+    Has,
+    ItemCount,
+    Items,
+    JsonType,
+    Members,
+    NumberChoices,
+    StringChoices,
+    Types,
+    Unique,
+)
+from guided.json_schema.formulas.formula import FALSE, Formula, Formulas
+from guided.runtime.fuel import spend
+
+__all__ = [
+    "Json",
+    "differs",
+    "equals_earlier",
+    "formula_of_value",
+    "is_number",
+    "one_of_values",
+    "read_value",
+    "value_key",
+    "with_value",
+]
+
+Json: TypeAlias = Any
+"""A parsed JSON value: dict, list, str, bool, None, int or Decimal."""
+
+
+def read_value(text: bytes) -> Json:
+    """The value of a JSON text; numbers become Decimal."""
+    return json.loads(text, parse_int=Decimal, parse_float=Decimal)
+
+
+def is_number(value: Json) -> bool:
+    """Whether the value is a JSON number."""
+    return isinstance(value, int | Decimal) and not isinstance(value, bool)
+
+
+def value_key(value: Json) -> Hashable:
+    """Equal for values that are equal: booleans are no numbers, members have no order."""
+    if isinstance(value, list):
+        return ("array", *[value_key(item) for item in value])
+    if isinstance(value, dict):
+        return frozenset([(name, value_key(item)) for name, item in value.items()])
+    return (value,) if isinstance(value, bool) else value
+
+
+# --- formulas that only given values fit ------------------------------------------------------
+
+
+def one_of_values(values: Sequence[Json], formulas: Formulas) -> Formula:
+    """The value equals one of these; numbers compare by value, and no boolean is a number."""
+    spend(len(values))
+    scalars = [value for value in values if not isinstance(value, dict | list)]
+    options = [_one_of_scalars(scalars, formulas)] if scalars else []
+    options += (formula_of_value(v, formulas) for v in values if isinstance(v, dict | list))
+    return formulas.any_of(options)
+
+
+def formula_of_value(value: Json, formulas: Formulas) -> Formula:
+    """Exactly this value.
+
+    Calls itself once for each level of the value: the depth of schemas is bounded, and so is that
+    of the shortest values that a search finds.
+    """
+    if not isinstance(value, dict | list):
+        return _one_of_scalars([value], formulas)
+    leaf = formulas.leaf
+    inner = value.values() if isinstance(value, dict) else value
+    parts = tuple([formula_of_value(item, formulas) for item in inner])
+    if isinstance(value, list):
+        count = ItemCount(len(parts), len(parts))
+        kind, said = JsonType.ARRAY, [leaf(Items(parts, FALSE)), leaf(count)]
+    else:
+        members = Members(tuple(zip(value, parts, strict=True)), (), FALSE)
+        kind, said = JsonType.OBJECT, [leaf(members), *(leaf(Has(name)) for name in value)]
+    return formulas.all_of([leaf(Types(frozenset({kind}))), *said])
+
+
+def _one_of_scalars(values: Sequence[Json], formulas: Formulas) -> Formula:
+    """One assertion for each type that occurs, so that long lists stay small formulas."""
+    strings = tuple(dict.fromkeys(value for value in values if isinstance(value, str)))
+    numbers = tuple(dict.fromkeys(Decimal(value) for value in values if is_number(value)))
+    booleans = frozenset(value for value in values if isinstance(value, bool))
+    types = set()
+    parts: list[Formula] = []
+    if None in values:
+        types.add(JsonType.NULL)
+    if booleans:
+        types.add(JsonType.BOOLEAN)
+        if len(booleans) == 1:
+            parts.append(formulas.leaf(Booleans(booleans)))
+    if numbers:
+        types.add(JsonType.NUMBER)
+        parts.append(formulas.leaf(NumberChoices(numbers)))
+    if strings:
+        types.add(JsonType.STRING)
+        parts.append(formulas.leaf(StringChoices(strings)))
+    return formulas.all_of([formulas.leaf(Types(frozenset(types))), *parts])
+
+
+# --- the earlier items of an array ------------------------------------------------------------
+
+
+def equals_earlier(about: Unique, formulas: Formulas) -> Formula:
+    """That a value equals one of the earlier items of an array."""
+    leaf, parts = formulas.leaf, list(about.others)
+    for kind, values in (
+        (JsonType.STRING, StringChoices(about.strings) if about.strings else None),
+        (JsonType.NUMBER, NumberChoices(about.numbers) if about.numbers else None),
+    ):
+        if values is not None:
+            parts.append(formulas.all_of([leaf(Types(frozenset((kind,)))), leaf(values)]))
+    return formulas.any_of(parts)
+
+
+def differs(about: Unique, formulas: Formulas) -> Formula:
+    """That a value differs from all earlier items of an array."""
+    return formulas.negate(equals_earlier(about, formulas))
+
+
+def with_value(about: Unique, value: Json, formulas: Formulas) -> Unique:
+    """The same after one more item."""
+    if isinstance(value, str):
+        return replace(about, strings=(*about.strings, value))
+    if isinstance(value, Decimal):
+        return replace(about, numbers=(*about.numbers, value))
+    return replace(about, others=(*about.others, formula_of_value(value, formulas)))

@@ -1,0 +1,244 @@
+"""Values that are awaited: which of them leave a completion of everything around them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.formulas.formula import FALSE, Formula
+from guided.json_schema.formulas.values import Json, formula_of_value
+from guided.json_schema.machine.container_ends import ContainerEnds
+from guided.json_schema.machine.stacks import ArrayFrame, Frame, ObjectFrame, Pending, is_sure
+from guided.json_schema.machine.truth_vectors import TruthVectors
+
+__all__ = ["AwaitedValues"]
+
+_FITTING: Final = (1,)
+_OPENED: Final = {ord("{"): JsonType.OBJECT, ord("["): JsonType.ARRAY}
+MAX_TOLD_TRUTHS: Final = 64
+"""Of more truth vectors than these, the first that some value has will do for a short value."""
+
+
+class AwaitedValues:
+    """The stacks in which a value is awaited, and the moves into and out of containers.
+
+    A truth vector is *accepted* in a stack if a value that has it leaves a completion.
+    """
+
+    def __init__(self, truths: TruthVectors, ends: ContainerEnds) -> None:
+        self.truths: Final = truths
+        self.values: Final = truths.values
+        self.ends: Final = ends
+        self.objects: Final = ends.objects
+        self.arrays: Final = ends.arrays
+        self.stacks: Final = ends.stacks
+        self.searches: Final = ends.searches
+        ends.accepted = self.accepted
+        self._accepted: dict[int, tuple[int, ...]] = {}
+        """The accepted ones among the possible truth vectors of a stack."""
+        self._acceptable: dict[tuple[int, int], bool] = {}
+        """By stack and truth vector, likely ones or not."""
+        self._short_values: dict[int, bytes] = {}
+        self._completable: dict[int, bool] = {}
+        self._closed: dict[int, int] = {}
+
+    # --- moves ----------------------------------------------------------------------------
+
+    def open(self, stack: int, kind: JsonType) -> int | None:
+        """The stack of a container that opens where a value is awaited."""
+        pending = self.pending(stack)
+        # With one formula that must hold there is one goal to reach, which keeps frames equal.
+        must = pending.must and len(pending.asks) == 1
+        frame = (
+            self.objects.open(pending.asks, must=must)
+            if kind is JsonType.OBJECT
+            else self.arrays.open(pending.asks, must=must)
+        )
+        if not self.ends.can_end(frame, stack):
+            return None
+        return self.stacks.enter(frame, stack)
+
+    def value_done(self, stack: int, truth: int, text: bytes | None = None) -> int | None:
+        """The stack after a value; not for the value of the whole document."""
+        pending = self.pending(stack)
+        parent = self.stacks.parents[stack]
+        frame: Frame | None
+        if isinstance(pending.frame, ObjectFrame):
+            frame = self.objects.value_done(pending, truth)
+        else:
+            frame = self.arrays.value_done(pending, truth, text)
+        if frame is None or not (pending.sure or self.ends.can_end(frame, parent)):
+            return None
+        return self.stacks.enter(frame, parent)
+
+    def closed(self, stack: int) -> int:
+        """The truth vector of a container that closes here."""
+        found = self._closed.get(stack)
+        if found is None:
+            frame = self.stacks.frames[stack]
+            if isinstance(frame, ObjectFrame):
+                found = self.objects.truth(frame)
+            else:
+                assert isinstance(frame, ArrayFrame), frame
+                found = self.arrays.truth(frame)
+            self._closed[stack] = found
+        return found
+
+    def may_close(self, stack: int) -> bool:
+        """Whether a container may close."""
+        parent = self.stacks.parents[stack]
+        return self.accepts(parent, self.closed(stack))
+
+    # --- stacks in which a value is awaited -----------------------------------------------
+
+    def enter(self, stack: int, pending: Pending | None) -> int | None:
+        """The stack in which a value is awaited, if some value leaves a completion."""
+        if pending is None:
+            return None
+        inner = self.stacks.enter(pending, self.stacks.parents[stack])
+        return inner if self.has_completion(inner) else None
+
+    def enter_by_value(self, stack: int, pending: Pending, value: Json) -> int | None:
+        """The same, where the search knows one value that leaves a completion.
+
+        Its truth vector need not be a likely one: what was found without it is forgotten.
+        """
+        inner = self.stacks.enter(pending, self.stacks.parents[stack])
+        truth = self.truths.of_value(pending.asks, value)
+        self.ends.hints[inner] = truth
+        for known in (self._completable, self._accepted, self._short_values):
+            known.pop(inner, None)
+        return inner if self.has_completion(inner) else None
+
+    def enter_only_value(self, stack: int, pending: Pending, value: Json) -> int | None:
+        """The stack of one known value alone: others with its truth vector may be dead ends."""
+        self.searches.incomplete += 1
+        narrowed = self.narrowed(pending, formula_of_value(value, self.truths.formulas))
+        return None if narrowed is None else self.enter_by_value(stack, narrowed, value)
+
+    def narrowed(self, pending: Pending, also: Formula) -> Pending | None:
+        """The same with one thing more that the value has to fit."""
+        asks, links = pending.asks, pending.links
+        if pending.must:
+            asks = (self.truths.formulas.all_of([asks[0], also]), *asks[1:])
+        else:
+            asks = (also, *asks)
+            links = tuple([(leaf, number + 1) for leaf, number in links])
+        if asks[0] is FALSE:
+            return None
+        return Pending(pending.frame, asks, True, links, pending.remembers, pending.hazy)
+
+    def has_completion(self, stack: int) -> bool:
+        """Whether some value leaves a completion; the first that is found will do."""
+        found = self._completable.get(stack)
+        if found is None:
+            pending = self.pending(stack)
+            found = (
+                self.values.text(pending.asks[0]) is not None
+                if pending.sure
+                else self._find_completion(stack, pending)
+            )
+            self._completable[stack] = found
+        return found
+
+    def _find_completion(self, stack: int, pending: Pending) -> bool:
+        for truth in self.possible(stack, pending):
+            if self.leaves_completion(stack, truth):
+                wish = self.truths.as_formula(pending.asks, (truth,))
+                if self._writable(stack, wish) is not None:
+                    return True
+        self.ends.note_unlikely(stack)
+        return False
+
+    def _writable(self, stack: int, wish: Formula) -> bytes | None:
+        """A value that can be written where it is awaited, as well as found.
+
+        The search for the end of a container knows all accepted truth vectors at once, and may give
+        up on them where it finds a value of one truth vector.
+        """
+        text = self.values.text(wish)
+        kind = None if text is None else _OPENED.get(text[0])
+        if kind is None or self.open(stack, kind) is not None:
+            return text
+        return self.values.scalar(wish)
+
+    # --- what may come of a value ---------------------------------------------------------
+
+    def accepts(self, stack: int, truth: int) -> bool:
+        """Whether a value with this truth vector leaves a completion."""
+        # Containers have truth vectors that are not among the likely ones.
+        key = (stack, truth)
+        found = self._acceptable.get(key)
+        if found is None:
+            found = truth in self.accepted(stack) or self.leaves_completion(stack, truth)
+            self._acceptable[key] = found
+        return found
+
+    def accepted(self, stack: int) -> tuple[int, ...]:
+        """The accepted truth vectors among all, or of very many among the likely ones."""
+        found = self._accepted.get(stack)
+        if found is None:
+            pending = self.pending(stack)
+            if is_sure(pending):
+                return _FITTING
+            possible = self.possible(stack, pending)
+            found = tuple(v for v in possible if self.leaves_completion(stack, v))
+            self._accepted[stack] = found
+        return found
+
+    def possible(self, stack: int, pending: Pending) -> list[int]:
+        """The truth vectors that a value may have: all, or of very many the likely ones."""
+        if is_sure(pending):
+            return [1]
+        likely = self.truths.possible(pending.asks)
+        hint = self.ends.hints.get(stack)
+        return likely if hint is None or hint in likely else [*likely, hint]
+
+    def leaves_completion(self, stack: int, truth: int) -> bool:
+        """Whether the containers around a value with this truth vector can still be completed."""
+        pending = self.pending(stack)
+        if is_sure(pending):
+            return truth == 1
+        if pending.must and not truth & 1:
+            return False
+        example = self._example(pending, truth)
+        frame = (
+            self.objects.value_done(pending, truth)
+            if isinstance(pending.frame, ObjectFrame)
+            else self.arrays.value_done(pending, truth, example)
+        )
+        if isinstance(frame, ArrayFrame):
+            self.ends.inherit_by_truth(pending, frame, truth)
+        parent = self.stacks.parents[stack]
+        return frame is not None and self.ends.can_end(frame, parent)
+
+    def _example(self, pending: Pending, truth: int) -> bytes | None:
+        """An item with this truth vector, where others have to differ from it or to repeat it."""
+        if not pending.remembers or pending.hazy:
+            return None
+        return self.values.text(self.truths.as_formula(pending.asks, (truth,)))
+
+    def short_value(self, stack: int) -> bytes:
+        """A short value that leaves a completion."""
+        found = self._short_values.get(stack)
+        if found is None:
+            asks, truths = self.pending(stack).asks, self.accepted(stack)
+            # All at once gives the shortest, but the search may give up on that formula, which has
+            # as many parts as all have together, where it finds a value of one truth vector.
+            wishes: list[tuple[int, ...]] = [(truth,) for truth in truths]
+            if len(truths) <= MAX_TOLD_TRUTHS:
+                wishes.insert(0, truths)
+            text: bytes | None = None
+            for wish in wishes:
+                text = self._writable(stack, self.truths.as_formula(asks, wish))
+                if text is not None:
+                    break
+            assert text is not None, asks
+            found = self._short_values[stack] = text
+        return found
+
+    def pending(self, stack: int) -> Pending:
+        """The frame of a stack in which a value is awaited."""
+        pending = self.stacks.frames[stack]
+        assert isinstance(pending, Pending), pending
+        return pending

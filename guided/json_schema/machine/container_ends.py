@@ -1,0 +1,203 @@
+"""Shortest completions of open containers: what is searched for, and what is remembered of it.
+
+A completion is the rest of a container, its closing bracket included. A byte is allowed only
+where a completion of all open containers is known, so no mask leads to a dead end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from cachetools import LRUCache
+
+from guided.json_schema.formulas.formula import Formula, evaluate
+from guided.json_schema.machine import arrays
+from guided.json_schema.machine.array_endings import ArrayEnding
+from guided.json_schema.machine.arrays import ArrayRules
+from guided.json_schema.machine.object_endings import ObjectEnding
+from guided.json_schema.machine.objects import ObjectRules
+from guided.json_schema.machine.search import Literals, Searches, satisfy
+from guided.json_schema.machine.stacks import (
+    ArrayFrame,
+    Frame,
+    ObjectFrame,
+    Pending,
+    Stacks,
+    is_sure,
+)
+from guided.json_schema.machine.truth_vectors import MAX_ENUMERATED_ASKS, TruthVectors
+
+__all__ = ["ContainerEnds", "items_of"]
+
+MAX_KEPT_BYTES: Final = 4 * 2**20
+"""Memory for completions, in bytes."""
+_DECODER: Final = json.JSONDecoder()
+
+
+class ContainerEnds:
+    """What completes the containers of one grammar.
+
+    A container whose own formulas need not all hold is completed as its parent accepts it. Which
+    truth vectors the parent accepts is asked of ``accepted``, which asks for completions of the
+    parent in turn: each step leads one level out, so that it ends at the root.
+    """
+
+    def __init__(
+        self,
+        truths: TruthVectors,
+        objects: ObjectRules,
+        arrays: ArrayRules,
+        stacks: Stacks,
+        searches: Searches,
+    ) -> None:
+        self.truths: Final = truths
+        self.objects: Final = objects
+        self.arrays: Final = arrays
+        self.values: Final = truths.values
+        self.stacks: Final = stacks
+        self.searches: Final = searches
+        self.accepted: Callable[[int], tuple[int, ...]] = lambda _: ()
+        """The truth vectors of a value that its stack accepts; set by ``AwaitedValues``."""
+        self.hints: Final[dict[int, int]] = {}
+        """The truth vector of a value that is known to leave a completion, by stack."""
+        self._known: LRUCache[tuple[Frame, Formula], bytes] = LRUCache(MAX_KEPT_BYTES, len)
+        self._exists: dict[tuple[Frame, Formula], bool] = {}
+        """Kept when the text is forgotten: a second search, with other fuel, might fail."""
+        self._next_items: LRUCache[ArrayFrame, tuple[bytes, bytes]] = LRUCache(
+            MAX_KEPT_BYTES, lambda texts: sum(map(len, texts))
+        )
+        """By array after an item has begun: that item, and what follows it, of a completion."""
+        self._unlikely: set[int] = set()
+        """Stacks in which something may be missed; each counts once."""
+
+    def end(self, stack: int) -> bytes:
+        """What completes the container of a stack, its closing bracket included."""
+        frame = self.stacks.frames[stack]
+        text = self.end_of(frame, self.stacks.parents[stack])
+        assert text is not None, frame
+        return text
+
+    def can_end(self, frame: Frame, parent: int) -> bool:
+        """Whether something completes a container inside ``parent``."""
+        assert not isinstance(frame, Pending)
+        key = (frame, self.want(frame, parent))
+        found = self._exists.get(key)
+        if found is None:
+            found = self._exists[key] = self.end_of(frame, parent) is not None
+        if not found and not frame.must:
+            self.note_unlikely(parent)
+        return found
+
+    def end_of(self, frame: Frame, parent: int) -> bytes | None:
+        """What completes a container inside ``parent``, ``None`` where nothing was found."""
+        assert not isinstance(frame, Pending)
+        want = self.want(frame, parent)
+        key = (frame, want)
+        found = self._known.get(key)
+        if found is None and self._exists.get(key) is not False:
+            incomplete = self.searches.incomplete
+            found = self._search_end(frame, want)
+            if found is None and not frame.must and self.searches.incomplete > incomplete:
+                found = self._end_by_truth(frame, parent)
+            if found is not None and len(found) < MAX_KEPT_BYTES // 16:
+                self._known[key] = found
+        return found
+
+    def _end_by_truth(self, frame: ObjectFrame | ArrayFrame, parent: int) -> bytes | None:
+        """What the search finds for one truth vector where it gives up on all of them together."""
+        hint = self.hints.get(parent)
+        for truth in sorted(self.accepted(parent), key=lambda truth: truth != hint):
+            found = self._search_end(frame, self.truths.as_formula(frame.goals, (truth,)))
+            if found is not None:
+                return found
+        return None
+
+    def want(self, frame: ObjectFrame | ArrayFrame, parent: int) -> Formula:
+        """What the container has to fit when it closes, so that its parent accepts it."""
+        if frame.must:
+            return frame.goals[0]
+        return self.truths.as_formula(frame.goals, self.accepted(parent))
+
+    def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
+        def realise(literals: Literals) -> bytes | None:
+            if isinstance(frame, ObjectFrame):
+                return ObjectEnding(self.objects, frame, literals).text()
+            return ArrayEnding(self.truths.restriction, self.values, frame, literals).text()
+
+        if self._fits_at_its_end(frame, want):
+            return b"}" if isinstance(frame, ObjectFrame) else b"]"
+        return satisfy(want, self.truths.formulas, realise, self.searches)
+
+    def _fits_at_its_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bool:
+        if isinstance(frame, ObjectFrame):
+            return evaluate(want, self.objects.at_the_end(frame))
+        return evaluate(want, arrays.at_the_end)
+
+    def shortest_object(self, formula: Formula) -> bytes | None:
+        """A short object that fits a formula."""
+        frame = self.objects.open((formula,), must=True)
+        text = self._search_end(frame, frame.goals[0])
+        return None if text is None else b"{" + text
+
+    def shortest_array(self, formula: Formula) -> bytes | None:
+        """A short array that fits a formula."""
+        frame = self.arrays.open((formula,), must=True)
+        text = self._search_end(frame, frame.goals[0])
+        return None if text is None else b"[" + text
+
+    def note_unlikely(self, stack: int) -> None:
+        """Count a stack in which something may be missed: only likely truth vectors were tried."""
+        pending = self.stacks.frames[stack]
+        assert isinstance(pending, Pending), pending
+        many = len(pending.asks) > MAX_ENUMERATED_ASKS and not is_sure(pending)
+        if many and stack not in self._unlikely:
+            self._unlikely.add(stack)
+            self.searches.incomplete += 1
+
+    # --- what is left of a longer completion ----------------------------------------------
+
+    def note_next_item(self, frame: ArrayFrame, pending: Pending) -> None:
+        """Keep the first item of the completion that is known, and what follows it."""
+        end = self._known.get((frame, frame.goals[0])) if frame.must else None
+        if end is not None and end != b"]":
+            assert isinstance(pending.frame, ArrayFrame)
+            self._next_items[pending.frame] = first_item(end)
+
+    def inherit_by_truth(self, pending: Pending, frame: ArrayFrame, truth: int) -> None:
+        """Know the end of an array after an item from a completion that began with such an item."""
+        assert isinstance(pending.frame, ArrayFrame)
+        noted = self._next_items.get(pending.frame)
+        if noted is None or not frame.must:
+            return
+        first, rest = noted
+        matters = pending.remembers or bool(pending.links)
+        if not matters or first == self.values.text(self.truths.as_formula(pending.asks, (truth,))):
+            self.inherit(frame, rest)
+
+    def noted_item(self, frame: ArrayFrame) -> tuple[bytes, bytes] | None:
+        """The next item that a known completion has, and what follows it there."""
+        return self._next_items.get(frame)
+
+    def inherit(self, frame: ArrayFrame, rest: bytes) -> None:
+        """Know the end of an array by what was left of a longer completion that began alike."""
+        key = (frame, frame.goals[0])
+        if frame.must and not self._exists.get(key):
+            self._exists[key] = True
+            self._known[key] = rest
+
+
+def first_item(end: bytes) -> tuple[bytes, bytes]:
+    """The first of the items that complete an array, and what follows it."""
+    text = end.decode()
+    start = int(text[0] == ",")
+    _, after = _DECODER.raw_decode(text, start)
+    return text[start:after].encode(), text[after:].encode()
+
+
+def items_of(end: bytes) -> Iterator[bytes]:
+    """All items that complete an array."""
+    while end != b"]":
+        first, end = first_item(end)
+        yield first

@@ -1,0 +1,311 @@
+"""The states of a JSON document in the transition table, laid down when a text first gets there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.formulas.formula import FALSE, Formula, truth_vector
+from guided.json_schema.machine.evaluation import Evaluation
+from guided.json_schema.machine.exit_actions import (
+    CLOSE,
+    DONE,
+    ITEM,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    Done,
+    EmptyArray,
+    ExitActions,
+)
+from guided.json_schema.machine.name_states import NameStates
+from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.spelled_texts import Chains, lay_texts
+from guided.json_schema.machine.stacks import ObjectFrame, Pending
+from guided.machine.block import Block
+from guided.machine.table import END_ROW, TransitionTable
+from guided.regular.dfa import DEAD
+from guided.regular.reachability import endless_states
+
+__all__ = ["DocumentStates"]
+
+_ALL_TYPES: Final = frozenset(JsonType)
+_SPACES: Final = b" \t\n\r"
+_COLON: Final = ord(":")
+_Lay = Callable[[tuple[Formula, ...], frozenset[int]], Block | None]
+
+
+class DocumentStates:
+    """Lays blocks down for stacks; equal places of different stacks share their states.
+
+    The first to use a table lays down the state after the document, which is that of all of them.
+
+    Methods that lay states down raise LimitExceededError past the limit of the table.
+    """
+
+    def __init__(self, evaluation: Evaluation, table: TransitionTable) -> None:
+        self.evaluation = evaluation
+        self.scalars = evaluation.scalars
+        self.table = table
+        self.labels = ExitActions()
+        self._whitespace = self.scalars.options.whitespace
+        missing = self.scalars.missing
+        self._spaces = tuple(byte for byte in _SPACES if byte not in missing)
+        self.between: set[int] = set()
+        """States of an open container where nothing of its next member or item was written."""
+        self._blocks: dict[Block, int] = {}
+        self._edges: dict[object, tuple[dict[int, int], int]] = {}
+        self._values: dict[object, int] = {}
+        self._colons: dict[int, int] = {}
+        self._commas: dict[int, int] = {}
+        self._members: dict[object, int] = {}
+        self._member_rows: dict[object, int] = {}
+        self._items: dict[object, int] = {}
+        # State 0 of every table is the end of a document; recognisers share tables.
+        if not table.num_rows:
+            end_row = table.add_row({})
+            assert end_row == END_ROW, end_row
+        self.chains = Chains(self.table)
+        self.names = NameStates(self.chains, self.labels)
+
+    # --- values ---------------------------------------------------------------------------
+
+    def value(self, stack: int, *, spaced: bool = True) -> int:
+        """The state in which the value awaited in a stack begins."""
+        key = self._value_key(stack, spaced)
+        found = self._values.get(key)
+        if found is None:
+            # ``way`` is the first byte of a short value. The table cannot know it by itself: a
+            # bracket that opens looks like one byte.
+            edges, way = self._value_edges(stack)
+            found = self._values[key] = self._structural(edges, spaced=spaced, way=way)
+        return found
+
+    def colon_and_value(self, stack: int) -> int:
+        """The state after a name."""
+        value = self.value(stack)
+        found = self._colons.get(value)
+        if found is None:
+            found = self._colons[value] = self._structural({_COLON: value})
+        return found
+
+    def _value_key(self, stack: int, spaced: bool) -> object:
+        pending = self.evaluation.stacks.frames[stack]
+        assert isinstance(pending, Pending), pending
+        return (pending.asks, self.evaluation.awaited.accepted(stack), spaced)
+
+    def _value_edges(self, stack: int) -> tuple[dict[int, int], int]:
+        """The first bytes of the value awaited, with their states, and that of a short one."""
+        pending = self.evaluation.stacks.frames[stack]
+        assert isinstance(pending, Pending), pending
+        # What may begin here depends on nothing else of the stack.
+        key = (pending.asks, self.evaluation.awaited.accepted(stack))
+        found = self._edges.get(key)
+        if found is None:
+            edges = self._new_value_edges(stack, pending.asks, frozenset(key[1]))
+            found = self._edges[key] = (edges, self.evaluation.awaited.short_value(stack)[0])
+        return found
+
+    def _new_value_edges(
+        self, stack: int, asks: tuple[Formula, ...], truths: frozenset[int]
+    ) -> dict[int, int]:
+        to = self.evaluation.restriction
+        # Of a type that fits none of the formulas, a value has the truth vector 0.
+        types = _ALL_TYPES if 0 in truths else frozenset().union(*map(to.types, asks))
+        edges: dict[int, int] = {}
+        constants: list[tuple[bytes, list[bool]]] = []
+        if JsonType.NULL in types:
+            constants.append((b"null", [to.null(ask) for ask in asks]))
+        if JsonType.BOOLEAN in types:
+            constants.append((b"true", [to.boolean(ask, True) for ask in asks]))
+            constants.append((b"false", [to.boolean(ask, False) for ask in asks]))
+        for text, fits in constants:
+            truth = truth_vector(fits)
+            if truth in truths and self.scalars.missing.isdisjoint(text):
+                edges[text[0]] = self._literal(text[1:], self._done(truth))
+        if JsonType.NUMBER in types:
+            numbers = tuple(to.to(JsonType.NUMBER, ask) for ask in asks)
+            edges.update(self._block_edges(numbers, truths, self.scalars.numbers.block))
+        if JsonType.STRING in types:
+            strings = tuple(to.to(JsonType.STRING, ask) for ask in asks)
+            edges.update(self._string_edges(strings, truths))
+        for kind, byte, label in (
+            (JsonType.OBJECT, ord("{"), OPEN_OBJECT),
+            (JsonType.ARRAY, ord("["), OPEN_ARRAY),
+        ):
+            spelled = kind in types and byte not in self.scalars.missing
+            if spelled and self._opens(stack, kind, asks):
+                edges[byte] = self.chains.exit_state(label)
+        return edges
+
+    def _opens(self, stack: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
+        if len(asks) == 1 and self.evaluation.restriction.to(kind, asks[0]) is FALSE:
+            return self.evaluation.awaited.accepts(stack, 0)
+        return self.evaluation.awaited.open(stack, kind) is not None
+
+    def _string_edges(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> dict[int, int]:
+        listed = self.scalars.strings.listed(asks, truths)
+        if listed is not None:
+            texts = [(json_key(text), self._done(truth)) for text, truth in listed]
+            texts = [each for each in texts if self.scalars.missing.isdisjoint(each[0])]
+            if not texts:
+                return {}
+            return {ord('"'): self.chains.one_of((t[1:], label) for t, label in texts)}
+        laid = self._edges_over_others(asks, truths)
+        if laid is not None:
+            return laid
+        return self._block_edges(asks, truths, self.scalars.strings.block)
+
+    def _edges_over_others(
+        self, asks: tuple[Formula, ...], truths: frozenset[int]
+    ) -> dict[int, int] | None:
+        """States of the strings that formulas list, laid over those of all other strings."""
+        others, texts = self.scalars.strings.without_listed(asks)
+        if not texts:
+            return None
+        block = self.scalars.strings.block(others, truths)
+        if block is None or ord('"') in self.scalars.missing:
+            return None
+        start = self._laid(block)
+        labels = {
+            text: self._done(truth) if truth in truths else DEAD for text, truth in texts.items()
+        }
+        state = lay_texts(self.chains, start, endless_states(block.dfa.next), labels)
+        return None if state is None else {ord('"'): state}
+
+    def _block_edges(
+        self, asks: tuple[Formula, ...], truths: frozenset[int], lay: _Lay
+    ) -> dict[int, int]:
+        block = lay(asks, truths)
+        if block is None:
+            return {}
+        start = self._laid(block)
+        return {byte: start + state for byte, state in block.first.items()}
+
+    def _laid(self, block: Block) -> int:
+        """The state where a block begins."""
+        if block not in self._blocks:
+            labels = {label: self._done(v) for label, v in enumerate(block.verdicts)}
+            self._blocks[block] = self.table.add_block(block, labels)
+        return self._blocks[block]
+
+    def _done(self, truth: int) -> int:
+        return DONE if truth == 1 else self.labels.number(Done(truth))
+
+    def _literal(self, rest: bytes, label: int) -> int:
+        return self.chains.chains([(rest, label)])[0].state
+
+    # --- objects --------------------------------------------------------------------------
+
+    def members(self, stack: int) -> int:
+        """The state in which the next member or the closing brace is due."""
+        frame = self.evaluation.stacks.frames[stack]
+        assert isinstance(frame, ObjectFrame), frame
+        closable = self.evaluation.awaited.may_close(stack)
+        # Nothing but its frame tells which names a plain object may be given.
+        plain = self.evaluation.objects.plain(frame) is not None
+        place: object = (frame, closable) if plain else stack
+        found = self._members.get(place)
+        if found is None:
+            found = self._members[place] = self._new_members(stack, frame, closable)
+        return found
+
+    def _new_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
+        names, classes = self.evaluation.names.candidates(stack)
+        after_quote = self._name(frame, names, classes) if names or classes else None
+        key = (frame.begun, closable, after_quote)
+        if key not in self._member_rows:
+            edges = {ord("}"): self.chains.exit_state(CLOSE)} if closable else {}
+            if after_quote is not None:
+                quote = {ord('"'): after_quote}
+                if frame.begun:
+                    edges[ord(",")] = self._after_comma(quote)
+                else:
+                    edges |= quote
+            way = ord("}") if closable else None
+            self._member_rows[key] = self._structural(edges, way=way, between=True)
+        return self._member_rows[key]
+
+    def _after_comma(self, quote: dict[int, int]) -> int:
+        after_quote = quote[ord('"')]
+        if after_quote not in self._commas:
+            self._commas[after_quote] = self._structural(quote)
+        return self._commas[after_quote]
+
+    def _name(self, frame: ObjectFrame, names: tuple[str, ...], classes: frozenset[int]) -> int:
+        """The state after the opening quote of a name."""
+        if not classes:
+            return self.names.closed(names)
+        spelled = self.evaluation.objects.orders[frame.order].names
+        space = self.evaluation.objects.members.space(frame.goals)
+        return self.names.open(space, classes, spelled, names)
+
+    # --- arrays ---------------------------------------------------------------------------
+
+    def first_item(self, stack: int, item: int | None) -> tuple[int, int]:
+        """The stack and the state after an opening bracket.
+
+        ``item`` is the stack of the first item, ``None`` where there must not be one.
+        """
+        closable = self.evaluation.awaited.may_close(stack)
+        if item is None:
+            assert closable, self.evaluation.stacks.frames[stack]
+            return stack, self._only_close()
+        truth = self.evaluation.awaited.closed(stack) if closable else None
+        key = (self._value_key(item, True), truth)
+        if key not in self._items:
+            edges, way = self._value_edges(item)
+            if truth is not None:
+                # Edges are shared by all places that await this value.
+                edges = dict(edges)
+                edges[ord("]")] = self.chains.exit_state(self.labels.number(EmptyArray(truth)))
+                way = ord("]")
+            self._items[key] = self._structural(edges, way=way)
+        return item, self._items[key]
+
+    def next_item(self, stack: int) -> int:
+        """The state after an item: a comma, the closing bracket, or both."""
+        closable = self.evaluation.awaited.may_close(stack)
+        more = self.evaluation.items.begun(stack) is not None
+        key = (closable, more)
+        if key not in self._items:
+            edges = {ord("]"): self.chains.exit_state(CLOSE)} if closable else {}
+            if more:
+                edges[ord(",")] = self.chains.exit_state(ITEM)
+            self._items[key] = self._structural(
+                edges, way=ord("]") if closable else None, between=True
+            )
+        return self._items[key]
+
+    def _only_close(self) -> int:
+        if "close" not in self._items:
+            self._items["close"] = self._structural(
+                {ord("]"): self.chains.exit_state(CLOSE)}, between=True
+            )
+        return self._items["close"]
+
+    # --- white space ----------------------------------------------------------------------
+
+    def _structural(
+        self,
+        edges: dict[int, int],
+        *,
+        spaced: bool = True,
+        way: int | None = None,
+        between: bool = False,
+    ) -> int:
+        """A state between two tokens of JSON, where white space may stand."""
+        bound, spaces = self._whitespace if spaced else 0, self._spaces
+        if bound == 0 or not spaces:
+            states = [self.table.add_row(edges, way=way)]
+        elif bound is None:
+            states = [self.table.add_row(edges, way=way, itself=spaces)]
+        else:
+            # A state that counts blanks is entered by the first of them: one more is needed before.
+            inner = self.table.add_row(edges, way=way, itself=spaces, bounds=(0, bound))
+            shortest = min(edges, key=lambda byte: self.table.left[edges[byte]])
+            outer = {**edges, **dict.fromkeys(spaces, inner)}
+            states = [self.table.add_row(outer, way=shortest if way is None else way), inner]
+        if between:
+            self.between.update(states)
+        return states[0]

@@ -1,0 +1,132 @@
+"""Items that may come next in an array, those that have to differ from others among them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from guided.json_schema.formulas.assertions import ItemCount, Items, JsonType, Unique
+from guided.json_schema.formulas.formula import FALSE, Formula, Not, leaves_of, parts_of
+from guided.json_schema.formulas.values import formula_of_value, read_value
+from guided.json_schema.machine.awaited_values import AwaitedValues
+from guided.json_schema.machine.container_ends import items_of
+from guided.json_schema.machine.stacks import ArrayFrame, Pending
+
+__all__ = ["NextItems"]
+
+
+class NextItems:
+    """The stacks of items that leave a completion."""
+
+    def __init__(self, awaited: AwaitedValues) -> None:
+        self.awaited: Final = awaited
+        self.ends: Final = awaited.ends
+        self.truths: Final = awaited.truths
+        self.arrays: Final = awaited.arrays
+        self.values: Final = awaited.values
+        self.stacks: Final = awaited.stacks
+        self.formulas: Final = awaited.truths.formulas
+        self.restriction: Final = awaited.truths.restriction
+        self.scalars: Final = awaited.truths.scalars
+        self._begun: dict[int, int | None] = {}
+
+    def begun(self, stack: int) -> int | None:
+        """The stack of the next item, ``None`` where there must not be one."""
+        if stack not in self._begun:
+            self._begun[stack] = self._find_begun(stack)
+        return self._begun[stack]
+
+    def _find_begun(self, stack: int) -> int | None:
+        frame = self.stacks.frames[stack]
+        assert isinstance(frame, ArrayFrame), frame
+        pending = self.arrays.item_begun(frame)
+        if pending is not None:
+            self.ends.note_next_item(frame, pending)
+        if pending is not None and pending.remembers:
+            pending = self._without_traps(stack, pending)
+        begun = self.awaited.enter(stack, pending)
+        if begun is None and pending is not None and not self.awaited.may_close(stack):
+            # The search knows a completion that the likely truth vectors miss: its own first item.
+            value = read_value(b"[" + self.ends.end(stack).lstrip(b","))[0]
+            begun = self.awaited.enter_by_value(stack, pending, value)
+            if begun is None:
+                begun = self.awaited.enter_only_value(stack, pending, value)
+        return begun
+
+    def _without_traps(self, stack: int, pending: Pending) -> Pending | None:
+        """Forbid the values after which items that are owed could not differ, or not repeat one."""
+        assert isinstance(pending.frame, ArrayFrame)
+        if not pending.links and _treats_items_alike(pending.frame):
+            return pending  # whichever value is written, as many are left that differ from it
+        parent = self.stacks.parents[stack]
+        again = self.arrays.repeatable(pending.frame)
+        more: dict[Formula, None] = {}
+        for truth in self.awaited.possible(stack, pending):
+            asked = self.truths.as_formula(pending.asks, (truth,))
+            if self.values.text(asked) is None:
+                continue
+            # A completion after an item of this truth vector that no later one is compared with.
+            frame = self.arrays.value_done(pending, truth, None)
+            end = None if frame is None else self.ends.end_of(frame, parent)
+            if end is None and again is not None:
+                more[self.formulas.any_of([self.formulas.negate(asked), again])] = None
+            # The only traps are values of items in that completion, which then could not differ.
+            for text in items_of(end) if end is not None else ():
+                value = read_value(text)
+                if self.truths.of_value(pending.asks, value) == truth:
+                    frame = self.arrays.value_done(pending, truth, text)
+                    noted = self.ends.noted_item(pending.frame)
+                    if frame is not None and noted is not None and noted[0] == text:
+                        self.ends.inherit(frame, noted[1])
+                    if frame is None or not self.ends.can_end(frame, parent):
+                        same = formula_of_value(value, self.formulas)
+                        more[self.formulas.negate(same)] = None
+        return self.awaited.narrowed(pending, self.formulas.all_of(more)) if more else pending
+
+    def is_roomy(self, stack: int) -> bool:
+        """Whether what may follow an item does not depend on its text: endlessly many values fit.
+
+        Then a mask need not be worked out for each text of the item.
+        """
+        pending = self.awaited.pending(stack)
+        assert isinstance(pending.frame, ArrayFrame), pending
+        if pending.hazy:
+            return False
+        return (
+            _treats_items_alike(pending.frame)
+            and not _owes_a_repeat(self.ends.want(pending.frame, self.stacks.parents[stack]))
+            and not self.awaited.accepts(stack, 0)
+            and all(map(self._is_endless, pending.asks))
+        )
+
+    def _is_endless(self, ask: Formula) -> bool:
+        """Whether of each type of scalars none fit, or others than any given ones."""
+        to = self.restriction.to
+        strings, numbers = to(JsonType.STRING, ask), to(JsonType.NUMBER, ask)
+        return (
+            not self.restriction.null(ask)
+            and not any(self.restriction.boolean(ask, value) for value in (False, True))
+            and (strings is FALSE or self.scalars.strings.are_endless(strings))
+            and (numbers is FALSE or self.scalars.numbers.are_endless(numbers))
+        )
+
+
+def _treats_items_alike(frame: ArrayFrame) -> bool:
+    """Whether nothing of an item that fits matters to later ones but that they must differ."""
+    return all(
+        isinstance(leaf.assertion, Unique | ItemCount)
+        or (isinstance(leaf.assertion, Items) and not leaf.assertion.prefix)
+        for leaf in leaves_of(frame.goals)
+    )
+
+
+def _owes_a_repeat(want: Formula) -> bool:
+    """Whether items of an array that is to fit a formula may have to repeat others."""
+    waiting = [want]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, Not):
+            if any(isinstance(leaf.assertion, Unique) for leaf in leaves_of((part,))):
+                return True
+        else:
+            waiting += parts_of(part)
+    return False

@@ -1,0 +1,180 @@
+"""Names that may come next in an object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from guided.json_schema.formulas.assertions import Members
+from guided.json_schema.formulas.formula import FALSE, Leaf
+from guided.json_schema.formulas.values import read_value
+from guided.json_schema.machine.awaited_values import AwaitedValues
+from guided.json_schema.machine.objects import ObjectRules, Plain
+from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.stacks import ObjectFrame
+
+__all__ = ["NextNames"]
+
+
+class NextNames:
+    """The names that leave a completion, and the stacks of their values."""
+
+    def __init__(self, awaited: AwaitedValues) -> None:
+        self.awaited: Final = awaited
+        self.ends: Final = awaited.ends
+        self.objects: Final = awaited.objects
+        self.members: Final = awaited.objects.members
+        self.values: Final = awaited.values
+        self.scalars: Final = awaited.truths.scalars
+        self.stacks: Final = awaited.stacks
+        self._after_names: dict[int, int] = {}
+        self._named: dict[tuple[tuple[Leaf, ...], int], _PossibleNames] = {}
+        self._classes: dict[Plain, frozenset[int]] = {}
+
+    def name_written(self, stack: int, name: str) -> int | None:
+        """The stack of the value of a name that the schema spells out."""
+        frame = self._object(stack)
+        return self.awaited.enter(stack, self.objects.name_written(frame, name))
+
+    def class_written(self, stack: int, number: int, key: bytes | None) -> int | None:
+        """The stack of the value of another name, of one class."""
+        frame = self._object(stack)
+        return self.awaited.enter(stack, self.objects.class_written(frame, number, key))
+
+    def after_names(self, stack: int) -> int:
+        """The stack in which no spelled-out name is left, and other names may follow as here.
+
+        Masks are shared by it: all stacks between two members of an object lead to the same one.
+        """
+        found = self._after_names.get(stack)
+        if found is None:
+            found = self._after_names[stack] = self._without_names(stack)
+        return found
+
+    def _without_names(self, stack: int) -> int:
+        frame = self.stacks.frames[stack]
+        if not isinstance(frame, ObjectFrame) or self.objects.any_order:
+            return stack
+        plain = self.objects.plain(frame)
+        if plain is None or self.objects.owed(frame, plain) is not None:
+            return stack
+        written = len(self.objects.orders[frame.order].names)
+        after = ObjectFrame(frame.goals, frame.must, frame.order, written, frame.keys, begun=True)
+        return self.stacks.enter(after, self.stacks.parents[stack])
+
+    def is_rare(self, stack: int, number: int) -> bool:
+        """Whether a class has a limited number of names only."""
+        return not self.members.space(self._object(stack).goals).is_endless(number)
+
+    def candidates(self, stack: int) -> tuple[tuple[str, ...], frozenset[int]]:
+        """The names that may come next, and the classes of other names that may."""
+        frame = self._object(stack)
+        plain = self.objects.plain(frame)
+        if plain is None:
+            return self._candidates(stack, frame)
+        return self._candidates_of_plain(frame, plain)
+
+    def _candidates(self, stack: int, frame: ObjectFrame) -> tuple[tuple[str, ...], frozenset[int]]:
+        names = tuple(
+            name
+            for name in self._spellable_ahead(frame)
+            if self.name_written(stack, name) is not None
+        )
+        classes = frozenset(
+            number
+            for number in range(len(self.members.space(frame.goals).classes))
+            if self.objects.has_fresh_name(frame, number)
+            and self.class_written(stack, number, None) is not None
+        )
+        # The stack has a completion, or it would not have been entered: so there must be a name.
+        if not names and not classes and not self.awaited.may_close(stack):
+            return self._candidate_of_search(stack, frame)
+        return names, classes
+
+    def _candidate_of_search(
+        self, stack: int, frame: ObjectFrame
+    ) -> tuple[tuple[str, ...], frozenset[int]]:
+        """The name with which the known completion begins, where likely truth vectors miss it."""
+        members = read_value(b"{" + self.ends.end(stack).lstrip(b","))
+        name, value = next(iter(members.items()))
+        if name in self.objects.orders[frame.order].index:
+            pending = self.objects.name_written(frame, name)
+            assert pending is not None, name
+            found = self.awaited.enter_by_value(stack, pending, value) is not None
+            return ((name,) if found else ()), frozenset()
+        number = self.members.class_of(frame, name)
+        pending = self.objects.class_written(frame, number, None)
+        assert pending is not None, name
+        found = self.awaited.enter_by_value(stack, pending, value) is not None
+        return (), frozenset((number,) if found else ())
+
+    def _candidates_of_plain(
+        self, frame: ObjectFrame, plain: Plain
+    ) -> tuple[tuple[str, ...], frozenset[int]]:
+        possible = self._possible_names(plain.members, frame.order)
+        owed = None if self.objects.any_order else self.objects.owed(frame, plain)
+        ahead: Iterable[int] = self.objects.ahead(frame)
+        if owed is not None:
+            ahead = range(frame.written + 1, owed + 1)
+        names = tuple(name for place in ahead if (name := possible[place]) is not None)
+        return names, self._classes_of_plain(frame, plain) if owed is None else frozenset()
+
+    def _classes_of_plain(self, frame: ObjectFrame, plain: Plain) -> frozenset[int]:
+        """The classes of other names that may come next."""
+        found = self._classes.get(plain)
+        if found is None:
+            found = frozenset()
+            if self._names_are_free(plain):
+                space = self.members.space(frame.goals)
+                found = frozenset(
+                    number
+                    for number, named in enumerate(space.classes)
+                    if self.values.text(self.members.of_all(plain.members, named)) is not None
+                )
+            self._classes[plain] = found
+        return frozenset(n for n in found if self.objects.has_fresh_name(frame, n))
+
+    def _possible_names(self, members: tuple[Leaf, ...], order: int) -> _PossibleNames:
+        found = self._named.get((members, order))
+        if found is None:
+            found = self._named[members, order] = _PossibleNames(self.objects, members, order)
+        return found
+
+    def _spellable_ahead(self, frame: ObjectFrame) -> Iterator[str]:
+        """The names that may still stand, as far as they alone are concerned."""
+        names = self.objects.orders[frame.order].names
+        missing = self.scalars.missing
+        for place in self.objects.ahead(frame):
+            if not missing or missing.isdisjoint(json_key(names[place])):
+                yield names[place]
+
+    def _names_are_free(self, plain: Plain) -> bool:
+        """Whether names may be written that the schema does not spell out."""
+        return all(
+            leaf.assertion.rest is not FALSE or leaf.assertion.patterns
+            for leaf in plain.members
+            if isinstance(leaf.assertion, Members)
+        )
+
+    def _object(self, stack: int) -> ObjectFrame:
+        frame = self.stacks.frames[stack]
+        assert isinstance(frame, ObjectFrame), frame
+        return frame
+
+
+class _PossibleNames(dict[int, str | None]):
+    """The names of an order by their place, ``None`` for those without a value or a spelling."""
+
+    def __init__(self, objects: ObjectRules, members: tuple[Leaf, ...], order: int) -> None:
+        self.objects = objects
+        self.members = members
+        self.names = objects.orders[order].names
+
+    def __missing__(self, place: int) -> str | None:
+        objects, name = self.objects, self.names[place]
+        is_possible = (
+            objects.scalars.missing.isdisjoint(json_key(name))
+            and objects.values.text(objects.members.of_all(self.members, name)) is not None
+        )
+        found = self[place] = name if is_possible else None
+        return found

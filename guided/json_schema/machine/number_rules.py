@@ -1,0 +1,208 @@
+"""Numbers that fit formulas: as blocks, and the shortest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from decimal import Decimal
+from typing import Final
+
+from guided.json_schema.formulas.assertions import Bound, NumberChoices, Numbers
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    AllOf,
+    Formula,
+    Formulas,
+    Leaf,
+    Not,
+    evaluate,
+    leaves_of,
+)
+from guided.json_schema.formulas.number_spellings import exact_text, shortest_spellings
+from guided.json_schema.formulas.number_tables import HOLDS
+from guided.json_schema.formulas.numbers import (
+    digit_limit,
+    holds,
+    narrowing,
+    number_dfa,
+    number_verdicts,
+)
+from guided.json_schema.machine.scalar_blocks import (
+    ALL_MUST,
+    MUST,
+    Signatures,
+    TruthLabels,
+    is_endless,
+    shared_block,
+    without_listed_choices,
+)
+from guided.machine.block import Block, block_of
+from guided.regular.byte_dfa import byte_dfa_from_dfa
+from guided.regular.dfa import DEAD, Dfa, combine
+from guided.regular.utf8 import utf8_sequences
+from guided.spec import JsonOptions
+
+__all__ = ["NumberRules"]
+
+
+class NumberRules:
+    """The rules of numbers; all formulas are over assertions about numbers."""
+
+    def __init__(
+        self,
+        formulas: Formulas,
+        options: JsonOptions,
+        missing: frozenset[int],
+        signatures: Signatures,
+    ) -> None:
+        self.formulas: Final = formulas
+        self.options: Final = options
+        self.missing: Final = missing
+        self._signatures: Final = signatures
+        self._endless: dict[Formula, bool] = {}
+
+    def fits(self, ask: Formula, value: Decimal) -> bool:
+        """Whether one number fits a formula over assertions about numbers."""
+        return evaluate(ask, lambda leaf: holds(_about_numbers(leaf), value))
+
+    def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
+        """The spellings of numbers that have some truth vectors; ``None`` where there are none."""
+        digits = (self.options.spelling, self.options.max_number_digits, self.missing)
+        key = ("number", digits, tuple(map(self._signatures.of, asks)), truths)
+        return shared_block(key, lambda: self._new_block(asks, truths, key))
+
+    def _new_block(
+        self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
+    ) -> Block | None:
+        judged, found = self._numbers(asks, truths)
+        dfa = byte_dfa_from_dfa(judged, utf8_sequences, self.missing)
+        return block_of(dfa, key=key, verdicts=tuple(found)) if len(dfa) else None
+
+    def _numbers(
+        self, asks: tuple[Formula, ...], truths: frozenset[int] | None
+    ) -> tuple[Dfa, list[int]]:
+        """An automaton of numbers with some truth vectors, or all, and the vector of each label."""
+        merged = tuple(_merged_numbers(ask, self.formulas) for ask in asks)
+        leaves = leaves_of(merged)
+        abouts = [_about_numbers(leaf) for leaf in leaves] or [Numbers()]
+        # A number that one assertion asks many digits of may be asked for by others as well.
+        digits = digit_limit(abouts, self.options.max_number_digits)
+        if len(leaves) == 1 and merged == (leaves[0],) and truths == ALL_MUST:
+            return number_dfa(abouts[0], self.options.spelling, digits), [MUST]
+        judge = TruthLabels(leaves, merged, truths)
+        dfas = [number_verdicts(about, self.options.spelling, digits) for about in abouts]
+
+        def decide(labels: tuple[int, ...]) -> int:
+            return DEAD if DEAD in labels else judge([label == HOLDS for label in labels])
+
+        return combine(dfas, decide), judge.found
+
+    def truths(self, asks: tuple[Formula, ...]) -> list[int]:
+        """All truth vectors that numbers can have."""
+        return self._numbers(asks, None)[1]
+
+    def is_narrowed(self, ask: Formula) -> bool:
+        """Whether numbers are left out that fit, beyond what digits and spellings leave out."""
+        merged = _merged_numbers(ask, self.formulas)
+        return any(narrowing(_about_numbers(leaf)) for leaf in leaves_of((merged,)))
+
+    def are_endless(self, ask: Formula) -> bool:
+        """Whether numbers without end fit: spellings of few numbers are many as well."""
+        ask, _ = without_listed_choices(ask, self.formulas, NumberChoices)
+        found = self._endless.get(ask)
+        if found is None:
+            found = ask is not FALSE and self._find_endless(ask)
+            self._endless[ask] = found
+        return found
+
+    def _find_endless(self, ask: Formula) -> bool:
+        fitting, _ = self._numbers((ask,), ALL_MUST)
+        different = combine(
+            [fitting, shortest_spellings()], lambda labels: DEAD if DEAD in labels else HOLDS
+        )
+        return is_endless(byte_dfa_from_dfa(different, utf8_sequences, self.missing).next)
+
+    def shortest(self, ask: Formula) -> bytes | None:
+        """The shortest JSON number that fits, ``None`` where there is none."""
+        if ask is FALSE:
+            return None
+        others, banned = without_listed_choices(ask, self.formulas, NumberChoices)
+        if banned:
+            # One of as many numbers as are forbidden, and one more, is not forbidden.
+            for number in range(len(banned) + 1):
+                text = b"%d" % number
+                if number not in banned and self.missing.isdisjoint(text):
+                    if self.fits(others, Decimal(number)):
+                        return text
+                    break
+        # Zero and the neighbours of bounds nearly always hold the shortest: no automaton is needed.
+        guesses = (Decimal(0), *_landmarks(ask))
+        for text in sorted({exact_text(g).encode() for g in guesses}, key=lambda t: (len(t), t)):
+            value = Decimal(text.decode())
+            if self.missing.isdisjoint(text) and self.fits(ask, value):
+                return text
+        block = self.block((ask,), ALL_MUST)
+        return None if block is None else block.shortest()
+
+
+def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:
+    assert isinstance(leaf.assertion, Numbers | NumberChoices), leaf
+    return leaf.assertion
+
+
+def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
+    """The ranges that hold in any case as one, where they join simply."""
+    if not isinstance(ask, AllOf):
+        return ask
+    merged = Numbers()
+    others: list[Formula] = []
+    for part in ask.parts:
+        about = _range(part)
+        if about is not None and (merged.multiple_of is None or about.multiple_of is None):
+            low = max(
+                (b for b in (merged.low, about.low) if b is not None),
+                key=lambda b: (b.value, b.strict),
+                default=None,
+            )
+            high = min(
+                (b for b in (merged.high, about.high) if b is not None),
+                key=lambda b: (b.value, not b.strict),
+                default=None,
+            )
+            multiple = about.multiple_of if merged.multiple_of is None else merged.multiple_of
+            merged = Numbers(
+                integer=merged.integer or about.integer,
+                literal=merged.literal or about.literal,
+                low=low,
+                high=high,
+                multiple_of=multiple,
+            )
+        else:
+            others.append(part)
+    return formulas.all_of([formulas.leaf(merged), *others])
+
+
+def _range(part: Formula) -> Numbers | None:
+    """A range that a part of a formula says; not above 5 is above 5 turned round."""
+    item = part.item if isinstance(part, Not) else part
+    about = item.assertion if isinstance(item, Leaf) else None
+    if not isinstance(about, Numbers) or item is part:
+        return about if isinstance(about, Numbers) else None
+    low, high = about.low, about.high
+    if about == Numbers(low=low):
+        return None if low is None else Numbers(high=Bound(low.value, not low.strict))
+    if about == Numbers(high=high):
+        return None if high is None else Numbers(low=Bound(high.value, not high.strict))
+    return None
+
+
+def _landmarks(ask: Formula) -> Iterator[Decimal]:
+    """Numbers that a formula speaks of, and their neighbours."""
+    for leaf in leaves_of((ask,)):
+        about = leaf.assertion
+        if isinstance(about, NumberChoices):
+            yield from about.values
+        elif isinstance(about, Numbers):
+            for bound in (about.low, about.high):
+                if bound is not None and abs(bound.value) < 10**15:
+                    whole = bound.value.to_integral_value()
+                    yield from (bound.value, whole - 1, whole, whole + 1)

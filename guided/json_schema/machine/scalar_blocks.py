@@ -1,0 +1,197 @@
+"""Blocks for scalars, made once a process: what strings and numbers have in common.
+
+A block tells by its labels which of several formulas a value fits. That is its *truth vector*, a
+bit for each formula: bit ``i`` is set where the value fits the ``i``-th.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from collections.abc import Callable, Hashable
+from typing import Final
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from guided.json_schema.formulas.assertions import NumberChoices, StringChoices
+from guided.json_schema.formulas.formula import (
+    Constant,
+    Formula,
+    Formulas,
+    Leaf,
+    Not,
+    SchemaNode,
+    conjuncts,
+    evaluate,
+    inside_first,
+    parts_of,
+    truth_vector,
+)
+from guided.json_schema.formulas.values import Json
+from guided.machine.block import Block
+from guided.regular.dfa import DEAD, Dfa, dfa_from_regular
+from guided.regular.expression import Regular
+from guided.regular.reachability import endless_states
+from guided.runtime.fuel import spend
+
+__all__ = [
+    "ALL_MUST",
+    "MUST",
+    "Signatures",
+    "TruthLabels",
+    "is_endless",
+    "json_key",
+    "pattern_dfa",
+    "shared_block",
+    "without_listed_choices",
+]
+
+MUST: Final = 1
+"""The truth vector of a value that fits the one formula asked of it."""
+ALL_MUST: Final = frozenset((MUST,))
+
+MAX_CACHED_BYTES: Final = 64 * 2**20
+_blocks: Final[LRUCache[Hashable, Block | None]] = LRUCache(
+    MAX_CACHED_BYTES, getsizeof=lambda block: 64 if block is None else block.nbytes
+)
+_dfas: Final[LRUCache[Regular, Dfa]] = LRUCache(
+    MAX_CACHED_BYTES, getsizeof=lambda dfa: dfa.next.nbytes + 256 * len(dfa.classes)
+)
+_lock: Final = threading.RLock()
+
+
+@functools.lru_cache(maxsize=16_384)
+def json_key(text: str) -> bytes:
+    """The canonical spelling of a string in JSON, quotes included."""
+    return json.dumps(text, ensure_ascii=False).encode()
+
+
+def shared_block(key: Hashable, make: Callable[[], Block | None]) -> Block | None:
+    """The block of a key, ``None`` where nothing fits; made by whoever asks first."""
+    with _lock:
+        if key in _blocks:
+            return _blocks[key]
+    # Not under the lock: it may take long, and two threads that make the same do no harm.
+    block = make()
+    if block is None or block.nbytes < MAX_CACHED_BYTES:
+        with _lock:
+            _blocks[key] = block
+    return block
+
+
+def pattern_dfa(pattern: Regular) -> Dfa:
+    """The automaton of the strings that a pattern is found in, kept for other schemas."""
+    with _lock:
+        dfa = _dfas.get(pattern)
+    if dfa is None:
+        dfa = dfa_from_regular(pattern, search=True)
+        with _lock:
+            _dfas[pattern] = dfa
+    return dfa
+
+
+class TruthLabels:
+    """Labels for truth vectors, numbered as they come up: which formulas hold by which assertions.
+
+    Where ``truths`` are given, what has another truth vector gets no label.
+    """
+
+    def __init__(
+        self, leaves: list[Leaf], asks: tuple[Formula, ...], truths: frozenset[int] | None
+    ) -> None:
+        self.leaves = leaves
+        self.asks = asks
+        self.truths = truths
+        self.found: list[int] = []
+        self._numbers: dict[int, int] = {}
+
+    def __call__(self, fits: list[bool]) -> int:
+        # Called for each state of a product of automata.
+        spend(len(self.leaves) // 4 + len(self.asks))
+        held = dict(zip(self.leaves, fits, strict=False))
+        truth = truth_vector(evaluate(ask, held.__getitem__) for ask in self.asks)
+        if self.truths is not None and truth not in self.truths:
+            return DEAD
+        number = self._numbers.setdefault(truth, len(self.found))
+        if number == len(self.found):
+            self.found.append(truth)
+        return number
+
+
+class Signature:
+    """What a formula says by itself, and the signatures of its parts; hashed once."""
+
+    __slots__ = ("_hash", "parts", "said")
+
+    def __init__(self, said: Hashable, parts: tuple[Signature, ...]) -> None:
+        self.said: Final = said
+        self.parts = parts
+        self._hash: Final[int] = hash((said, parts))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Signature):
+            return False
+        # Parts are shared, so that their number grows with the paths to them: compare each once.
+        compared: set[tuple[int, int]] = set()
+        waiting: list[tuple[Signature, Signature]] = [(self, other)]
+        while waiting:
+            one, two = waiting.pop()
+            pair = (id(one), id(two))
+            if one is two or pair in compared:
+                continue
+            if one._hash != two._hash or one.said != two.said or len(one.parts) != len(two.parts):
+                return False
+            compared.add(pair)
+            if one.parts is not two.parts:
+                waiting += zip(one.parts, two.parts, strict=True)
+        other.parts = self.parts
+        return True
+
+
+class Signatures:
+    """The signatures of the formulas of one grammar."""
+
+    def __init__(self) -> None:
+        self._known: dict[Formula, Signature] = {}
+
+    def of(self, formula: Formula) -> Signature:
+        """The signature of a formula without places."""
+        found = self._known.get(formula)
+        if found is None:
+            for node in inside_first(formula, self._known):
+                parts = tuple([self._known[part] for part in parts_of(node)])
+                self._known[node] = Signature(_said(node), parts)
+            found = self._known[formula]
+        return found
+
+
+def _said(formula: Formula) -> Hashable:
+    assert not isinstance(formula, SchemaNode), formula
+    if isinstance(formula, Constant):
+        return formula.value
+    return formula.assertion if isinstance(formula, Leaf) else type(formula).__name__
+
+
+def without_listed_choices(
+    ask: Formula, formulas: Formulas, kind: type[StringChoices | NumberChoices]
+) -> tuple[Formula, set[Json]]:
+    """A formula without the strings or numbers that it lists as not fitting, and those."""
+    banned: set[Json] = set()
+    others: list[Formula] = []
+    for part in conjuncts(ask):
+        item = part.item if isinstance(part, Not) else None
+        if isinstance(item, Leaf) and isinstance(item.assertion, kind):
+            banned.update(item.assertion.values)
+        else:
+            others.append(part)
+    return formulas.all_of(others), banned
+
+
+def is_endless(table: NDArray[np.int32]) -> bool:
+    return len(table) > 0 and bool(endless_states(table)[0])

@@ -1,0 +1,113 @@
+"""A shortest value for every formula, and with it which formulas can be fitted at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.formulas.formula import FALSE, Formula, SchemaNode
+from guided.json_schema.machine.restriction import Restriction
+from guided.json_schema.machine.scalars import Scalars
+from guided.json_schema.machine.search import Searches
+from guided.runtime.fuel import spend
+
+__all__ = ["MAX_SHORTEST_BYTES", "ShortestValues"]
+
+MAX_SHORTEST_BYTES: Final = 100_000
+"""Formulas whose values are all longer count as empty."""
+CALLS_OF_A_VALUE: Final = 20
+"""From one value to the next inside of it."""
+Containers = Callable[[Formula], bytes | None]
+
+
+class ShortestValues:
+    """Texts by formula.
+
+    Formulas refer to one another in circles. A value never needs another of the same formula
+    inside, so what is asked for while it is looked for has none; such an answer holds only inside
+    that search, and is not kept.
+    """
+
+    def __init__(self, restriction: Restriction, scalars: Scalars, searches: Searches) -> None:
+        self.restriction = restriction
+        self.scalars = scalars
+        self.searches = searches
+        self.array: Containers = lambda _: None
+        self.object: Containers = lambda _: None
+        """Shortest arrays and objects; set by who knows their rules."""
+        self.too_long = False
+        """Whether a formula counts as empty only because its values are too long."""
+        self._known: dict[Formula, bytes | None] = {}
+        self._depth: dict[Formula, int] = {}
+        self._lowest = 0
+
+    @property
+    def missing(self) -> int:
+        """Searches that gave up or found too long texts alone, so that values may be missing."""
+        return self.searches.incomplete + self.too_long
+
+    def text(self, formula: Formula) -> bytes | None:
+        """A short JSON text that fits, ``None`` where none was found."""
+        if formula in self._known:
+            return self._known[formula]
+        # The search came back to this formula: a value inside of itself is never the shortest.
+        if formula in self._depth:
+            self._lowest = min(self._lowest, self._depth[formula])
+            return None
+        spend(5)
+        depth = self._depth[formula] = len(self._depth)
+        outer, self._lowest = self._lowest, depth
+        missing = self.missing
+        try:
+            text = self.searches.nesting.within(CALLS_OF_A_VALUE, lambda: self._search(formula))
+        finally:
+            del self._depth[formula]
+            if isinstance(formula, SchemaNode) and self.missing > missing:
+                self.searches.node = self.searches.node or formula
+            lowest, self._lowest = self._lowest, min(outer, self._lowest)
+        # A failure that rests on a formula further out may be a success when asked from elsewhere.
+        if text is not None or lowest >= depth:
+            self._known[formula] = text
+        return text
+
+    def _search(self, formula: Formula) -> bytes | None:
+        best = self.scalar(formula)
+        # No container is shorter than the shortest scalars, and searching one costs most.
+        if best is None or len(best) > len(b'{"":0}'):
+            for kind, shortest in ((JsonType.ARRAY, self.array), (JsonType.OBJECT, self.object)):
+                if self.restriction.to(kind, formula) is not FALSE:
+                    text = shortest(formula)
+                    if text is not None and (best is None or len(text) < len(best)):
+                        best = text
+        if best is not None and len(best) > MAX_SHORTEST_BYTES:
+            self.too_long = True
+            return None
+        return best
+
+    def scalar(self, formula: Formula) -> bytes | None:
+        """The shortest text of a value that fits and is no container."""
+        to, missing = self.restriction, self.scalars.missing
+        texts: list[bytes] = []
+        if to.null(formula):
+            texts.append(b"null")
+        texts += [
+            text
+            for value, text in ((True, b"true"), (False, b"false"))
+            if to.boolean(formula, value)
+        ]
+        texts = [text for text in texts if missing.isdisjoint(text)]
+        numbers = to.to(JsonType.NUMBER, formula)
+        number = self.scalars.numbers.shortest(numbers)
+        if number is not None:
+            texts.append(number)
+        elif numbers is not FALSE and self.scalars.numbers.is_narrowed(numbers):
+            self.searches.incomplete += 1
+        # One digit cannot be beaten by a string, which has two quotes.
+        if number is None or len(number) > 1:
+            strings = to.to(JsonType.STRING, formula)
+            if self.scalars.strings.least_length(strings) > MAX_SHORTEST_BYTES:
+                self.too_long = True
+            elif (string := self.scalars.strings.shortest(strings)) is not None:
+                texts.append(string)
+        return min(texts, key=len, default=None)

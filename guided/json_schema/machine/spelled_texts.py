@@ -1,0 +1,224 @@
+"""States that spell texts given in full, and texts laid over the states of all strings.
+
+A text becomes a chain of states, one for each byte, laid down once; chains are joined where texts
+begin alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.json_schema.machine.scalar_blocks import json_key
+from guided.machine.table import TransitionTable
+from guided.regular.dfa import DEAD
+
+__all__ = ["Chain", "Chains", "lay_texts"]
+
+
+class Chain:
+    """The states of one text; there is one for each text and label."""
+
+    __slots__ = ("label", "state", "text")
+
+    def __init__(self, text: bytes, label: int, state: int) -> None:
+        self.text: Final = text
+        self.label: Final = label
+        self.state: Final = state
+        """Where nothing of the text was read; one state further for every byte."""
+
+
+_Group: TypeAlias = tuple[Chain, ...]
+_FEW: Final = 24
+"""Chains whose branches are laid down all at once; of more, only those that changed are."""
+
+
+class Chains:
+    """Lays down texts that end in a label."""
+
+    def __init__(self, table: TransitionTable) -> None:
+        self.table = table
+        self._exits: dict[int, int] = {}
+        self._chains: dict[tuple[bytes, int], Chain] = {}
+        self._branches: dict[tuple[_Group, int], int] = {}
+
+    def exit_state(self, label: int) -> int:
+        """A state that only takes ``label``."""
+        found = self._exits.get(label)
+        return self.exit_states((label,))[0] if found is None else found
+
+    def exit_states(self, labels: Sequence[int]) -> list[int]:
+        """States that only take one of these labels each."""
+        unknown = [label for label in dict.fromkeys(labels) if label not in self._exits]
+        if unknown:
+            state = self.table.add_exits(unknown)
+            for label in unknown:
+                self._exits[label] = state
+                state += 1
+        return [self._exits[label] for label in labels]
+
+    def one_of(self, texts: Iterable[tuple[bytes, int]]) -> int:
+        """The state from which one of the texts has to follow, each with its label.
+
+        No text is the beginning of another.
+        """
+        return self.branch(tuple(self.chains(sorted(texts))), 0)
+
+    def chains(self, texts: Sequence[tuple[bytes, int]]) -> list[Chain]:
+        """The states of texts, each with its label."""
+        unknown = [each for each in dict.fromkeys(texts) if each not in self._chains]
+        if unknown:
+            self._lay(unknown)
+        return [self._chains[each] for each in texts]
+
+    def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
+        spelled = [text for text, _ in texts]
+        ends = self.exit_states([label for _, label in texts])
+        state = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
+        for text, label in texts:
+            self._chains[text, label] = Chain(text, label, state)
+            state += len(text)
+
+    def branch(self, chains: _Group, depth: int) -> int:
+        """A state after ``depth`` bytes that all the chains have in common; chains are sorted."""
+        if len(chains) == 1:
+            return chains[0].state + depth
+        # Texts may have very much in common, so a stack of our own stands for recursion.
+        waiting = [(chains, depth)]
+        while waiting:
+            at = waiting[-1]
+            inner = [] if at in self._branches else self._unknown(*at)
+            if inner:
+                waiting += reversed(inner)
+                continue
+            waiting.pop()
+            if at not in self._branches:
+                self._branches[at] = self._branch(*at)
+        return self._branches[chains, depth]
+
+    def _unknown(self, chains: _Group, depth: int) -> list[tuple[_Group, int]]:
+        """The branches after the next byte that are still to be laid down."""
+        inner = [(group, depth + 1) for _, group in _parted(chains, depth) if len(group) > _FEW]
+        return [at for at in inner if at not in self._branches]
+
+    def _branch(self, chains: _Group, depth: int) -> int:
+        edges: dict[int, int] = {}
+        for byte, group in _parted(chains, depth):
+            first = group[0]
+            if depth + 1 == len(first.text):
+                edges[byte] = self.exit_state(first.label)
+            elif len(group) == 1:
+                edges[byte] = first.state + depth + 1
+            else:
+                edges[byte] = self._branches.get((group, depth + 1)) or self._all(group, depth + 1)
+        return self.table.add_row(edges)
+
+    def _all(self, chains: _Group, depth: int) -> int:
+        """All the branches of a few chains at once."""
+        spelled = [chain.text for chain in chains]
+        assert not any(map(bytes.startswith, spelled[1:], spelled)), "texts end differently"
+        leads = [(chain.state, self.exit_state(chain.label)) for chain in chains]
+        bounds = list(accumulate(map(len, spelled)))
+        state = self.table.add_branches(b"".join(spelled), bounds, leads, depth)
+        self._branches[chains, depth] = state
+        return state
+
+
+def _parted(chains: _Group, depth: int) -> Iterator[tuple[int, _Group]]:
+    """Sorted chains by the byte at ``depth``."""
+    start = 0
+    while start < len(chains):
+        byte, end = chains[start].text[depth], start + 1
+        while end < len(chains) and chains[end].text[depth] == byte:
+            end += 1
+        yield byte, chains[start:end]
+        start = end
+
+
+_QUOTE: Final = ord('"')
+_BACKSLASH: Final = ord("\\")
+_OTHER_SPELLINGS: Final = b"u/"
+"""What stands after a backslash where a character is not spelled the shortest way."""
+
+
+def lay_texts(
+    chains: Chains, start: int, endless: NDArray[np.bool_], texts: Mapping[str, int]
+) -> int | None:
+    """The state after an opening quote; at ``start`` begins the block of all other strings.
+
+    ``texts`` gives the label of each string that is judged by itself, DEAD where it is not allowed.
+    ``endless`` marks the states of that block that texts of any length lead on from.
+    ``None`` where only finitely many texts begin with a forbidden one. Near the texts characters
+    keep their shortest spelling, or one of them could be written so that it is not recognised.
+    """
+    table = chains.table
+    under = [table.step(start, _QUOTE)]
+    children: list[dict[int, int]] = [{}]
+    ends: dict[int, int] = {}
+    leaving: dict[tuple[int, int], list[Chain]] = {}
+    for text, label in texts.items():
+        node = 0
+        spelled = json_key(text)[1:]
+        for depth, byte in enumerate(spelled[:-1]):
+            if byte not in children[node]:
+                state = table.step(under[node], byte)
+                if state == DEAD:
+                    if label != DEAD:
+                        at = (node, depth)
+                        leaving.setdefault(at, []).append(chains.chains([(spelled, label)])[0])
+                    break
+                if label == DEAD and not endless[state - start]:
+                    return None
+                children[node][byte] = len(under)
+                under.append(state)
+                children.append({})
+            node = children[node][byte]
+        else:
+            if label == DEAD and not endless[under[node] - start]:
+                return None
+            ends[node] = label
+    _spell_shortly(chains, under, children)
+    branches: list[tuple[int, int, int]] = []
+    for (node, depth), group in leaving.items():
+        # Texts that no free string begins with leave the overlay, into chains of their own.
+        group.sort(key=lambda chain: chain.text)
+        for byte in sorted({chain.text[depth] for chain in group}):
+            alike = tuple(chain for chain in group if chain.text[depth] == byte)
+            branches.append((node, byte, chains.branch(alike, depth + 1)))
+    exits = {label: chains.exit_state(label) for label in set(ends.values()) - {DEAD}}
+    first = table.num_rows
+    edges = [{byte: first + child for byte, child in below.items()} for below in children]
+    for node, byte, state in branches:
+        edges[node][byte] = state
+    for node, label in ends.items():
+        edges[node][_QUOTE] = DEAD if label == DEAD else exits[label]
+    for node in _after_backslashes(children):
+        edges[node].update({byte: DEAD for byte in _OTHER_SPELLINGS if byte not in edges[node]})
+    added = table.add_overlays(under, edges)
+    # The shortest way on was that of the states under the overlay, which it may have closed.
+    table.lead_on(range(added, added + len(under)))
+    return added
+
+
+def _spell_shortly(chains: Chains, under: list[int], children: list[dict[int, int]]) -> None:
+    """Give every node a child after a backslash, where other spellings can be cut off."""
+    after = _after_backslashes(children)
+    for node in range(len(children)):
+        state = chains.table.step(under[node], _BACKSLASH)
+        if node not in after and _BACKSLASH not in children[node] and state != DEAD:
+            children[node][_BACKSLASH] = len(under)
+            under.append(state)
+            children.append({})
+
+
+def _after_backslashes(children: list[dict[int, int]]) -> set[int]:
+    """The nodes in the middle of an escape."""
+    after: set[int] = set()
+    for node, below in enumerate(children):
+        if node not in after and _BACKSLASH in below:
+            after.add(below[_BACKSLASH])
+    return after

@@ -1,0 +1,236 @@
+"""Automata of JSON strings: lists of texts, quotes around content, counting beside an automaton."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.json_schema.formulas.assertions import Assertion, Length, Matches, StringChoices
+from guided.json_schema.formulas.formula import (
+    Formula,
+    Formulas,
+    Leaf,
+    conjuncts,
+    evaluate,
+    leaves_of,
+)
+from guided.json_schema.machine.scalar_blocks import (
+    ALL_MUST,
+    MUST,
+    TruthLabels,
+    pattern_dfa,
+    without_listed_choices,
+)
+from guided.machine.block import CLOSE_STRING, INSIDE, START, TICK, Block, block_of
+from guided.regular.byte_dfa import ByteDfa
+from guided.regular.codepoints import CodePoints
+from guided.regular.dfa import DEAD, Dfa, combine, length_dfa
+from guided.regular.reachability import fewer_code_points
+from guided.regular.word_graph import without
+from guided.runtime.fuel import spend
+
+__all__ = [
+    "StringAutomata",
+    "choices_dfa",
+    "choices_in",
+    "code_points_left",
+    "quoted",
+    "start_states",
+    "without_length",
+]
+
+
+def choices_dfa(values: Mapping[str, int]) -> Dfa:
+    """The automaton of a list of strings, each with its label: their trie."""
+    children: list[dict[str, int]] = [{}]
+    ends: dict[int, int] = {}
+    for text, named in values.items():
+        node = 0
+        for character in text:
+            node = children[node].setdefault(character, len(children))
+            if node == len(children):
+                children.append({})
+        ends[node] = named
+    letters = sorted({letter for edges in children for letter in edges})
+    number = {letter: i for i, letter in enumerate(letters)}
+    table = np.full((len(children), len(letters)), DEAD, dtype=np.int32)
+    spend(len(children) * 4)
+    for node, edges in enumerate(children):
+        for letter, child in edges.items():
+            table[node, number[letter]] = child
+    label = np.full(len(children), DEAD, dtype=np.int32)
+    label[list(ends)] = list(ends.values())
+    return Dfa(tuple(map(CodePoints.single, letters)), table, label)
+
+
+def listed_dfa(leaves: list[Leaf]) -> tuple[Dfa, list[list[bool]]]:
+    """The automaton of all strings that some assertions list.
+
+    By its labels which of the assertions hold; last, by DEAD, of strings that none of them lists.
+    """
+    lists: dict[str, list[int]] = {}
+    for number, leaf in enumerate(leaves):
+        for text in choices_in(leaf) or ():
+            lists.setdefault(text, []).append(number)
+    labels: dict[tuple[int, ...], int] = {}
+    dfa = choices_dfa(
+        {text: labels.setdefault(tuple(held), len(labels)) for text, held in lists.items()}
+    )
+    holding = [[number in held for number in range(len(leaves))] for held in (*labels, ())]
+    return dfa, holding
+
+
+def choices_in(formula: Formula) -> tuple[str, ...] | None:
+    """The strings that an assertion lists."""
+    if isinstance(formula, Leaf) and isinstance(formula.assertion, StringChoices):
+        return formula.assertion.values
+    return None
+
+
+def without_length(
+    ask: Formula, formulas: Formulas
+) -> tuple[tuple[Formula], tuple[int, int | None]]:
+    """A formula without the bounds on the length that it sets in any case, and those bounds."""
+    low, high = 0, None
+    others: list[Formula] = []
+    for part in conjuncts(ask):
+        if isinstance(part, Leaf) and isinstance(part.assertion, Length):
+            low = max(low, part.assertion.low)
+            if part.assertion.high is not None:
+                high = part.assertion.high if high is None else min(high, part.assertion.high)
+        else:
+            others.append(part)
+    return (formulas.all_of(others),), (low, high)
+
+
+def code_points_left(content: ByteDfa) -> NDArray[np.int32]:
+    """For each state the least number of code points to an accepting one, a begun one included."""
+    far = np.iinfo(np.int32).max // 2
+    need = np.where(content.label != DEAD, 0, far).astype(np.int32)
+    while fewer_code_points(content.next, content.between, need):
+        spend(1 + content.next.size // 200)
+    return need
+
+
+def quoted(
+    content: ByteDfa,
+    need: NDArray[np.int32],
+    bounds: tuple[int, int | None],
+    key: Hashable,
+    truths: tuple[int, ...],
+) -> Block:
+    """Put quotes around; inside, a raw quote never occurs but after a backslash."""
+    count, width = content.next.shape
+    quote, start, end = ord('"'), 0, count + 1
+    byte_class = content.byte_class.copy()
+    byte_class[quote] = width  # a class of its own
+    table = np.full((count + 2, width + 1), DEAD, dtype=np.int32)
+    inner = table[1:end]
+    inner[:, :width] = np.where(content.next == DEAD, DEAD, content.next + 1)
+    # Every way to accept goes through one closing state a label.
+    escaped = inner[:, content.byte_class[quote]]
+    labels = np.unique(content.label[content.label != DEAD])
+    table = np.concatenate([table, np.full((len(labels) - 1, width + 1), DEAD, dtype=np.int32)])
+    inner = table[1:end]
+    closing = end + np.searchsorted(labels, content.label)
+    inner[:, width] = np.where(content.label != DEAD, closing, escaped)
+    table[start, width] = 1
+    label = np.full(len(table), DEAD, dtype=np.int32)
+    label[end:] = labels
+    beat = np.full(len(table), INSIDE, dtype=np.int8)
+    beat[1 : 1 + content.between] = TICK
+    beat[start] = 0
+    beat[end:] = CLOSE_STRING
+    needed = np.zeros(len(table), dtype=np.int32)
+    needed[1:end] = need
+    dfa = ByteDfa(byte_class, table, label)
+    if bounds == (0, None):
+        return block_of(dfa, key=key, verdicts=truths)
+    # The opening quote begins a count; the state after it is entered as the first character ends
+    # too where the content loops there, so it gets a twin that only the quote leads to.
+    twin = len(table)
+    table = np.concatenate([table, table[1:2]])
+    table[start, width] = twin
+    dfa = ByteDfa(byte_class, table, np.append(label, label[1]))
+    beat = np.append(beat, np.int8(START))
+    needed = np.append(needed, needed[1])
+    block = block_of(dfa, key=key, beat=beat, need=needed, bounds=bounds, verdicts=truths)
+    block.left[start_states(block)] += bounds[0]  # the shortest way through is not long enough
+    return block
+
+
+def start_states(block: Block) -> list[int]:
+    """The states of a counting block from which nothing was counted yet."""
+    return [0, len(block) - 1]
+
+
+class StringAutomata:
+    """The automata of the strings that fit formulas."""
+
+    def __init__(self, formulas: Formulas) -> None:
+        self.formulas: Final = formulas
+        self._dfas: dict[Leaf, Dfa] = {}
+
+    def fits(self, ask: Formula, text: str) -> bool:
+        """Whether one string fits a formula over assertions about strings."""
+        return evaluate(ask, lambda leaf: self._string_holds(leaf, text))
+
+    def _string_holds(self, leaf: Leaf, text: str) -> bool:
+        about = leaf.assertion
+        if isinstance(about, StringChoices):
+            return text in about.values
+        if isinstance(about, Length):
+            return about.low <= len(text) and (about.high is None or len(text) <= about.high)
+        assert isinstance(about, Matches), about
+        return self.leaf_dfa(leaf).accepts(text)
+
+    def leaf_dfa(self, leaf: Leaf) -> Dfa:
+        """The content of the strings that fit one assertion."""
+        found = self._dfas.get(leaf)
+        if found is None:
+            found = self._dfas[leaf] = self._leaf_dfa(leaf.assertion)
+        return found
+
+    def _leaf_dfa(self, about: Assertion) -> Dfa:
+        if isinstance(about, Matches):
+            return pattern_dfa(about.pattern)
+        if isinstance(about, Length):
+            return length_dfa(about.low, about.high)
+        assert isinstance(about, StringChoices), about
+        return choices_dfa(dict.fromkeys(about.values, 0))
+
+    def formula_dfa(self, ask: Formula) -> Dfa:
+        """The content of the strings that fit a formula."""
+        return self._judged((ask,), ALL_MUST)[0]
+
+    def truths(self, asks: tuple[Formula, ...]) -> list[int]:
+        """All truth vectors that strings can have."""
+        return self._judged(asks, None)[1]
+
+    def _judged(
+        self, asks: tuple[Formula, ...], truths: frozenset[int] | None
+    ) -> tuple[Dfa, list[int]]:
+        """The content of the strings with some truth vectors, and the vector of each label."""
+        if len(asks) == 1 and truths == ALL_MUST:
+            ask, banned = without_listed_choices(asks[0], self.formulas, StringChoices)
+            if banned:
+                dfa, found = self._judged((ask,), truths)
+                return without(dfa, banned), found
+        leaves = leaves_of(asks)
+        if len(leaves) == 1 and asks == (leaves[0],) and truths == ALL_MUST:
+            return self.leaf_dfa(leaves[0]), [MUST]
+        # Lists are one automaton however many they are: side by side they would take very long.
+        lists = [leaf for leaf in leaves if isinstance(leaf.assertion, StringChoices)]
+        others = [leaf for leaf in leaves if not isinstance(leaf.assertion, StringChoices)]
+        dfas = [self.leaf_dfa(leaf) for leaf in others]
+        listed, holding = listed_dfa(lists)
+        judge = TruthLabels([*others, *lists], asks, truths)
+
+        def decide(labels: tuple[int, ...]) -> int:
+            fits = [label != DEAD for label in labels[: len(others)]]
+            return judge(fits + holding[labels[-1] if lists else DEAD])
+
+        return combine([*dfas, listed] if lists else dfas, decide), judge.found

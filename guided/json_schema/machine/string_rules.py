@@ -1,0 +1,338 @@
+"""Strings that fit formulas: as blocks, as lists, and the shortest of them."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Collection, Hashable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from guided.json_schema.formulas.assertions import Length, Matches, StringChoices
+from guided.json_schema.formulas.formula import (
+    FALSE,
+    TRUE,
+    Formula,
+    Formulas,
+    Leaf,
+    Not,
+    SchemaNode,
+    conjuncts,
+    leaves_of,
+    truth_vector,
+)
+from guided.json_schema.machine.scalar_blocks import (
+    ALL_MUST,
+    MUST,
+    Signatures,
+    is_endless,
+    json_key,
+    shared_block,
+    without_listed_choices,
+)
+from guided.json_schema.machine.string_automata import (
+    StringAutomata,
+    choices_in,
+    code_points_left,
+    quoted,
+    start_states,
+    without_length,
+)
+from guided.machine.block import Block
+from guided.regular.byte_dfa import byte_dfa_from_dfa
+from guided.regular.expression import short_match
+from guided.regular.utf8 import any_json_string_sequences, json_string_sequences
+from guided.spec import JsonOptions, Spelling
+
+__all__ = ["StringRules"]
+
+_MOST_ENDINGS: Final = 700
+"""Endings tried beside as many as there are strings forbidden."""
+_MOST_LISTED: Final = 2_000
+"""Listed strings that are laid over the states of others one by one."""
+
+
+class StringRules(StringAutomata):
+    """The rules of strings.
+
+    All formulas are over assertions about strings. Listed strings and the names of members keep
+    their canonical spelling, however others are spelled.
+    """
+
+    def __init__(
+        self,
+        formulas: Formulas,
+        options: JsonOptions,
+        missing: frozenset[int],
+        signatures: Signatures,
+    ) -> None:
+        super().__init__(formulas)
+        self.options: Final = options
+        self.missing: Final = missing
+        self._signatures: Final = signatures
+        self._endless: dict[Formula, bool] = {}
+
+    # --- which strings fit ----------------------------------------------------------------
+
+    def listed(
+        self, asks: tuple[Formula, ...], truths: Collection[int]
+    ) -> list[tuple[str, int]] | None:
+        """The strings with one of the truth vectors, and that, where assertions list them all.
+
+        Listed strings and names of members keep their canonical spelling.
+        """
+        texts: dict[str, None] = {}
+        bounded = 0
+        for number, ask in enumerate(asks):
+            listed = [] if ask is FALSE else self.listing(ask)
+            if listed is not None:
+                bounded |= 1 << number
+                texts.update(dict.fromkeys(listed))
+        if not bounded or not all(truth & bounded for truth in truths):
+            return None
+        if len(asks) == 1:
+            return [(text, MUST) for text in texts]
+        judged = [(text, truth_vector(self.fits(ask, text) for ask in asks)) for text in texts]
+        return [(text, truth) for text, truth in judged if truth in truths]
+
+    def listing(self, ask: Formula) -> list[str] | None:
+        """All strings that fit a formula, where an assertion lists those that may."""
+        lists: list[tuple[str, ...]] = []
+        others: list[Formula] = []
+        banned: set[str] = set()
+        for part in conjuncts(ask):
+            if (values := choices_in(part)) is not None:
+                lists.append(values)
+            elif isinstance(part, Not) and (values := choices_in(part.item)) is not None:
+                banned.update(values)
+            else:
+                others.append(part)
+        if not lists:
+            return None
+        listed = min(lists, key=len)
+        common = set(listed).intersection(*lists)
+        rest = self.formulas.all_of(others)
+        return [
+            text
+            for text in listed
+            if text in common and text not in banned and self.fits(rest, text)
+        ]
+
+    def without_listed(
+        self, asks: tuple[Formula, ...]
+    ) -> tuple[tuple[Formula, ...], dict[str, int]]:
+        """What is asked of strings that no assertion lists, and the truth vectors of those listed.
+
+        No strings where one of them is as long as may be, or cannot be spelled.
+        """
+        texts: dict[str, None] = {}
+        for leaf in leaves_of(asks):
+            if isinstance(leaf.assertion, StringChoices):
+                texts.update(dict.fromkeys(leaf.assertion.values))
+        if not texts or len(texts) > _MOST_LISTED:
+            return asks, {}
+
+        def unlisted(node: Leaf | SchemaNode) -> Formula:
+            assert isinstance(node, Leaf), node
+            return FALSE if isinstance(node.assertion, StringChoices) else node
+
+        others = tuple(self.formulas.replace(ask, unlisted) for ask in asks)
+        longest = max(map(len, texts))
+        bounds = [self.options.max_string_length]
+        bounds += [
+            leaf.assertion.high for leaf in leaves_of(others) if isinstance(leaf.assertion, Length)
+        ]
+        if any(bound is not None and longest >= bound for bound in bounds):
+            return asks, {}
+        if not all(self.missing.isdisjoint(json_key(text)) for text in texts):
+            return asks, {}
+        return others, {text: truth_vector(self.fits(ask, text) for ask in asks) for text in texts}
+
+    def are_endless(self, ask: Formula) -> bool:
+        """Whether strings without end fit and can be spelled."""
+        ask, _ = without_listed_choices(ask, self.formulas, StringChoices)
+        if ask is TRUE:
+            return True
+        found = self._endless.get(ask)
+        if found is None:
+            found = ask is not FALSE and self._find_endless(ask)
+            self._endless[ask] = found
+        return found
+
+    def _find_endless(self, ask: Formula) -> bool:
+        if self.listing(ask) is not None:
+            return False
+        dfa = self.formula_dfa(ask)
+        if self.missing:
+            return is_endless(byte_dfa_from_dfa(dfa, json_string_sequences, self.missing).next)
+        return is_endless(dfa.next)
+
+    # --- blocks ---------------------------------------------------------------------------
+
+    def block(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> Block | None:
+        """JSON strings, quotes included; ``None`` where there are none.
+
+        ``asks`` are formulas over assertions about strings. Raises LimitExceededError for an
+        automaton that grows too large.
+        """
+        key = ("string", self._spelled, tuple(map(self._signatures.of, asks)), truths)
+        return shared_block(key, lambda: self._new_block(asks, truths, key))
+
+    @property
+    def _spelled(self) -> Hashable:
+        return (self.options.spelling, self.options.max_string_length, self.missing)
+
+    def _new_block(
+        self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
+    ) -> Block | None:
+        longest = self._longest_listed(asks)
+        if len(asks) == 1 and truths == ALL_MUST:
+            whole, (asks, (low, high)) = asks, without_length(asks[0], self.formulas)
+            if high is not None and longest >= high:
+                # Counted beside the automaton, a text could grow into one that is banned.
+                asks, low, high = whole, 0, None
+            if low and asks != (TRUE,):
+                # Least lengths are counted beside the automaton where nothing else is asked.
+                asks, low = (
+                    (self.formulas.all_of([*asks, self.formulas.leaf(Length(low, None))]),),
+                    0,
+                )
+        else:
+            low, high = 0, None
+        # Most strings of most schemas: free but for their length.
+        if asks == (TRUE,) and high is not None:
+            return self._counted(low, high, key)
+        return self._block_within(asks, truths, (low, high), longest, key)
+
+    def _counted(self, low: int, high: int, key: Hashable) -> Block | None:
+        """Strings of which only the length is asked: all of them are laid down alike."""
+        alike = ("counted", self._spelled)
+        block = shared_block(
+            alike, lambda: self._block_within((TRUE,), ALL_MUST, (0, high), -1, alike)
+        )
+        if block is None or low > high:
+            return None
+        left = block.left.copy()
+        # Nothing else differs between two lengths: the shortest text grows by the least length.
+        left[start_states(block)] += low
+        return replace(block, left=left, bounds=(low, high), key=key)
+
+    def _block_within(
+        self,
+        asks: tuple[Formula, ...],
+        truths: frozenset[int],
+        bounds: tuple[int, int | None],
+        longest: int,
+        key: Hashable,
+    ) -> Block | None:
+        """Strings of some truth vectors whose code points are counted beside the automaton."""
+        low, high = bounds
+        dfa, found = self._judged(asks, truths)
+        plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(asks))
+        freely = plain and self.options.spelling is Spelling.ANY
+        sequences = any_json_string_sequences if freely else json_string_sequences
+        content = byte_dfa_from_dfa(dfa, sequences, self.missing)
+        if not len(content):
+            return None
+        need = code_points_left(content)
+        bound = self.options.max_string_length if high is None else high
+        if bound is not None and high is None:
+            # The bound of the options must not make a string of the schema impossible.
+            bound = max(bound, 2 * int(need[0]), low, longest + 1)
+        if high is not None and max(low, int(need[0])) > high:
+            return None
+        return quoted(content, need, (low, bound), key, tuple(found))
+
+    @staticmethod
+    def _longest_listed(asks: Iterable[Formula]) -> int:
+        """The code points of the longest string that assertions list."""
+        return max(
+            (
+                len(text)
+                for leaf in leaves_of(asks)
+                if isinstance(leaf.assertion, StringChoices)
+                for text in leaf.assertion.values
+            ),
+            default=-1,
+        )
+
+    def _is_too_long(self, text: str, ask: Formula) -> bool:
+        """Whether a string is longer than the bound that holds where a schema sets none."""
+        bound = self.options.max_string_length
+        return bound is not None and len(text) > max(bound, self._longest_listed((ask,)) + 1)
+
+    # --- the shortest ---------------------------------------------------------------------
+
+    def least_length(self, ask: Formula) -> int:
+        """The code points that every string has that fits, as far as a bound says so."""
+        return without_length(ask, self.formulas)[1][0]
+
+    def shortest(self, ask: Formula) -> bytes | None:
+        """The shortest JSON string that fits, ``None`` where there is none."""
+        if ask is FALSE:
+            return None
+        listed = self.listing(ask)
+        if listed is not None:
+            texts = [json_key(text) for text in listed]
+            texts = [text for text in texts if self.missing.isdisjoint(text)]
+            return min(texts, key=lambda text: (len(text), text), default=None)
+        guess = self._guessed_string(ask)
+        if guess is not None:
+            return guess
+        block = self.block((ask,), ALL_MUST)
+        if block is None:
+            return None
+        text = block.shortest()
+        low = block.bounds[0] if block.bounds is not None else 0
+        return text if low == 0 else b'"' + self.filler * low + b'"'
+
+    @property
+    def filler(self) -> bytes:
+        """A byte that is a character of its own."""
+        return bytes((next(b for b in b"a0 " + bytes(range(0x23, 0x5B)) if b not in self.missing),))
+
+    def _guessed_string(self, ask: Formula) -> bytes | None:
+        """What needs no automaton."""
+        if ord('"') in self.missing:
+            return None
+        if ask is TRUE:
+            return b'""'
+        if isinstance(ask, Leaf) and isinstance(ask.assertion, Length):
+            low, high = ask.assertion.low, ask.assertion.high
+            return b'"' + self.filler * low + b'"' if high is None or low <= high else None
+        others, banned = without_listed_choices(ask, self.formulas, StringChoices)
+        if banned:
+            return self._guessed_other(ask, others, banned)
+        (pattern,), (low, high) = without_length(ask, self.formulas)
+        if isinstance(pattern, Leaf) and isinstance(pattern.assertion, Matches):
+            match = short_match(pattern.assertion.pattern)
+            if (
+                match is not None
+                and low <= len(match)
+                and (high is None or len(match) <= high)
+                and not self._is_too_long(match, ask)
+            ):
+                text = json_key(match)
+                return text if self.missing.isdisjoint(text) else None
+        return None
+
+    def _guessed_other(
+        self, ask: Formula, others: Formula, banned: Collection[str]
+    ) -> bytes | None:
+        """A string beside those that are forbidden, a few characters off the shortest."""
+        text = self._guessed_string(others)
+        if text is None:
+            return None
+        plain = json.loads(text)
+        # A guess that is checked, since an automaton without thousands of strings is expensive.
+        letters = [chr(byte) for byte in b"abcdefghijklmnopqrstuvwxyz" if byte not in self.missing]
+        endings = itertools.chain.from_iterable(
+            itertools.product(letters, repeat=size) for size in range(len(letters))
+        )
+        for ending in itertools.islice(endings, len(banned) + _MOST_ENDINGS):
+            other = plain + "".join(ending)
+            if self._is_too_long(other, ask):
+                return None
+            if other not in banned and self.fits(others, other):
+                return json_key(other)
+        return None
