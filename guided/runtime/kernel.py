@@ -1,13 +1,18 @@
-"""How functions over arrays are compiled.
+"""How functions over arrays are compiled by numba.
 
-Mostly without numba's reference counts (``_nrt``): such a function makes and keeps no array, or
-fails to compile; counting, which is atomic, would take four fifths of the time of a walk.
+Three decorators, which keep the signature of a function, so that mypy checks kernels and their
+callers against the types that are written down. Numba does not read these types: it compiles a
+function anew for the types of the arguments that it is called with.
+
+Most kernels are compiled without numba's reference counts (``_nrt``). Such a kernel neither makes
+nor keeps an array, or it fails to compile. Counting is atomic and would take four fifths of the
+time of a walk over a vocabulary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import ParamSpec, TypeVar, cast
 
 from numba import njit
 
@@ -15,25 +20,30 @@ from guided.runtime.kernel_cache import KernelCache, compile_again_with_sources
 
 __all__ = ["inlined", "kernel", "making_kernel"]
 
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
 compile_again_with_sources()
 
 
-def kernel(function: Callable[..., object]) -> Callable[..., Any]:
-    """Compile a function that Python calls; it runs without the GIL, and is cached on disk."""
+def kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Compile a function that Python calls; it runs without the GIL and is cached on disk."""
     return _compiled(function, nogil=True)
 
 
-def making_kernel(function: Callable[..., object]) -> Callable[..., Any]:
+def making_kernel(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
     """As ``kernel``, for a function that makes arrays; Python may call it, and others like it."""
     return _compiled(function, nogil=True, _nrt=True)
 
 
-def inlined(function: Callable[..., object]) -> Callable[..., Any]:
-    """Compile a part of kernels."""
+def inlined(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
+    """Compile a part of kernels, which is copied to where it is called."""
     return _compiled(function, forceinline=True)
 
 
-def _compiled(function: Callable[..., object], **options: bool) -> Callable[..., Any]:
+def _compiled(
+    function: Callable[_Parameters, _Result], **options: bool
+) -> Callable[_Parameters, _Result]:
     compiled = njit(**{"_nrt": False} | options)(function)  # type: ignore[call-overload]
     compiled._cache = KernelCache(function)
-    return cast("Callable[..., Any]", compiled)
+    return cast("Callable[_Parameters, _Result]", compiled)

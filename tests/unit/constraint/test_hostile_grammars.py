@@ -129,7 +129,7 @@ def test_a_full_machine_still_ends_its_text() -> None:
     network = network_from_grammar(lower_lark(read_grammar("json").text))
     machine = GrammarMachine(network, RecognizerLimits(max_stacks=50))
     state, depth = machine.start, 0
-    while machine.fullness < 0.9:
+    while machine.parts.fullness < 0.9:
         reached = machine.step(state, ord("["))
         assert reached is not None
         state, depth = reached, depth + 1
