@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
@@ -12,10 +13,20 @@ from guided.errors import LimitExceededError
 from guided.machine.stack_transitions import EMPTY_SLOT, KEY, ROW, TARGET, StackTransitions
 from guided.machine.table import TransitionTable
 
-__all__ = ["MachineParts", "Pool", "StackTable"]
+__all__ = ["MachineParts", "Pool", "RecognizerLimits", "StackTable"]
 
 _HALF: Final = 0.5
 """Masks may fill this share of a machine; the rest is kept for shortest completions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecognizerLimits:
+    """Bounds on the memory of one machine."""
+
+    max_cells: int = 16_000_000
+    """Cells of the transition table, four bytes each."""
+    max_stacks: int = 200_000
+    """Nests of open containers, some 300 bytes each."""
 
 
 class StackTable(Protocol):

@@ -139,10 +139,9 @@ def _walked(
     path = np.empty((trie.longest + 1, 3), dtype=np.int64)
     loops = np.zeros((len(arrays.rows), 3), dtype=np.uint64)
     num_sites, most = walk_inside(
-        trie.nodes,
+        trie.arrays,
         trie.below,
-        trie.token_ids,
-        *arrays[:3],
+        arrays,
         row,
         node,
         outline.horizon,

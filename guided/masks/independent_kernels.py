@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.block import NO_BEAT, TICK
-from guided.machine.table_layout import BASE, BEAT, KIND, LABEL, NEED
-from guided.masks.machine_kernels import is_closing
-from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN
+from guided.machine.table_layout import BEAT, LABEL, NEED
+from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
+from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays
 from guided.masks.walk_kernels import BY_ACTION
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel, making_kernel
@@ -46,12 +46,9 @@ def keep_within(
 
 @kernel
 def walk_inside(
-    nodes: NDArray[np.int32],
+    trie: TrieArrays,
     below: NDArray[np.uint64],
-    token_ids: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    cells: NDArray[np.int32],
-    byte_maps: NDArray[np.uint8],
+    machine: MachineArrays,
     row: int,
     top: int,
     horizon: int,
@@ -70,6 +67,7 @@ def walk_inside(
     """
     # Columns of the path: row, code points so far, code points that a string has at least. A node
     # is numbered before all below it, so one loop over the numbers is a depth-first walk.
+    nodes, rows = trie.nodes, machine.rows
     level = nodes[top, DEPTH]
     horizon += level
     path[level, 0], path[level, 1], path[level, 2] = row, 0, 0
@@ -77,7 +75,7 @@ def walk_inside(
     while node < nodes[top, END]:
         level = nodes[node, DEPTH]
         current = path[level - 1, 0]
-        target = cells[rows[current, BASE] + byte_maps[rows[current, KIND], nodes[node, BYTE]]]
+        target = target_of(machine, current, nodes[node, BYTE])
         if target == DEAD:
             if rows[current, LABEL] != DEAD:
                 entered = -1 - 256 * current - nodes[node, BYTE]
@@ -100,20 +98,20 @@ def walk_inside(
         most = max(most, least)
         path[level, 0], path[level, 1], path[level, 2] = target, count, least
         last = nodes[node, END]
-        _allow(node, node + 1, least, nodes, token_ids, words, reach)
+        _allow(node, node + 1, least, trie, words, reach)
         node += 1
         if node == last:
             continue
-        if not _is_free(node - 1, target, rows, cells, byte_maps, below, loops):
+        if not _is_free(node - 1, target, machine, below, loops):
             continue
         # All bytes below may follow in any order: the tokens are taken without looking at them.
         if rows[target, BEAT] != TICK:
-            _allow(node, last, least, nodes, token_ids, words, reach)
+            _allow(node, last, least, trie, words, reach)
             node = last
         while node < last:
             counted = count + nodes[node, DEPTH] - level + rows[target, NEED]
             most = max(most, counted)
-            _allow(node, node + 1, max(least, counted), nodes, token_ids, words, reach)
+            _allow(node, node + 1, max(least, counted), trie, words, reach)
             node += 1
     return num_sites, most
 
@@ -122,15 +120,13 @@ def walk_inside(
 def _is_free(
     node: int,
     row: int,
-    rows: NDArray[np.int32],
-    cells: NDArray[np.int32],
-    byte_maps: NDArray[np.uint8],
+    machine: MachineArrays,
     below: NDArray[np.uint64],
     loops: NDArray[np.uint64],
 ) -> bool:
     """Whether all bytes below a node may follow a row in any order."""
     if loops[row, 2] == 0:
-        _find_loops(rows, cells, byte_maps, row, loops)
+        _find_loops(machine, row, loops)
     return not (below[node, 0] & ~loops[row, 0] or below[node, 1] & ~loops[row, 1])
 
 
@@ -176,31 +172,25 @@ def _allow(
     first: int,
     last: int,
     least: int,
-    nodes: NDArray[np.int32],
-    token_ids: NDArray[np.int32],
+    trie: TrieArrays,
     words: NDArray[np.int32],
     reach: NDArray[np.uint16],
 ) -> None:
     """Set the bits of the tokens of some nodes, after which a string has ``least`` code points."""
-    for index in range(nodes[first, FIRST_TOKEN], nodes[last, FIRST_TOKEN]):
-        token = token_ids[index]
+    for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
+        token = trie.token_ids[index]
         words[token >> 5] |= 1 << (token & 31)
         if least:
             reach[token] = min(least, MAX_COUNT)
 
 
 @inlined
-def _find_loops(
-    rows: NDArray[np.int32],
-    cells: NDArray[np.int32],
-    byte_maps: NDArray[np.uint8],
-    row: int,
-    loops: NDArray[np.uint64],
-) -> None:
+def _find_loops(machine: MachineArrays, row: int, loops: NDArray[np.uint64]) -> None:
     """Fill in the ASCII bytes that lead from a row to itself, one bit each, and a one for done."""
     loops[row, 2] = 1
-    if rows[row, BEAT] != NO_BEAT and rows[row, BEAT] != TICK:
+    beat = machine.rows[row, BEAT]
+    if beat != NO_BEAT and beat != TICK:
         return
     for byte in range(1, 128):
-        if cells[rows[row, BASE] + byte_maps[rows[row, KIND], byte]] == row:
+        if target_of(machine, row, byte) == row:
             loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)

@@ -20,8 +20,15 @@ from numpy.typing import NDArray
 
 from guided.machine.block import CLOSE_STRING, START, TICK
 from guided.machine.facts import KNOWLEDGE, KNOWN, TAKEN, TEXTS, UNKNOWN
-from guided.machine.labels import LAST_SURE
-from guided.machine.stack_transitions import EMPTY_SLOT, EXACT, KEY, LABEL_BITS, ROW, TARGET
+from guided.machine.stack_transitions import (
+    EMPTY_SLOT,
+    EXACT,
+    KEY,
+    LABEL_BITS,
+    LAST_SURE,
+    ROW,
+    TARGET,
+)
 from guided.machine.table_layout import (
     BASE,
     BEAT,

@@ -62,21 +62,21 @@ def clear_token(token: int, words: NDArray[np.int32]) -> np.uint64:
 
 
 @kernel
-def set_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> np.int64:
+def set_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> int:
     """Set the bits of tokens; returns what that changes in the fingerprint."""
     change = np.uint64(0)
     for token in tokens:
         change ^= set_token(token, words)
-    return np.int64(change)
+    return int(np.int64(change))
 
 
 @kernel
-def clear_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> np.int64:
+def clear_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> int:
     """Clear the bits of tokens; returns what that changes in the fingerprint."""
     change = np.uint64(0)
     for token in tokens:
         change ^= clear_token(token, words)
-    return np.int64(change)
+    return int(np.int64(change))
 
 
 @kernel

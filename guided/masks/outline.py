@@ -95,11 +95,10 @@ class _Search(NamedTuple):
 
 def _searched(arrays: MachineArrays, row: int, reach: int) -> _Search:
     """What is found from a row on, until the next search; nothing where there is no outline."""
-    rows, cells, byte_maps = arrays[:3]
     found, queue, closings = _scratch.found, _scratch.queue, _scratch.closings
-    numbers = np.zeros(len(rows), dtype=np.int32)
+    numbers = np.zeros(len(arrays.rows), dtype=np.int32)
     size, num_closings, num_rows, fewest, is_complete = search_outline(
-        rows, cells, byte_maps, row, reach, found, queue, closings, numbers, _scratch.runs
+        arrays, row, reach, found, queue, closings, numbers, _scratch.runs
     )
     return _Search(
         found[:size], closings[:num_closings].copy(), queue[:num_rows], fewest, is_complete

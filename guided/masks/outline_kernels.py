@@ -19,7 +19,7 @@ from guided.machine.table_layout import (
     NO_BOUND,
     ROLE,
 )
-from guided.masks.machine_kernels import is_closing
+from guided.masks.machine_kernels import MachineArrays, is_closing
 from guided.regular.dfa import DEAD
 from guided.runtime.kernel import inlined, kernel
 
@@ -57,9 +57,7 @@ def _closing_with(
 
 @kernel
 def search_outline(
-    rows: NDArray[np.int32],
-    cells: NDArray[np.int32],
-    byte_maps: NDArray[np.uint8],
+    machine: MachineArrays,
     row: int,
     reach: int,
     found: NDArray[np.int32],
@@ -81,6 +79,7 @@ def search_outline(
     ``reach`` bytes away nothing is looked for. In ``runs``, int32 ``[a power of two, 258]``, it
     keeps where the classes of maps end.
     """
+    rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
     runs[:, 256] = -1
     queue[0], numbers[row] = row, 1
     done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND

@@ -22,11 +22,10 @@ from guided.grammar.machine.continuations import END, Continuations
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.machine.holes import Holes, HoleState
 from guided.grammar.network.network import Network
-from guided.machine.labels import FIRST_UNSURE
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
-from guided.machine.stack_transitions import EXACT
+from guided.machine.stack_transitions import EXACT, FIRST_UNSURE
 from guided.machine.table import END_ROW, TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend

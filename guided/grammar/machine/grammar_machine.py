@@ -26,8 +26,7 @@ from guided.grammar.machine.grammar_rows import Both, Enter, GrammarRows, Return
 from guided.grammar.machine.state_sets import item_of
 from guided.grammar.network.first_bytes import call_order
 from guided.grammar.network.network import Network
-from guided.machine.limits import RecognizerLimits
-from guided.machine.parts import MachineParts, Pool
+from guided.machine.parts import MachineParts, Pool, RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing, state_of
 from guided.machine.stack_transitions import EXACT

@@ -10,10 +10,9 @@ from guided.grammar.machine.continuations import END, Continuations
 from guided.grammar.machine.grammar_rows import GrammarRows
 from guided.grammar.machine.isomorphic_rows import IsomorphicRows, Isomorphism
 from guided.grammar.network.network import Network
-from guided.machine.labels import FIRST_UNSURE
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State
-from guided.machine.stack_transitions import EXACT
+from guided.machine.stack_transitions import EXACT, FIRST_UNSURE
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend

@@ -18,8 +18,7 @@ from guided.json_schema.machine.rows import Rows
 from guided.json_schema.machine.search import MAX_TRIES
 from guided.json_schema.machine.stacks import ROOT
 from guided.json_schema.machine.values import MAX_SHORTEST_BYTES
-from guided.machine.limits import RecognizerLimits
-from guided.machine.parts import MachineParts, Pool
+from guided.machine.parts import MachineParts, Pool, RecognizerLimits
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import State, StateSharing
 from guided.machine.stack_transitions import EXACT

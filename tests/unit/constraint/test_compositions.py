@@ -11,8 +11,7 @@ from examples.tools import TOOLS, tagged
 from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
 from guided.grammar.machine.composite_machine import CompositeMachine
-from guided.machine.limits import RecognizerLimits
-from guided.machine.parts import MachineParts
+from guided.machine.parts import MachineParts, RecognizerLimits
 from guided.masks.mask import tokens_of
 from guided.spec import (
     Choice,

@@ -12,7 +12,7 @@ from guided.grammar.composition import lower_composition
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.fuel import limited_work
 from guided.spec import Lark, Regex

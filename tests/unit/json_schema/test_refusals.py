@@ -11,7 +11,7 @@ import pytest
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 from guided.runtime.fuel import limited_work
 from guided.spec import JsonOptions, JsonSchema
 from tests.unit.json_schema.documents import Schema, accepts, machine_of

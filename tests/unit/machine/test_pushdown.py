@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from guided.errors import LimitExceededError
-from guided.machine.labels import FIRST_UNSURE
 from guided.machine.parts import MachineParts, Pool
 from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import Recognizer, State, StateSharing
+from guided.machine.stack_transitions import FIRST_UNSURE
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 
