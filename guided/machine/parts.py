@@ -93,6 +93,7 @@ class MachineParts:
     @property
     def num_given_up(self) -> int:
         """Searches for a way to the end that were given up, so that texts may be missing."""
+        # Counted where the searches are, which is nothing that all machines have.
         own = 0 if self._num_given_up is None else self._num_given_up()
         return own + sum([parts.num_given_up for parts in self._inner])
 

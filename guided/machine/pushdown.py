@@ -84,6 +84,7 @@ class PushdownMachine:
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
         table, row = self.table, state.row
+        # With an exit action there is a choice, or the text may end.
         if table.label[row] != DEAD:
             return None
         only = int(table.only[row])

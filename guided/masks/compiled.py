@@ -70,6 +70,7 @@ class CompiledConstraint:
     ) -> None:
         self.machine = machine
         self.binding = binding
+        # One lock for all that may make the machine grow: masks, steps and completions.
         self.lock = threading.RLock()
         """Held while the machine may grow."""
         work = limits.step_work, "going on from one position", self.lock
@@ -107,6 +108,7 @@ class CompiledConstraint:
 
     def position(self, state: State) -> Position:
         """The position of a state; there is only one, until too many have been asked for."""
+        # Without the lock first: most positions are known, and a dictionary is read at once.
         position = self._positions.get(state)
         if position is None:
             machine = self.machine

@@ -80,6 +80,7 @@ def search_outline(
     keeps where the classes of maps end.
     """
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
+    # A table has thousands of rows but few maps: the runs of a map are worked out once a search.
     runs[:, 256] = -1
     queue[0], numbers[row] = row, 1
     done, count, size, num_closings, fewest = 0, 1, 0, 0, NO_BOUND
@@ -122,6 +123,7 @@ def search_outline(
                     num_closings += 1
                     numbers[target] = -num_closings
                 elif rows[target, BEAT] == START:
+                    # Another string begins inside: its counts would be mixed with those of this.
                     return 0, 0, 0, NO_BOUND, True
                 else:
                     queue[count] = target

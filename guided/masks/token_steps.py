@@ -56,6 +56,7 @@ class TokenSteps:
         if text is None:
             return None
         begun = _IN_KEY_BEFORE if texts else NOWHERE
+        # Compiled code does not carry texts; of a single key it can tell where the text begins.
         if texts and not self._is_only_key(stack, row):
             return self._advanced(state, text)
         first, last = self._texts.bounds[token], self._texts.bounds[token + 1]

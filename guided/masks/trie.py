@@ -1,4 +1,13 @@
-"""The tokens of a vocabulary as one trie, flattened depth first."""
+"""The tokens of a vocabulary as one trie, flattened depth first.
+
+Node 0 is the root. The tokens ``a``, ``ab`` and ``b`` are::
+
+    node   0      1 a    2 ab   3 b    4
+    END    4      3      3      4             what is below node i is i + 1 up to END
+    DEPTH  0      1      2      1
+    token_ids     a      ab     b             of node i from its FIRST_TOKEN to that of node i + 1
+    child_nodes   1 3    2                    of node i from its FIRST_CHILD to that of node i + 1
+"""
 
 from __future__ import annotations
 
@@ -181,6 +190,7 @@ def _lay_down(
     count, node, begin = 1, 0, 0  # the root, the node of the token before, where that begins
     for token in range(len(bounds) - 1):
         first, last = bounds[token], bounds[token + 1]
+        # Sorted tokens share the longest prefix with the one before: go up to where they part.
         depth = nodes[node, DEPTH]
         shared = 0
         while shared < depth and shared < last - first:

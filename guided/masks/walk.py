@@ -212,6 +212,7 @@ class Walker:
         scratch = self._scratch
         addresses = scratch.addresses
         again = False
+        # Each transition that is missing stops the walk once; what it knows is in the scratch.
         while True:
             status, doubts, change, at, action, put_off = walk_sites(
                 self._trie,
@@ -238,6 +239,8 @@ class Walker:
 
     def _with_put_off(self, walk: Walk, home: int, put_off: int) -> Walk:
         """The walk with what it came to and put off."""
+        # Walks of put-off nodes may put further nodes off, and then use the same memory: the list
+        # is read before the first of them.
         if put_off:
             for node, *there in self._scratch.put_off[:put_off].tolist():
                 after = State(*there)
