@@ -1,4 +1,11 @@
-"""Rows of two automata in one table that have the same graph, up to their exit actions."""
+"""Rows of two automata in one table that have the same graph, up to their exit actions.
+
+The strings of two schemas, say, differ only in what comes after them. Where a text may be in both,
+one row stands for the two, and an ``Isomorphism`` tells the row and the action of the other::
+
+    schema A   10 --"a".."z"--> 10   --'"'--> 11 (action 8)      rows    {10: 40, 11: 41}
+    schema B   40 --"a".."z"--> 40   --'"'--> 41 (action 9)      actions {8: 9}
+"""
 
 from __future__ import annotations
 
@@ -88,7 +95,7 @@ class IsomorphicRows:
         return Isomorphism(len(self._known), rows, actions)
 
     def _pairs(self, row: int, other: int) -> list[tuple[int, int]] | None:
-        """Where bytes lead from both rows, ``None`` where one leads on from only one of them."""
+        """Where bytes lead from the two rows, ``None`` where one of them reads a byte alone."""
         here, there = self._targets(row), self._targets(other)
         live = here != DEAD
         if (live != (there != DEAD)).any():
