@@ -92,11 +92,12 @@ def correct_mask(
         put_state(OUTSIDE + 1, stack, row, count, path)
         begin_children(OUTSIDE + 1, 0, walk)
         path[OUTSIDE + 1, OTHER] = other
-    while path[PROGRESS, LEVEL] > OUTSIDE:
-        level = path[PROGRESS, LEVEL]
+        path[PROGRESS, LEVEL] = OUTSIDE + 1
+    level = path[PROGRESS, LEVEL]
+    while level > OUTSIDE:
         child, there = _next_difference(level, walk)
         if child == path[level, LAST]:
-            path[PROGRESS, LEVEL] = level - 1
+            level -= 1
             continue
         path[level, CHILD] = child
         status, at, target, counted, asked = after_byte(
@@ -108,8 +109,10 @@ def correct_mask(
             walk.key_stack,
             True,
         )
-        path[PROGRESS, ASKED] |= asked
+        if asked:
+            path[PROGRESS, ASKED] = True
         if status >= UNRESOLVED:
+            path[PROGRESS, LEVEL] = level
             return result(status, at, target, path)
         path[level, CHILD] = child + 1
         node = walk.trie.child_nodes[child]
@@ -125,7 +128,8 @@ def correct_mask(
             allow(node, walk)
             put_state(level + 1, at, target, counted, path)
             begin_children(level + 1, node, walk)
-            path[level + 1, OTHER] = there
+            level += 1
+            path[level, OTHER] = there
     return result(FINISHED, NOWHERE, DEAD, path)
 
 

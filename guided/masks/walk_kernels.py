@@ -160,17 +160,18 @@ def _enter_site(
     missing: int,
     left: int,
     walk: Walk,
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Begin with the children of a site, unless they are passed over.
 
-    Returns UNRESOLVED with the stack and the exit action of a missing transition, else ALIVE.
+    Returns UNRESOLVED with the stack and the exit action of a missing transition, else ALIVE, and
+    the level that the walk is at then.
     """
     nodes, path = walk.trie.nodes, walk.path
     top, about, way = site[0], site[1], site[3]
     # Closing rows of an outline with a horizon may lie inside of the string: bounds still count.
     is_inside = way > ITSELF and not is_closing(walk.machine.rows, closings[way])
     if site[2] > left or (about < missing and not is_inside):
-        return ALIVE, NOWHERE, DEAD
+        return ALIVE, NOWHERE, DEAD, OUTSIDE
     status, byte = ALIVE, nodes[top, BYTE]
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
     is_below = way in (BELOW, BELOW_PATH)
@@ -187,9 +188,10 @@ def _enter_site(
         else:
             # Once for all sites of a way: their state stays where the first has put it.
             status, stack, row, count, asked = _after_way(way, about, byte, closings, walk)
-            path[PROGRESS, ASKED] |= asked
+            if asked:
+                path[PROGRESS, ASKED] = True
         if status >= UNRESOLVED:
-            return status, stack, row
+            return status, stack, row, OUTSIDE
         is_alone = is_below or way == BY_PATH
         path[PROGRESS, WAY] = NO_WAY if is_alone else _entrance(way, about, byte)
         path[PROGRESS, FATE] = status
@@ -197,21 +199,21 @@ def _enter_site(
     if path[PROGRESS, FATE] == UNSURE:
         _doubt_site(top, about, way, closings, walk)
     if path[PROGRESS, FATE] != ALIVE:
-        return ALIVE, NOWHERE, DEAD
+        return ALIVE, NOWHERE, DEAD, OUTSIDE
     row = path[OUTSIDE + 1, ROW]
     # The tokens of the node itself belong to the walk that noted the site, unless the node is
     # where that walk ended.
     if way != ITSELF and not is_below:
         allow(top, walk)
         if nodes[top, END] == top + 1:
-            return ALIVE, NOWHERE, DEAD
+            return ALIVE, NOWHERE, DEAD, OUTSIDE
         if is_wide_and_large(top, row, walk):
             put_off_node(top, path[OUTSIDE + 1, STACK], row, path[OUTSIDE + 1, COUNT], walk)
-            return ALIVE, NOWHERE, DEAD
+            return ALIVE, NOWHERE, DEAD, OUTSIDE
     begin_children(OUTSIDE + 1, top, walk)
     if is_below and not walk.machine.rows[row, EXITS]:
         path[OUTSIDE + 1, PART] = BEYOND
-    return ALIVE, NOWHERE, DEAD
+    return ALIVE, NOWHERE, DEAD, OUTSIDE + 1
 
 
 # --- nodes --------------------------------------------------------------------------------------
@@ -245,7 +247,7 @@ def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Wa
 
 
 @inlined
-def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int]:
+def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
     """Find the row after the exit action of a level's row, once for all children beyond it.
 
     Returns what ``_enter_site`` does.
@@ -255,7 +257,7 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int]:
     status, reached, after = resolved(stack, rows[row, LABEL], walk.machine)
     path[PROGRESS, ASKED] = True
     if status >= UNRESOLVED:
-        return status, reached, after
+        return status, reached, after, level
     path[level, AFTER] = after if status == ALIVE else DEAD
     is_truncated = walk.home != NOWHERE
     if status == UNSURE and is_truncated:
@@ -265,7 +267,7 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int]:
             doubt(path[level, NODE], 0, BELOW_PATH, walk)
     if status == DIES or (status == UNSURE and is_truncated):
         path[level, PART] = INSIDE if part == ALL else NOTHING
-    return ALIVE, NOWHERE, DEAD
+    return ALIVE, NOWHERE, DEAD, level
 
 
 @inlined
@@ -280,7 +282,7 @@ def _doubt_child(level: int, node: int, target: int, walk: Walk) -> None:
 
 
 @inlined
-def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int]:
+def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     """Look at the next child of a level, or go back to the level above.
 
     Returns what ``_enter_site`` does.
@@ -297,8 +299,7 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int]:
     after = path[level, AFTER]
     child = _next_child(child, last, row, path[level, PART], after, walk)
     if child == last:
-        path[PROGRESS, LEVEL] = level - 1
-        return ALIVE, NOWHERE, DEAD
+        return ALIVE, NOWHERE, DEAD, level - 1
     # Not yet the next one: where a transition is missing the walk comes back to this child.
     path[level, CHILD] = child
     byte = walk.trie.child_bytes[child]
@@ -308,9 +309,10 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int]:
     status, stack, row, count, asked = after_byte(
         stack, row, count, byte, machine, walk.key_stack, True
     )
-    path[PROGRESS, ASKED] |= asked
+    if asked:
+        path[PROGRESS, ASKED] = True
     if status >= UNRESOLVED:
-        return status, stack, row
+        return status, stack, row, level
     path[level, CHILD] = child + 1
     node = walk.trie.child_nodes[child]
     if status == UNSURE:
@@ -322,7 +324,8 @@ def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int]:
         elif nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
             put_state(level + 1, stack, row, count, path)
             begin_children(level + 1, node, walk)
-    return ALIVE, NOWHERE, DEAD
+            level += 1
+    return ALIVE, NOWHERE, DEAD, level
 
 
 @kernel
@@ -378,15 +381,15 @@ def walk_sites(
     path = walk.path
     if not again:
         begin(stack, row, count, base, changes, walk)
-    while path[PROGRESS, SITE] < len(sites):
-        if path[PROGRESS, LEVEL] == OUTSIDE:
-            site = sites[path[PROGRESS, SITE]]
-            status, at, action = _enter_site(site, closings, missing, left, walk)
-            if status >= UNRESOLVED:
-                return result(status, at, action, path)
-        while path[PROGRESS, LEVEL] > OUTSIDE:
-            status, at, action = _look_at_child(path[PROGRESS, LEVEL], walk)
-            if status >= UNRESOLVED:
-                return result(status, at, action, path)
-        path[PROGRESS, SITE] += 1
+    # The level stays in a register: every look at a child waits for it.
+    level = path[PROGRESS, LEVEL]
+    for number in range(path[PROGRESS, SITE], len(sites)):
+        status, at, action = ALIVE, NOWHERE, DEAD
+        if level == OUTSIDE:
+            status, at, action, level = _enter_site(sites[number], closings, missing, left, walk)
+        while status < UNRESOLVED and level > OUTSIDE:
+            status, at, action, level = _look_at_child(level, walk)
+        if status >= UNRESOLVED:
+            path[PROGRESS, SITE], path[PROGRESS, LEVEL] = number, level
+            return result(status, at, action, path)
     return result(FINISHED, NOWHERE, DEAD, path)

@@ -142,6 +142,8 @@ class Walk(NamedTuple):
     """Nodes with a state each, int64 ``[LARGE_SHARE, 4]``."""
     key_stack: int
     """The stack in which a key is being written, whose closing quote walks let pass."""
+    large: int
+    """A node with more nodes below it is large."""
     home: int
     """The stack of a truncated walk without callers, TRUNCATED with some, else NOWHERE."""
 
@@ -166,6 +168,7 @@ def walk_at(
         table_at(scratch[2, 0], scratch[2, 1], 4, np.int32),
         table_at(scratch[3, 0], scratch[3, 1], 4, np.int64),
         int(stack) if role in (IN_KEY, IN_RARE_KEY) else NOWHERE,
+        table_at(trie[0, 0], trie[0, 1], 5, np.int32)[0, END] // LARGE_SHARE,
         int(home),
     )
 
@@ -243,7 +246,6 @@ def begin_children(level: int, node: int, walk: Walk) -> None:
     nodes, path = walk.trie.nodes, walk.path
     path[level, CHILD], path[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
     path[level, NODE], path[level, PART], path[level, AFTER] = node, ALL, NOT_ASKED
-    path[PROGRESS, LEVEL] = level
 
 
 @inlined
@@ -270,7 +272,7 @@ def is_wide_and_large(node: int, row: int, walk: Walk) -> bool:
     context-independent mask is worth while there.
     """
     nodes, child_bytes = walk.trie.nodes, walk.trie.child_bytes
-    if nodes[node, END] - node <= nodes[0, END] // LARGE_SHARE:
+    if nodes[node, END] - node <= walk.large:
         return False
     # Names may run out in a stack, so their masks are not always independent of it.
     if walk.machine.rows[row, ROLE] != PLAIN:
