@@ -69,7 +69,7 @@ def check(
     with limited_work(limits.compile_work):
         lowered = lower_json_schema(constraint)
         machine = JsonMachine(lowered.grammar, limits=limits.recognizer)
-        machine.check_room()
+        machine.parts.check_room()
         shortest = machine.shortest_end(machine.start).decode()
     ahead = likely_limits(machine, limits)
     return SchemaReport(lowered.verdicts, shortest, validators, ahead)

@@ -15,10 +15,9 @@ from guided.errors import TokenRejectedError, UnsatisfiableError
 from guided.json_schema.reader import known_formats
 from guided.masks.binding import TokenBinding
 from guided.masks.compiled import CompiledConstraint
-from guided.masks.free_text import FreeText
 from guided.masks.limits import ConstraintLimits
 from guided.masks.mask_store import MaskStore
-from guided.masks.matcher import Matcher
+from guided.masks.matcher import FreeText, Matcher
 from guided.masks.vocabulary import Vocabulary
 from guided.runtime.fuel import limited_work
 from guided.spec import Constraint, Forcing, JsonOptions, JsonSchema, Lark, Structure
@@ -135,7 +134,7 @@ class ConstraintCompiler:
         with self._lock:
             compiled = self._compiled.get(key)
         # A machine only grows, and a popular one would fill up: answers under way keep the old one.
-        if compiled is None or compiled.machine.fullness > _FULL_ENOUGH:
+        if compiled is None or compiled.machine.parts.fullness > _FULL_ENOUGH:
             compiled = make(constraint)
             with self._lock:
                 self._compiled[key] = compiled
@@ -151,5 +150,5 @@ class ConstraintCompiler:
         with limited_work(self.limits.compile_work):
             missing = self.binding.vocabulary.missing_bytes
             machine = machine_of(constraint, missing, self.limits.recognizer)
-            machine.check_room()
+            machine.parts.check_room()
         return CompiledConstraint(machine, self.binding, self._masks, self.limits)

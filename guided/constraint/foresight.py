@@ -80,7 +80,7 @@ class _Foresight:
             steps += 1
             with limited_work(self.limits.step_work, "going on from one position"):
                 try:
-                    self.machine.check_room()
+                    self.machine.parts.check_room()
                     self.waiting += self._ahead(stack, frame, place)
                 except LimitExceededError as error:
                     told += 1
@@ -117,5 +117,5 @@ class _Foresight:
         return [each for label in numbers for each in self._behind(stack, label, around)]
 
     def _behind(self, stack: int, label: int, place: str) -> list[tuple[int, str]]:
-        resolved = self.machine.resolve(stack, label)
+        resolved = self.machine.exits.resolve(stack, label)
         return [] if resolved is None else [(resolved[0], place)]

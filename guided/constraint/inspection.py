@@ -28,7 +28,7 @@ class Trace:
     mask_seconds: tuple[float, ...]
     """At each place the time of its mask, most of them found in a cache."""
     readings: tuple[int, ...]
-    """At each place how many states the text may be in, see ``GrammarMachine.num_readings``."""
+    """At each place how many states the text may be in, see ``GrammarMachine.num_parses``."""
     forced: int
     """Tokens that nothing else could have stood for, as the tokenizer spells them."""
 
@@ -101,7 +101,7 @@ def _trace(compiled: CompiledConstraint, machine: GrammarMachine, way: _Way) -> 
         mask = matcher.mask()
         seconds.append(time.thread_time() - begun)
         allowed.append(int(np.bitwise_count(mask.view(np.uint32)).sum()))
-        readings.append(machine.num_readings(matcher.state))
+        readings.append(machine.num_parses(matcher.state))
         token = way(matcher)
         if token is None:
             return Trace(tuple(allowed), tuple(seconds), tuple(readings), forced)

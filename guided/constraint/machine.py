@@ -10,7 +10,7 @@ from guided.grammar.network import HoleText, network_from_grammar
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.machine.look_ahead import look_ahead
 from guided.json_schema.reader import lower_json_schema
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 from guided.machine.recognizer import Recognizer
 from guided.machine.table import TransitionTable
 from guided.spec import JsonSchema, Structure

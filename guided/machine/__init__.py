@@ -1,1 +1,1 @@
-"""What all recognisers share: their interface, the table of rows, labels whatever they mean."""
+"""What all recognisers share: interface, table, stack transitions, and the pushdown machine."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.regular.dfa import DEAD
 from guided.regular.reachability import STOP
@@ -12,7 +13,15 @@ __all__ = ["block_ways", "rule_rows"]
 
 
 @making_kernel
-def block_ways(table, label, byte_class):  # type: ignore[no-untyped-def]
+def block_ways(
+    table: NDArray[np.int32], label: NDArray[np.int32], byte_class: NDArray[np.uint8]
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int16],
+    NDArray[np.int32],
+    NDArray[np.int16],
+    NDArray[np.bool_],
+]:
     """Of an automaton over bytes by state what ``Block`` says: left, way, aim, only and exits."""
     count, width = table.shape
     sizes = np.zeros(width, dtype=np.int32)
@@ -57,7 +66,7 @@ def block_ways(table, label, byte_class):  # type: ignore[no-untyped-def]
     for move in range(top - 1, -1, -1):
         into[moves[move, 2]] -= 1
         by_target[into[moves[move, 2]]] = move
-    # Breadth first from the labels.
+    # Breadth first from the exit actions.
     for head in range(count):
         if head == tail:
             break
@@ -73,26 +82,33 @@ def block_ways(table, label, byte_class):  # type: ignore[no-untyped-def]
 
 
 @making_kernel
-def rule_rows(  # type: ignore[no-untyped-def]
-    moves, byte_column, own, begin, end, accepting, calling, behind
-):
-    """The automaton of a rule of a network, with what its labels are about.
+def rule_rows(
+    moves: NDArray[np.int32],
+    byte_column: NDArray[np.uint8],
+    own: NDArray[np.int32],
+    begin: int,
+    end: int,
+    accepting: NDArray[np.bool_],
+    calling: NDArray[np.bool_],
+    after: NDArray[np.bool_],
+) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """The automaton of a rule of a network, with what its exit actions are about.
 
     ``moves`` and ``byte_column`` are the network's, ``own`` has by class of bytes there the rule's
     own class, ``accepting`` and ``calling`` have by state whether the rule may end there and
-    whether calls begin there, ``behind`` by class of bytes whether one may come behind the rule.
-    Returns the class of each byte, the table, the label of each state, and by label the place that
-    it is about, int32 ``[labels, 2]``, see ``_Place``.
+    whether calls begin there, ``after`` by class of bytes whether one may come after the rule.
+    Returns the class of each byte, the table, the exit action of each state, and by action the
+    place that it is about, int32 ``[actions, 2]``, see ``_RuleBlock``.
     """
     size, width = end - begin, moves.shape[1]
-    # What is read both in a state that may end the rule and behind it is told apart.
+    # What is read both in a state that may end the rule and after it is told apart.
     apart = np.zeros(width, dtype=np.bool_)
     both = called = 0
     for state in range(begin, end):
         called += calling[state]
         if accepting[state] and not calling[state]:
             for index in range(width):
-                if behind[index] and moves[state, index] != DEAD:
+                if after[index] and moves[state, index] != DEAD:
                     apart[index] = True
     for state in range(begin, end):
         if accepting[state] and not calling[state]:
@@ -123,7 +139,7 @@ def rule_rows(  # type: ignore[no-untyped-def]
     for state in range(begin, end):
         label[state - begin] = 0 if accepting[state] else DEAD
         if calling[state]:
-            # Where calls begin, nothing but the label leads on.
+            # Where calls begin, nothing but the exit action leads on.
             label[state - begin] = label_of
             places[label_of, 0] = state
             label_of += 1
@@ -135,7 +151,7 @@ def rule_rows(  # type: ignore[no-untyped-def]
     for state in range(begin, end):
         if not accepting[state] or calling[state]:
             continue
-        # Behind bytes that may belong to either side, one row each.
+        # After bytes that may belong to either side, one row each.
         for index in range(classes):
             if apart[column_of[index]] and table[state - begin, index] != DEAD:
                 table[state - begin, index] = row

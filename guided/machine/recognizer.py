@@ -1,17 +1,22 @@
-"""What masks, forced runs and matchers ask of a machine that recognises texts byte by byte."""
+"""What masks, forced runs and matchers ask of a machine that recognises texts byte by byte.
+
+A *state* of a machine is a stack and a row of its transition table::
+
+    stack ── what is open around the place in the text, a number (``StackTable``)
+    row ──── the state of an automaton, a row of the table (``TransitionTable``)
+      ├ byte ──────── another row of the same automaton; the stack stays
+      └ exit action ─ the automaton may end here: (stack, action) → (stack, row), a *transition*
+
+``pushdown.PushdownMachine`` implements what all machines share.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from guided.machine.parts import MachineParts
 
-from guided.machine.stack_transitions import StackTransitions
-from guided.machine.table import TransitionTable
-
-__all__ = ["Filling", "Recognizer", "StackTable", "State", "state_of"]
+__all__ = ["Recognizer", "State", "StateSharing", "state_of"]
 
 
 class State(NamedTuple):
@@ -34,74 +39,26 @@ def state_of(stack: int, row: int, count: int = 0, texts: tuple[bytes, ...] = ()
     return _new(State, (stack, row, count, texts))
 
 
-class StackTable(Protocol):
-    """The stacks of a machine, numbered as they come up; what it says of each is an array."""
-
-    facts: NDArray[np.int32]
-    """What compiled code knows of each stack; see ``facts``."""
-    with_keys: list[int]
-    """The stacks that know the free keys that their object already has."""
-
-    @property
-    def frames(self) -> Sequence[object]:
-        """What each stack stands for."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def depth(self, number: int) -> int:
-        """How many of the values being written have to be remembered."""
-        ...
-
-    def taken(self, number: int) -> int:
-        """How many names are taken at most."""
-        ...
-
-
 class Recognizer(Protocol):
-    """A machine whose states are a stack and a row of its table; see docs/architecture.md.
+    """A machine whose states are a stack and a row of its table.
 
     It may grow with every question, and raises LimitExceededError where it would grow too large.
     """
 
     start: State
-    table: TransitionTable
-    transitions: StackTransitions
-
-    @property
-    def stacks(self) -> StackTable: ...
-
-    def step(self, state: State, byte: int) -> State | None:
-        """The state behind ``byte``, ``None`` where it is not allowed."""
-        ...
+    parts: MachineParts
+    sharing: StateSharing
 
     def advance(self, state: State, text: bytes) -> State | None:
-        """The state behind all bytes of ``text``, ``None`` where one is not allowed."""
+        """The state after all bytes of ``text``, ``None`` where one is not allowed."""
         ...
 
-    def beneath(self, state: State, row: int) -> State:
-        """The state in ``row``, which that of ``state`` lies over, in a stack where as much may
-        follow from it.
+    def transition(self, stack: int, action: int) -> tuple[int, int]:
+        """The stack and the row that an exit action leads to.
+
+        A row of DEAD where the action must not be taken, and EXACT in place of the stack where
+        that depends on a text that was written.
         """
-        ...
-
-    def readings(self, state: State) -> tuple[State, ...]:
-        """States that together may be gone on from as this one, if that takes less; often none."""
-        ...
-
-    def top(self, stack: int, depth: int) -> int:
-        """The stack with only the innermost ``depth`` callers known, the same for many.
-
-        What a walk is sure of in it is so in ``stack``, but for the end of the text.
-        """
-        ...
-
-    def beyond(self, state: State) -> State:
-        """The state behind the label of a row, in a stack that has a ``top`` of its own."""
-        ...
-
-    def is_complete(self, state: State) -> bool:
-        """Whether the text is complete and nothing may follow."""
         ...
 
     def is_accepting(self, state: State) -> bool:
@@ -112,14 +69,6 @@ class Recognizer(Protocol):
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
         ...
 
-    def free_keys_of(self, stack: int) -> set[bytes]:
-        """The names of the innermost object that must not come again, so far."""
-        ...
-
-    def remember_transition(self, stack: int, label: int) -> None:
-        """Enter what a label leads to in a stack into the table that walks read."""
-        ...
-
     def bytes_left(self, state: State) -> int:
         """Upper bound on the length of ``shortest_end``."""
         ...
@@ -128,26 +77,26 @@ class Recognizer(Protocol):
         """Bytes that complete the text from here, close to as few as can be."""
         ...
 
-    @property
-    def incomplete(self) -> int:
-        """Searches for a way to the end that were given up, so that texts may be missing."""
-        ...
 
-    @property
-    def fullness(self) -> float:
-        """The share of its limits that the machine has grown to."""
-        ...
+class StateSharing:
+    """What states of a machine have in common, so that their masks are made of shared parts.
 
-    def check_room(self) -> None:
-        """Raise LimitExceededError when the rest of the limits is needed to end texts."""
-        ...
+    This one knows of nothing in common; machines that know more override what they know.
+    """
 
+    def parses(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
+        """States that together allow what this one does, where that takes less; often none."""
+        return ()
 
-class Filling(Recognizer, Protocol):
-    """A machine that can fill a hole in the texts of another one, on whose table it is."""
-
-    def transition(self, stack: int, label: int) -> tuple[int, int]:
-        """The stack and the row that a label leads to; a row of DEAD where it must not be taken,
-        or, in place of the stack, EXACT where that depends on what was written.
+    def beneath(self, state: State, row: int) -> State:
+        """The state in the row that the one of ``state`` was laid over, in a stack with the same
+        ways on from there.
         """
-        ...
+        return state._replace(row=row)
+
+    def truncated(self, stack: int, depth: int) -> int:  # noqa: ARG002 - it is whole
+        """The stack with only the innermost ``depth`` callers known, the same for many stacks.
+
+        What a walk is sure of in it is so in ``stack``, but for the end of the text.
+        """
+        return stack

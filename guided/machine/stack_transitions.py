@@ -1,4 +1,11 @@
-"""What becomes of a stack when a label is taken in it, in a form that compiled code can read."""
+"""What becomes of a stack when an exit action is taken, in a form that compiled code can read.
+
+Exit actions are numbers; what each means is for the language to say. The table, int64 ``[slots,
+3]``, their number a power of two and at most half of them used::
+
+    slot   KEY = stack << 24 | action   TARGET = stack after   ROW = row after
+           EMPTY_SLOT for none          EXACT: a text decides  DEAD: must not be taken
+"""
 
 from __future__ import annotations
 
@@ -11,13 +18,20 @@ from numpy.typing import NDArray
 __all__ = [
     "EMPTY_SLOT",
     "EXACT",
+    "FIRST_UNSURE",
     "KEY",
     "LABEL_BITS",
+    "LAST_SURE",
     "ROW",
     "TARGET",
     "StackTransitions",
     "transition_key",
 ]
+
+LAST_SURE: Final = 4
+"""Actions up to this one stand only where they may be taken, unless that depends on a text."""
+FIRST_UNSURE: Final = LAST_SURE + 1
+"""From here on, the stack tells whether an action may be taken."""
 
 KEY: Final = 0
 TARGET: Final = 1
@@ -34,17 +48,13 @@ _LEAST_SLOTS: Final = 1024
 _SLOT: Final = struct.Struct("3q")
 
 
-def transition_key(stack: int, label: int) -> int:
+def transition_key(stack: int, action: int) -> int:
     """The key of a transition in the table."""
-    return stack << LABEL_BITS | label
+    return stack << LABEL_BITS | action
 
 
 class StackTransitions:
-    """An open-addressing hash table from (stack, label) to (stack, row).
-
-    ``slots`` is int64 ``[slots, 3]``, their number a power of two: key (``transition_key``), stack
-    and row. A row of DEAD stands for a label that must not be taken.
-    """
+    """An open-addressing hash table ``slots`` from (stack, exit action) to (stack, row)."""
 
     def __init__(self) -> None:
         self.used = 0
@@ -53,11 +63,11 @@ class StackTransitions:
     def __len__(self) -> int:
         return self.used
 
-    def put(self, stack: int, label: int, target: int, row: int) -> None:
+    def put(self, stack: int, action: int, target: int, row: int) -> None:
         """Add a transition that is not there yet."""
         if 2 * (self.used + 1) > len(self.slots):
             self._rehash()
-        self._insert(transition_key(stack, label), target, row)
+        self._insert(transition_key(stack, action), target, row)
         self.used += 1
 
     def _insert(self, key: int, target: int, row: int) -> None:

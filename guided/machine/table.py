@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.errors import LimitExceededError
 from guided.machine.block import (
     CLOSE_STRING,
     INSIDE,
@@ -19,7 +18,7 @@ from guided.machine.block import (
     TICK,
     Block,
 )
-from guided.machine.byte_maps import shared_byte_maps
+from guided.machine.table_arrays import TableArrays
 from guided.machine.table_kernels import (
     count_branches,
     lay_block,
@@ -50,7 +49,6 @@ from guided.machine.table_layout import (
     PLAIN,
     ROLE,
     UNCOUNTED,
-    WAY,
     WIDTH,
 )
 from guided.regular.dfa import DEAD
@@ -92,52 +90,8 @@ END_ROW: Final = 0
 _ROW: Final = struct.Struct(f"{WIDTH}i")
 
 
-class TransitionTable:
-    """Rows of all blocks of one recogniser; only ever grows.
-
-    ``rows`` is int32 ``[rows, 15]``, with room for more: the columns of a row lie side by side, so
-    that a step of compiled code reads one line of the cache. Row ``r`` leads on byte ``b`` to row
-    ``cells[BASE + byte_maps[KIND, b]]``, or nowhere if that is DEAD. A row with a LABEL other than
-    DEAD may leave its block: the recogniser then resolves the label in the stack it is in. LEFT
-    is the number of bytes to the nearest label along WAY (STOP where it stands), and AIM is that
-    label. ONLY is the one byte that a row goes on with, DEAD where there is none or a choice, and
-    EXITS marks rows with a label and no byte to go on with.
-
-    Some rows count code points, or characters of white space, against the bounds LOW and HIGH: BEAT
-    says what entering the row means to the count, and NEED how many are still to come at least.
-    LIKE is the row that a row was laid over, DEAD for none. Inside of a rare key ENDS is the number
-    of names that it can still become.
-    """
-
-    def __init__(self, max_cells: int) -> None:
-        self.max_cells = max_cells
-        self.num_rows = 0
-        self.num_cells = 0
-        self._hold_cells(np.empty(1024, dtype=np.int32))
-        self._hold(np.empty((1024, WIDTH), dtype=np.int32))
-        self._maps = shared_byte_maps()
-
-    @property
-    def byte_maps(self) -> NDArray[np.uint8]:
-        """The maps that rows name by their KIND, uint8 ``[maps, 256]``."""
-        return self._maps.array
-
-    def _hold_cells(self, cells: NDArray[np.int32]) -> None:
-        self.cells = cells
-        self._flat_cells = cells.data
-        self._room = min(len(cells), self.max_cells)
-        """Cells up to which nothing has to be asked for."""
-
-    def _hold(self, rows: NDArray[np.int32]) -> None:
-        self.rows = rows
-        self._flat = rows.reshape(-1).data
-        """What Python reads and writes single numbers in, many times as fast as with numpy."""
-        self.base, self.kind, self.label = rows[:, BASE], rows[:, KIND], rows[:, LABEL]
-        self.exits, self.role, self.like = rows[:, EXITS], rows[:, ROLE], rows[:, LIKE]
-        self.beat, self.need, self.ends = rows[:, BEAT], rows[:, NEED], rows[:, ENDS]
-        self.low, self.high = rows[:, LOW], rows[:, HIGH]
-        self.left, self.way = rows[:, LEFT], rows[:, WAY]
-        self.aim, self.only = rows[:, AIM], rows[:, ONLY]
+class TransitionTable(TableArrays):
+    """Lays down the rows of all automata of one machine, or of several that share a table."""
 
     def add_block(
         self,
@@ -186,8 +140,9 @@ class TransitionTable:
     def add_exits(self, labels: Sequence[int]) -> int:
         """Rows that only take a label each; the first of them."""
         first, at = self._new_rows(len(labels), len(labels)), self.num_cells - len(labels)
-        kind = self._maps.telling_apart(())
-        lay_exits(self.rows, self.cells, first, at, kind, np.array(labels, dtype=np.int32))
+        lay_exits(
+            self.rows, self.cells, first, at, self._no_bytes, np.array(labels, dtype=np.int32)
+        )
         return first
 
     def add_chains(self, text: bytes, bounds: Sequence[int], ends: Sequence[int]) -> int:
@@ -303,7 +258,7 @@ class TransitionTable:
         lay_sets(
             *(self.rows, self.cells, row, at, named),
             *(byte_classes, edges, rows_of, np.array(before, dtype=np.int32)),
-            *(sides, self._maps.telling_apart(()), label),
+            *(sides, self._no_bytes, label),
         )
         return row
 
@@ -355,55 +310,6 @@ class TransitionTable:
             if way != STOP:
                 self.left[row] = self.left[self.step(row, way)] + 1
 
-    def step(self, row: int, byte: int) -> int:
-        """The row behind ``byte`` inside the block, or DEAD."""
-        at, flat = row * WIDTH, self._flat
-        return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
-
-    def edges(self, row: int) -> dict[int, int]:
-        """The bytes that lead on from a row, with the rows that they lead to."""
-        targets = self.cells[self.base[row] + self.byte_maps[self.kind[row]]]
-        live = np.nonzero(targets != DEAD)[0]
-        return dict(zip(live.tolist(), targets[live].tolist(), strict=True))
-
-    def check(self) -> None:
-        """Raise AssertionError unless every row is well formed and leads only to rows there are."""
-        for row in range(self.num_rows):
-            edges = self.edges(row)
-            assert all(0 <= target < self.num_rows for target in edges.values()), row
-            only = next(iter(edges)) if len(edges) == 1 else DEAD
-            assert self.only[row] in (only, DEAD), (row, self.only[row], only)
-            assert self.way[row] == STOP or self.way[row] in edges, row
-            if self.way[row] == STOP:
-                assert self.aim[row] in (self.label[row], DEAD), row
-            else:
-                ahead = edges[int(self.way[row])]
-                assert self.left[row] >= self.left[ahead] + 1, row
-                assert self.aim[row] in (self.aim[ahead], DEAD), row
-            assert self.exits[row] == (self.label[row] != DEAD and not edges), row
-
-    def _new_rows(self, rows: int, cells: int) -> int:
-        """Room for some rows, which hold nothing yet, and for their cells; the first of them."""
-        first = self.num_rows
-        num_rows, num_cells = first + rows, self.num_cells + cells
-        if num_cells > self._room or num_rows > len(self.rows):
-            self._reserve(rows, cells)
-        self.num_rows, self.num_cells = num_rows, num_cells
-        return first
-
-    def _reserve(self, rows: int, cells: int) -> None:
-        if self.num_cells + cells > self.max_cells:
-            raise LimitExceededError(
-                f"the recogniser needs more than {self.max_cells} cells",
-                limit=self.max_cells,
-                field="constraint",
-                hint="ask for less at once: shorter strings, smaller enums, fewer members",
-            )
-        if self.num_cells + cells > len(self.cells):
-            self._hold_cells(_grown(self.cells, self.num_cells + cells))
-        if self.num_rows + rows > len(self.rows):
-            self._hold(_grown(self.rows, self.num_rows + rows))
-
 
 def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:
     renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
@@ -415,12 +321,3 @@ def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:
 def _gate(low: int, high: int | None) -> tuple[int, int]:
     """Bounds as rows hold them."""
     return min(low, NO_BOUND), NO_BOUND if high is None else min(high, NO_BOUND)
-
-
-_Item = TypeVar("_Item", bound=np.generic)
-
-
-def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
-    grown = np.empty((2 * max(needed, len(array)), *array.shape[1:]), dtype=array.dtype)
-    grown[: len(array)] = array
-    return grown

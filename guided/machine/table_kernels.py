@@ -1,10 +1,19 @@
-"""How the rows of a transition table are written, compiled by numba."""
+"""How the rows of a transition table are written, compiled by numba.
+
+Each function writes rows and their cells in one go::
+
+    rows   int32 [rows, 15]   BASE KIND LABEL EXITS ROLE ... of each row, see ``table_layout``
+                              │    │
+    cells  int32              │    └ a map of bytes to classes, 0 for bytes that lead nowhere
+                              └ ... [class 0] [class 1] [class 2] ... the rows that bytes lead to
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.machine.block import NO_BEAT, STOP
 from guided.machine.table_layout import (
@@ -44,6 +53,8 @@ __all__ = [
     "lay_sets",
 ]
 
+_Int32: TypeAlias = NDArray[np.int32]
+
 NOWHERE: Final = 0
 TO_STATE: Final = 1
 TO_SET: Final = 2
@@ -53,20 +64,32 @@ a row of its own, as it may belong to what follows the set, too."""
 FIRST: Final = 0
 LAST: Final = 1
 SHARED: Final = 2
-"""Columns of the nodes of branches: the first text, the one behind the last, the bytes shared."""
+"""Columns of the nodes of branches: the first text, the one after the last, the bytes shared."""
 
 
 @inlined
-def _counts_nothing(row):  # type: ignore[no-untyped-def]
+def _counts_nothing(row: _Int32) -> None:
     """Fill the columns of a row that lies over no other, and is neither in a key nor counts."""
     row[ROLE], row[BEAT], row[NEED], row[LOW], row[HIGH] = PLAIN, NO_BEAT, 0, 0, UNCOUNTED
     row[ENDS], row[LIKE] = NO_BOUND, DEAD
 
 
 @kernel
-def lay_block(  # type: ignore[no-untyped-def]
-    rows, cells, start, at, kind, moves, label, aim, renamed, left, way, only, exits
-):
+def lay_block(
+    rows: _Int32,
+    cells: _Int32,
+    start: int,
+    at: int,
+    kind: int,
+    moves: _Int32,
+    label: _Int32,
+    aim: _Int32,
+    renamed: _Int32,
+    left: NDArray[np.int64],
+    way: NDArray[np.int16],
+    only: NDArray[np.int16],
+    exits: NDArray[np.bool_],
+) -> None:
     """Write the rows and cells of a block that begins with row ``start`` and cell ``at``.
 
     The last of the ``renamed`` labels serves DEAD.
@@ -87,20 +110,20 @@ def lay_block(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lay_sets(  # type: ignore[no-untyped-def]
-    rows,
-    cells,
-    row,
-    at,
-    named,
-    byte_classes,
-    edges,
-    rows_of,
-    before,
-    sides,
-    no_bytes,
-    label,
-):
+def lay_sets(
+    rows: _Int32,
+    cells: _Int32,
+    row: int,
+    at: int,
+    named: _Int32,
+    byte_classes: NDArray[np.uint8],
+    edges: _Int32,
+    rows_of: _Int32,
+    before: _Int32,
+    sides: int,
+    no_bytes: int,
+    label: int,
+) -> None:
     """Write rows of sets of states, and their cells; see ``TransitionTable.add_sets``.
 
     ``named`` has by set its number, the map of its bytes, and its label, int32 ``[3, sets]``.
@@ -149,7 +172,7 @@ def lay_sets(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _leads_nowhere(row, at, kind, label):  # type: ignore[no-untyped-def]
+def _leads_nowhere(row: _Int32, at: int, kind: int, label: int) -> None:
     """A row as it is before it is said where bytes lead from it."""
     _counts_nothing(row)
     row[BASE], row[KIND], row[LABEL], row[AIM] = at, kind, label, label
@@ -157,7 +180,7 @@ def _leads_nowhere(row, at, kind, label):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def lay_exits(rows, cells, first, at, kind, labels):  # type: ignore[no-untyped-def]
+def lay_exits(rows: _Int32, cells: _Int32, first: int, at: int, kind: int, labels: _Int32) -> None:
     """Write rows that only take a label each, which begin with row ``first`` and cell ``at``."""
     for number in range(len(labels)):
         row = rows[first + number]
@@ -168,7 +191,15 @@ def lay_exits(rows, cells, first, at, kind, labels):  # type: ignore[no-untyped-
 
 
 @kernel
-def lay_chains(rows, cells, first, at, text, bounds, ends):  # type: ignore[no-untyped-def]
+def lay_chains(
+    rows: _Int32,
+    cells: _Int32,
+    first: int,
+    at: int,
+    text: NDArray[np.uint8],
+    bounds: _Int32,
+    ends: _Int32,
+) -> None:
     """Write the rows and cells of chains; see ``TransitionTable.add_chains``."""
     place = 0
     for number in range(len(bounds)):
@@ -186,31 +217,43 @@ def lay_chains(rows, cells, first, at, text, bounds, ends):  # type: ignore[no-u
 
 
 @kernel
-def count_branches(text, bounds, depth, nodes):  # type: ignore[no-untyped-def]
+def count_branches(
+    text: NDArray[np.uint8], bounds: _Int32, depth: int, nodes: _Int32
+) -> tuple[int, int]:
     """Rows and edges of the branches of sorted texts; see ``TransitionTable.add_branches``.
 
-    Also the rows, those behind others after them: the texts of each, and how many bytes they share.
+    Also the rows, breadth first: the texts of each, and how many bytes they share.
     """
     nodes[0, FIRST], nodes[0, LAST], nodes[0, SHARED] = 0, len(bounds), depth
     node, count, edges = 0, 1, 0
     while node < count:
         first, last, shared = nodes[node, FIRST], nodes[node, LAST], nodes[node, SHARED]
         while first < last:
-            behind = _behind_alike(text, bounds, first, last, shared)
-            if behind - first > 1:
+            after = _after_alike(text, bounds, first, last, shared)
+            if after - first > 1:
                 if count == len(nodes):
                     return -1, -1
-                nodes[count, FIRST], nodes[count, LAST] = first, behind
+                nodes[count, FIRST], nodes[count, LAST] = first, after
                 nodes[count, SHARED] = shared + 1
                 count += 1
             edges += 1
-            first = behind
+            first = after
         node += 1
     return count, edges
 
 
 @kernel
-def lay_branches(rows, cells, first, at, text, bounds, leads, nodes, bytes_):  # type: ignore[no-untyped-def]
+def lay_branches(
+    rows: _Int32,
+    cells: _Int32,
+    first: int,
+    at: int,
+    text: NDArray[np.uint8],
+    bounds: _Int32,
+    leads: _Int32,
+    nodes: _Int32,
+    bytes_: NDArray[np.uint8],
+) -> None:
     """Write the rows of branches but for the maps of those with several edges, and their cells.
 
     ``nodes`` are from ``count_branches``; of each it says where in ``bytes_`` those of its edges
@@ -225,9 +268,9 @@ def lay_branches(rows, cells, first, at, text, bounds, leads, nodes, bytes_):  #
         start, last, shared = nodes[node, FIRST], nodes[node, LAST], nodes[node, SHARED]
         nodes[node, FIRST] = edge
         while start < last:
-            behind = _behind_alike(text, bounds, start, last, shared)
+            after = _after_alike(text, bounds, start, last, shared)
             place = _begin_of(bounds, start) + shared
-            if behind - start > 1:
+            if after - start > 1:
                 target = first + child
                 child += 1
             elif place + 1 == bounds[start]:
@@ -237,7 +280,7 @@ def lay_branches(rows, cells, first, at, text, bounds, leads, nodes, bytes_):  #
             cell += 1
             cells[cell], bytes_[edge] = target, text[place]
             edge += 1
-            start = behind
+            start = after
     end = edge
     for node in range(len(nodes) - 1, -1, -1):
         row, edge = rows[first + node], nodes[node, FIRST]
@@ -254,24 +297,36 @@ def lay_branches(rows, cells, first, at, text, bounds, leads, nodes, bytes_):  #
 
 
 @inlined
-def _begin_of(bounds, number):  # type: ignore[no-untyped-def]
-    return bounds[number - 1] if number else 0
+def _begin_of(bounds: _Int32, number: int) -> int:
+    begin: int = bounds[number - 1] if number else 0
+    return begin
 
 
 @inlined
-def _behind_alike(text, bounds, first, last, shared):  # type: ignore[no-untyped-def]
-    """The text behind those that go on as the first does."""
+def _after_alike(
+    text: NDArray[np.uint8], bounds: _Int32, first: int, last: int, shared: int
+) -> int:
+    """The text after those that have the next byte of the first."""
     byte = text[_begin_of(bounds, first) + shared]
-    behind = first + 1
-    while behind < last and text[_begin_of(bounds, behind) + shared] == byte:
-        behind += 1
-    return behind
+    after = first + 1
+    while after < last and text[_begin_of(bounds, after) + shared] == byte:
+        after += 1
+    return after
 
 
 @kernel
-def lay_overlays(  # type: ignore[no-untyped-def]
-    rows, cells, first, at, under, kind, width, edges, singles, without_kind
-):
+def lay_overlays(
+    rows: _Int32,
+    cells: _Int32,
+    first: int,
+    at: int,
+    under: _Int32,
+    kind: int,
+    width: int,
+    edges: _Int32,
+    singles: _Int32,
+    without_kind: _Int32,
+) -> int:
     """Write rows and cells that begin with row ``first`` and cell ``at``; see
     ``TransitionTable.lay_over``.
 

@@ -1,4 +1,17 @@
-"""The columns of a row of the transition table, and what may stand in them."""
+"""The columns of a row of the transition table, and what may stand in them.
+
+A row is a state of an automaton over bytes, laid down as 15 numbers side by side, so that a step of
+compiled code reads one line of the cache::
+
+    BASE KIND          where bytes lead: cells[BASE + byte_maps[KIND, byte]]
+    LABEL EXITS        the exit action, DEAD for none; whether there is no byte to go on with
+    ROLE ENDS          whether it is part of a free key; names that a rare key can still become
+    BEAT NEED LOW HIGH what entering it means to the count of code points, those still to come at
+                       least, and the bounds of the count; HIGH is UNCOUNTED where it counts nothing
+    LIKE               the row that it was laid over, DEAD for none
+    LEFT WAY AIM       bytes to the nearest exit action, the first of them, that action
+    ONLY               the one byte that may follow, DEAD for none or several
+"""
 
 from __future__ import annotations
 

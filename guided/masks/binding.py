@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from guided.masks.blank import blank_mask
 from guided.masks.forced import RunSpeller
-from guided.masks.inner import InnerMask, InnerMasks
-from guided.masks.scratch import Scratch
-from guided.masks.texts import TokenTexts
+from guided.masks.independent import IndependentMasks
+from guided.masks.packed import Scratch
 from guided.masks.trie import TokenTrie, trie_from_tokens
-from guided.masks.vocabulary import Vocabulary
+from guided.masks.vocabulary import TokenTexts, Vocabulary
 
 __all__ = ["TokenBinding"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenBinding:
-    """What binding a recogniser to a vocabulary needs."""
+    """What binding a machine to a vocabulary needs."""
 
     vocabulary: Vocabulary
     trie: TokenTrie
     texts: TokenTexts
-    inner: InnerMasks
-    blank: InnerMask
+    independent: IndependentMasks
     scratch: Scratch
     speller: RunSpeller
 
     @classmethod
-    def of(cls, vocabulary: Vocabulary, max_inner_bytes: int = 64 * 2**20) -> TokenBinding:
+    def of(cls, vocabulary: Vocabulary, max_independent_bytes: int = 64 * 2**20) -> TokenBinding:
         """Build the structures; takes about half a second for 128,000 tokens."""
         tokens = vocabulary.token_bytes
         trie = trie_from_tokens(tokens)
@@ -36,8 +33,7 @@ class TokenBinding:
             vocabulary,
             trie,
             TokenTexts.of(tokens),
-            InnerMasks(trie, max_inner_bytes),
-            blank_mask(trie),
+            IndependentMasks(trie, max_independent_bytes),
             Scratch(trie),
             RunSpeller(vocabulary, trie),
         )

@@ -9,24 +9,32 @@ docs/forced-runs.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from guided.machine.recognizer import Recognizer, State
-from guided.machine.table import DEAD, UNCOUNTED
-from guided.masks.openings import NO_OPENING, Openings
+from guided.masks.left_context import UNKNOWN_CONTEXT, LeftContexts
 from guided.masks.piece_speller import PieceSpeller, byte_places
 from guided.masks.spelling_rules import UNCERTAIN, SpellingRules, Tokens, plain_rules, whole_size
 from guided.masks.splitting import Cuts, Splitting, SplitUncertainError
+from guided.masks.token_steps import TokenSteps
 from guided.masks.trie import TokenTrie
 from guided.masks.vocabulary import Vocabulary
 from guided.masks.walk import Walker
 from guided.spec import TokenId
 
-__all__ = ["RunSpeller", "only_byte"]
+__all__ = ["BoundMachine", "RunSpeller"]
 
 _MAX_RUN_BYTES: Final = 512
 _FIRST_BYTES: Final = range(0xC2, 0xF5)
 """With which characters begin that are not ASCII."""
+
+
+class BoundMachine(NamedTuple):
+    """A machine with what moves it over one vocabulary."""
+
+    machine: Recognizer
+    steps: TokenSteps
+    walker: Walker
 
 
 class RunSpeller:
@@ -37,48 +45,50 @@ class RunSpeller:
         self._vocabulary = vocabulary
         self._trie = trie
         self._speller = PieceSpeller(vocabulary, self._rules)
-        self._openings = Openings(vocabulary.token_bytes, self._rules)
+        self._left_contexts = LeftContexts(vocabulary.token_bytes, self._rules)
         self._found_tokens = frozenset(self._rules.found_tokens)
         self._found_nodes = _found_nodes(trie, [*map(self._speller.text, self._found_tokens)])
 
-    def opening(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
-        """What the answer means for a run, see ``Openings``, where tokens follow an opening."""
-        return self._openings.behind(before, tokens)
+    def left_context(self, before: bytes, tokens: Sequence[TokenId]) -> bytes:
+        """What the answer means for a run, see ``LeftContexts``, after more tokens."""
+        return self._left_contexts.after(before, tokens)
 
-    def run(self, walker: Walker, state: State, opening: bytes) -> Tokens:
-        """The tokens forced from ``state`` on, behind an opening; often none.
+    def run(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
+        """The tokens forced from ``state`` on, after a left context; often none.
 
         May raise LimitExceededError when the machine is full.
         """
-        text, end = self._followed(walker, state, opening)
+        text, end = self._followed(bound, state, left)
         splitting = self._rules.splitting
         if end is None or splitting is None:
             return ()
         try:
-            if walker.machine.is_complete(end):
-                return _sure(self._speller.closed(text, len(opening)))
-            return self._certain(_Tail(self._speller, splitting, walker, end, text, len(opening)))
+            if bound.machine.parts.table.is_end(end.row):
+                return _sure(self._speller.closed(text, len(left)))
+            return self._certain(_Tail(self._speller, splitting, bound, end, text, len(left)))
         except SplitUncertainError:
             return ()
 
-    def spelling(self, walker: Walker, state: State, opening: bytes) -> Tokens:
+    def spelling(self, bound: BoundMachine, state: State, left: bytes) -> Tokens:
         """``run`` with the end that it gives back: likely, but not certain."""
-        text, end = self._followed(walker, state, opening)
+        text, end = self._followed(bound, state, left)
         if end is None:
             return ()
         try:
-            return _sure(self._speller.closed(text, len(opening)))
+            return _sure(self._speller.closed(text, len(left)))
         except SplitUncertainError:
             return ()
 
-    def _followed(self, walker: Walker, state: State, opening: bytes) -> tuple[bytes, State | None]:
-        """The opening with the whole characters that must follow, and the state behind them."""
-        if opening == NO_OPENING or self._rules.splitting is None:
+    def _followed(
+        self, bound: BoundMachine, state: State, left: bytes
+    ) -> tuple[bytes, State | None]:
+        """The left context with the whole characters that must follow, and the state after them."""
+        if left == UNKNOWN_CONTEXT or self._rules.splitting is None:
             return b"", None
-        forced, states = _forced_bytes(walker, state)
-        text = opening + forced
+        forced, states = _forced_bytes(bound, state)
+        text = left + forced
         size = whole_size(text)
-        return text[:size], states[size - len(opening)] if size > len(opening) else None
+        return text[:size], states[size - len(left)] if size > len(left) else None
 
     def _certain(self, tail: _Tail) -> Tokens:
         """What the spellings of all texts have in common that begin with a tail.
@@ -119,24 +129,24 @@ class _OpenPiece:
 
 
 class _Tail:
-    """The certain bytes behind an opening, and all pieces in which they may end."""
+    """The certain bytes after a left context, and all pieces in which they may end."""
 
     def __init__(
         self,
         speller: PieceSpeller,
         splitting: Splitting,
-        walker: Walker,
+        bound: BoundMachine,
         end: State,
         text: bytes,
         begun: int,
     ) -> None:
-        """``text`` has the opening in front of it and goes on from ``end``; the run has ``begun``
+        """``text`` has the left context in front of it and ends in ``end``; the run has ``begun``
         at a place in it."""
         self.text: Final = text
         self.begun: Final = begun
         self._speller = speller
         self._splitting = splitting
-        self._walker = walker
+        self._bound = bound
         self._end = end
         self.pieces: Final = self._open_pieces()
         self._tokens: dict[int, list[TokenId]] = {}
@@ -157,17 +167,17 @@ class _Tail:
 
     def _ways(self, text: str) -> list[Cuts]:
         """The ways to split the text that any of the characters leaves that may follow."""
-        splitting, machine, end = self._splitting, self._walker.machine, self._end
+        splitting, machine, end = self._splitting, self._bound.machine, self._end
         ways = splitting.ways(text)
         if len(ways) < 2:
             return ways
         left: dict[Cuts, None] = {}
         for byte in range(0x80):
-            if machine.step(end, byte) is not None:
+            if machine.advance(end, bytes((byte,))) is not None:
                 for cuts in splitting.ways(text + chr(byte)):
                     left.setdefault(tuple([cut for cut in cuts if cut <= len(text)]))
         for byte in _FIRST_BYTES:
-            if machine.step(end, byte) is not None:  # of a character of any kind
+            if machine.advance(end, bytes((byte,))) is not None:  # of a character of any kind
                 left.update(dict.fromkeys(ways))
                 break
         return list(left)
@@ -189,10 +199,12 @@ class _Tail:
 
     def _may_be_closed(self) -> bool:
         """Whether all may be at an end here, or a text that is found may begin."""
-        machine, end = self._walker.machine, self._end
+        machine, end = self._bound.machine, self._end
         if machine.is_accepting(end):
             return True
-        return any(machine.step(end, byte) is not None for byte in self._speller.first_found)
+        return any(
+            machine.advance(end, bytes((byte,))) is not None for byte in self._speller.first_found
+        )
 
     def before(self, piece: _OpenPiece, end: int) -> Tokens:
         """The tokens up to a place in an open piece, if one of them ends there."""
@@ -216,7 +228,7 @@ class _Tail:
         return False
 
     def _may_take(self, piece: _OpenPiece, rest: bytes) -> bool:
-        """Whether an open piece may go on over all characters of a rest."""
+        """Whether an open piece may extend over all characters of a rest."""
         return self._splitting.reaches(piece.state, rest[: whole_size(rest)].decode())
 
     def may_find(self, node: int, begin: int, found: frozenset[TokenId]) -> bool:
@@ -229,7 +241,7 @@ class _Tail:
         """The tokens that may begin at a place; a node spells the text from there on."""
         tokens = self._tokens.get(begin)
         if tokens is None:
-            tokens = self._walker.tokens_below(node, self._end).tolist()
+            tokens = self._bound.walker.tokens_below(node, self._end).tolist()
             self._tokens[begin] = tokens
         return tokens
 
@@ -247,29 +259,15 @@ def _common(left: Tokens, right: Tokens) -> Tokens:
     return left if len(left) <= len(right) else right
 
 
-def only_byte(machine: Recognizer, state: State) -> int | None:
-    """The one byte that may follow, ``None`` where there is a choice or the text may end."""
-    byte = machine.only_byte(state)
-    if byte is not None:
-        return byte
-    table = machine.table
-    high = int(table.high[state.row])
-    if high == UNCOUNTED or state.count < high or table.label[state.row] != DEAD:
-        return None
-    # The string is as long as it may be: of all bytes that go on, few are left.
-    live = [byte for byte in table.edges(state.row) if machine.step(state, byte) is not None]
-    return live[0] if len(live) == 1 else None
-
-
-def _forced_bytes(walker: Walker, state: State) -> tuple[bytes, list[State]]:
-    """The bytes that have to follow, and the states before, between and behind them."""
-    forced, states, machine = b"", [state], walker.machine
+def _forced_bytes(bound: BoundMachine, state: State) -> tuple[bytes, list[State]]:
+    """The bytes that have to follow, and the states before, between and after them."""
+    forced, states, machine = b"", [state], bound.machine
     while len(forced) < _MAX_RUN_BYTES:
-        followed, behind = walker.only_way(states[-1], _MAX_RUN_BYTES - len(forced))
+        followed, after = bound.steps.only_way(states[-1], _MAX_RUN_BYTES - len(forced))
         forced += followed
-        states += behind
-        byte = only_byte(machine, states[-1])
-        reached = None if byte is None else machine.step(states[-1], byte)
+        states += after
+        byte = machine.only_byte(states[-1])
+        reached = None if byte is None else machine.advance(states[-1], bytes((byte,)))
         if byte is None or reached is None:
             break
         forced += bytes((byte,))

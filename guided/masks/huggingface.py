@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from guided.errors import ModelError
-from guided.masks.byte_letters import bytes_of_letters
-from guided.masks.huggingface_spelling import make_speller
+from guided.masks.huggingface_spelling import bytes_of_letters, make_speller
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from guided.errors import ModelError
-from guided.masks.byte_letters import letters_of_bytes
 from guided.masks.huggingface_rules import found_texts, splitting_of
 from guided.masks.spelling_rules import UNCERTAIN, SpellingRules
 from guided.masks.unigram_ties import UnigramTies
@@ -22,7 +22,7 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["make_speller"]
+__all__ = ["bytes_of_letters", "letters_of_bytes", "make_speller"]
 
 _Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
@@ -361,3 +361,31 @@ def _as_text(entry: _Description, token_bytes: _TokenBytes) -> _Description:
     if entry["lstrip"] or entry["rstrip"] or not is_known:
         return {**entry, "special": True}
     return entry
+
+
+def _letters() -> dict[str, int]:
+    """The letters of the alphabet in which byte-level tokenizers write bytes, one for each.
+
+    Printable bytes of Latin-1 are written as themselves; the others as the letters from U+0100 on,
+    in order. So a space (the 33rd of those others) is ``Ġ``.
+    """
+    printable = set(chain(range(0x21, 0x7F), range(0xA1, 0xAD), range(0xAE, 0x100)))
+    others = count(0x100)
+    return {chr(byte if byte in printable else next(others)): byte for byte in range(256)}
+
+
+_BYTE_OF_LETTER: Final = _letters()
+_LETTER_OF_BYTE: Final = {byte: letter for letter, byte in _BYTE_OF_LETTER.items()}
+
+
+def letters_of_bytes(text: bytes) -> str:
+    """How byte-level tokenizers write bytes."""
+    return text.decode("latin-1").translate(_LETTER_OF_BYTE)
+
+
+def bytes_of_letters(token: str) -> bytes:
+    """The bytes that a byte-level token writes; a token with any other character is literal."""
+    try:
+        return bytes([_BYTE_OF_LETTER[letter] for letter in token])
+    except KeyError:
+        return token.encode()

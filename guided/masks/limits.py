@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 
 __all__ = ["ConstraintLimits"]
 

@@ -7,43 +7,19 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.runtime.kernel import kernel
+from guided.masks.mask_kernels import copy_allowed
 
 __all__ = [
     "Mask",
     "allowed",
-    "clear",
-    "empty_mask",
     "lone_token",
     "mask_of",
     "tokens_of",
-    "with_tokens",
 ]
 
 Mask = NDArray[np.int32]
 """int32 ``[ceil(vocabulary / 32)]``: token ``t`` may come next if bit ``t % 32`` of word
 ``t // 32`` is set."""
-
-
-def empty_mask(vocabulary_size: int) -> Mask:
-    """A mask that allows nothing."""
-    return np.zeros((vocabulary_size + 31) // 32, dtype=np.int32)
-
-
-def with_tokens(mask: Mask, tokens: Iterable[int]) -> Mask:
-    """The mask with these tokens allowed as well; in place."""
-    words = mask.view(np.uint32)
-    for token in tokens:
-        words[token >> 5] |= np.uint32(1 << (token & 31))
-    return mask
-
-
-def clear(mask: Mask, tokens: Iterable[int]) -> Mask:
-    """The mask without these tokens; in place."""
-    words = mask.view(np.uint32)
-    for token in tokens:
-        words[token >> 5] &= np.uint32(~(1 << (token & 31)) & 0xFFFFFFFF)
-    return mask
 
 
 def mask_of(vocabulary_size: int, tokens: Iterable[int] | NDArray[np.int64]) -> Mask:
@@ -66,19 +42,8 @@ def tokens_of(mask: Mask) -> NDArray[np.int64]:
 def allowed(mask: Mask, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
     """Those of the tokens that the mask allows, in their order."""
     found = np.empty_like(tokens)
-    kept: NDArray[np.int32] = found[: _allowed(mask, tokens, found)]
+    kept: NDArray[np.int32] = found[: copy_allowed(mask, tokens, found)]
     return kept
-
-
-@kernel
-def _allowed(mask, tokens, found):  # type: ignore[no-untyped-def]
-    """Put those that the mask allows into ``found``, and say how many there are."""
-    count = 0
-    for token in tokens:
-        if mask[token >> 5] >> (token & 31) & 1:
-            found[count] = token
-            count += 1
-    return count
 
 
 def lone_token(mask: Mask) -> int | None:

@@ -12,13 +12,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.masks.delta_kernels import fill_words, find_changes, is_same, word_at
 from guided.masks.mask import Mask, lone_token
+from guided.masks.mask_kernels import fill_words, find_changes, is_same, word_at
 
 __all__ = ["MaskDelta", "delta_of"]
 
 _LARGE_SHARE: Final = 4
-"""Of more than one word in so many, a mask is kept whole."""
+"""A mask that changes more than this share of the words of its base is kept whole."""
 
 
 class MaskDelta:

@@ -1,63 +1,106 @@
-"""What compiled code reads of a recogniser."""
+"""What compiled code works on: the arrays of a machine, and memory for walks."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.facts import HARMLESS, KNOWLEDGE
 from guided.machine.recognizer import Recognizer
+from guided.masks.machine_kernels import MachineArrays
+from guided.masks.mask import Mask
+from guided.masks.trie import TokenTrie
+from guided.masks.walk_path import LARGE_SHARE, PATH_WIDTH
 from guided.runtime.addresses import addresses_of, enter_address
 
-__all__ = ["Arrays", "PackedMachine"]
+__all__ = ["PackedMachine", "Scratch"]
 
-Arrays: TypeAlias = tuple[
-    NDArray[np.int32],  # rows, see ``TransitionTable``
-    NDArray[np.int32],  # cells
-    NDArray[np.uint8],  # byte maps [kinds, 256]
-    NDArray[np.int64],  # transitions, see ``StackTransitions``
-    NDArray[np.int32],  # facts about stacks, see ``facts``
-]
+
+class Scratch(threading.local):
+    """Memory that walks over one trie work in, one set a thread; nobody's between two walks."""
+
+    def __init__(self, trie: TokenTrie) -> None:
+        self.path: NDArray[np.int64] = np.empty((trie.longest + 3, PATH_WIDTH), dtype=np.int64)
+        """See ``walk_kernels``."""
+        self.words: Mask = np.empty(trie.words, dtype=np.int32)
+        self.uncertain: NDArray[np.int32] = np.zeros((len(trie), 4), dtype=np.int32)
+        """Sites to be walked once more is known."""
+        self.put_off: NDArray[np.int64] = np.empty((LARGE_SHARE, 4), dtype=np.int64)
+        """Nodes with a state each; none of them is below another, so there are not more."""
+        self.addresses = addresses_of((self.path, self.words, self.uncertain, self.put_off))
 
 
 class PackedMachine:
-    """The arrays of one recogniser, with what only a vocabulary can tell of its stacks."""
+    """The arrays of one machine, with what only a vocabulary can tell of its stacks.
 
-    def __init__(self, machine: Recognizer, quoted: frozenset[bytes]) -> None:
-        self._table = machine.table
-        self._transitions = machine.transitions
-        self._stacks = machine.stacks
-        self._free_keys_of = machine.free_keys_of
+    ``quoted`` are the names that one token may begin and close. ``before_work`` is called before
+    anything that the machine may have to work for.
+    """
+
+    def __init__(
+        self,
+        machine: Recognizer,
+        quoted: frozenset[bytes],
+        before_work: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._machine = machine
+        self._before_work = before_work
+        self._table = machine.parts.table
+        self._transitions = machine.parts.transitions
+        self._stacks = machine.parts.stacks
         self._quoted = quoted
         self._judged = 0
-        self._addressed = self.current()
+        self._addressed: list[NDArray[Any]] = list(self.current())
         """The arrays that ``_addresses`` are those of."""
         self._addresses = addresses_of(self._addressed)
 
-    def current(self) -> Arrays:
-        """The arrays as the recogniser is now; valid until it grows."""
-        table, stacks = self._table, self._stacks
-        if self._judged != len(stacks.with_keys):
-            for stack in stacks.with_keys[self._judged :]:
-                if self._quoted.isdisjoint(self._free_keys_of(stack)):
-                    stacks.facts[stack, KNOWLEDGE] = HARMLESS
-            self._judged = len(stacks.with_keys)
-        return table.rows, table.cells, table.byte_maps, self._transitions.slots, stacks.facts
+    def current(self) -> MachineArrays:
+        """The arrays as the machine is now; valid until it grows."""
+        self._judge_keys()
+        table = self._table
+        return MachineArrays(
+            table.rows, table.cells, table.byte_maps, self._transitions.slots, self._stacks.facts
+        )
 
     def addresses(self) -> NDArray[np.int64]:
         """Those of the current arrays, which stay where they are until this is asked again."""
-        arrays, before = self.current(), self._addressed
-        if arrays[0] is not before[0]:
-            enter_address(self._addresses, 0, arrays[0])
-        if arrays[1] is not before[1]:
-            enter_address(self._addresses, 1, arrays[1])
-        if arrays[2] is not before[2]:
-            enter_address(self._addresses, 2, arrays[2])
-        if arrays[3] is not before[3]:
-            enter_address(self._addresses, 3, arrays[3])
-        if arrays[4] is not before[4]:
-            enter_address(self._addresses, 4, arrays[4])
-        self._addressed = arrays
+        if self._judged != len(self._stacks.with_keys):
+            self._judge_keys()
+        table, before = self._table, self._addressed
+        # Before every call of a kernel: mostly no array was replaced by a larger one.
+        if table.rows is not before[0]:
+            self._enter(0, table.rows)
+        if table.cells is not before[1]:
+            self._enter(1, table.cells)
+        if table.byte_maps is not before[2]:
+            self._enter(2, table.byte_maps)
+        if self._transitions.slots is not before[3]:
+            self._enter(3, self._transitions.slots)
+        if self._stacks.facts is not before[4]:
+            self._enter(4, self._stacks.facts)
         return self._addresses
+
+    def _enter(self, number: int, array: NDArray[Any]) -> None:
+        self._addressed[number] = array
+        enter_address(self._addresses, number, array)
+
+    def _judge_keys(self) -> None:
+        """Say of new stacks whether one token might begin and close a key that they have."""
+        stacks = self._stacks
+        for stack in stacks.with_keys[self._judged :]:
+            if self._quoted.isdisjoint(stacks.free_keys(stack)):
+                stacks.facts[stack, KNOWLEDGE] = HARMLESS
+        self._judged = len(stacks.with_keys)
+
+    def begin_work(self) -> None:
+        """Say that the machine is about to be asked for something."""
+        self._before_work()
+
+    def resolve(self, stack: int, action: int) -> None:
+        """Enter the transition of an exit action into the table that compiled code reads."""
+        self._before_work()
+        self._transitions.put(stack, action, *self._machine.transition(stack, action))

@@ -113,7 +113,7 @@ class PieceSpeller:
         return known
 
     def may_follow(self, before: Tokens, token: TokenId) -> bool:
-        """Whether a token may stand behind another of its piece, or first in a part."""
+        """Whether a token may stand after another of its piece, or first in a part."""
         known = self._pairs.get((before, token))
         if known is None:
             tokens = (*before, token)

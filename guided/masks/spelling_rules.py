@@ -8,10 +8,10 @@ tokens, it makes of that beginning alone, and of what follows alone as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from guided.masks.found_texts import FoundTexts
 from guided.masks.splitting import Splitting
 from guided.masks.vocabulary import Vocabulary
 from guided.spec import TokenId
@@ -22,6 +22,33 @@ Tokens: TypeAlias = tuple[TokenId, ...]
 
 UNCERTAIN: Final = TokenId(-1)
 """In place of the tokens from where on a spelling depends on more than its text."""
+
+
+class FoundTexts:
+    """Texts that a tokenizer finds in a text before anything else, and takes for tokens.
+
+    Of those that begin in one place it takes the longest.
+    """
+
+    def __init__(self, tokens: Mapping[bytes, tuple[TokenId, ...]]) -> None:
+        self.tokens = tokens
+        firsts = sorted({text[:1] for text in tokens})
+        self._first = re.compile(b"[" + b"".join(map(re.escape, firsts)) + b"]")
+        self._sizes = sorted({len(text) for text in tokens}, reverse=True)
+
+    def within(
+        self, text: bytes, begun: int, end: int
+    ) -> Iterator[tuple[int, int, tuple[TokenId, ...]]]:
+        """Where those within a part of a text begin and end, with their tokens, in order."""
+        while (match := self._first.search(text, begun, end)) is not None:
+            at = match.start()
+            begun = at + 1
+            for size in self._sizes:
+                tokens = self.tokens.get(text[at : at + size]) if at + size <= end else None
+                if tokens is not None:
+                    begun = at + size
+                    yield at, begun, tokens
+                    break
 
 
 class SpellingRules:

@@ -1,9 +1,9 @@
-"""How a tokenizer splits a text into pieces, and which ways are left while the text goes on.
+"""How a tokenizer splits a text into pieces, and which ways are left while the text grows.
 
 A tokenizer has stages, each of which splits the pieces of the one before it by a pattern: what
 matches is a piece, and so is what stands between matches. Where a piece ends can depend on what
 follows, so the beginning of a text may be split in several *ways*. Each way says where the pieces
-begin behind the first; the last of them is open and may go on behind the text.
+begin after the first; the last of them is open and may extend beyond the text.
 """
 
 from __future__ import annotations
@@ -58,27 +58,27 @@ class Splitting:
         return list(dict.fromkeys(self._ways(text, 0)))
 
     def may_reach(self, text: str, begin: int) -> int:
-        """What ``reaches`` goes on from, of the open piece of a text that begins at a place."""
+        """The state of the open piece of a text that begins at a place, for ``reaches``."""
         return self._stages[-1].match(text, begin)[0] if self._stages else DEAD
 
     def reaches(self, state: int, rest: str) -> bool:
-        """Whether the open piece may go on over a whole rest, maybe longer."""
+        """Whether the open piece may extend over a whole rest, maybe further."""
         # A piece without a match stands between matches, of which nothing is said here.
         return state == DEAD or self._stages[-1].lives_on(state, rest)
 
-    def opening(self, text: str) -> tuple[object, int]:
+    def left_context(self, text: str) -> tuple[object, int]:
         """All that what follows can depend on, and where the part begins that tells it.
 
         May raise SplitUncertainError.
         """
-        return self._opening(text, 0)
+        return self._left_context(text, 0)
 
-    def _opening(self, text: str, number: int) -> tuple[object, int]:
+    def _left_context(self, text: str, number: int) -> tuple[object, int]:
         if number == len(self._stages):
             return (), len(text)
         ways = self._ways_of(text, number)
         known = [
-            (way.state, way.is_between, self._opening(text[way.begin :], number + 1)[0])
+            (way.state, way.is_between, self._left_context(text[way.begin :], number + 1)[0])
             for way in ways
         ]
         return tuple(known), ways[0].begin

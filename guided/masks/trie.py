@@ -1,15 +1,25 @@
-"""The tokens of a vocabulary as one trie, flattened depth first."""
+"""The tokens of a vocabulary as one trie, flattened depth first.
+
+Node 0 is the root. The tokens ``a``, ``ab`` and ``b`` are::
+
+    node   0      1 a    2 ab   3 b    4
+    END    4      3      3      4             what is below node i is i + 1 up to END
+    DEPTH  0      1      2      1
+    token_ids     a      ab     b             of node i from its FIRST_TOKEN to that of node i + 1
+    child_nodes   1 3    2                    of node i from its FIRST_CHILD to that of node i + 1
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from guided.runtime.kernel import kernel
+from guided.spec import TokenId
 
 __all__ = [
     "BYTE",
@@ -19,6 +29,7 @@ __all__ = [
     "FIRST_TOKEN",
     "TokenTrie",
     "TrieArrays",
+    "fewest_tokens",
     "trie_from_tokens",
 ]
 
@@ -30,12 +41,14 @@ FIRST_CHILD: Final = 4
 """Columns of ``TokenTrie.nodes``."""
 _NOWHERE: Final = -1
 
-TrieArrays: TypeAlias = tuple[
-    NDArray[np.int32],  # nodes [nodes + 1, 5]
-    NDArray[np.int32],  # token ids
-    NDArray[np.uint8],  # bytes of the children
-    NDArray[np.int32],  # nodes of the children
-]
+
+class TrieArrays(NamedTuple):
+    """What compiled code reads of a ``TokenTrie``."""
+
+    nodes: NDArray[np.int32]
+    token_ids: NDArray[np.int32]
+    child_bytes: NDArray[np.uint8]
+    child_nodes: NDArray[np.int32]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +88,7 @@ class TokenTrie:
     @property
     def arrays(self) -> TrieArrays:
         """What compiled code reads."""
-        return self.nodes, self.token_ids, self.child_bytes, self.child_nodes
+        return TrieArrays(self.nodes, self.token_ids, self.child_bytes, self.child_nodes)
 
     def find(self, text: bytes) -> int | None:
         """The node that spells ``text``, ``None`` where no token begins so."""
@@ -123,8 +136,8 @@ class TokenTrie:
 
 
 @kernel
-def _find(arrays, text):  # type: ignore[no-untyped-def]
-    nodes, _, child_bytes, child_nodes = arrays
+def _find(arrays: TrieArrays, text: NDArray[np.uint8]) -> int:
+    nodes, child_bytes, child_nodes = arrays.nodes, arrays.child_bytes, arrays.child_nodes
     node = 0
     for byte in text:
         child, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
@@ -137,9 +150,9 @@ def _find(arrays, text):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _find_endings(arrays, text, found):  # type: ignore[no-untyped-def]
+def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np.int32]) -> None:
     """Find for each ending of a text the node that spells it, if there are any below."""
-    nodes = arrays[0]
+    nodes = arrays.nodes
     for begin in range(len(text)):
         node = _find(arrays, text[begin:])
         is_inner = node != _NOWHERE and nodes[node, END] != node + 1
@@ -147,7 +160,9 @@ def _find_endings(arrays, text, found):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _collect_below(nodes, sets, below):  # type: ignore[no-untyped-def]
+def _collect_below(
+    nodes: NDArray[np.int32], sets: NDArray[np.uint64], below: NDArray[np.uint64]
+) -> None:
     """Fill ``below``; ``sets`` is all zero, one row for each depth and one more."""
     for node in range(len(below) - 1, -1, -1):
         depth, byte = nodes[node, DEPTH], nodes[node, BYTE]
@@ -160,7 +175,12 @@ def _collect_below(nodes, sets, below):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _lay_down(text, bounds, nodes, parents):  # type: ignore[no-untyped-def]
+def _lay_down(
+    text: NDArray[np.uint8],
+    bounds: NDArray[np.int64],
+    nodes: NDArray[np.int32],
+    parents: NDArray[np.int32],
+) -> int:
     """Fill ``nodes`` and ``parents`` from sorted tokens, which lie side by side in ``text``.
 
     Returns how many nodes there are; what is behind them is left as it was.
@@ -170,6 +190,7 @@ def _lay_down(text, bounds, nodes, parents):  # type: ignore[no-untyped-def]
     count, node, begin = 1, 0, 0  # the root, the node of the token before, where that begins
     for token in range(len(bounds) - 1):
         first, last = bounds[token], bounds[token + 1]
+        # Sorted tokens share the longest prefix with the one before: go up to where they part.
         depth = nodes[node, DEPTH]
         shared = 0
         while shared < depth and shared < last - first:
@@ -220,3 +241,55 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
         len(token_bytes),
         longest,
     )
+
+
+def fewest_tokens(trie: TokenTrie, text: bytes) -> tuple[TokenId, ...]:
+    """The fewest tokens whose bytes make up ``text``, whatever the tokenizer would make of it.
+
+    Every byte of it has to be a token. Dynamic programming from the end of the text; linear in its
+    length.
+    """
+    needed, steps = np.empty(len(text) + 1, np.int32), np.empty(len(text), np.int32)
+    tokens = np.empty(len(text), np.int32)
+    count = _cover(trie.arrays, np.frombuffer(text, np.uint8), needed, steps, tokens)
+    assert count >= 0, f"no tokens spell {text!r}"
+    return tuple(map(TokenId, tokens[:count].tolist()))
+
+
+@kernel
+def _cover(
+    arrays: TrieArrays,
+    text: NDArray[np.uint8],
+    needed: NDArray[np.int32],
+    steps: NDArray[np.int32],
+    tokens: NDArray[np.int32],
+) -> int:
+    """Fill ``tokens`` and return how many there are, -1 where none make up the text.
+
+    ``needed`` is how many tokens it takes from each byte to the end, ``steps`` the node of the
+    first of them: of several ways with as few tokens, the one that begins with the longest.
+    """
+    nodes, token_ids, child_bytes, child_nodes = arrays
+    size = len(text)
+    needed[size] = 0
+    for start in range(size - 1, -1, -1):
+        needed[start], node, end = size + 1, 0, start
+        while end < size:
+            child, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+            while child < last and child_bytes[child] != text[end]:
+                child += 1
+            if child == last:
+                break
+            node, end = child_nodes[child], end + 1
+            is_token = nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]
+            if is_token and needed[end] + 1 <= needed[start]:
+                needed[start], steps[start] = needed[end] + 1, node
+    if needed[0] > size:
+        return -1
+    count, place = 0, 0
+    while place < size:
+        node = steps[place]
+        tokens[count] = token_ids[nodes[node, FIRST_TOKEN]]
+        count += 1
+        place += nodes[node, DEPTH]
+    return count

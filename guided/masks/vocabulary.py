@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, combinations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from guided.errors import ModelError
 from guided.spec import TokenId
@@ -16,7 +18,7 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from guided.masks.spelling_rules import SpellingRules
 
-__all__ = ["Speller", "Vocabulary"]
+__all__ = ["Speller", "TokenTexts", "Vocabulary"]
 
 _PRINTABLE_ASCII = range(0x20, 0x7F)
 """What the syntax of every supported language is written in."""
@@ -116,3 +118,34 @@ def _digest(token_bytes: Sequence[bytes | None], end_ids: Iterable[TokenId]) -> 
     digest.update(b"".join(text for text in token_bytes if text is not None))
     digest.update(np.array(sorted(end_ids), dtype="<i8").tobytes())
     return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenTexts:
+    """The bytes of all tokens in a row, for compiled code.
+
+    Token ``t`` stands for ``joined[bounds[t]:bounds[t + 1]]``, nothing where it is special.
+    """
+
+    token_bytes: Sequence[bytes | None]
+    joined: NDArray[np.uint8]
+    bounds: list[int]
+    quoted: frozenset[bytes]
+    """What stands between two quotes of a token: names that one token may begin and close."""
+
+    @classmethod
+    def of(cls, token_bytes: Sequence[bytes | None]) -> TokenTexts:
+        """Lay the tokens out in a row."""
+        texts = [text or b"" for text in token_bytes]
+        # A copy, since what numpy makes of bytes is read-only, which is another type to numba.
+        joined = np.frombuffer(b"".join(texts), dtype=np.uint8).copy()
+        return cls(token_bytes, joined, [0, *accumulate(map(len, texts))], _quoted(texts))
+
+
+def _quoted(texts: Sequence[bytes]) -> frozenset[bytes]:
+    pieces = (text.split(b'"')[1:-1] for text in texts if text.count(b'"') > 1)
+    return frozenset(
+        b'"'.join(between[first:last])
+        for between in pieces
+        for first, last in combinations(range(len(between) + 1), 2)
+    )

@@ -1,65 +1,45 @@
-"""Which tokens may follow a state of a recogniser: its walk over the trie of a vocabulary.
+"""Which tokens may follow a state of a machine: its walk over the trie of a vocabulary.
 
 One depth-first pass tells for every token whether all its bytes may follow. A byte that is not
 allowed skips the whole subtree below it. Where the walk comes to a transition that was never
 resolved it stops, Python resolves it, and the walk goes on from the same node; so each transition
-costs Python once in the life of a recogniser. Three kinds of rows have short cuts: those inside a
-string share the part of the mask that lies in their block (see ``inner``), those where white space
-may stand share the tokens of white space (see ``blank``), and those that are all but equal to
-another row correct its mask.
+costs Python once in the life of a machine. Rows inside a string share the part of the mask that
+lies in their automaton (see ``independent``), and rows that are laid over others correct the mask
+of these. What each short-cut gains: docs/decisions/0014-mask-shortcuts.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, TypeAlias
+from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.machine.recognizer import Recognizer, State, state_of
-from guided.machine.table import DEAD, NO_BOUND
-from guided.masks.inner import InnerMask, InnerMasks
-from guided.masks.inner_kernels import MAX_COUNT
+from guided.machine.recognizer import Recognizer, State
+from guided.machine.table import NO_BOUND
+from guided.masks.independent import IndependentMask, IndependentMasks
+from guided.masks.machine_kernels import NOWHERE
 from guided.masks.mask import Mask, allowed, tokens_of
 from guided.masks.mask_delta import MaskDelta
-from guided.masks.outline import NO_HORIZON, Outline
-from guided.masks.packed import PackedMachine
-from guided.masks.row_traits import COUNTS_NOTHING, RowTraits, row_traits
-from guided.masks.scratch import Scratch
-from guided.masks.steps import (
-    ALIVE,
-    BELOW,
-    DIES,
-    ELSEWHERE,
-    FINISHED,
-    ITSELF,
-    NOWHERE,
-    PLACES_FULL,
-    UNRESOLVED,
-    clear_tokens,
-    correct_mask,
-    follow_only,
-    set_tokens,
-    take_token,
-    walk_places,
-    walk_sites,
-)
-from guided.masks.texts import TokenTexts
-from guided.masks.trie import BYTE, DEPTH, TokenTrie
+from guided.masks.mask_kernels import clear_tokens, set_tokens
+from guided.masks.mask_keys import COUNTS_NOTHING, MaskKeys, RowTraits
+from guided.masks.mask_store import HeldMask
+from guided.masks.outline import Outline
+from guided.masks.packed import PackedMachine, Scratch
+from guided.masks.trie import BYTE, DEPTH
+from guided.masks.trie_kernels import correct_mask
+from guided.masks.vocabulary import TokenTexts
+from guided.masks.walk_kernels import ITSELF, walk_sites
+from guided.masks.walk_path import FINISHED, TRUNCATED
 from guided.runtime.addresses import addresses_of
 
-__all__ = ["KeptWalk", "Place", "Walk", "Walker"]
+__all__ = ["KeptWalk", "Walk", "Walker"]
 
 _NO_ROWS = _NO_TOKENS = np.empty(0, dtype=np.int32)
 _NOTHING_UNCERTAIN: Final = np.empty((0, 4), dtype=np.int32)
 _NO_CHANGES: Final = np.empty((0, 2), dtype=np.int32)
 _ROOT: Final = 0
-_IN_KEY_BEFORE: Final = -2
-"""In place of where a key begins in a token: it began before it."""
-
-
-Place: TypeAlias = tuple[int, int, int, int]
 
 
 class Walk:
@@ -85,21 +65,18 @@ class Walk:
         self.uncertain: Final = uncertain
         """Sites whose tokens have to be tried on the exact state, as ``walk_sites`` takes them.
 
-        Of no top they are nodes whose own tokens and those below are uncertain.
+        Of stacks that are not truncated they are nodes whose own tokens and those below are
+        uncertain.
         """
         self.is_local: Final = is_local
-        """Whether it is the same in all stacks; of a row that is like another one, whether the
-        walk of that one stays as it is."""
-
-    def kept(self, delta: MaskDelta) -> KeptWalk:
-        """The walk with its mask where it is kept."""
-        return KeptWalk(delta, self.fingerprint, self.uncertain)
+        """Whether it is the same in all stacks; of a row laid over another one, whether the walk
+        of that one stays as it is."""
 
     def for_one_stack(self) -> Walk:
         """The walk, not to be taken for the same in all stacks."""
         return Walk(self.mask, self.base, self.fingerprint, self.uncertain)
 
-    def behind(self, first: Walk) -> Walk:
+    def joined_to(self, first: Walk) -> Walk:
         """The walk as that of two parts, of which this one's mask has both."""
         return Walk(
             self.mask,
@@ -113,129 +90,80 @@ class Walk:
 class KeptWalk:
     """A walk whose mask is kept."""
 
-    __slots__ = ("delta", "fingerprint", "uncertain")
+    __slots__ = ("delta", "held", "uncertain")
 
-    def __init__(self, delta: MaskDelta, fingerprint: int, uncertain: NDArray[np.int32]) -> None:
+    def __init__(self, held: HeldMask, delta: MaskDelta, uncertain: NDArray[np.int32]) -> None:
+        self.held: Final = held
         self.delta: Final = delta
-        self.fingerprint: Final = fingerprint
+        """The mask, which the store may take away from its holder."""
         self.uncertain: Final = uncertain
 
 
 class Walker:
-    """Walks one recogniser over one vocabulary. Not thread-safe: the recogniser may grow."""
+    """Walks one machine over one vocabulary. Not thread-safe: the machine may grow."""
 
     def __init__(
         self,
         machine: Recognizer,
+        packed: PackedMachine,
+        keys: MaskKeys,
         texts: TokenTexts,
-        trie: TokenTrie,
-        inner: InnerMasks,
-        blank: InnerMask,
+        independent: IndependentMasks,
         scratch: Scratch,
-        before_work: Callable[[], object] = lambda: None,
     ) -> None:
         self.machine = machine
-        self._before_work = before_work
-        """Called before anything that the recogniser may have to work for."""
-        self.trie = trie
+        self.packed = packed
+        self.keys = keys
+        self.trie = independent.trie
         self._texts = texts
-        self._inner = inner
-        self._blank = blank
+        self._independent = independent
         self._scratch = scratch
-        self._nothing = inner.nothing
+        self._nothing = independent.nothing
         self._all = self._itself(_ROOT)
-        self._trie = addresses_of(trie.arrays)
-        self.packed = PackedMachine(machine, texts.quoted)
-        self._row_traits: dict[int, RowTraits] = {}
+        self._trie = addresses_of(self.trie.arrays)
 
-    # --- places ---------------------------------------------------------------------------
-
-    def place(self, state: State) -> Place:
-        """What the walk of a state depends on; states with equal places have equal masks.
-
-        Stack, row, and code points missing and left, inside of a string as far as tokens reach.
-        """
-        stack, row, count, _ = state
-        traits = self._row_traits.get(row) or self._traits(row)
-        if traits.high == COUNTS_NOTHING:
-            return stack, row, 0, 0
-        missing, left = traits.low - count, traits.high - count
-        if traits.outline is not None:
-            missing, left = min(max(missing, 0), traits.most + 1), min(left, traits.most)
-        return stack, row, missing, left
-
-    def like(self, row: int) -> int:
-        """The row whose mask that of a row is made from, DEAD for none."""
-        return (self._row_traits.get(row) or self._traits(row)).like
-
-    def is_key(self, row: int) -> bool:
-        """Whether a row is inside of a free key."""
-        return self._traits(row).is_key
-
-    def _traits(self, row: int) -> RowTraits:
-        traits = self._row_traits.get(row)
-        if traits is None:
-            arrays = self.packed.current()
-            traits = row_traits(arrays, row, self.trie.longest)
-            if traits.outline is not None and traits.high != COUNTS_NOTHING:
-                most = MAX_COUNT  # what counts behind a horizon is not known
-                if traits.outline.horizon == NO_HORIZON:
-                    most = self._inner.get(arrays, row, traits.outline).most
-                traits = traits.counting_to(most)
-            self._row_traits[row] = traits
-        return traits
-
-    # --- masks ----------------------------------------------------------------------------
-
-    def walk(self, state: State, base: KeptWalk | None = None, *, is_top: bool = False) -> Walk:
-        """Try all tokens on ``state``; ``base`` is the walk of the row that it is ``like``.
+    def walk(
+        self, state: State, base: KeptWalk | None = None, *, is_truncated: bool = False
+    ) -> Walk:
+        """Try all tokens on ``state``; ``base`` is the walk of the row that its row was laid over.
 
         May raise LimitExceededError when the machine is full.
         """
-        traits = self._row_traits.get(state.row) or self._traits(state.row)
-        home = state.stack if is_top else NOWHERE
-        if traits.is_blank:
-            return self._from_sites(self._blank, state, home, _NO_ROWS, 0, 0)
+        traits = self.keys.traits(state.row)
+        home = state.stack if is_truncated else NOWHERE
         if base is None or self._shares(traits.outline, state.stack):
             return self._below(_ROOT, state, home, traits)
         walk = self._corrected(base, state, traits.like)
         return walk if traits.high == COUNTS_NOTHING else walk.for_one_stack()
 
-    def _remember_transition(self, stack: int, label: int) -> None:
-        self._before_work()
-        self.machine.remember_transition(stack, label)
-
     def _shares(self, outline: Outline | None, stack: int) -> bool:
-        """Whether a row has an inner mask: names are left wherever it leads."""
+        """Whether a row has a context-independent mask: names are left wherever it leads."""
         if outline is None or outline.fewest == NO_BOUND:
             return outline is not None
-        return outline.fewest > self.machine.stacks.taken(stack)
+        return outline.fewest > self.machine.parts.stacks.taken(stack)
 
     def _below(
         self, node: int, state: State, home: int, traits: RowTraits, begun: Walk | None = None
     ) -> Walk:
-        """What is allowed below a node, behind which the state is, added to what was ``begun``."""
+        """What is allowed below a node, at which the state is, added to what was ``begun``."""
         outline = traits.outline
         if outline is None or not self._shares(outline, state.stack):
             nothing = self._itself(node) if node else self._all
             return self._from_sites(nothing, state, home, _NO_ROWS, 0, 0, begun)
-        like = None
-        if traits.loop != DEAD and (other := self._traits(traits.loop).outline) is not None:
-            like = traits.loop, other
-        inner = self._inner.get(self.packed.current(), state.row, outline, node, like)
+        mask = self._independent.get(self.packed.current(), state.row, outline, node)
         missing, left = traits.low - state.count, traits.high - state.count
-        walk = self._from_sites(inner, state, home, outline.closings, missing, left, begun)
+        walk = self._from_sites(mask, state, home, outline.closings, missing, left, begun)
         # Names that are left in this stack need not be left in others.
         return walk if outline.fewest == NO_BOUND else walk.for_one_stack()
 
-    def _itself(self, node: int) -> InnerMask:
+    def _itself(self, node: int) -> IndependentMask:
         """No tokens, and one site."""
         sites = np.array([[node, 0, 0, ITSELF]], dtype=np.int32)
         return self._nothing.at(sites)
 
     def _from_sites(
         self,
-        inner: InnerMask,
+        mask: IndependentMask,
         state: State,
         home: int,
         closings: NDArray[np.int32],
@@ -247,7 +175,7 @@ class Walker:
 
         Added to what was ``begun``, which lies in the memory that walks work in.
         """
-        base, fingerprint = inner.mask_within(left)
+        base, fingerprint = mask.mask_within(left)
         words = self._scratch.words
         first = base if begun is None else np.bitwise_or(begun.mask, base, out=words)
         found = self._walked(
@@ -256,13 +184,13 @@ class Walker:
             fingerprint,
             state,
             home,
-            inner.sites,
+            mask.sites,
             closings,
             missing,
             left,
         )
         walk, put_off = found
-        return self._with_put_off(walk if begun is None else walk.behind(begun), home, put_off)
+        return self._with_put_off(walk if begun is None else walk.joined_to(begun), home, put_off)
 
     def _walked(
         self,
@@ -284,8 +212,9 @@ class Walker:
         scratch = self._scratch
         addresses = scratch.addresses
         again = False
+        # Each transition that is missing stops the walk once; what it knows is in the scratch.
         while True:
-            status, doubts, change, at, label, put_off = walk_sites(
+            status, doubts, change, at, action, put_off = walk_sites(
                 self._trie,
                 self.packed.addresses(),
                 addresses,
@@ -303,17 +232,19 @@ class Walker:
             )
             if status == FINISHED:
                 break
-            self._remember_transition(at, label)
+            self.packed.resolve(at, action)
             again = True
         uncertain = scratch.uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
         return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at), put_off
 
     def _with_put_off(self, walk: Walk, home: int, put_off: int) -> Walk:
         """The walk with what it came to and put off."""
+        # Walks of put-off nodes may put further nodes off, and then use the same memory: the list
+        # is read before the first of them.
         if put_off:
             for node, *there in self._scratch.put_off[:put_off].tolist():
-                behind = State(*there)
-                walk = self._below(node, behind, home, self._traits(behind.row), walk)
+                after = State(*there)
+                walk = self._below(node, after, home, self.keys.traits(after.row), walk)
         return walk
 
     def _corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
@@ -323,7 +254,7 @@ class Walker:
         words, addresses = scratch.words, scratch.addresses
         again = False
         while True:
-            status, doubts, change, at, label, _ = correct_mask(
+            status, doubts, change, at, action, _ = correct_mask(
                 self._trie,
                 self.packed.addresses(),
                 addresses,
@@ -337,36 +268,23 @@ class Walker:
             )
             if status == FINISHED:
                 uncertain = np.concatenate([base.uncertain, scratch.uncertain[:doubts]])
-                return Walk(words, base.delta.base, base.fingerprint ^ change, uncertain, not at)
-            self._remember_transition(at, label)
+                return Walk(
+                    words, base.delta.base, base.held.fingerprint ^ change, uncertain, not at
+                )
+            self.packed.resolve(at, action)
             again = True
 
-    def completed(self, walk: KeptWalk, state: State, *, is_top: bool = False) -> Walk:
-        """The walk of a state's top with what that left uncertain looked at on the state itself."""
+    def completed(self, walk: KeptWalk, state: State, *, is_truncated: bool = False) -> Walk:
+        """The walk of a truncated stack with what that left uncertain tried on ``state`` itself."""
         delta, sites = walk.delta, walk.uncertain
-        home = ELSEWHERE if is_top else NOWHERE
+        home = TRUNCATED if is_truncated else NOWHERE
         found, put_off = self._walked(
-            delta, delta.base, walk.fingerprint, state, home, sites, _NO_ROWS, 0, 0
+            delta, delta.base, walk.held.fingerprint, state, home, sites, _NO_ROWS, 0, 0
         )
         return self._with_put_off(found, home, put_off)
 
-    def is_left_open(self, walk: KeptWalk) -> bool:
-        """Whether all that is uncertain in a top is what comes behind its row."""
-        sites = walk.uncertain
-        return len(sites) == 1 and sites.item(0, 3) == BELOW and sites.item(0, 0) == _ROOT
-
-    def going_on(self, own: KeptWalk, behind: KeptWalk) -> Walk:
-        """The walk of a state out of what is certain in its top, and that of what comes behind."""
-        words = self._scratch.words
-        behind.delta.fill(words)
-        np.bitwise_or(words, own.delta.mask(), out=words)
-        base = own.delta.base
-        if base is self._nothing.mask:
-            base = behind.delta.base
-        return Walk(words, base, own.fingerprint ^ behind.fingerprint, behind.uncertain)
-
     def tokens_below(self, node: int, state: State) -> NDArray[np.int32]:
-        """The tokens below a node that may, or might, follow ``state``, which stands behind it."""
+        """The tokens below a node that may, or might, follow ``state``, which stands at it."""
         walk = self._from_sites(self._itself(node), state, NOWHERE, _NO_ROWS, 0, 0)
         tokens = allowed(walk.mask, self.trie.tokens_below(node))
         if not len(walk.uncertain):
@@ -380,7 +298,7 @@ class Walker:
         settled = self._settled(state, walk.uncertain)
         words = self._scratch.words
         walk.delta.fill(words)
-        fingerprint = walk.fingerprint
+        fingerprint = walk.held.fingerprint
         fingerprint ^= clear_tokens(np.array(forbidden, dtype=np.int32), words)
         fingerprint ^= clear_tokens(np.concatenate([_NO_TOKENS, *below]), words)
         fingerprint ^= set_tokens(settled, words)
@@ -404,7 +322,7 @@ class Walker:
 
         Byte by byte down the trie, so that what tokens begin with in common is tried once.
         """
-        self._before_work()
+        self.packed.begin_work()
         nodes, machine = self.trie.nodes, self.machine
         reached: dict[bytes, State | None] = {b"": state}
         found = [_NO_TOKENS]
@@ -415,104 +333,15 @@ class Walker:
             waiting = [] if before is None else [(top, before)]
             while waiting:
                 node, current = waiting.pop()
-                behind = machine.step(current, int(nodes[node, BYTE]))
-                if behind is None:
+                after = machine.advance(current, bytes((nodes[node, BYTE],)))
+                if after is None:
                     continue
                 found.append(self.trie.tokens_of(node))
-                waiting += [(child, behind) for child in self.trie.children(node)]
+                waiting += [(child, after) for child in self.trie.children(node)]
         return np.concatenate(found)
 
     def _reached(self, text: bytes, reached: dict[bytes, State | None]) -> State | None:
         if text not in reached:
             before = self._reached(text[:-1], reached)
-            reached[text] = None if before is None else self.machine.step(before, text[-1])
+            reached[text] = None if before is None else self.machine.advance(before, text[-1:])
         return reached[text]
-
-    # --- single tokens --------------------------------------------------------------------
-
-    def advance(self, state: State, token: int) -> State | None:
-        """The exact state behind a token, ``None`` where it is not allowed."""
-        stack, row, count, texts = state
-        text = self._texts.token_bytes[token]
-        if text is None:
-            return None
-        begun = _IN_KEY_BEFORE if texts else NOWHERE
-        if texts and (self.machine.stacks.depth(stack) or not self._traits(row).is_key):
-            return self._advanced(state, text)
-        first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
-        while True:
-            status, reached, target, counted, key = take_token(
-                self._texts.joined, first, last, stack, row, count, begun, self.packed.addresses()
-            )
-            if status == ALIVE and key == NOWHERE:
-                return state_of(reached, target, counted)
-            if status == ALIVE:
-                written = texts[0] + text if key == _IN_KEY_BEFORE else text[key - first :]
-                return state_of(reached, target, counted, (written,))
-            if status == DIES:
-                return None
-            if status != UNRESOLVED:
-                return self._advanced(state, text)
-            self._remember_transition(reached, target)
-
-    def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
-        """The bytes that have to follow, at most so many, and the state behind each.
-
-        As far as compiled code can tell: there may be more where names or items must differ.
-        """
-        if state.texts:
-            return b"", []
-        forced, reached = np.empty(most, np.uint8), np.empty((most + 1, 3), np.int32)
-        reached[0] = state[:3]
-        size = 0
-        while True:
-            addresses = self.packed.addresses()
-            status, size, at, label = follow_only(addresses, size, forced, reached)
-            if status != UNRESOLVED:
-                break
-            self._remember_transition(at, label)
-        behind = [state_of(*there) for there in reached[1 : size + 1].tolist()]
-        return forced[:size].tobytes(), behind
-
-    def _advanced(self, state: State, text: bytes) -> State | None:
-        self._before_work()
-        return self.machine.advance(state, text)
-
-    def by_place(self, state: State, tokens: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """The tokens, all of them allowed, sorted by where they lead; end tokens are left out.
-
-        Those of one group lead to the same stack, row and count; their texts may differ.
-        """
-        slots = self._slots(state)[tokens]
-        known = slots != NOWHERE
-        order = np.argsort(slots[known], kind="stable")
-        places, firsts = np.unique(slots[known][order], return_index=True)
-        if len(places):
-            yield from np.split(tokens[known][order], firsts[1:])
-        groups: dict[tuple[int, int, int], list[int]] = {}
-        for token in tokens[~known].tolist():
-            reached = self.advance(state, token)
-            if reached is not None:
-                groups.setdefault(reached[:3], []).append(token)
-        yield from (np.array(group) for group in groups.values())
-
-    def _slots(self, state: State) -> NDArray[np.int32]:
-        """By token a number for the place that it leads to, NOWHERE where a walk cannot tell."""
-        of_token = np.full(self.trie.vocabulary_size, NOWHERE, dtype=np.int32)
-        slots = 1024
-        while True:
-            places = np.full((slots, 3), NOWHERE, dtype=np.int64)
-            status, at, label = walk_places(
-                self._trie,
-                self.packed.addresses(),
-                self._scratch.addresses,
-                *state[:3],
-                of_token,
-                places,
-            )
-            if status == FINISHED:
-                return of_token
-            if status == PLACES_FULL:
-                slots *= 4
-            else:
-                self._remember_transition(at, label)

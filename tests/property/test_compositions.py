@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from guided.constraint import ConstraintCompiler, ConstraintLimits
-from guided.masks.mask import empty_mask, tokens_of
+from guided.masks.mask import mask_of, tokens_of
 from guided.masks.matcher import Matcher
 from guided.spec import Forcing, Structure
 from tests.kit.compositions import random_composition
@@ -58,7 +58,7 @@ def test_a_mask_holds_what_begins_a_text() -> None:
 
 @pytest.mark.parametrize(("masks", "positions"), [(0, 3), (2, 16_000), (2, 3), (8, 10)])
 def test_masks_that_were_let_go_come_back_the_same(masks: int, positions: int) -> None:
-    nbytes = masks * empty_mask(len(_VOCABULARY)).nbytes
+    nbytes = masks * mask_of(len(_VOCABULARY), []).nbytes
     compiler = ConstraintCompiler(
         _VOCABULARY, ConstraintLimits(max_mask_bytes=nbytes, max_positions=positions)
     )

@@ -186,3 +186,7 @@ class GrammarStacks:
     def taken(self, number: int) -> int:
         """How many names are taken at most."""
         return self.facts.item(number, TAKEN)
+
+    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
+        """Names that must not come again: a grammar by itself knows none."""
+        return set()

@@ -1,17 +1,19 @@
-"""The recogniser of stack-free grammars: a network of automata, run for all its readings at once.
+"""The recogniser of grammars: a network of automata, run for all parses of the text at once.
 
 A *configuration* is a set of states of the network, each with the continuation that follows its
 rule. Split into the states (a row, see ``grammar_rows``) and the continuations (a stack, see
 ``continuations``) it is a state as all recognisers have them: bytes move the row by a table look-up
-and only where rules are entered or left Python works out the row and the stack behind, once.
+and only where rules are entered or left Python works out the next row and stack, once.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from guided.errors import LimitExceededError
+from guided.grammar.machine.completions import Completions
 from guided.grammar.machine.continuations import (
     CUT,
     END,
@@ -24,9 +26,10 @@ from guided.grammar.machine.grammar_rows import Both, Enter, GrammarRows, Return
 from guided.grammar.machine.state_sets import item_of
 from guided.grammar.network.first_and_follow import call_order
 from guided.grammar.network.network import Network
-from guided.machine.limits import RecognizerLimits
-from guided.machine.recognizer import State, state_of
-from guided.machine.stack_transitions import EMPTY_SLOT, EXACT, KEY, ROW, TARGET, StackTransitions
+from guided.machine.parts import MachineParts, Pool, RecognizerLimits
+from guided.machine.pushdown import PushdownMachine
+from guided.machine.recognizer import State, StateSharing, state_of
+from guided.machine.stack_transitions import EXACT
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
@@ -34,7 +37,7 @@ from guided.runtime.fuel import spend
 __all__ = ["MAX_SHORTEST_BYTES", "GrammarMachine"]
 
 MAX_SHORTEST_BYTES: Final = 1_000_000
-"""Length of a way out that is still written."""
+"""Length of a shortest completion that is still written."""
 
 
 _BegunCall: TypeAlias = tuple[int, list[tuple[int, int]]]
@@ -50,11 +53,12 @@ class _KeptStates:
         self.rows: Final[dict[tuple[int, ...], int]] = {}
 
 
-class GrammarMachine:
+class GrammarMachine(PushdownMachine):
     """Recognises the texts of a network, byte by byte.
 
-    Not thread-safe. Raises LimitExceededError, from any method that may lay down rows, past
-    ``limits``, and where the shortest text is longer than MAX_SHORTEST_BYTES.
+    Raises LimitExceededError, from any method that may lay down rows, past ``limits``, and where
+    the shortest text is longer than MAX_SHORTEST_BYTES. ``inner`` are the parts of machines that
+    read in the holes of the network.
     """
 
     def __init__(
@@ -62,14 +66,28 @@ class GrammarMachine:
         network: Network,
         limits: RecognizerLimits | None = None,
         table: TransitionTable | None = None,
+        stacks: GrammarStacks | None = None,
+        inner: Sequence[MachineParts] = (),
     ) -> None:
         limits = limits or RecognizerLimits()
+        table = TransitionTable(limits.max_cells) if table is None else table
+        stacks = GrammarStacks(limits.max_stacks) if stacks is None else stacks
+        continuations = Continuations(network, limits.max_stacks)
+        parts = MachineParts(
+            table,
+            stacks,
+            [
+                Pool("stacks", stacks.frames, limits.max_stacks),
+                Pool("continuations", continuations.frames, limits.max_stacks),
+            ],
+            "nest less deeply, or make the grammar less ambiguous",
+            inner,
+        )
+        super().__init__(parts, StateSharing())
         self.network = network
-        self.table = TransitionTable(limits.max_cells) if table is None else table
-        self.transitions = StackTransitions()
-        self.stacks = GrammarStacks(limits.max_stacks)
-        self.continuations = Continuations(network, limits.max_stacks)
-        self.rows = GrammarRows(network, self.table)
+        self.stacks = stacks
+        self.continuations = continuations
+        self.rows = GrammarRows(network, table)
         self._ranks = {network.starts[rule]: rank for rank, rule in enumerate(call_order(network))}
         # Plain lists: transitions ask about few states, and numpy takes long to answer for one.
         reads = (network.moves != DEAD).any(axis=1)
@@ -81,8 +99,8 @@ class GrammarMachine:
         """By states the calls that begin in them."""
         self._kept: dict[tuple[int, ...], _KeptStates] = {}
         """By states those that their row has."""
-        self._tops: dict[tuple[int, int], int] = {}
-        """By stack and depth the stack with what is further away cut off."""
+        self.sharing = self._shared()
+        self._completions = self._made_completions()
         first = {network.starts[0]: ROOT} if network.starts else {}
         if network.accepts_nothing:
             first[END] = ROOT
@@ -94,138 +112,57 @@ class GrammarMachine:
                 field="constraint",
                 hint="lower the least numbers of repeats",
             )
-        self.start = self._settled(*self._entered(first))
+        self.start = self._settled(*self._started(first))
 
-    # --- moving ---------------------------------------------------------------------------
+    def _shared(self) -> StateSharing:
+        """What states have in common: tokens rarely go further than the innermost callers."""
+        return _TruncatedStacks(self)
 
-    def step(self, state: State, byte: int) -> State | None:
-        """The state behind ``byte``, ``None`` where it is not allowed; may lay down rows."""
-        at: State | None = state
-        while at is not None:
-            target = self.table.step(at.row, byte)
-            if target != DEAD:
-                return self._settled(at.stack, target)
-            # The byte may belong to what follows the rules that end here, however many.
-            at = self._behind_label_of(at)
-        return None
-
-    def advance(self, state: State, text: bytes) -> State | None:
-        """The state behind all bytes of ``text``, ``None`` where one is not allowed."""
-        current: State | None = state
-        for byte in text:
-            if current is None:
-                return None
-            current = self.step(current, byte)
-        return current
-
-    def beneath(self, state: State, row: int) -> State:
-        """The state in another row of the same stack."""
-        return state._replace(row=row)
-
-    def readings(self, state: State) -> tuple[State, ...]:  # noqa: ARG002 - there is but one
-        """None: a state is gone on from by itself."""
-        return ()
-
-    def top(self, stack: int, depth: int) -> int:
-        """The stack with only the innermost ``depth`` callers known."""
-        top = self._tops.get((stack, depth))
-        if top is None:
-            continuations = self.stacks.frames[stack]
-            cut = tuple([self.continuations.cut(each, depth) for each in continuations])
-            top = self._tops[stack, depth] = self.stacks.of(cut)
-        return top
-
-    def beyond(self, state: State) -> State:
-        """The state behind the label of a row that has one."""
-        label = self.table.label.item(state.row)
-        return self._settled(*self.resolve(state.stack, label))
-
-    def is_complete(self, state: State) -> bool:
-        """Whether the text is complete and nothing may follow."""
-        return state.row == self.rows.end
+    def _made_completions(self) -> Completions:
+        return Completions(self.network, self.continuations)
 
     def is_accepting(self, state: State) -> bool:
         """Whether the text may end here."""
         at: State | None = state
         while at is not None and at.row not in self.rows.may_end:
-            at = self._behind_label_of(at)
+            at = self.after_exit(at)
         return at is not None
 
-    def only_byte(self, state: State) -> int | None:
-        """The one byte that may follow, ``None`` where there is a choice or the text may end."""
-        only = int(self.table.only[state.row])
-        return None if only == DEAD or self.table.label[state.row] != DEAD else only
-
-    def num_readings(self, state: State) -> int:
+    def num_parses(self, state: State) -> int:
         """How many states of the network the text may be in, its end counted as one."""
         return max(1, len(self.rows.items(state.row)))
 
-    def free_keys_of(self, stack: int) -> set[bytes]:  # noqa: ARG002 - no stack has any
-        """Names that must not come again: a grammar knows none."""
-        return set()
-
-    @property
-    def incomplete(self) -> int:
-        """Nothing is searched for, so no text can be missing."""
-        return 0
-
-    @property
-    def fullness(self) -> float:
-        """The share of its limits that the machine has grown to; it never shrinks."""
-        return max(
-            self.table.num_cells / self.table.max_cells,
-            len(self.stacks) / self.stacks.most,
-            len(self.continuations) / self.continuations.most,
-        )
-
-    @property
-    def is_half_full(self) -> bool:
-        """Whether the machine has grown to half of its limits; asked for every mask."""
-        return (
-            2 * self.table.num_cells > self.table.max_cells
-            or 2 * len(self.stacks.frames) > self.stacks.most
-            or 2 * len(self.continuations.frames) > self.continuations.most
-        )
-
-    def check_room(self) -> None:
-        """Raise LimitExceededError when the rest of the limits is needed to end texts."""
-        if self.is_half_full:
-            raise LimitExceededError(
-                f"the recogniser has {self.table.num_cells} cells, {len(self.stacks)} stacks"
-                f" and {len(self.continuations)} continuations, and may have half of"
-                f" {self.table.max_cells}, {self.stacks.most} and {self.continuations.most}",
-                limit=self.table.max_cells,
-                field="constraint",
-                hint="nest less deeply, or make the grammar less ambiguous",
-            )
-
     # --- transitions ---------------------------------------------------------------------------
 
-    def remember_transition(self, stack: int, label: int) -> None:
-        """Enter what ``resolve`` says into the table that walks read."""
-        settled = self._settled(*self.resolve(stack, label))
-        self.transitions.put(stack, label, settled.stack, settled.row)
+    def transition(self, stack: int, action: int) -> tuple[int, int]:
+        """The stack and the row that an exit action leads to; see ``Recognizer``."""
+        settled = self._settled(*self.resolve(stack, action))
+        return settled.stack, settled.row
+
+    def after_exit(self, state: State) -> State | None:
+        """The state after the exit action of the row, ``None`` where it has none."""
+        action = int(self.table.label.item(state.row))
+        return None if action == DEAD else state_of(*self.resolve(state.stack, action))
+
+    def _entered(self, before: State, row: int, byte: int) -> State | None:  # noqa: ARG002
+        """The state after any byte that leads to a row of an automaton."""
+        return self._settled(before.stack, row)
 
     def _settled(self, stack: int, row: int) -> State:
-        """The state in a row, behind all labels that have to be taken at once."""
+        """The state in a row, after all exit actions that have to be taken at once."""
         while self.table.exits[row]:
             stack, row = self.resolve(stack, int(self.table.label[row]))
         return state_of(stack, row)
 
-    def _behind_label_of(self, state: State) -> State | None:
-        """The state behind the label of a row, ``None`` where it has none."""
-        label = int(self.table.label.item(state.row))
-        return None if label == DEAD else state_of(*self.resolve(state.stack, label))
-
-    def resolve(self, stack: int, label: int) -> tuple[int, int]:
-        """The stack and the row behind a label."""
-        found = self._resolved.get((stack, label))
+    def resolve(self, stack: int, action: int) -> tuple[int, int]:
+        """The stack and the row after an exit action; EXACT where the stack is truncated there."""
+        found = self._resolved.get((stack, action))
         if found is None:
-            found = self._resolved[stack, label] = self._resolved_anew(stack, label)
+            found = self._resolved[stack, action] = self._resolved_anew(stack, action)
         return found
 
-    def _resolved_anew(self, stack: int, label: int) -> tuple[int, int]:
-        meaning = self.rows.meaning(label)
+    def _resolved_anew(self, stack: int, action: int) -> tuple[int, int]:
+        meaning = self.rows.meaning(action)
         continuations = self.stacks.frames[stack]
         match meaning:
             case Return(slots):
@@ -235,20 +172,20 @@ class GrammarMachine:
                 for state, slot in items:
                     self.continuations.add(reached, state, continuations[slot])
             case Both(items, byte):
-                reached = self._behind_byte(
+                reached = self._after_byte(
                     [(state, continuations[slot]) for state, slot in items], byte
                 )
-        return self._entered(reached)
+        return self._started(reached)
 
     def _returned(self, ended: list[int]) -> dict[int, int]:
         """Where rules with these continuations return to."""
         reached: dict[int, int] = {}
         for continuation in ended:
-            for state, behind in self.continuations.frames[continuation].items():
-                self.continuations.add(reached, state, behind)
+            for state, after in self.continuations.frames[continuation].items():
+                self.continuations.add(reached, state, after)
         return reached
 
-    def _behind_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
+    def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
         """Where a byte leads from the items, and from what may follow those that end."""
         reached: dict[int, int] = {}
         column = self.network.byte_class.item(byte)
@@ -269,7 +206,7 @@ class GrammarMachine:
                     items.append(item)
         return reached
 
-    def _entered(self, configuration: dict[int, int]) -> tuple[int, int]:
+    def _started(self, configuration: dict[int, int]) -> tuple[int, int]:
         """Stack and row of a configuration, calls that begin in it included.
 
         In place of the stack EXACT where the configuration is not known.
@@ -349,64 +286,46 @@ class GrammarMachine:
                 heapq.heappush(starts, (self._ranks[start], start))
             callers[start].append((state, target))
 
-    # --- the way out ----------------------------------------------------------------------
+    # --- shortest completions ---------------------------------------------------------------
 
     def bytes_left(self, state: State) -> int:
-        """The length of ``shortest_end``."""
-        if state.row in self.rows.may_end:
-            return 0
-        left = self.continuations.left_behind
-        return min(left(*item) for item in self._configuration(state))
-
-    def _configuration(self, state: State) -> list[tuple[int, int]]:
-        continuations = self.stacks.frames[state.stack]
-        return [(at, continuations[slot]) for at, slot in self.rows.items(state.row)]
+        """Upper bound on the length of ``shortest_end``."""
+        return 0 if state.row in self.rows.may_end else self._completions.left(self.parses(state))
 
     def shortest_end(self, state: State) -> bytes:
         """The fewest bytes that complete the text from here."""
         if state.row in self.rows.may_end:
             return b""
-        left = self.continuations.left_behind
-        return self._way_out(*min(self._configuration(state), key=lambda item: (left(*item), item)))
+        return self._completions.shortest(self.parses(state))
 
-    def _way_out(self, at: int, continuation: int) -> bytes:
-        """The fewest bytes from a state to the end of the text."""
-        network, continuations = self.network, self.continuations
-        text = bytearray()
-        returns: list[int] = []
-        while at != END:
-            way = network.way(at)
-            if at >= network.first_hole:
-                text += self._hole_text(at)
-            if way is None and returns:
-                at = returns.pop()
-            elif way is None:
-                at, continuation = continuations.best(continuation)
-            elif way.rule is not None:
-                returns.append(way.target)
-                at = network.starts[way.rule]
-            else:
-                assert way.byte is not None, at
-                text.append(way.byte)
-                at = way.target
-            spend(1)
-        return bytes(text)
-
-    def _hole_text(self, state: int) -> bytes:
-        """The shortest text that fills a hole."""
-        raise AssertionError(f"nobody fills the hole at {state}")
+    def parses(self, state: State) -> list[tuple[int, int]]:
+        """The states of the network that the text may be in, each with its continuation."""
+        continuations = self.stacks.frames[state.stack]
+        return [(at, continuations[slot]) for at, slot in self.rows.items(state.row)]
 
     # --- parts ----------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise AssertionError unless network, table, stacks and transitions agree."""
         self.network.check()
-        self.table.check()
         self.rows.check()
-        slots = self.transitions.slots
-        used = slots[slots[:, KEY] != EMPTY_SLOT]
-        assert len(used) == len(self.transitions), (len(used), len(self.transitions))
-        assert (used[:, TARGET] < len(self.stacks)).all()
-        assert (used[:, ROW] < self.table.num_rows).all()
+        self.parts.check()
         for frames in self.continuations.frames[1:]:
             assert all(UNKNOWN <= state < len(self.network) for state in frames)
+
+
+class _TruncatedStacks(StateSharing):
+    """Stacks of which only the innermost callers are known: few of them, each for many stacks."""
+
+    def __init__(self, machine: GrammarMachine) -> None:
+        self._machine = machine
+        self._truncated: dict[tuple[int, int], int] = {}
+
+    def truncated(self, stack: int, depth: int) -> int:
+        """The stack with only the innermost ``depth`` callers known."""
+        found = self._truncated.get((stack, depth))
+        if found is None:
+            stacks, continuations = self._machine.stacks, self._machine.continuations
+            cut = tuple([continuations.cut(each, depth) for each in stacks.frames[stack]])
+            found = self._truncated[stack, depth] = stacks.of(cut)
+        return found

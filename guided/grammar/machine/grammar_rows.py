@@ -30,7 +30,7 @@ from guided.grammar.network.first_and_follow import follow_sets
 from guided.grammar.network.network import Network
 from guided.machine.block import Block, block_of
 from guided.machine.block_kernels import rule_rows
-from guided.machine.labels import FIRST_UNSURE
+from guided.machine.stack_transitions import FIRST_UNSURE
 from guided.machine.table import TransitionTable
 from guided.regular.byte_dfa import ByteDfa
 from guided.regular.dfa import DEAD

@@ -36,12 +36,12 @@ def look_ahead(machine: JsonMachine) -> None:
 
 def _follow(machine: JsonMachine) -> None:
     stack, row, seen = machine.start.stack, machine.start.row, set[int]()
-    while len(machine.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:
+    while len(machine.parts.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:
         seen.add(stack)
         ahead: tuple[int, int] | None = None
         for label in _labels(machine, stack, row):
             transition = machine.transition(stack, label)
-            machine.transitions.put(stack, label, *transition)
+            machine.parts.transitions.put(stack, label, *transition)
             ahead = ahead or transition
         if ahead is None:
             return

@@ -171,6 +171,12 @@ class Stacks:
         """
         return self._flat[3 * number + TAKEN]
 
+    def free_keys(self, number: int) -> set[bytes]:
+        """The names of an open object that the schema does not spell out, so far."""
+        frame = self.frames[number]
+        assert isinstance(frame, ObjectFrame), frame
+        return set(self.keys(frame.keys))
+
     def with_key(self, keys: int, key: bytes) -> int:
         """The set ``keys`` with one more key."""
         number = self._key_numbers.setdefault((keys, key), len(self._key_sets))

@@ -11,8 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from re import _constants as op
-from re import _parser
+from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from guided.errors import InvalidConstraintError, LimitExceededError, UnsupportedFeatureError
@@ -31,6 +30,10 @@ from guided.regular.expression import (
 from guided.regular.patterns.character_classes import any_case, ascii_class, unicode_class
 
 __all__ = ["parse_python_regex"]
+
+# Private modules of the standard library, which type checkers do not know.
+op: Final[Any] = import_module("re._constants")
+_parser: Final[Any] = import_module("re._parser")
 
 _MAX_PATTERN_LENGTH: Final = 20_000
 _UNSUPPORTED: Final = {

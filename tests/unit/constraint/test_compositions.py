@@ -11,7 +11,7 @@ from examples.tools import TOOLS, tagged
 from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
 from guided.grammar.machine.composite_machine import CompositeMachine
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import MachineParts, RecognizerLimits
 from guided.masks.mask import tokens_of
 from guided.spec import (
     Choice,
@@ -226,7 +226,7 @@ def test_readings_without_number_end_in_a_limit() -> None:
 
 def test_a_mask_asks_once_whether_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[None] = []
-    monkeypatch.setattr(CompositeMachine, "check_room", lambda _: asked.append(None))
+    monkeypatch.setattr(MachineParts, "check_room", lambda _: asked.append(None))
     many = [
         f'{{"type": "object", "properties": {{"{name}": {{"type": "string"}}}}}}' for name in "abcd"
     ]

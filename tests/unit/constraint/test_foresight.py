@@ -13,7 +13,7 @@ from guided.cli.check import check
 from guided.constraint.foresight import likely_limits
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 from guided.masks.limits import ConstraintLimits
 from guided.spec import JsonSchema
 

@@ -12,7 +12,7 @@ from guided.grammar.composition import lower_composition
 from guided.grammar.lark import lower_lark
 from guided.grammar.machine.grammar_machine import GrammarMachine
 from guided.grammar.network import network_from_grammar
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 from guided.masks.limits import ConstraintLimits
 from guided.runtime.fuel import limited_work
 from guided.spec import Lark, Regex
@@ -129,7 +129,7 @@ def test_a_full_machine_still_ends_its_text() -> None:
     network = network_from_grammar(lower_lark(read_grammar("json").text))
     machine = GrammarMachine(network, RecognizerLimits(max_stacks=50))
     state, depth = machine.start, 0
-    while machine.fullness < 0.9:
+    while machine.parts.fullness < 0.9:
         reached = machine.step(state, ord("["))
         assert reached is not None
         state, depth = reached, depth + 1

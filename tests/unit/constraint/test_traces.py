@@ -9,7 +9,7 @@ import pytest
 
 from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, TokenRejectedError
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 from guided.masks.mask import tokens_of
 from guided.spec import Forcing, JsonSchema, TokenId
 from tests.kit.tiny_vocabulary import tiny_vocabulary

@@ -75,7 +75,7 @@ _CHAIN = [{"enum": pair} for pair in ([1, 2], [1], [3, 4], [3], [5, 6], [5], [7,
 def test_items_that_differ_are_matched_with_their_places() -> None:
     machine = machine_of(_listed(*_CHAIN, uniqueItems=True))
     assert accepts(machine, "[2,1,4,3,6,5,8,7]")
-    assert not machine.incomplete
+    assert not machine.parts.num_given_up
 
 
 def test_an_array_that_needs_a_matching_can_be_written_as_a_member() -> None:
@@ -176,13 +176,13 @@ def test_a_search_that_gave_up_does_not_say_that_nothing_exists() -> None:
 def test_a_member_that_the_search_gave_up_on_is_counted() -> None:
     machine = machine_of({"properties": {"a": _CROWDED, "b": {"type": "integer"}}})
     assert accepts(machine, '{"b":1}')
-    assert machine.incomplete
+    assert machine.parts.num_given_up
 
 
 def test_a_member_whose_values_are_all_too_long_is_counted() -> None:
     machine = machine_of({"properties": {"a": {"type": "string", "minLength": 200_000}}})
     assert accepts(machine, "{}")
-    assert machine.incomplete
+    assert machine.parts.num_given_up
 
 
 def test_a_limit_names_the_place_where_the_search_gave_up() -> None:

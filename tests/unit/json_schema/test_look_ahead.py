@@ -36,7 +36,9 @@ def _machine(schema: Any) -> JsonMachine:
 
 def _transitions(machine: JsonMachine) -> list[tuple[int, int, tuple[int, int]]]:
     """Stack and label of each, and what the table says of it."""
-    slots = machine.transitions.slots[machine.transitions.slots[:, KEY] != EMPTY_SLOT].tolist()
+    slots = machine.parts.transitions.slots[
+        machine.parts.transitions.slots[:, KEY] != EMPTY_SLOT
+    ].tolist()
     return [
         (key >> LABEL_BITS, key & ((1 << LABEL_BITS) - 1), (target, row))
         for key, target, row in slots
@@ -69,6 +71,6 @@ def test_no_more_is_done_than_a_few_transitions_and_little_work() -> None:
     wide = {"properties": {f"p{n}": {"type": "string"} for n in range(500)}, "type": "object"}
     machine = _machine(wide)
     look_ahead(machine)
-    assert len(machine.transitions) < 40
+    assert len(machine.parts.transitions) < 40
     hard = {"properties": {"a": {"pattern": "(a|b)*a(a|b){12}$", "type": "string"}}}
     assert machine_of(JsonSchema(json.dumps(hard))).start is not None

@@ -11,7 +11,7 @@ import pytest
 from guided.errors import LimitExceededError, UnsatisfiableError
 from guided.json_schema.machine.json_machine import JsonMachine
 from guided.json_schema.reader import lower_json_schema
-from guided.machine.limits import RecognizerLimits
+from guided.machine.parts import RecognizerLimits
 from guided.runtime.fuel import limited_work
 from guided.spec import JsonOptions, JsonSchema
 from tests.unit.json_schema.documents import Schema, accepts, machine_of
@@ -90,13 +90,13 @@ def test_stacks_without_end_are_an_error() -> None:
 
 def test_room_is_kept_to_end_documents() -> None:
     machine = _limited({"type": "array", "items": {"$ref": "#"}}, max_stacks=50)
-    machine.check_room()
-    assert machine.fullness <= 0.5
+    machine.parts.check_room()
+    assert machine.parts.fullness <= 0.5
     state = machine.advance(machine.start, b"[" * 15)
     assert state is not None
-    assert machine.fullness > 0.5
+    assert machine.parts.fullness > 0.5
     with pytest.raises(LimitExceededError, match="may have half"):
-        machine.check_room()
+        machine.parts.check_room()
     assert machine.shortest_end(state) == b"]" * 15
 
 

@@ -57,7 +57,7 @@ def test_a_free_name_is_remembered_while_it_is_written() -> None:
     behind = reached(machine, '{"ab":1,"xy":2')
     assert behind.texts == ()
     closed = reached(machine, '{"ab":1,"xy":2,"')
-    assert machine.free_keys_of(closed.stack) == {b"ab", b"xy"}
+    assert machine.stacks.free_keys(closed.stack) == {b"ab", b"xy"}
 
 
 def test_names_of_a_limited_number_are_rare() -> None:
@@ -110,11 +110,11 @@ def test_transitions_without_a_text_agree_with_steps() -> None:
     machine = machine_of({"type": "object", "properties": {"a": {"type": "integer"}}})
     behind = reached(machine, '{"a":1')
     label = int(machine.table.label[behind.row])
-    machine.remember_transition(behind.stack, label)
-    assert len(machine.transitions) == 1
-    resolved = machine.resolve(behind.stack, label)
+    machine.parts.transitions.put(behind.stack, label, *machine.transition(behind.stack, label))
+    assert len(machine.parts.transitions) == 1
+    resolved = machine.exits.resolve(behind.stack, label)
     assert resolved is not None
-    slots = machine.transitions.slots
+    slots = machine.parts.transitions.slots
     slot = int(np.nonzero(slots[:, KEY] == transition_key(behind.stack, label))[0][0])
     assert tuple(slots[slot, TARGET:].tolist()) == resolved
     after = machine.step(behind, ord(","))

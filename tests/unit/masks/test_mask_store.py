@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from guided.masks.held_mask import HeldMask
 from guided.masks.mask import Mask, mask_of
-from guided.masks.mask_store import MaskStore
+from guided.masks.mask_store import HeldMask, MaskStore
 
 _SIZE = 320
 _NOTHING = mask_of(_SIZE, [])

@@ -6,32 +6,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from guided.machine.table import TransitionTable
-from guided.masks.outline import moves_of, outline_of
-from guided.masks.packed import Arrays
+from guided.masks.machine_kernels import MachineArrays
+from guided.masks.outline import outline_of
 
 _LABEL = 9
 _REACH = 8
 
 
-def _arrays(table: TransitionTable, maps: NDArray[np.uint8]) -> Arrays:
+def _arrays(table: TransitionTable, maps: NDArray[np.uint8]) -> MachineArrays:
     nothing = np.empty((0, 3))
-    return table.rows, table.cells, maps, nothing.astype(np.int64), nothing.astype(np.int32)
+    return MachineArrays(
+        table.rows, table.cells, maps, nothing.astype(np.int64), nothing.astype(np.int32)
+    )
 
 
-def _read(moves: NDArray[np.int32]) -> dict[str, int]:
-    """By the bytes that may follow the first row where they lead."""
-    return {chr(byte): int(moves[0, byte]) for byte in range(256) if moves[0, byte]}
+def _digest(table: TransitionTable, row: int, maps: NDArray[np.uint8] | None = None) -> bytes:
+    outline = outline_of(_arrays(table, table.byte_maps if maps is None else maps), row, _REACH)
+    assert outline is not None
+    return outline.digest
 
 
-def test_moves_are_those_of_single_bytes_and_of_runs() -> None:
+def test_outlines_are_equal_where_the_same_bytes_lead_to_rows_of_equal_outlines() -> None:
     table = TransitionTable(1_000)
     end = table.add_row({}, label=_LABEL)
-    behind = table.add_row({ord("z"): end})
-    row = table.add_row(
-        {ord("a"): end, ord("b"): end, ord("c"): behind, 0: behind, 255: end}, itself=[ord("d")]
-    )
-    expected = {"\x00": 2, "a": -1, "b": -1, "c": 2, "d": 1, "\xff": -1}
-    assert _read(moves_of(_arrays(table, table.byte_maps), row, _REACH)) == expected
+
+    def row(*runs: tuple[int, int], further: int = ord("z")) -> int:
+        """A row that runs of bytes lead on from to one that a last byte leads on from."""
+        after = table.add_row({further: end})
+        return table.add_row(
+            {byte: after for first, last in runs for byte in range(first, last + 1)},
+            itself=[ord("d")],
+        )
+
+    known = _digest(table, row((0, 0), (97, 99), (255, 255)))
+    assert _digest(table, row((0, 0), (97, 99), (255, 255))) == known
+    for other in (
+        row((97, 99), (255, 255)),
+        row((0, 0), (97, 98), (255, 255)),
+        row((0, 0), (97, 99), (255, 255), further=ord("y")),
+    ):
+        assert _digest(table, other) != known
 
 
 def test_an_outline_is_that_of_the_maps_it_is_given() -> None:
@@ -41,9 +55,20 @@ def test_an_outline_is_that_of_the_maps_it_is_given() -> None:
     maps = table.byte_maps.copy()
     maps[table.kind[row]] = 0
     maps[table.kind[row], ord("x")] = 1
-    one, other = _arrays(table, table.byte_maps), _arrays(table, maps)
-    assert _read(moves_of(one, row, _REACH)) == {"a": -1, "b": -1}
-    assert _read(moves_of(other, row, _REACH)) == {"x": -1}
-    outlines = [outline_of(arrays, row, _REACH) for arrays in (one, other, one)]
-    digests = [outline.digest for outline in outlines if outline is not None]
-    assert digests[0] == digests[2] != digests[1]
+    known = _digest(table, row)
+    assert _digest(table, row, maps) != known
+    assert _digest(table, row) == known
+
+
+def test_rows_further_away_than_tokens_reach_do_not_matter() -> None:
+    table = TransitionTable(1_000)
+    end, other = table.add_row({}, label=_LABEL), table.add_row({}, label=_LABEL + 1)
+
+    def chain(last: int, length: int) -> int:
+        row = last
+        for _ in range(length):
+            row = table.add_row({ord("a"): row})
+        return row
+
+    assert _digest(table, chain(end, 20)) == _digest(table, chain(other, 25))
+    assert _digest(table, chain(end, 3)) != _digest(table, chain(end, 4))

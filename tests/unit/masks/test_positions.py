@@ -56,7 +56,7 @@ def test_a_rejected_token_leaves_no_trace() -> None:
     for _ in range(2):
         with pytest.raises(TokenRejectedError):
             start.advance(_VOCABULARY.byte_ids[ord("x")])
-    assert not start.position.behind
+    assert not start.position.after
 
 
 def test_positions_are_bounded_and_old_ones_are_let_go() -> None:

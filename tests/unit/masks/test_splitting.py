@@ -98,14 +98,14 @@ def test_the_ways_of_a_beginning_hold_those_of_all_texts(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", _TOKENIZERS)
-def test_texts_of_one_opening_leave_the_same_ways(name: str) -> None:
+def test_texts_of_one_left_context_leave_the_same_ways(name: str) -> None:
     splitting = _splitting(name)
     known: dict[object, str] = {}
     for text in _drawn_texts(name, 300):
         for size in range(1, len(text)):
             try:
-                opening, begin = splitting.opening(text[:size])
-                other = known.setdefault(opening, text[begin:size])
+                context, begin = splitting.left_context(text[:size])
+                other = known.setdefault(context, text[begin:size])
             except SplitUncertainError:
                 continue
             rest = text[size:]

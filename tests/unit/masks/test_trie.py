@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.masks.cover import fewest_tokens
-from guided.masks.mask import clear, empty_mask, lone_token, mask_of, tokens_of, with_tokens
-from guided.masks.trie import BYTE, END, trie_from_tokens
+from guided.masks.mask import lone_token, mask_of, tokens_of
+from guided.masks.mask_kernels import clear_tokens, set_tokens
+from guided.masks.trie import BYTE, END, fewest_tokens, trie_from_tokens
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 _TOKENS = st.lists(st.none() | st.binary(min_size=1, max_size=5), max_size=40)
@@ -56,8 +56,14 @@ def test_a_mask_holds_the_tokens_put_into_it(tokens: set[int], others: set[int])
     assert mask.dtype == np.int32
     assert mask.shape == (4,)
     assert set(tokens_of(mask).tolist()) == tokens
-    assert set(tokens_of(with_tokens(mask, others)).tolist()) == tokens | others
-    assert set(tokens_of(clear(mask, others)).tolist()) == tokens - others
+    others_of = np.array(sorted(others), dtype=np.int32)
+    change = set_tokens(others_of, mask)
+    assert set(tokens_of(mask).tolist()) == tokens | others
+    # The fingerprint changes by the bits that change, and by those alone.
+    assert set_tokens(others_of, mask) == 0
+    assert clear_tokens(np.array(sorted(others - tokens), dtype=np.int32), mask) == change
+    clear_tokens(others_of, mask)
+    assert set(tokens_of(mask).tolist()) == tokens - others
 
 
 @given(st.sets(st.integers(0, 70), max_size=3))
@@ -67,7 +73,7 @@ def test_a_lone_token_is_found_only_when_it_is_alone(tokens: set[int]) -> None:
 
 
 def test_an_empty_mask_allows_nothing() -> None:
-    assert tokens_of(empty_mask(33)).tolist() == []
+    assert tokens_of(mask_of(33, [])).tolist() == []
 
 
 def _fewest(text: bytes, tokens: set[bytes]) -> int:

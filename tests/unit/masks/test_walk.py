@@ -15,12 +15,12 @@ from guided.machine.recognizer import State
 from guided.machine.table import DEAD
 from guided.masks.binding import TokenBinding
 from guided.masks.compiled import CompiledConstraint
-from guided.masks.forced import only_byte
-from guided.masks.inner import InnerMask, InnerMasks
+from guided.masks.independent import IndependentMask, IndependentMasks
 from guided.masks.mask import Mask, tokens_of
 from guided.masks.mask_delta import MaskDelta
-from guided.masks.row_traits import row_traits
-from guided.masks.walk import Walker
+from guided.masks.mask_keys import row_traits
+from guided.masks.mask_store import HeldMask
+from guided.masks.walk import KeptWalk, Walker
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from tests.kit.cases import compiled
 from tests.kit.tiny_vocabulary import JSON_PIECES, tiny_vocabulary
@@ -151,8 +151,8 @@ def test_masks_and_moves_equal_trying_every_token(schema: Any, options: JsonOpti
 def _only_way(compiled: CompiledConstraint, state: State, most: int) -> list[tuple[int, State]]:
     """The bytes that have to follow, each with the state behind it, by the steps of Python."""
     way: list[tuple[int, State]] = []
-    while len(way) < most and (byte := only_byte(compiled.machine, state)) is not None:
-        reached = compiled.machine.step(state, byte)
+    while len(way) < most and (byte := compiled.machine.only_byte(state)) is not None:
+        reached = compiled.machine.advance(state, bytes((byte,)))
         assert reached is not None
         state = reached
         way.append((byte, state))
@@ -170,13 +170,13 @@ def test_the_only_way_is_that_of_one_step_after_the_other(
     for _ in range(6):
         state = compiled.machine.start
         for _ in range(20):
-            text, behind = compiled.walker.only_way(state, 7)
+            text, behind = compiled.steps.only_way(state, 7)
             expected = _only_way(compiled, state, 7)
             assert list(zip(text, behind, strict=True)) == expected[: len(text)]
             if len(text) < len(expected):
                 at, (_, ahead) = [state, *behind][-1], expected[len(text)]
                 assert at.texts or ahead.texts or _is_full(compiled, at), at
-            onward = [compiled.machine.step(state, byte) for byte in range(256)]
+            onward = [compiled.machine.advance(state, bytes((byte,))) for byte in range(256)]
             reached = [step for step in onward if step is not None]
             if not reached:
                 break
@@ -185,7 +185,7 @@ def test_the_only_way_is_that_of_one_step_after_the_other(
 
 def _is_full(compiled: CompiledConstraint, state: State) -> bool:
     """Whether it is the length of a string that leaves one way on."""
-    return compiled.machine.only_byte(state) is None
+    return bool(compiled.machine.parts.table.only[state.row] == DEAD)
 
 
 def _walker_inside(schema: Any, text: bytes) -> tuple[Walker, State]:
@@ -210,14 +210,15 @@ _LONG_NAME = "x" * 40
 def test_a_walk_that_stays_inside_a_name_is_local(free: bool, text: str, is_local: bool) -> None:
     schema = {"properties": {_LONG_NAME: {"type": "null"}}, "additionalProperties": free}
     walker, state = _walker_inside({"type": "object", **schema}, text.encode())
-    like = walker.like(state.row)
+    like = walker.keys.traits(state.row).like
     assert (like != DEAD) == (free and text != "")
     base = None
     if like != DEAD:
-        below = walker.walk(walker.machine.beneath(state, like))
+        below = walker.walk(walker.machine.sharing.beneath(state, like))
         mask = below.mask.copy()
         mask.flags.writeable = False
-        base = below.kept(MaskDelta(mask, np.empty((0, 2), dtype=np.int32)))
+        delta = MaskDelta(mask, np.empty((0, 2), dtype=np.int32))
+        base = KeptWalk(HeldMask(delta, below.fingerprint), delta, below.uncertain)
     walk = walker.walk(state, base)
     assert walk.is_local == is_local
     if free and is_local:
@@ -263,7 +264,7 @@ def test_rows_that_differ_have_different_outlines() -> None:
         assert _digest(schema, text) != plain
 
 
-def _inner_mask(schema: Any, text: bytes, masks: InnerMasks) -> InnerMask:
+def _independent_mask(schema: Any, text: bytes, masks: IndependentMasks) -> IndependentMask:
     walker, state = _walker_inside(schema, text)
     arrays = walker.packed.current()
     outline = row_traits(arrays, state.row, walker.trie.longest).outline
@@ -340,63 +341,6 @@ def test_rows_that_differ_beyond_the_horizon_have_the_same_outline() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "text", "shares"),
-    [
-        ("abc", b'"', True),
-        ("abc", b'"xab', True),
-        ("b$", b'"a', True),
-        ("^[^~]*$", b'"a', False),  # lacks a byte
-        ("^(?!aaa)", b'"', False),  # lacks a byte further on
-        ("^.{0,9}$", b'"a', False),  # ends sooner or later
-    ],
-)
-def test_strings_that_go_on_alike_share_a_mask(pattern: str, text: bytes, shares: bool) -> None:
-    vocabulary = tiny_vocabulary([*JSON_PIECES, *_LONG])
-    masks = TokenBinding.of(vocabulary).inner
-    apart = TokenBinding.of(vocabulary).inner
-    free = _inner_mask({"type": "string", "pattern": "z|"}, b'"a', masks)
-    schema = {"type": "string", "pattern": pattern}
-    found, walked = _inner_mask(schema, text, masks), _inner_mask(schema, text, apart)
-    assert (found.mask is free.mask) == shares
-    assert found.mask.tolist() == walked.mask.tolist()
-    assert found.sites.tolist() == walked.sites.tolist()
-
-
-@pytest.mark.parametrize(
-    ("schema", "shares"),
-    [
-        ({"maxLength": 5}, True),  # not begun: entered by the quote alone
-        ({"minLength": 3, "maxLength": 40}, True),
-        ({"pattern": "ab", "maxLength": 40}, False),  # owes code points
-        ({}, False),  # does not count
-    ],
-)
-def test_strings_that_count_alike_share_a_mask(schema: dict[str, Any], shares: bool) -> None:
-    vocabulary = tiny_vocabulary([*JSON_PIECES, *_LONG])
-    masks = TokenBinding.of(vocabulary).inner
-    apart = TokenBinding.of(vocabulary).inner
-    counted = _inner_mask({"type": "string", "maxLength": 7}, b'"a', masks)
-    schema = {"type": "string", **schema}
-    found, walked = _inner_mask(schema, b'"', masks), _inner_mask(schema, b'"', apart)
-    assert (found.mask is counted.mask) == shares
-    assert found.mask.tolist() == walked.mask.tolist()
-    assert found.reach.tolist() == walked.reach.tolist()
-    assert found.sites.tolist() == walked.sites.tolist()
-    assert found.most >= walked.most
-
-
-def test_strings_that_end_at_fewer_places_keep_the_counts_of_those() -> None:
-    masks, apart = (TokenBinding.of(_VOCABULARY).inner for _ in range(2))
-    schema = {"type": "string", "pattern": "^[^~]*$", "maxLength": 7}
-    often = _inner_mask(schema, b'"a', masks)
-    seldom = {**schema, "minLength": 3}
-    found, walked = _inner_mask(seldom, b'"aa', masks), _inner_mask(seldom, b'"aa', apart)
-    assert found.mask is often.mask
-    assert len(found.sites) < len(often.sites)
-    assert found.sites.tolist() == walked.sites.tolist()
-
-
-@pytest.mark.parametrize(
     ("schema", "written"),
     [
         ({"maxLength": 290}, (0, 30, 40)),  # a token of 300 letters never fits
@@ -428,9 +372,9 @@ class _Noting(dict[int, Mask]):
 def test_a_mask_near_the_bound_is_there_for_other_threads_when_it_is_filled() -> None:
     schema = {"type": "string", "maxLength": 7}
     within = _Noting()
-    inner = _inner_mask(schema, b'"', TokenBinding.of(_VOCABULARY).inner)
-    inner = InnerMask(inner.mask, inner.fingerprint, inner.reach, inner.sites, inner.most, within)
-    found = {left: inner.mask_within(left)[0].tolist() for left in range(inner.most)}
+    mask = _independent_mask(schema, b'"', TokenBinding.of(_VOCABULARY).independent)
+    mask = IndependentMask(mask.mask, mask.fingerprint, mask.reach, mask.sites, mask.most, within)
+    found = {left: mask.mask_within(left)[0].tolist() for left in range(mask.most)}
     assert len(found) > 3
     assert within.seen == found
 
@@ -466,10 +410,13 @@ def test_a_name_that_leaves_the_free_ones_keeps_its_text_in_the_state() -> None:
         "patternProperties": {"^a": {}},
         "additionalProperties": False,
     }
-    walker, state = _walker_inside(schema, b'{"')
+    compiled = _compiled(schema, _FREE)
+    state = compiled.machine.advance(compiled.machine.start, b'{"')
+    assert state is not None
     for token, text in enumerate(_VOCABULARY.token_bytes):
         if text is not None:
-            assert walker.advance(state, token) == walker.machine.advance(state, text)
+            reached = compiled.steps.advance(state, token)
+            assert reached == compiled.machine.advance(state, text)
 
 
 def test_near_its_bound_a_string_allows_only_tokens_that_fit() -> None:

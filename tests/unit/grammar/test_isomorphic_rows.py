@@ -1,8 +1,8 @@
-"""Which rows lead on alike."""
+"""Which rows have the same graph."""
 
 from __future__ import annotations
 
-from guided.grammar.machine.alike_rows import AlikeRows
+from guided.grammar.machine.isomorphic_rows import IsomorphicRows
 from guided.machine.table import IN_KEY, TransitionTable
 
 _A, _B = b"ab"
@@ -15,37 +15,37 @@ def _loop(table: TransitionTable, label: int = _DONE, high: int = 3) -> int:
     return table.add_row({_B: end}, itself=[_A], bounds=(0, high))
 
 
-def test_the_same_graph_is_alike_whatever_its_labels_are() -> None:
+def test_rows_of_the_same_graph_are_isomorphic_whatever_their_exit_actions_are() -> None:
     table = TransitionTable(1000)
     left, right = _loop(table), _loop(table, _OTHER)
-    likeness = AlikeRows(table).of(left, right)
-    assert likeness is not None
-    assert likeness.rows == {left: right, left - 1: right - 1}
-    assert likeness.labels[_DONE] == _OTHER
+    found = IsomorphicRows(table).of(left, right)
+    assert found is not None
+    assert found.rows == {left: right, left - 1: right - 1}
+    assert found.actions[_DONE] == _OTHER
 
 
 def test_bounds_bytes_and_roles_tell_rows_apart() -> None:
     table = TransitionTable(1000)
-    alike = AlikeRows(table)
+    isomorphic = IsomorphicRows(table)
     left, right = _loop(table), _loop(table, high=4)
-    assert alike.of(left, right) is None
+    assert isomorphic.of(left, right) is None
     end = table.add_row({}, label=_DONE)
-    assert alike.of(left, table.add_row({_A: end}, bounds=(0, 3))) is None
-    assert alike.of(left, table.add_row({_B: end}, bounds=(0, 3), label=_DONE)) is None
+    assert isomorphic.of(left, table.add_row({_A: end}, bounds=(0, 3))) is None
+    assert isomorphic.of(left, table.add_row({_B: end}, bounds=(0, 3), label=_DONE)) is None
     key = table.add_row({_B: end}, role=IN_KEY)
-    assert alike.of(key, key) is None
+    assert isomorphic.of(key, key) is None
 
 
 def test_one_row_is_not_like_two() -> None:
     table = TransitionTable(1000)
-    alike = AlikeRows(table)
+    isomorphic = IsomorphicRows(table)
     end, other = table.add_row({}, label=_DONE), table.add_row({}, label=_OTHER)
     both, each = table.add_row({_A: end, _B: end}), table.add_row({_A: end, _B: other})
-    assert alike.of(both, each) is None
+    assert isomorphic.of(both, each) is None
     # The other way round both labels stand for one.
-    likeness = alike.of(each, both)
-    assert likeness is not None
-    assert likeness.labels[_DONE] == likeness.labels[_OTHER] == _DONE
+    found = isomorphic.of(each, both)
+    assert found is not None
+    assert found.actions[_DONE] == found.actions[_OTHER] == _DONE
 
 
 def test_one_label_does_not_stand_for_two() -> None:
@@ -53,4 +53,4 @@ def test_one_label_does_not_stand_for_two() -> None:
     first, second = table.add_row({}, label=_DONE), table.add_row({}, label=_DONE)
     third, fourth = table.add_row({}, label=_DONE), table.add_row({}, label=_OTHER)
     left = table.add_row({_A: first, _B: second})
-    assert AlikeRows(table).of(left, table.add_row({_A: third, _B: fourth})) is None
+    assert IsomorphicRows(table).of(left, table.add_row({_A: third, _B: fourth})) is None

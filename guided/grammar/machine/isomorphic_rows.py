@@ -1,4 +1,11 @@
-"""Rows of two recognisers on one table that lead on alike, up to their labels."""
+"""Rows of two automata in one table that have the same graph, up to their exit actions.
+
+The strings of two schemas, say, differ only in what comes after them. Where a text may be in both,
+one row stands for the two, and an ``Isomorphism`` tells the row and the action of the other::
+
+    schema A   10 --"a".."z"--> 10   --'"'--> 11 (action 8)      rows    {10: 40, 11: 41}
+    schema B   40 --"a".."z"--> 40   --'"'--> 41 (action 9)      actions {8: 9}
+"""
 
 from __future__ import annotations
 
@@ -23,43 +30,43 @@ from guided.machine.table import (
 )
 from guided.runtime.fuel import spend
 
-__all__ = ["AlikeRows", "Likeness"]
+__all__ = ["IsomorphicRows", "Isomorphism"]
 
 _MOST_ROWS: Final = 500
 _SAME: Final = [EXITS, ROLE, BEAT, NEED, LOW, HIGH]
-"""Columns in which rows that are alike agree."""
+"""Columns in which isomorphic rows agree."""
 _ROW_WORK: Final = 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Likeness:
-    """What stands for each row, and for each label, that a row leads to."""
+class Isomorphism:
+    """Which row, and which exit action, corresponds to each that a row leads to."""
 
     number: int
     rows: dict[int, int]
-    labels: dict[int, int]
+    actions: dict[int, int]
 
 
-class AlikeRows:
-    """Finds out which rows are alike, each pair once."""
+class IsomorphicRows:
+    """Finds out which rows are isomorphic, each pair once."""
 
     def __init__(self, table: TransitionTable) -> None:
         self.table = table
-        self._known: dict[tuple[int, int], Likeness | None] = {}
+        self._known: dict[tuple[int, int], Isomorphism | None] = {}
 
-    def of(self, row: int, other: int) -> Likeness | None:
-        """How ``other`` is like ``row``; ``None`` where it is not, and in names of members.
+    def of(self, row: int, other: int) -> Isomorphism | None:
+        """The map from ``row`` to ``other``; ``None`` where there is none, and in member names.
 
-        Alike are rows that count alike, and from which the same bytes lead to alike rows: the same
-        graph. Each label of the one then stands where one and the same label of the other does.
+        Isomorphic are rows that count alike, and from which the same bytes lead to isomorphic rows.
+        Each exit action of the one then corresponds to one exit action of the other.
         """
         if (row, other) not in self._known:
             self._known[row, other] = self._compared(row, other)
         return self._known[row, other]
 
-    def _compared(self, row: int, other: int) -> Likeness | None:
+    def _compared(self, row: int, other: int) -> Isomorphism | None:
         rows, columns = {row: other}, self.table.rows
-        labels: dict[int, int] = {}
+        actions: dict[int, int] = {}
         waiting = [row]
         for left in waiting:
             spend(_ROW_WORK)
@@ -69,10 +76,10 @@ class AlikeRows:
                 return None
             if (here[_SAME] != there[_SAME]).any():
                 return None
-            label, matching = int(here[LABEL]), int(there[LABEL])
-            if (label == DEAD) != (matching == DEAD):
+            action, matching = int(here[LABEL]), int(there[LABEL])
+            if (action == DEAD) != (matching == DEAD):
                 return None
-            if labels.setdefault(label, matching) != matching:
+            if actions.setdefault(action, matching) != matching:
                 return None
             pairs = self._pairs(left, right)
             if pairs is None:
@@ -85,10 +92,10 @@ class AlikeRows:
                     return None
             if len(waiting) > _MOST_ROWS:
                 return None
-        return Likeness(len(self._known), rows, labels)
+        return Isomorphism(len(self._known), rows, actions)
 
     def _pairs(self, row: int, other: int) -> list[tuple[int, int]] | None:
-        """Where bytes lead from either row, ``None`` where one leads on from one of them alone."""
+        """Where bytes lead from the two rows, ``None`` where one of them reads a byte alone."""
         here, there = self._targets(row), self._targets(other)
         live = here != DEAD
         if (live != (there != DEAD)).any():

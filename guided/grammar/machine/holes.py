@@ -1,0 +1,192 @@
+"""The holes of a grammar: states inside of them, numbered on after the states of its network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from guided.grammar.machine.composite_stacks import Inside, IsomorphicParses
+from guided.grammar.machine.continuations import END, Continuations
+from guided.grammar.machine.grammar_rows import GrammarRows
+from guided.grammar.machine.isomorphic_rows import IsomorphicRows, Isomorphism
+from guided.grammar.network.network import Network
+from guided.machine.pushdown import PushdownMachine
+from guided.machine.recognizer import State
+from guided.machine.stack_transitions import EXACT, FIRST_UNSURE
+from guided.machine.table import TransitionTable
+from guided.regular.dfa import DEAD
+from guided.runtime.fuel import spend
+
+__all__ = ["HoleState", "Holes"]
+
+_ROW_WORK: Final = 20
+_BYTES_OF_TEXTS: Final = range(0xFF)
+"""Those that UTF-8 can hold; a row leads on by at most 255 of its own."""
+
+
+class HoleState(NamedTuple):
+    """A state of the machine that fills a hole."""
+
+    hole: int
+    state: State
+
+
+class Holes:
+    """Numbers the states in the holes of one grammar, and knows where holes may end or go on."""
+
+    def __init__(
+        self, network: Network, fillings: Sequence[PushdownMachine], table: TransitionTable
+    ) -> None:
+        self.fillings: Final = fillings
+        self._network = network
+        self._first: Final = network.first_hole
+        self._table = table
+        self._states = [HoleState(hole, each.start) for hole, each in enumerate(fillings)]
+        self._numbers = {state: self._first + at for at, state in enumerate(self._states)}
+        self._forks: dict[int, frozenset[int]] = {}
+        self._isomorphic = IsomorphicRows(table)
+        self._any_byte: int | None = None
+
+    def at(self, number: int) -> HoleState:
+        """The state with a number."""
+        return self._states[number - self._first]
+
+    def number(self, state: HoleState) -> int:
+        """The number of a state."""
+        at = self._first + len(self._states)
+        number = self._numbers.setdefault(state, at)
+        if number == at:
+            self._states.append(state)
+        return number
+
+    def may_end(self, number: int) -> bool:
+        """Whether the text of a hole may end in a state."""
+        hole, state = self.at(number)
+        return self.fillings[hole].is_accepting(state)
+
+    def bytes_left(self, number: int) -> int:
+        """Upper bound on the length of ``shortest_end``."""
+        hole, state = self.at(number)
+        return self.fillings[hole].bytes_left(state)
+
+    def shortest_end(self, number: int) -> bytes:
+        """Bytes that complete the text of a hole from a state, close to as few as can be."""
+        hole, state = self.at(number)
+        return self.fillings[hole].shortest_end(state)
+
+    def onward(self, states: Iterable[int]) -> set[int]:
+        """All bytes that may follow some of the states, and perhaps others."""
+        found: set[int] = set()
+        network, table = self._network, self._table
+        for number in states:
+            if number >= self._first:
+                row = self.at(number).state.row
+                # What follows an exit action takes more to find out.
+                is_open = table.label[row] != DEAD
+                found.update(range(256) if is_open else table.edges(row))
+            elif number != END:
+                moves = network.moves[number, network.byte_class]
+                found.update((moves != DEAD).nonzero()[0].tolist())
+        return found
+
+    def is_fork(self, at: HoleState, rows: GrammarRows) -> bool:
+        """Whether a text that begins here may come to a byte that goes on in the hole as well as
+        after it: then it is one of several parses from the start.
+        """
+        at_start = at.state.stack == self.fillings[at.hole].start.stack
+        return at_start and at.state.row in self._forks_of(at.hole, rows)
+
+    def isomorphic(
+        self, states: Sequence[int], continuations: Mapping[int, int], rows: GrammarRows
+    ) -> IsomorphicParses | None:
+        """The parses of states with a continuation each, where their rows are all isomorphic.
+
+        ``None`` where some are no states in holes, count differently, or are forks.
+        """
+        if states[0] < self._first:
+            return None
+        first = self.at(states[0]).state
+        parses: list[Inside] = []
+        maps: list[Isomorphism] = []
+        for number in states:
+            at = self.at(number)
+            hole, state = at
+            if state.count != first.count or state.texts or self.is_fork(at, rows):
+                return None
+            each = self._isomorphic.of(first.row, state.row)
+            if each is None:
+                return None
+            maps.append(each)
+            parses.append(Inside(hole, state.stack, continuations[number]))
+        return IsomorphicParses(tuple(parses), tuple(maps))
+
+    def parses(
+        self, isomorphic: IsomorphicParses, state: State, continuations: Continuations
+    ) -> dict[int, int]:
+        """The parses of a state in isomorphic rows, as states with a continuation each."""
+        found: dict[int, int] = {}
+        for parse, each in zip(isomorphic.parses, isomorphic.maps, strict=True):
+            local = State(parse.stack, each.rows[state.row], state.count)
+            number = self.number(HoleState(parse.hole, local))
+            continuations.add(found, number, parse.continuation)
+        return found
+
+    def after_action(
+        self, isomorphic: IsomorphicParses, action: int
+    ) -> list[tuple[HoleState, int]] | None:
+        """Where an action leads from each of the parses that may take it, with its continuation.
+
+        ``None`` where that depends on a text.
+        """
+        taken: list[tuple[HoleState, int]] = []
+        for parse, each in zip(isomorphic.parses, isomorphic.maps, strict=True):
+            filling = self.fillings[parse.hole]
+            stack, row = filling.transition(parse.stack, each.actions[action])
+            if stack == EXACT or filling.parts.stacks.depth(stack):
+                return None
+            if row != DEAD:
+                taken.append((HoleState(parse.hole, State(stack, row)), parse.continuation))
+        return taken
+
+    def any_byte_row(self) -> int:
+        """The row of several parses: each byte leads to an exit action of its own."""
+        if self._any_byte is None:
+            add = self._table.add_row
+            self._any_byte = add(
+                {byte: add({}, label=FIRST_UNSURE + byte) for byte in _BYTES_OF_TEXTS}
+            )
+        return self._any_byte
+
+    def _forks_of(self, hole: int, rows: GrammarRows) -> frozenset[int]:
+        found = self._forks.get(hole)
+        if found is None:
+            rule = self._network.rule_of(self._first + hole)
+            is_after = rows.follow[rule, self._network.byte_class]
+            after = set(is_after.nonzero()[0].tolist())
+            found = self._forks[hole] = self._leading_to_forks(hole, after)
+        return found
+
+    def _leading_to_forks(self, hole: int, after: set[int]) -> frozenset[int]:
+        """The rows that lead to one with an exit action and one of the bytes that come after."""
+        table, before, waiting = self._table, dict[int, list[int]](), list[int]()
+        if after:
+            waiting.append(self.fillings[hole].start.row)
+        forks: list[int] = []
+        seen = set(waiting)
+        for row in waiting:
+            spend(_ROW_WORK)
+            edges = table.edges(row)
+            if table.label[row] != DEAD and not after.isdisjoint(edges):
+                forks.append(row)
+            for target in set(edges.values()):
+                before.setdefault(target, []).append(row)
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+        found = set(forks)
+        for row in forks:
+            for source in before.get(row, ()):
+                if source not in found:
+                    found.add(source)
+                    forks.append(source)
+        return frozenset(found)

@@ -1,0 +1,214 @@
+"""Shortest completions of JSON documents: bytes that end the text from any state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from guided.json_schema.machine.document_states import DocumentStates
+from guided.json_schema.machine.evaluation import Evaluation
+from guided.json_schema.machine.exit_actions import DONE
+from guided.json_schema.machine.exits import Exits
+from guided.json_schema.machine.free_names import FreeNames
+from guided.json_schema.machine.stacks import ROOT
+from guided.machine.pushdown import PushdownMachine
+from guided.machine.recognizer import State
+from guided.machine.table import (
+    END_ROW,
+    IN_KEY,
+    IN_RARE_KEY,
+    INSIDE,
+    START,
+    STOP,
+    TICK,
+)
+from guided.regular.dfa import DEAD
+from guided.runtime.fuel import spend
+
+__all__ = ["Completions"]
+
+_REMEMBERED_ENDS: Final = 65_536
+_BYTE_WORK: Final = 4
+"""Units of work for a byte of a completion, which is walked to see where it leads."""
+_FROM_HERE: Final = -2
+"""In place of an exit action: nothing of the next value was written yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """A text from a place on: states along one completion share its bytes."""
+
+    text: bytes
+    place: int
+
+    def __len__(self) -> int:
+        return len(self.text) - self.place
+
+    def rest(self) -> bytes:
+        return self.text[self.place :]
+
+
+class Completions:
+    """Finds shortest completions for one machine, and remembers them.
+
+    Inside an automaton the table knows the way to the nearest exit action; between values the
+    evaluation knows what a container still needs. Each state on a completion remembers its rest.
+    """
+
+    def __init__(
+        self,
+        machine: PushdownMachine,
+        evaluation: Evaluation,
+        rows: DocumentStates,
+        exits: Exits,
+        names: FreeNames,
+    ) -> None:
+        self._machine = machine
+        self._table = machine.table
+        self._evaluation = evaluation
+        self._rows = rows
+        self._exits = exits
+        self._names = names
+        self._rests: dict[tuple[int, int], int] = {}
+        self._ends: dict[State, _End] = {}
+
+    def bytes_left(self, state: State) -> int:
+        """Upper bound on the length of ``shortest_end``; cheap but for names and items that must
+        not stand twice.
+        """
+        if state.row == END_ROW:
+            return 0
+        known = self._ends.get(state)
+        if known is not None:
+            return len(known)
+        if state.texts:
+            return len(self.shortest_end(state))
+        if state.row in self._rows.between:
+            return self._rest(state.stack, _FROM_HERE, state)
+        action = int(self._table.aim[state.row])
+        if action == DEAD:
+            return len(self.shortest_end(state))
+        left = int(self._table.left[state.row]) + self._owed(state)
+        return left + self._rest(state.stack, action, state)
+
+    def shortest_end(self, state: State) -> bytes:
+        """Bytes that complete the document from here, close to as few as can be.
+
+        After every byte of it the shortest end is no longer than the rest of it. Where
+        ``bytes_left`` was asked for, it spends little and needs no more stacks or rows.
+        """
+        text = bytearray()
+        passed: list[tuple[int, State]] = []
+        at = state
+        while not self._machine.is_accepting(at):
+            end = self._end_between(at)
+            if end is None and (after := self._after_automaton(at)) is not None:
+                end = self._end_between(after)
+            if end is not None:
+                text += end.rest()
+                break
+            ahead = self._ahead(at)
+            spend(1 + _BYTE_WORK * len(ahead))
+            for count, byte in enumerate(ahead):
+                reached = self._machine.step(at, byte)
+                if reached is None:
+                    # A value inside spells its names in an order that its place does not have.
+                    assert count, (state, bytes(text), byte)
+                    break
+                passed.append((len(text), at))
+                transition = self._transition(at, byte)
+                if transition is not None:
+                    passed.append((len(text), transition))
+                text.append(byte)
+                at = reached
+        return self._remembered_end(state, passed, bytes(text))
+
+    def _rest(self, stack: int, action: int, state: State) -> int:
+        """Bytes from an exit action to the end of the document, or from a state between values."""
+        rest = self._rests.get((stack, action))
+        if rest is None:
+            if stack == ROOT and action == DONE:
+                rest = 0
+            elif action == _FROM_HERE:
+                rest = len(self.shortest_end(state))
+            else:
+                after = self._exits.take(stack, action, ())
+                assert after is not None, (stack, action)
+                rest = len(self.shortest_end(after))
+            self._rests[stack, action] = rest
+        return rest
+
+    def _owed(self, state: State) -> int:
+        """Code points that a string still needs."""
+        return max(0, int(self._table.low[state.row]) - state.count)
+
+    def _transition(self, state: State, byte: int) -> State | None:
+        """The state between two automata where one ends without a byte, as those of numbers do."""
+        has_action = int(self._table.label[state.row]) != DEAD
+        ends = has_action and self._table.step(state.row, byte) == DEAD
+        return self._machine.after_exit(state) if ends else None
+
+    def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
+        """The shorter of a completion and the one known before; remembers it and its parts."""
+        known = self._ends.get(start)
+        if known is not None and len(known) <= len(text):
+            return known.rest()
+        if len(self._ends) > _REMEMBERED_ENDS:
+            # Bounds rest on what is remembered, so they go together.
+            self._ends.clear()
+            self._rests.clear()
+        for place, before in passed[:_REMEMBERED_ENDS]:
+            known = self._ends.get(before)
+            if known is None or len(known) > len(text) - place:
+                self._ends[before] = _End(text, place)
+        return text
+
+    def _ahead(self, state: State) -> bytes:
+        """The next bytes of the completion: those of an automaton, or the rest of a container."""
+        if self._table.role[state.row] in (IN_KEY, IN_RARE_KEY):
+            return self._names.ending(state.stack, state.row, state.texts[-1])
+        if state.row in self._rows.between:
+            return self._evaluation.ends.end(state.stack)
+        if self._owed(state):
+            return self._owed_text(state)
+        text = self._to_exit(state.row)
+        if text:
+            return text
+        after = self._after_automaton(state)
+        assert after is not None, state
+        return self._ahead(after)
+
+    def _after_automaton(self, state: State) -> State | None:
+        """The state after an automaton that ends here without a byte, as those of numbers do."""
+        ends = int(self._table.way[state.row]) == STOP and not self._owed(state)
+        return self._machine.after_exit(state) if ends else None
+
+    def _end_between(self, state: State) -> _End | None:
+        """The end that is known from a state between two values, or with a text to remember.
+
+        Bounds on other states rest on these; inside an automaton a shorter way may be found.
+        """
+        is_between = state.texts or state.row in self._rows.between
+        return self._ends.get(state) if is_between else None
+
+    def _to_exit(self, row: int) -> bytes:
+        """The bytes to the nearest exit action, or into a string that owes code points."""
+        text = bytearray()
+        while (way := int(self._table.way[row])) != STOP:
+            text.append(way)
+            row = self._table.step(row, way)
+            if self._table.role[row] in (IN_KEY, IN_RARE_KEY) or (
+                self._table.beat[row] == START and self._owed(State(ROOT, row))
+            ):
+                break
+        return bytes(text)
+
+    def _owed_text(self, state: State) -> bytes:
+        """The code points that a string owes; the one that was begun first."""
+        text = bytearray()
+        row, owed = state.row, self._owed(state)
+        while self._table.beat[row] == INSIDE:
+            text.append(int(self._table.way[row]))
+            row = self._table.step(row, text[-1])
+            owed -= int(self._table.beat[row] == TICK)
+        return bytes(text) + self._rows.scalars.strings.filler * owed

@@ -1,0 +1,162 @@
+"""What exit actions do to the stack of a JSON document: open and close containers, end values."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from guided.json_schema.formulas.assertions import JsonType
+from guided.json_schema.machine.document_states import DocumentStates
+from guided.json_schema.machine.evaluation import Evaluation
+from guided.json_schema.machine.exit_actions import (
+    CLOSE,
+    DONE,
+    ITEM,
+    OPEN_ARRAY,
+    OPEN_OBJECT,
+    Done,
+    EmptyArray,
+    Key,
+    KeyClass,
+)
+from guided.json_schema.machine.stacks import ROOT, ArrayFrame, Pending
+from guided.machine.recognizer import State, state_of
+from guided.machine.table import END_ROW
+
+__all__ = ["Exits"]
+
+_OPENING: Final = frozenset((ITEM, OPEN_OBJECT, OPEN_ARRAY))
+_TEXTLESS: Final = frozenset((DONE, CLOSE, *_OPENING))
+"""Actions that need a text only where one is remembered."""
+
+
+class Exits:
+    """Takes exit actions: each gives a stack and the row where what follows begins."""
+
+    def __init__(self, evaluation: Evaluation, rows: DocumentStates) -> None:
+        self._evaluation = evaluation
+        self._stacks = evaluation.stacks
+        self._rows = rows
+        self._meaning = rows.labels.meaning
+        # Strings, numbers and every closing bracket of a value meet in one place.
+        self._after_values: dict[tuple[int, int], tuple[int, int] | None] = {}
+        self._after_unknown_names: dict[tuple[int, int], tuple[int, int] | None] = {}
+
+    def take(
+        self, stack: int, action: int, texts: tuple[bytes, ...], key: bytes | None = None
+    ) -> State | None:
+        """The state after an action with the texts that are being remembered.
+
+        ``None`` where the action must not be taken; ``key`` as for ``resolve``.
+        """
+        ended = self._ends_value_of(stack, action)
+        item = None
+        if ended is not None and self._remembers(ended):
+            item = texts[self._stacks.depth(ended) - 1]
+        resolved = self.resolve(stack, action, item=item, key=key)
+        if resolved is None:
+            return None
+        after, row = resolved
+        depth = self._stacks.depth(after)
+        texts = texts[:depth]
+        return state_of(after, row, 0, texts + (b"",) * (depth - len(texts)))
+
+    def resolve(
+        self, stack: int, action: int, *, item: bytes | None = None, key: bytes | None = None
+    ) -> tuple[int, int] | None:
+        """The stack and the row after an action, ``None`` where it must not be taken.
+
+        ``item`` is the text of the value that ends, where the stack remembers it; ``key`` that of
+        a free name that is closed: without it the set of names becomes unknown.
+        """
+        evaluation, rows = self._evaluation, self._rows
+        if action == DONE:
+            return self._value_done(stack, 1, item)
+        if action == CLOSE:
+            truth = evaluation.awaited.closed(stack)
+            return self._value_done(self._stacks.parents[stack], truth, item)
+        if action == ITEM:
+            begun = evaluation.items.begun(stack)
+            return None if begun is None else (begun, rows.value(begun))
+        if action == OPEN_OBJECT:
+            opened = evaluation.awaited.open(stack, JsonType.OBJECT)
+            return None if opened is None else (opened, rows.members(opened))
+        if action == OPEN_ARRAY:
+            opened = evaluation.awaited.open(stack, JsonType.ARRAY)
+            if opened is None:
+                return None
+            return rows.first_item(opened, evaluation.items.begun(opened))
+        meaning = self._meaning(action)
+        if isinstance(meaning, Done):
+            return self._value_done(stack, meaning.truth, item)
+        if isinstance(meaning, EmptyArray):
+            return self._value_done(self._stacks.parents[stack], meaning.truth, item)
+        if isinstance(meaning, Key):
+            named = evaluation.names.name_written(stack, meaning.name)
+        else:
+            assert isinstance(meaning, KeyClass), meaning
+            if key is None:
+                return self._unknown_name(evaluation.names.after_names(stack), meaning.number)
+            named = evaluation.names.class_written(stack, meaning.number, key)
+        return None if named is None else (named, rows.colon_and_value(named))
+
+    def needs_text(self, stack: int, action: int) -> bool:
+        """Whether what follows an action depends on which item or name was written."""
+        if not self._stacks.depth(stack) and action in _TEXTLESS:
+            return False
+        ended = self._ends_value_of(stack, action)
+        if ended is None:
+            meaning = self._meaning(action)
+            if isinstance(meaning, KeyClass):
+                return self._evaluation.names.is_rare(stack, meaning.number)
+            return False
+        if not self._remembers(ended):
+            return False
+        return ended != stack or not self._evaluation.items.is_roomy(ended)
+
+    def _ends_value_of(self, stack: int, action: int) -> int | None:
+        """The stack in which a value ends by an action, ``None`` for other actions."""
+        if action == DONE:
+            return stack
+        if action == CLOSE:
+            return self._stacks.parents[stack]
+        if action in _OPENING:
+            return None
+        meaning = self._meaning(action)
+        if isinstance(meaning, EmptyArray):
+            return self._stacks.parents[stack]
+        return stack if isinstance(meaning, Done) else None
+
+    def _remembers(self, stack: int) -> bool:
+        """Whether the text of the value awaited in a stack has to be remembered."""
+        frame = self._stacks.frames[stack]
+        return isinstance(frame, Pending) and frame.remembers
+
+    def _unknown_name(self, stack: int, number: int) -> tuple[int, int] | None:
+        """What follows a free name of a class, whichever it is."""
+        at = stack, number
+        if at not in self._after_unknown_names:
+            named = self._evaluation.names.class_written(stack, number, None)
+            found = None if named is None else (named, self._rows.colon_and_value(named))
+            self._after_unknown_names[at] = found
+        return self._after_unknown_names[at]
+
+    def _value_done(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
+        if item is not None:
+            return self._after_value(stack, truth, item)
+        key = stack, truth
+        if key not in self._after_values:
+            self._after_values[key] = self._after_value(stack, truth, None)
+        return self._after_values[key]
+
+    def _after_value(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
+        if not self._evaluation.awaited.accepts(stack, truth):
+            return None
+        if stack == ROOT:
+            return ROOT, END_ROW
+        after = self._evaluation.awaited.value_done(stack, truth, item)
+        if after is None:
+            return None
+        frame = self._stacks.frames[after]
+        if isinstance(frame, ArrayFrame):
+            return after, self._rows.next_item(after)
+        return after, self._rows.members(after)

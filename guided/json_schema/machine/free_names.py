@@ -1,0 +1,79 @@
+"""Names that the schema does not spell out: which may still be closed, and how."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Final
+
+from cachetools import LRUCache
+
+from guided.json_schema.machine.evaluation import Evaluation
+from guided.json_schema.machine.scalar_blocks import json_key
+from guided.json_schema.machine.stacks import ObjectFrame
+from guided.machine.table import TransitionTable
+
+__all__ = ["FreeNames"]
+
+_REMEMBERED_KEYS: Final = 16_384
+_KEY_TRIES: Final = 2_000
+"""Names tried at most to find one that is not taken."""
+
+
+class FreeNames:
+    """Finds out how names that were begun in an object may end."""
+
+    def __init__(self, evaluation: Evaluation, table: TransitionTable) -> None:
+        self._evaluation = evaluation
+        self._stacks = evaluation.stacks
+        self._table = table
+        self._closable: LRUCache[tuple[int, int, bytes], bool] = LRUCache(_REMEMBERED_KEYS)
+
+    def can_close(self, stack: int, row: int, begun: bytes) -> bool:
+        """Whether a name that was begun, and is in ``row``, can become one that is not taken."""
+        if self._table.ends[row] > self._stacks.taken(stack):
+            return True
+        at = (stack, row, begun)
+        found = self._closable.get(at)
+        if found is None:
+            ends = itertools.islice(self._endings(row), _KEY_TRIES)
+            found = any(self._may_stand(stack, begun + text[:-1]) for text in ends)
+            self._closable[at] = found
+        return found
+
+    def ending(self, stack: int, row: int, begun: bytes) -> bytes:
+        """What closes a name that was begun: as one that the object owes, where one begins so."""
+        owed = self._evaluation.ends.end(stack).lstrip(b",")
+        for name in json.loads(b"{" + owed):
+            key = json_key(name)[1:]
+            if key.startswith(begun):
+                return key[len(begun) :]
+        for text in itertools.islice(self._endings(row), _KEY_TRIES):
+            if self._may_stand(stack, begun + text[:-1]):
+                return text
+        raise AssertionError(f"no name is left in stack {stack} after {begun!r}")
+
+    def _may_stand(self, stack: int, key: bytes) -> bool:
+        frame = self._stacks.frames[stack]
+        assert isinstance(frame, ObjectFrame), frame
+        order = self._evaluation.objects.orders[frame.order]
+        if key in order.spelled:
+            name = json.loads(b'"' + key + b'"')
+            return self._evaluation.names.name_written(stack, name) is not None
+        return key not in self._stacks.free_keys(stack)
+
+    def _endings(self, row: int) -> Iterator[bytes]:
+        """The texts from inside a name to the end of its closing quote, shortest first."""
+        ties = itertools.count()
+        heap = [(int(self._table.left[row]), 0, next(ties), row, b"")]
+        while heap:
+            _, _, _, row, text = heapq.heappop(heap)
+            if self._table.exits[row]:
+                yield text
+                continue
+            for byte, target in self._table.edges(row).items():
+                more = text + bytes((byte,))
+                total = len(more) + int(self._table.left[target])
+                heapq.heappush(heap, (total, -len(more), next(ties), target, more))

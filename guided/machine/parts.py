@@ -1,0 +1,136 @@
+"""What a machine builds up while texts are read, and how close that is to its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Sized
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.errors import LimitExceededError
+from guided.machine.stack_transitions import EMPTY_SLOT, KEY, ROW, TARGET, StackTransitions
+from guided.machine.table import TransitionTable
+
+__all__ = ["MachineParts", "Pool", "RecognizerLimits", "StackTable"]
+
+_HALF: Final = 0.5
+"""Masks may fill this share of a machine; the rest is kept for shortest completions."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecognizerLimits:
+    """Bounds on the memory of one machine."""
+
+    max_cells: int = 16_000_000
+    """Cells of the transition table, four bytes each."""
+    max_stacks: int = 200_000
+    """Nests of open containers, some 300 bytes each."""
+
+
+class StackTable(Protocol):
+    """The stacks of a machine, numbered as they come up; what it says of each is an array."""
+
+    facts: NDArray[np.int32]
+    """What compiled code knows of each stack; see ``facts``."""
+    with_keys: list[int]
+    """The stacks that know the free keys that their object already has."""
+
+    @property
+    def frames(self) -> Sequence[object]:
+        """What each stack stands for."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def depth(self, number: int) -> int:
+        """How many of the values being written have to be remembered."""
+        ...
+
+    def taken(self, number: int) -> int:
+        """How many names are taken at most."""
+        ...
+
+    def free_keys(self, number: int) -> set[bytes]:
+        """The names of the innermost object that must not come again, so far."""
+        ...
+
+
+class Pool(NamedTuple):
+    """Things of one kind that a machine makes and never drops, and how many there may be."""
+
+    name: str
+    things: Sized
+    most: int
+
+
+class MachineParts:
+    """The table, the stacks and the transitions between stacks; all of them only grow.
+
+    ``table`` may be shared by several machines; ``inner`` are the parts of machines that read
+    inside this one. ``num_given_up`` counts searches for a way to the end that were given up, so
+    that texts may be missing.
+    """
+
+    def __init__(
+        self,
+        table: TransitionTable,
+        stacks: StackTable,
+        pools: Sequence[Pool],
+        hint: str,
+        inner: Sequence[MachineParts] = (),
+        num_given_up: Callable[[], int] | None = None,
+    ) -> None:
+        self.table: Final = table
+        self.stacks: Final = stacks
+        self.transitions: Final = StackTransitions()
+        self._pools: Final = tuple(pools)
+        self._hint: Final = hint
+        self._inner: Final = tuple(inner)
+        self._num_given_up: Final = num_given_up
+
+    @property
+    def num_given_up(self) -> int:
+        """Searches for a way to the end that were given up, so that texts may be missing."""
+        # Counted where the searches are, which is nothing that all machines have.
+        own = 0 if self._num_given_up is None else self._num_given_up()
+        return own + sum([parts.num_given_up for parts in self._inner])
+
+    @property
+    def fullness(self) -> float:
+        """The share of its limits that the machine has grown to."""
+        fullest = self.table.num_cells / self.table.max_cells
+        for pool in self._pools:
+            fullest = max(fullest, len(pool.things) / pool.most)
+        for parts in self._inner:
+            fullest = max(fullest, parts.fullness)
+        return fullest
+
+    def check_room(self) -> None:
+        """Raise LimitExceededError when the rest of the limits is needed to end texts."""
+        if self.fullness <= _HALF:
+            return
+        sizes = [f"{self.table.num_cells} cells"]
+        sizes += [f"{len(pool.things)} {pool.name}" for pool in self._pools]
+        limits = [self.table.max_cells, *[pool.most for pool in self._pools]]
+        raise LimitExceededError(
+            f"the recogniser has {_listed(sizes)}, and may have half of"
+            f" {_listed([*map(str, limits)])}",
+            limit=self.table.max_cells,
+            field="constraint",
+            hint=self._hint,
+        )
+
+    def check(self) -> None:
+        """Raise AssertionError unless table, stacks and transitions agree with one another."""
+        self.table.check()
+        slots = self.transitions.slots
+        used = slots[slots[:, KEY] != EMPTY_SLOT]
+        assert len(used) == len(self.transitions), (len(used), len(self.transitions))
+        assert (used[:, TARGET] < len(self.stacks)).all()
+        assert (used[:, ROW] < self.table.num_rows).all()
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,106 @@
+"""The pushdown machine that all recognisers are: automata over bytes, and a stack around them.
+
+Bytes move the row by a table look-up. Where an automaton ends its *exit action* is taken, which
+pushes or pops the stack and gives the row where the next automaton begins. What the frames of a
+stack are and what exit actions do to them is for subclasses to say; everything else is here.
+"""
+
+from __future__ import annotations
+
+from guided.machine.parts import MachineParts
+from guided.machine.recognizer import State, StateSharing
+from guided.machine.table import UNCOUNTED, TransitionTable
+from guided.regular.dfa import DEAD
+
+__all__ = ["PushdownMachine"]
+
+
+class PushdownMachine:
+    """A ``Recognizer`` but for its frames: subclasses set ``start`` and say what is abstract here.
+
+    Not thread-safe: it grows while texts are read.
+    """
+
+    start: State
+
+    def __init__(self, parts: MachineParts, sharing: StateSharing) -> None:
+        self.parts = parts
+        self.sharing = sharing
+        self.table: TransitionTable = parts.table
+
+    # --- abstract -----------------------------------------------------------------------------
+
+    def transition(self, stack: int, action: int) -> tuple[int, int]:
+        """The stack and the row that an exit action leads to; see ``Recognizer``."""
+        raise NotImplementedError
+
+    def after_exit(self, state: State) -> State | None:
+        """The state after the exit action of the row.
+
+        ``None`` where the row has none, or its action must not be taken.
+        """
+        raise NotImplementedError
+
+    def is_accepting(self, state: State) -> bool:
+        """Whether the text may end here."""
+        raise NotImplementedError
+
+    def bytes_left(self, state: State) -> int:
+        """Upper bound on the length of ``shortest_end``."""
+        raise NotImplementedError
+
+    def shortest_end(self, state: State) -> bytes:
+        """Bytes that complete the text from here, close to as few as can be."""
+        raise NotImplementedError
+
+    def _entered(self, before: State, row: int, byte: int) -> State | None:
+        """The state after a byte that leads from the row of ``before`` to ``row``, with all exit
+        actions taken that have to be taken at once.
+        """
+        raise NotImplementedError
+
+    # --- shared -------------------------------------------------------------------------------
+
+    def step(self, state: State, byte: int) -> State | None:
+        """The state after ``byte``, ``None`` where it is not allowed; may lay down rows."""
+        at: State | None = state
+        while at is not None:
+            target = self.table.step(at.row, byte)
+            if target != DEAD:
+                return self._entered(at, target, byte)
+            # The automaton may end here, and the byte may belong to what follows it.
+            at = self.after_exit(at)
+        return None
+
+    def advance(self, state: State, text: bytes) -> State | None:
+        """The state after all bytes of ``text``, ``None`` where one is not allowed."""
+        current: State | None = state
+        for byte in text:
+            if current is None:
+                return None
+            current = self.step(current, byte)
+        return current
+
+    def only_byte(self, state: State) -> int | None:
+        """The one byte that may follow, ``None`` where there is a choice or the text may end."""
+        table, row = self.table, state.row
+        # With an exit action there is a choice, or the text may end.
+        if table.label[row] != DEAD:
+            return None
+        only = int(table.only[row])
+        if only != DEAD:
+            return only
+        high = int(table.high[row])
+        if high == UNCOUNTED or state.count < high:
+            return None
+        # The string is as long as it may be: of all bytes that lead on few are left.
+        live = [byte for byte in table.edges(row) if self.step(state, byte) is not None]
+        return live[0] if len(live) == 1 else None
+
+    def is_complete(self, state: State) -> bool:
+        """Whether the text is complete and nothing may follow."""
+        return self.table.is_end(state.row)
+
+    def check(self) -> None:
+        """Raise AssertionError unless the parts agree with one another."""
+        self.parts.check()

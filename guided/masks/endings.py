@@ -1,0 +1,101 @@
+"""Ends of texts in tokens: the shortest from a state, and which tokens leave room for one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.recognizer import Recognizer, State
+from guided.masks.mask import Mask, tokens_of
+from guided.masks.mask_delta import MaskDelta
+from guided.masks.token_steps import TokenSteps
+from guided.masks.trie import TokenTrie, fewest_tokens
+from guided.spec import TokenId
+
+__all__ = ["Endings"]
+
+_FEW: Final = 64
+_SPARE_BYTES: Final = 12
+"""By how much texts in one place may differ in their shortest ends: a number to be a new name."""
+
+
+class Endings:
+    """Ends of texts of one machine in tokens of one vocabulary. Not thread-safe."""
+
+    def __init__(
+        self,
+        machine: Recognizer,
+        steps: TokenSteps,
+        trie: TokenTrie,
+        mask_of_state: Callable[[State], MaskDelta],
+        max_kept: int,
+    ) -> None:
+        """At most about ``max_kept`` states have a completion that is kept."""
+        self._machine = machine
+        self._steps = steps
+        self._trie = trie
+        self._mask_of_state = mask_of_state
+        self._max_kept = max_kept
+        self._kept: dict[State, tuple[TokenId, ...]] = {}
+
+    def shortest(self, state: State) -> tuple[TokenId, ...]:
+        """Tokens that end the text, close to as few as can be."""
+        tokens = fewest_tokens(self._trie, self._machine.shortest_end(state))
+        kept = self._kept.get(state)
+        return tokens if kept is None or len(tokens) < len(kept) else kept
+
+    def fits(self, state: State, budget: int) -> bool:
+        """Whether at most ``budget`` tokens end the text."""
+        # A token has a byte at least.
+        return self._machine.bytes_left(state) <= budget or len(self.shortest(state)) <= budget
+
+    def kept_shortest(self, state: State) -> tuple[TokenId, ...]:
+        """``shortest``, kept for the states along it.
+
+        Fewer bytes can be more tokens: whoever follows it must not be led on to another one.
+        """
+        tokens = self.shortest(state)
+        if len(self._kept) >= self._max_kept:
+            self._kept.clear()
+        at: State | None = state
+        for place, token in enumerate(tokens):
+            assert at is not None, (state, tokens)
+            known = self._kept.get(at)
+            if known is None or len(known) > len(tokens) - place:
+                self._kept[at] = tokens[place:]
+            at = self._steps.advance(at, token)
+        return tokens
+
+    def tokens_within(self, state: State, mask: Mask, budget: int) -> list[NDArray[np.int64]]:
+        """Tokens of the mask of a state after which less than ``budget`` more end the text."""
+        parses = self._machine.sharing.parses(state)
+        if parses:
+            found = [
+                self.tokens_within(each, self._mask_of_state(each).mask(), budget)
+                for each in parses
+            ]
+            return [tokens for each in found for tokens in each]
+        groups = self._steps.by_target(state, tokens_of(mask))
+        return [self._fitting(state, tokens, budget - 1) for tokens in groups]
+
+    def _fitting(self, state: State, tokens: NDArray[np.int64], budget: int) -> NDArray[np.int64]:
+        """Those of the tokens, all of which lead to one stack, row and count, after which the
+        budget suffices.
+        """
+        first = self._steps.advance(state, int(tokens[0]))
+        assert first is not None, (state, tokens[0])
+        if first.texts:
+            # How the text can end depends on what was written, which is another text for each.
+            if len(tokens) <= _FEW:
+                fits = [self._fits_after(state, token, budget) for token in tokens.tolist()]
+                fitting: NDArray[np.int64] = tokens[np.array(fits)]
+                return fitting
+            budget -= _SPARE_BYTES
+        return tokens if self.fits(first, budget) else tokens[:0]
+
+    def _fits_after(self, state: State, token: int, budget: int) -> bool:
+        reached = self._steps.advance(state, token)
+        return reached is not None and self.fits(reached, budget)

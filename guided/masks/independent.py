@@ -1,0 +1,161 @@
+"""Context-independent masks: the part of a mask inside one string, shared by all schemas.
+
+Inside a string nearly every token of the vocabulary may follow, and which ones does not depend on
+what the string is part of. Only the tokens that go beyond its closing quote do: they are kept as
+*sites*, the nodes of the trie at which the quote was read, and tried in each stack anew. So a walk
+over the whole trie is paid once for each outline of a row, and a new stack costs the sites alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from guided.masks.independent_kernels import MAX_COUNT, keep_within, sorted_by_way, walk_inside
+from guided.masks.machine_kernels import MachineArrays
+from guided.masks.mask import Mask
+from guided.masks.outline import Outline
+from guided.masks.trie import TokenTrie
+
+__all__ = ["IndependentMask", "IndependentMasks"]
+
+
+class IndependentMask:
+    """What may follow a row without leaving its string, and where tokens leave it."""
+
+    __slots__ = ("fingerprint", "mask", "most", "reach", "sites", "within")
+
+    def __init__(
+        self,
+        mask: Mask,
+        fingerprint: int,
+        reach: NDArray[np.uint16],
+        sites: NDArray[np.int32],
+        most: int,
+        within: dict[int, Mask] | None = None,
+    ) -> None:
+        self.mask: Final = mask
+        self.fingerprint: Final = fingerprint
+        """Tells the mask from others that masks are made from; see ``MaskStore``."""
+        self.reach: Final = reach
+        """Code points that a string has at least with each token; empty where all the same."""
+        self.sites: Final = sites
+        """As ``walk_sites`` takes them; rows are numbers among the closing rows of the outline."""
+        self.most: Final = most
+        """The greatest number of code points among tokens and sites."""
+        self.within: Final[dict[int, Mask]] = {} if within is None else within
+        """The mask by the code points that are left, made when first needed."""
+
+    def at(self, sites: NDArray[np.int32]) -> IndependentMask:
+        """The same mask with other sites."""
+        return IndependentMask(self.mask, self.fingerprint, self.reach, sites, self.most)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in bytes, all masks that may still be made counted in."""
+        return self.mask.nbytes * (1 + self.most) + self.reach.nbytes + self.sites.nbytes
+
+    def mask_within(self, left: int) -> tuple[Mask, int]:
+        """The tokens with which a string has at most ``left`` more code points; not to be changed.
+
+        ``left`` may be ``most`` or below. With the fingerprint.
+        """
+        if left >= self.most:
+            return self.mask, self.fingerprint
+        mask = self.within.get(left)
+        if mask is None:
+            mask = np.empty_like(self.mask)
+            keep_within(self.mask, self.reach, left, mask)
+            mask.flags.writeable = False
+            # Not before it is filled: other threads take it from here, and kernels hold no lock.
+            self.within[left] = mask
+        return mask, self.fingerprint + left + 1
+
+
+class IndependentMasks:
+    """The context-independent masks used last; safe to use from several threads."""
+
+    def __init__(self, trie: TokenTrie, max_bytes: int) -> None:
+        self.trie = trie
+        self._masks: LRUCache[tuple[bytes, int], IndependentMask] = LRUCache(
+            max_bytes, lambda mask: mask.nbytes
+        )
+        nothing = np.zeros(trie.words, dtype=np.int32)
+        nothing.flags.writeable = False
+        self.nothing = IndependentMask(
+            nothing,
+            0,
+            np.empty(0, dtype=np.uint16),
+            np.empty((0, 4), dtype=np.int32),
+            0,
+        )
+        """No tokens, and no sites."""
+        self._lock = threading.Lock()
+
+    def get(
+        self, arrays: MachineArrays, row: int, outline: Outline, node: int = 0
+    ) -> IndependentMask:
+        """The mask of a row; only the tokens below ``node``, where the row stands."""
+        key = outline.digest, node
+        with self._lock:
+            mask = self._masks.get(key)
+        if mask is None:
+            # Without the lock: two threads may make the same mask, and either is as good.
+            mask = _walked(self.trie, arrays, row, outline, node)
+            with self._lock:
+                if mask.nbytes <= self._masks.maxsize:
+                    self._masks[key] = mask
+        return mask
+
+
+class _Scratch(threading.local):
+    """Memory that masks are made in."""
+
+    def __init__(self) -> None:
+        self._sites: NDArray[np.int32] = np.empty((0, 4), dtype=np.int32)
+        self._reach: NDArray[np.uint16] = np.empty(0, dtype=np.uint16)
+
+    def of(self, trie: TokenTrie) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
+        """Room for sites, and for ``reach``, which is all zero and to be left so."""
+        if len(self._sites) < len(trie):
+            self._sites = np.empty((len(trie), 4), dtype=np.int32)
+        if len(self._reach) != trie.vocabulary_size:
+            self._reach = np.zeros(trie.vocabulary_size, dtype=np.uint16)
+        return self._sites, self._reach
+
+
+_scratch: Final = _Scratch()
+
+
+def _walked(
+    trie: TokenTrie, arrays: MachineArrays, row: int, outline: Outline, node: int
+) -> IndependentMask:
+    mask = np.zeros(trie.words, dtype=np.int32)
+    sites, reach = _scratch.of(trie)
+    path = np.empty((trie.longest + 1, 3), dtype=np.int64)
+    loops = np.zeros((len(arrays.rows), 3), dtype=np.uint64)
+    num_sites, most = walk_inside(
+        trie.arrays,
+        trie.below,
+        arrays,
+        row,
+        node,
+        outline.horizon,
+        path,
+        loops,
+        mask,
+        reach,
+        sites,
+    )
+    found = sorted_by_way(sites[:num_sites], arrays.rows, outline.closings)
+    kept = reach[:0].copy()
+    if most:
+        kept = reach.copy()
+        reach.fill(0)
+    mask.flags.writeable = False
+    fingerprint = int.from_bytes(outline.digest[:8]) ^ node << 24
+    return IndependentMask(mask, fingerprint, kept, found, min(most, MAX_COUNT))

@@ -1,0 +1,196 @@
+"""How context-independent masks are made, compiled by numba.
+
+A walk from a row of a string notes *sites*, where tokens leave the string, int32 ``[sites, 4]``::
+
+    node   count    least    way
+    │      │        │        └ the row that is entered, or how it is left; see ``walk_sites``
+    │      │        └ code points that a string with this text has at least
+    │      └ code points of the text up to the node
+    └ the node of the trie whose last byte leaves the string
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.block import NO_BEAT, TICK
+from guided.machine.table_layout import BEAT, LABEL, NEED
+from guided.masks.machine_kernels import MachineArrays, is_closing, target_of
+from guided.masks.trie import BYTE, DEPTH, END, FIRST_TOKEN, TrieArrays
+from guided.masks.walk_kernels import BY_ACTION
+from guided.regular.dfa import DEAD
+from guided.runtime.kernel import inlined, kernel, making_kernel
+
+__all__ = ["MAX_COUNT", "keep_within", "sorted_by_way", "walk_inside"]
+
+MAX_COUNT: Final = 2**16 - 1
+"""More code points than an automaton has states, and than tokens have on top of that."""
+
+
+@kernel
+def keep_within(
+    mask: NDArray[np.int32], reach: NDArray[np.uint16], left: int, kept: NDArray[np.int32]
+) -> None:
+    """Write those tokens of a mask with which a string has at most ``left`` code points."""
+    for word in range(len(mask)):
+        bits = mask[word]
+        if bits:
+            for token in range(32 * word, min(32 * word + 32, len(reach))):
+                if reach[token] > left:
+                    bits &= ~(np.int32(1) << np.int32(token & 31))
+        kept[word] = bits
+
+
+@kernel
+def walk_inside(
+    trie: TrieArrays,
+    below: NDArray[np.uint64],
+    machine: MachineArrays,
+    row: int,
+    top: int,
+    horizon: int,
+    path: NDArray[np.int64],
+    loops: NDArray[np.uint64],
+    words: NDArray[np.int32],
+    reach: NDArray[np.uint16],
+    sites: NDArray[np.int32],
+) -> tuple[int, int]:
+    """Walk a string from ``row`` on, which stands at the node ``top``, up to a horizon.
+
+    Returns the number of sites and the greatest count.
+    Of a site it says the row that is entered, or, as a negative number, the row with an exit action
+    that is left and the byte that is read after it.
+    ``loops``, uint64 ``[rows, 3]``, is all zero; see ``_find_loops``.
+    """
+    # Columns of the path: row, code points so far, code points that a string has at least. A node
+    # is numbered before all below it, so one loop over the numbers is a depth-first walk.
+    nodes, rows = trie.nodes, machine.rows
+    level = nodes[top, DEPTH]
+    horizon += level
+    path[level, 0], path[level, 1], path[level, 2] = row, 0, 0
+    node, num_sites, most = top + 1, 0, 0
+    while node < nodes[top, END]:
+        level = nodes[node, DEPTH]
+        current = path[level - 1, 0]
+        target = target_of(machine, current, nodes[node, BYTE])
+        if target == DEAD:
+            if rows[current, LABEL] != DEAD:
+                entered = -1 - 256 * current - nodes[node, BYTE]
+                num_sites = _note(num_sites, node, 0, 0, entered, sites)
+            node = nodes[node, END]
+            continue
+        count, least = path[level - 1, 1], path[level - 1, 2]
+        if is_closing(rows, target):
+            num_sites = _note(num_sites, node, count, least, target, sites)
+            node = nodes[node, END]
+            continue
+        if rows[target, BEAT] == TICK:
+            count += 1
+        if rows[target, BEAT] != NO_BEAT:
+            least = max(least, count + rows[target, NEED])
+        if level == horizon:
+            num_sites = _note(num_sites, node, count, least, target, sites)
+            node = nodes[node, END]
+            continue
+        most = max(most, least)
+        path[level, 0], path[level, 1], path[level, 2] = target, count, least
+        last = nodes[node, END]
+        _allow(node, node + 1, least, trie, words, reach)
+        node += 1
+        if node == last:
+            continue
+        if not _is_free(node - 1, target, machine, below, loops):
+            continue
+        # All bytes below may follow in any order: the tokens are taken without looking at them.
+        if rows[target, BEAT] != TICK:
+            _allow(node, last, least, trie, words, reach)
+            node = last
+        while node < last:
+            counted = count + nodes[node, DEPTH] - level + rows[target, NEED]
+            most = max(most, counted)
+            _allow(node, node + 1, max(least, counted), trie, words, reach)
+            node += 1
+    return num_sites, most
+
+
+@inlined
+def _is_free(
+    node: int,
+    row: int,
+    machine: MachineArrays,
+    below: NDArray[np.uint64],
+    loops: NDArray[np.uint64],
+) -> bool:
+    """Whether all bytes below a node may follow a row in any order."""
+    if loops[row, 2] == 0:
+        _find_loops(machine, row, loops)
+    return not (below[node, 0] & ~loops[row, 0] or below[node, 1] & ~loops[row, 1])
+
+
+@inlined
+def _note(
+    number: int, node: int, count: int, least: int, way: int, sites: NDArray[np.int32]
+) -> int:
+    """Write a site; returns how many there are."""
+    sites[number, 0], sites[number, 1] = node, count
+    sites[number, 2], sites[number, 3] = least, way
+    return number + 1
+
+
+@making_kernel
+def sorted_by_way(
+    sites: NDArray[np.int32], rows: NDArray[np.int32], closings: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """The sites with numbers among the closing rows in place of what ``walk_inside`` names.
+
+    A row that is left by its exit action has the number of the first one with that action. Sites of
+    one way come together, as a walk goes each way but once.
+    """
+    ways = np.empty(len(sites), dtype=np.int32)
+    by_row, by_action = np.argsort(closings, kind="mergesort"), rows[closings, LABEL]
+    order = np.argsort(by_action, kind="mergesort")
+    ascending, actions = closings[by_row], by_action[order]
+    for site in range(len(sites)):
+        left = sites[site, 3]
+        if left >= 0:
+            ways[site] = by_row[np.searchsorted(ascending, left)]
+        else:
+            action, byte = rows[(-1 - left) >> 8, LABEL], (-1 - left) & 255
+            number = order[np.searchsorted(actions, action)]
+            ways[site] = BY_ACTION - 256 * number - byte
+    by_way = np.argsort(ways, kind="mergesort")
+    together: NDArray[np.int32] = sites[by_way]
+    together[:, 3] = ways[by_way]
+    return together
+
+
+@inlined
+def _allow(
+    first: int,
+    last: int,
+    least: int,
+    trie: TrieArrays,
+    words: NDArray[np.int32],
+    reach: NDArray[np.uint16],
+) -> None:
+    """Set the bits of the tokens of some nodes, after which a string has ``least`` code points."""
+    for index in range(trie.nodes[first, FIRST_TOKEN], trie.nodes[last, FIRST_TOKEN]):
+        token = trie.token_ids[index]
+        words[token >> 5] |= 1 << (token & 31)
+        if least:
+            reach[token] = min(least, MAX_COUNT)
+
+
+@inlined
+def _find_loops(machine: MachineArrays, row: int, loops: NDArray[np.uint64]) -> None:
+    """Fill in the ASCII bytes that lead from a row to itself, one bit each, and a one for done."""
+    loops[row, 2] = 1
+    beat = machine.rows[row, BEAT]
+    if beat != NO_BEAT and beat != TICK:
+        return
+    for byte in range(1, 128):
+        if target_of(machine, row, byte) == row:
+            loops[row, byte >> 6] |= np.uint64(1) << np.uint64(byte & 63)

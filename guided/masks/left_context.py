@@ -1,0 +1,66 @@
+"""What an answer so far means for how the text after it is split into pieces.
+
+That is its *left context*: a short text that leaves the same ways to split what follows as the
+whole answer would, and the bytes of a character that is not whole. There are few of them, so nearly
+all are found in a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from guided.masks.spelling_rules import SpellingRules, whole_size
+from guided.masks.splitting import SplitUncertainError
+from guided.spec import TokenId
+
+__all__ = ["UNKNOWN_CONTEXT", "LeftContexts"]
+
+UNKNOWN_CONTEXT: Final = b"\xff"
+"""The left context of which nothing can be told: no text has this byte."""
+_REMEMBERED: Final = 65_536
+_MOST_UNCERTAIN: Final = 256
+"""Bytes of a left context that is still uncertain; of longer ones nothing is told."""
+
+
+class LeftContexts:
+    """The left contexts of one vocabulary."""
+
+    def __init__(self, token_bytes: Sequence[bytes | None], rules: SpellingRules) -> None:
+        self._token_bytes = token_bytes
+        self._rules = rules
+        self._found_tokens = frozenset(rules.found_tokens)
+        self._after: dict[tuple[bytes, TokenId], bytes] = {}
+        self._alike: dict[object, bytes] = {}
+
+    def after(self, before: bytes, tokens: Iterable[TokenId]) -> bytes:
+        """The left context after more tokens; that of an empty answer is empty."""
+        for token in tokens:
+            reached = self._after.get((before, token))
+            if reached is None:
+                reached = self._extended(before, token)
+                if len(self._after) >= _REMEMBERED:
+                    self._after.clear()
+                    self._alike.clear()
+                self._after[before, token] = reached
+            before = reached
+        return before
+
+    def _extended(self, before: bytes, token: TokenId) -> bytes:
+        splitting, letter = self._rules.splitting, self._rules.letter
+        if splitting is None or before == UNKNOWN_CONTEXT:
+            return UNKNOWN_CONTEXT
+        if token in self._found_tokens:
+            return b""
+        data = before + (self._token_bytes[token] or b"")
+        if letter and letter in data:
+            data = data[data.rfind(letter) + len(letter) :]
+        size = whole_size(data)
+        try:
+            text = data[:size].decode()
+            known, begin = splitting.left_context(text)
+        except SplitUncertainError:
+            return data if len(data) <= _MOST_UNCERTAIN else UNKNOWN_CONTEXT
+        except UnicodeDecodeError:
+            return UNKNOWN_CONTEXT
+        return self._alike.setdefault(known, text[begin:].encode()) + data[size:]

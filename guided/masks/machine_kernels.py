@@ -1,0 +1,293 @@
+"""The moves of a machine in compiled code: one byte, and the bytes of a token.
+
+Everything here works on the arrays of a machine and says what ``PushdownMachine.step`` says. It
+stops where Python has to resolve a transition of the stack first, and it is *unsure* where that
+takes a text that was written: a key, or an item that has to differ from others::
+
+    rows        int32 [rows, 15]   a state of an automaton each; columns in ``table_layout``
+    cells       int32              where bytes lead: cells[BASE + byte_maps[KIND, byte]]
+    byte_maps   uint8 [maps, 256]  classes of bytes that rows tell apart
+    transitions int64 [slots, 3]   hash table (stack, exit action) → (stack, row)
+    facts       int32 [stacks, 3]  what is known of the keys and texts of a stack
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.block import CLOSE_STRING, START, TICK
+from guided.machine.facts import KNOWLEDGE, KNOWN, TAKEN, TEXTS, UNKNOWN
+from guided.machine.stack_transitions import (
+    EMPTY_SLOT,
+    EXACT,
+    KEY,
+    LABEL_BITS,
+    LAST_SURE,
+    ROW,
+    TARGET,
+)
+from guided.machine.table_layout import (
+    BASE,
+    BEAT,
+    ENDS,
+    EXITS,
+    HIGH,
+    IN_KEY,
+    IN_RARE_KEY,
+    KEY_CLOSED,
+    KIND,
+    LABEL,
+    LOW,
+    NEED,
+    ONLY,
+    ROLE,
+    WIDTH,
+)
+from guided.regular.dfa import DEAD
+from guided.runtime.addresses import table_at
+from guided.runtime.kernel import inlined, kernel
+
+__all__ = [
+    "ALIVE",
+    "DIES",
+    "NOWHERE",
+    "UNRESOLVED",
+    "UNSURE",
+    "Addresses",
+    "MachineArrays",
+    "after_action",
+    "after_byte",
+    "entered",
+    "follow_only",
+    "is_closing",
+    "machine_at",
+    "resolved",
+    "take_token",
+    "target_of",
+]
+
+ALIVE: Final = 0
+DIES: Final = 1
+UNSURE: Final = 2
+UNRESOLVED: Final = 3
+"""What becomes of a byte; on UNRESOLVED, stack and row hold the stack and the exit action."""
+NOWHERE: Final = -1
+"""In place of a stack, or of a place in a text."""
+
+Addresses: TypeAlias = NDArray[np.int64]
+"""Where arrays are, see ``addresses_of``."""
+
+
+class MachineArrays(NamedTuple):
+    """The arrays of a ``PackedMachine``."""
+
+    rows: NDArray[np.int32]
+    cells: NDArray[np.int32]
+    byte_maps: NDArray[np.uint8]
+    transitions: NDArray[np.int64]
+    facts: NDArray[np.int32]
+
+
+@inlined
+def machine_at(addresses: Addresses) -> MachineArrays:
+    """The arrays of a ``PackedMachine`` by their addresses."""
+    return MachineArrays(
+        table_at(addresses[0, 0], addresses[0, 1], WIDTH, np.int32),
+        table_at(addresses[1, 0], addresses[1, 1], None, np.int32),
+        table_at(addresses[2, 0], addresses[2, 1], 256, np.uint8),
+        table_at(addresses[3, 0], addresses[3, 1], 3, np.int64),
+        table_at(addresses[4, 0], addresses[4, 1], 3, np.int32),
+    )
+
+
+@inlined
+def target_of(machine: MachineArrays, row: int, byte: int) -> int:
+    """The row of the same automaton that a byte leads to, or DEAD."""
+    base, kind = machine.rows[row, BASE], machine.rows[row, KIND]
+    target: int = machine.cells[base + machine.byte_maps[kind, byte]]
+    return target
+
+
+@inlined
+def is_closing(rows: NDArray[np.int32], row: int) -> bool:
+    """Whether a string ends with the byte that leads to the row."""
+    ends: bool = rows[row, EXITS] != 0 or rows[row, BEAT] == CLOSE_STRING
+    return ends or rows[row, ROLE] == KEY_CLOSED
+
+
+@inlined
+def _find(transitions: NDArray[np.int64], stack: int, action: int) -> int:
+    """The slot of a transition, NOWHERE if it is not there."""
+    key = (stack << LABEL_BITS) | action
+    mask = len(transitions) - 1
+    # As ``StackTransitions`` spreads them: linear probing, which ends at an empty slot because the
+    # table is never more than half full.
+    slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
+    while transitions[slot, KEY] != key:
+        if transitions[slot, KEY] == EMPTY_SLOT:
+            return NOWHERE
+        slot = (slot + 1) & mask
+    return slot
+
+
+@inlined
+def resolved(stack: int, action: int, machine: MachineArrays) -> tuple[int, int, int]:
+    """Status, stack and row after an exit action."""
+    transitions = machine.transitions
+    slot = _find(transitions, stack, action)
+    if slot == NOWHERE:
+        return UNRESOLVED, stack, action
+    if transitions[slot, TARGET] == EXACT:
+        return UNSURE, stack, action
+    if transitions[slot, ROW] == DEAD:
+        return DIES, stack, action
+    return ALIVE, transitions[slot, TARGET], transitions[slot, ROW]
+
+
+@inlined
+def entered(
+    stack: int, row: int, count: int, machine: MachineArrays, key_stack: int, walking: bool
+) -> tuple[int, int, int, int, bool]:
+    """Status, stack, row and count in a row whose bounds are kept, and whether the stack was
+    asked.
+
+    With ``walking`` the closing quote of a key passes where its text matters to no mask.
+    """
+    rows, facts = machine.rows, machine.facts
+    role = rows[row, ROLE]
+    if role == KEY_CLOSED:
+        known = facts[stack, KNOWLEDGE]
+        if not walking:
+            return UNSURE, stack, row, count, True
+        if known == UNKNOWN or (known == KNOWN and stack != key_stack):
+            return UNSURE, stack, row, count, True
+    elif role == IN_RARE_KEY and rows[row, ENDS] <= facts[stack, TAKEN]:
+        # It takes the names before it to tell whether any is left.
+        return UNSURE, stack, row, count, True
+    if rows[row, EXITS]:
+        if walking and rows[row, LABEL] <= LAST_SURE and facts[stack, TEXTS] == 0:
+            # Something follows for sure, and what it is only matters to the next byte.
+            return ALIVE, stack, row, 0, True
+        status, stack, row = resolved(stack, rows[row, LABEL], machine)
+        return status, stack, row, 0, True
+    return ALIVE, stack, row, count, role in (KEY_CLOSED, IN_RARE_KEY)
+
+
+@inlined
+def after_byte(
+    stack: int,
+    row: int,
+    count: int,
+    byte: int,
+    machine: MachineArrays,
+    key_stack: int,
+    walking: bool,
+) -> tuple[int, int, int, int, bool]:
+    """Status, stack, row and count after a byte, and whether the stack was asked."""
+    rows = machine.rows
+    asked = False
+    target = target_of(machine, row, byte)
+    while target == DEAD:
+        # The automaton may end here, and the byte may belong to what follows.
+        action = rows[row, LABEL]
+        if action == DEAD:
+            return DIES, stack, row, count, asked
+        asked = True
+        status, stack, row = resolved(stack, action, machine)
+        if status != ALIVE:
+            return status, stack, row, count, asked
+        target = target_of(machine, row, byte)
+    # The count of code points is not part of the automaton: the row says what it means to it.
+    high = rows[target, HIGH]
+    if high < 0:
+        count = 0
+    elif rows[target, BEAT] == CLOSE_STRING:
+        if count < rows[target, LOW]:
+            return DIES, stack, target, count, asked
+        count = 0
+    else:
+        if rows[target, BEAT] == START:
+            count = 0
+        elif rows[target, BEAT] == TICK:
+            count += 1
+        if count + rows[target, NEED] > high:
+            return DIES, stack, target, count, asked
+    status, stack, row, count, also = entered(stack, target, count, machine, key_stack, walking)
+    return status, stack, row, count, asked or also
+
+
+@inlined
+def after_action(
+    stack: int, action: int, byte: int, machine: MachineArrays, key_stack: int
+) -> tuple[int, int, int, int]:
+    """Status, stack, row and count after an exit action and then a byte."""
+    status, stack, row = resolved(stack, action, machine)
+    if status != ALIVE:
+        return status, stack, row, 0
+    status, stack, row, count, _ = after_byte(stack, row, 0, byte, machine, key_stack, True)
+    return status, stack, row, count
+
+
+@kernel
+def take_token(
+    text: NDArray[np.uint8],
+    first: int,
+    last: int,
+    stack: int,
+    row: int,
+    count: int,
+    begun: int,
+    addresses: Addresses,
+) -> tuple[int, int, int, int, int]:
+    """Status, stack, row and count after the bytes ``text[first:last]``, and where a key begins.
+
+    ``begun`` is the place of the first byte of the key that is being written, NOWHERE for none.
+    UNSURE where it takes the whole text of a key, or of an item, to go on.
+    """
+    machine = machine_at(addresses)
+    rows, facts = machine.rows, machine.facts
+    status, outer = ALIVE, stack
+    for index in range(first, last):
+        status, stack, row, count, _ = after_byte(
+            stack, row, count, text[index], machine, NOWHERE, False
+        )
+        # Items that others must differ from are remembered with their text, which only Python has.
+        if status == ALIVE and facts[stack, TEXTS]:
+            status = UNSURE
+        if status != ALIVE:
+            break
+        # A key ends with the stack that it was written in.
+        if stack != outer:
+            outer, begun = stack, NOWHERE
+        if begun == NOWHERE and (rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY):
+            begun = index + 1
+    return status, stack, row, count, begun
+
+
+@kernel
+def follow_only(
+    addresses: Addresses, size: int, forced: NDArray[np.uint8], reached: NDArray[np.int32]
+) -> tuple[int, int, int, int]:
+    """Status, how many bytes have to follow one another, and the stack and action of a transition.
+
+    The bytes are put into ``forced`` after the ``size`` that are there, the stack, row and count
+    after each into ``reached``, which begins with those before the first. It ends where there is a
+    choice, where the text may end, and where it takes more than that to tell.
+    """
+    machine = machine_at(addresses)
+    rows, facts = machine.rows, machine.facts
+    stack, row, count = reached[size, 0], reached[size, 1], reached[size, 2]
+    while size < len(forced) and rows[row, ONLY] != DEAD and rows[row, LABEL] == DEAD:
+        byte = rows[row, ONLY]
+        status, stack, row, count, _ = after_byte(stack, row, count, byte, machine, NOWHERE, False)
+        if status != ALIVE:
+            return status, size, stack, row
+        if facts[stack, TEXTS] or rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY:
+            return UNSURE, size, stack, row
+        forced[size] = byte
+        size += 1
+        reached[size, 0], reached[size, 1], reached[size, 2] = stack, row, count
+    return ALIVE, size, stack, row

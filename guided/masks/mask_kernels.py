@@ -1,0 +1,151 @@
+"""Single bits and words of masks in compiled code, with their fingerprints.
+
+A mask is int32 ``[words]``: token ``t`` is bit ``t % 32`` of word ``t // 32``. Its fingerprint is
+the exclusive or of one number a token, so a bit that changes changes it by that number alone::
+
+    base         a mask that many others begin from, never written to
+    changes      int32 [changes, 2]: places of words, ascending, and the words there
+    base+changes the mask; see ``MaskDelta``
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.runtime.kernel import inlined, kernel
+
+__all__ = [
+    "clear_token",
+    "clear_tokens",
+    "copy_allowed",
+    "fill_words",
+    "find_changes",
+    "is_same",
+    "set_token",
+    "set_tokens",
+    "word_at",
+]
+
+_AT_ONCE: Final = 128
+"""Words of which few hold a difference, mostly."""
+
+
+@inlined
+def _number_of(token: int) -> np.uint64:
+    """What the bit of a token adds to the fingerprint of a mask."""
+    number = (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    number = (number ^ (number >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return number ^ (number >> np.uint64(32))
+
+
+@inlined
+def set_token(token: int, words: NDArray[np.int32]) -> np.uint64:
+    """Set the bit of a token; returns what that changes in the fingerprint."""
+    word, bit = token >> 5, np.int32(1) << np.int32(token & 31)
+    if words[word] & bit:
+        return np.uint64(0)
+    words[word] |= bit
+    return _number_of(token)
+
+
+@inlined
+def clear_token(token: int, words: NDArray[np.int32]) -> np.uint64:
+    """Clear the bit of a token; returns what that changes in the fingerprint."""
+    word, bit = token >> 5, np.int32(1) << np.int32(token & 31)
+    if not words[word] & bit:
+        return np.uint64(0)
+    words[word] &= ~bit
+    return _number_of(token)
+
+
+@kernel
+def set_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> int:
+    """Set the bits of tokens; returns what that changes in the fingerprint."""
+    change = np.uint64(0)
+    for token in tokens:
+        change ^= set_token(token, words)
+    return int(np.int64(change))
+
+
+@kernel
+def clear_tokens(tokens: NDArray[np.int32], words: NDArray[np.int32]) -> int:
+    """Clear the bits of tokens; returns what that changes in the fingerprint."""
+    change = np.uint64(0)
+    for token in tokens:
+        change ^= clear_token(token, words)
+    return int(np.int64(change))
+
+
+@kernel
+def copy_allowed(
+    words: NDArray[np.int32], tokens: NDArray[np.int32], found: NDArray[np.int32]
+) -> int:
+    """Put those of the tokens that a mask allows into ``found``, and say how many there are."""
+    count = 0
+    for token in tokens:
+        if words[token >> 5] >> (token & 31) & 1:
+            found[count] = token
+            count += 1
+    return count
+
+
+@kernel
+def find_changes(
+    words: NDArray[np.int32], base: NDArray[np.int32], changes: NDArray[np.int32]
+) -> int:
+    """Write the words in which a mask differs from another to ``changes``; returns how many."""
+    count = 0
+    for first in range(0, len(words), _AT_ONCE):
+        here, there = words[first : first + _AT_ONCE], base[first : first + _AT_ONCE]
+        differing = np.int32(0)
+        for place in range(len(here)):  # without an early exit, so that it is vectorised
+            differing |= here[place] ^ there[place]
+        if differing:
+            for place in range(len(here)):
+                if here[place] != there[place]:
+                    changes[count, 0], changes[count, 1] = first + place, here[place]
+                    count += 1
+    return count
+
+
+@kernel
+def fill_words(
+    base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[np.int32]
+) -> None:
+    """Write the base with its changes."""
+    for place in range(len(words)):
+        words[place] = base[place]
+    for index in range(len(changes)):
+        words[changes[index, 0]] = changes[index, 1]
+
+
+@kernel
+def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[np.int32]) -> bool:
+    """Whether the base with its changes is a mask."""
+    differing = 0
+    for place in range(len(words)):  # without an early exit, so that it is vectorised
+        differing += words[place] != base[place]
+    if differing != len(changes):
+        return False
+    for index in range(len(changes)):
+        differing -= words[changes[index, 0]] == changes[index, 1]
+    return differing == 0
+
+
+@kernel
+def word_at(base: NDArray[np.int32], changes: NDArray[np.int32], place: int) -> int:
+    """One word of the base with its changes."""
+    low, high = 0, len(changes)
+    while low < high:
+        middle = (low + high) >> 1
+        if changes[middle, 0] < place:
+            low = middle + 1
+        else:
+            high = middle
+    word: int = base[place]
+    if low < len(changes) and changes[low, 0] == place:
+        word = changes[low, 1]
+    return word

@@ -1,0 +1,104 @@
+"""What the mask of a state depends on: states with equal keys have equal masks."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from guided.machine.recognizer import State
+from guided.machine.table import BASE, DEAD, HIGH, KIND, LIKE, LOW, ONLY, PLAIN, ROLE
+from guided.masks.independent import IndependentMasks
+from guided.masks.independent_kernels import MAX_COUNT
+from guided.masks.machine_kernels import MachineArrays
+from guided.masks.outline import NO_HORIZON, Outline, outline_of
+from guided.masks.packed import PackedMachine
+
+__all__ = ["COUNTS_NOTHING", "MaskKey", "MaskKeys", "RowTraits", "row_traits"]
+
+COUNTS_NOTHING: Final = 2**32
+_FEW_BYTES: Final = 32
+"""A row that fewer bytes lead on from is quicker to walk than to remember."""
+
+
+class MaskKey(NamedTuple):
+    """The key of a mask, and of the walk that finds it."""
+
+    stack: int
+    row: int
+    missing: int = 0
+    """Code points that a string needs at least, as far as tokens reach."""
+    left: int = 0
+    """Code points that a string may have at most, as far as tokens reach."""
+
+
+class RowTraits:
+    """What walks from a row have to know of it, as plain Python values."""
+
+    __slots__ = ("high", "like", "low", "most", "outline")
+
+    def __init__(
+        self, low: int, high: int, like: int, outline: Outline | None = None, most: int = 0
+    ) -> None:
+        self.low: Final = low
+        self.high: Final = high
+        """The bounds that it counts against, COUNTS_NOTHING where it counts nothing."""
+        self.like: Final = like
+        """The row that it was laid over and whose mask it corrects, DEAD for none."""
+        self.outline: Final = outline
+        """What it shares its context-independent mask by, for a row in a string."""
+        self.most: Final = most
+        """The greatest count of its context-independent mask."""
+
+
+_IN_CHAIN: Final = RowTraits(0, COUNTS_NOTHING, DEAD)
+"""The traits of a row that one byte alone leads on from."""
+
+
+def row_traits(arrays: MachineArrays, row: int, reach: int) -> RowTraits:
+    """The traits of a row, all but ``most``; tokens are at most ``reach`` bytes long."""
+    packed = arrays.rows[row].tolist()
+    if packed[ONLY] != DEAD and packed[ROLE] == PLAIN and packed[HIGH] < 0:
+        return _IN_CHAIN
+    high, like = packed[HIGH], packed[LIKE]
+    high = COUNTS_NOTHING if high < 0 else high
+    if like != DEAD:
+        return RowTraits(packed[LOW], high, like)
+    targets = arrays.cells[arrays.rows[row, BASE] + arrays.byte_maps[packed[KIND]]]
+    few = np.count_nonzero(targets != DEAD) < _FEW_BYTES
+    return RowTraits(packed[LOW], high, like, None if few else outline_of(arrays, row, reach))
+
+
+class MaskKeys:
+    """The traits of the rows of one machine, each found once, and the keys of its states."""
+
+    def __init__(self, packed: PackedMachine, independent: IndependentMasks) -> None:
+        self._packed = packed
+        self._independent = independent
+        self._traits: dict[int, RowTraits] = {}
+
+    def of(self, state: State) -> MaskKey:
+        """The key of the mask of a state."""
+        stack, row, count, _ = state
+        traits = self._traits.get(row) or self.traits(row)
+        if traits.high == COUNTS_NOTHING:
+            return MaskKey(stack, row)
+        missing, left = traits.low - count, traits.high - count
+        if traits.outline is not None:
+            missing, left = min(max(missing, 0), traits.most + 1), min(left, traits.most)
+        return MaskKey(stack, row, missing, left)
+
+    def traits(self, row: int) -> RowTraits:
+        """What walks from a row have to know of it."""
+        traits = self._traits.get(row)
+        if traits is None:
+            arrays = self._packed.current()
+            traits = row_traits(arrays, row, self._independent.trie.longest)
+            outline = traits.outline
+            if outline is not None and traits.high != COUNTS_NOTHING:
+                most = MAX_COUNT  # what counts beyond a horizon is not known
+                if outline.horizon == NO_HORIZON:
+                    most = self._independent.get(arrays, row, outline).most
+                traits = RowTraits(traits.low, traits.high, traits.like, outline, most)
+            self._traits[row] = traits
+        return traits

@@ -1,0 +1,143 @@
+"""Single tokens: where each leads from a state, and which bytes have to follow one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.recognizer import Recognizer, State, state_of
+from guided.masks.machine_kernels import (
+    ALIVE,
+    DIES,
+    NOWHERE,
+    UNRESOLVED,
+    follow_only,
+    take_token,
+)
+from guided.masks.packed import PackedMachine, Scratch
+from guided.masks.trie import TokenTrie
+from guided.masks.trie_kernels import walk_to_slots
+from guided.masks.vocabulary import TokenTexts
+from guided.masks.walk_path import FINISHED, SLOTS_FULL
+from guided.runtime.addresses import addresses_of
+
+__all__ = ["TokenSteps"]
+
+_IN_KEY_BEFORE: Final = -2
+"""In place of where a key begins in a token: it began before it."""
+_FIRST_SLOTS: Final = 1024
+
+
+class TokenSteps:
+    """Moves one machine by tokens. Not thread-safe: the machine may grow."""
+
+    def __init__(
+        self,
+        machine: Recognizer,
+        packed: PackedMachine,
+        texts: TokenTexts,
+        trie: TokenTrie,
+        scratch: Scratch,
+    ) -> None:
+        self._machine = machine
+        self._packed = packed
+        self._texts = texts
+        self._trie = trie
+        self._addresses = addresses_of(trie.arrays)
+        self._scratch = scratch
+
+    def advance(self, state: State, token: int) -> State | None:
+        """The exact state after a token, ``None`` where it is not allowed."""
+        stack, row, count, texts = state
+        text = self._texts.token_bytes[token]
+        if text is None:
+            return None
+        begun = _IN_KEY_BEFORE if texts else NOWHERE
+        # Compiled code does not carry texts; of a single key it can tell where the text begins.
+        if texts and not self._is_only_key(stack, row):
+            return self._advanced(state, text)
+        first, last = self._texts.bounds[token], self._texts.bounds[token + 1]
+        while True:
+            status, reached, target, counted, key = take_token(
+                self._texts.joined, first, last, stack, row, count, begun, self._packed.addresses()
+            )
+            if status == ALIVE and key == NOWHERE:
+                return state_of(reached, target, counted)
+            if status == ALIVE:
+                written = texts[0] + text if key == _IN_KEY_BEFORE else text[key - first :]
+                return state_of(reached, target, counted, (written,))
+            if status == DIES:
+                return None
+            if status != UNRESOLVED:
+                return self._advanced(state, text)
+            self._packed.resolve(reached, target)
+
+    def _is_only_key(self, stack: int, row: int) -> bool:
+        """Whether a free key is all that has to be remembered."""
+        parts = self._machine.parts
+        return not parts.stacks.depth(stack) and parts.table.is_key(row)
+
+    def _advanced(self, state: State, text: bytes) -> State | None:
+        self._packed.begin_work()
+        return self._machine.advance(state, text)
+
+    def only_way(self, state: State, most: int) -> tuple[bytes, list[State]]:
+        """The bytes that have to follow, at most ``most``, and the state after each.
+
+        As far as compiled code can tell: there may be more where names or items must differ.
+        """
+        if state.texts:
+            return b"", []
+        forced, reached = np.empty(most, np.uint8), np.empty((most + 1, 3), np.int32)
+        reached[0] = state[:3]
+        size = 0
+        while True:
+            addresses = self._packed.addresses()
+            status, size, at, action = follow_only(addresses, size, forced, reached)
+            if status != UNRESOLVED:
+                break
+            self._packed.resolve(at, action)
+        after = [state_of(*there) for there in reached[1 : size + 1].tolist()]
+        return forced[:size].tobytes(), after
+
+    def by_target(self, state: State, tokens: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """The tokens, all of them allowed, sorted by where they lead; end tokens are left out.
+
+        Those of one group lead to the same stack, row and count; their texts may differ.
+        """
+        slots = self._slots(state)[tokens]
+        known = slots != NOWHERE
+        order = np.argsort(slots[known], kind="stable")
+        targets, firsts = np.unique(slots[known][order], return_index=True)
+        if len(targets):
+            yield from np.split(tokens[known][order], firsts[1:])
+        groups: dict[tuple[int, int, int], list[int]] = {}
+        for token in tokens[~known].tolist():
+            reached = self.advance(state, token)
+            if reached is not None:
+                groups.setdefault(reached[:3], []).append(token)
+        yield from (np.array(group) for group in groups.values())
+
+    def _slots(self, state: State) -> NDArray[np.int32]:
+        """By token a number for where it leads, NOWHERE where a walk cannot tell."""
+        of_token = np.full(self._trie.vocabulary_size, NOWHERE, dtype=np.int32)
+        size = _FIRST_SLOTS
+        while True:
+            slots = np.full((size, 3), NOWHERE, dtype=np.int64)
+            status, at, action = walk_to_slots(
+                self._addresses,
+                self._packed.addresses(),
+                self._scratch.addresses,
+                *state[:3],
+                of_token,
+                slots,
+            )
+            if status == FINISHED:
+                return of_token
+            if status == SLOTS_FULL:
+                size *= 4
+            else:
+                self._packed.resolve(at, action)

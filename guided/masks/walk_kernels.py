@@ -1,0 +1,395 @@
+"""Walks over parts of the trie of a vocabulary in compiled code; see ``Walker`` and ``walk_path``.
+
+A walk begins at *sites*, nodes of the trie that it gets to in one of several ways, and looks at the
+children of each node whose bytes may follow, depth first.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.table_layout import BASE, EXITS, KIND, LABEL
+from guided.masks.machine_kernels import (
+    ALIVE,
+    DIES,
+    NOWHERE,
+    UNRESOLVED,
+    UNSURE,
+    Addresses,
+    after_action,
+    after_byte,
+    entered,
+    is_closing,
+    resolved,
+    target_of,
+)
+from guided.masks.trie import BYTE, END, FIRST_CHILD
+from guided.masks.walk_path import (
+    AFTER,
+    ALL,
+    ASKED,
+    BEYOND,
+    CHILD,
+    COUNT,
+    FATE,
+    FINISHED,
+    INSIDE,
+    LAST,
+    LEVEL,
+    NO_WAY,
+    NODE,
+    NOT_ASKED,
+    NOTHING,
+    OUTSIDE,
+    PART,
+    PROGRESS,
+    ROW,
+    SITE,
+    STACK,
+    WAY,
+    Walk,
+    allow,
+    begin,
+    begin_children,
+    doubt,
+    is_wide_and_large,
+    put_off_node,
+    put_state,
+    result,
+    walk_at,
+)
+from guided.regular.dfa import DEAD
+from guided.runtime.kernel import inlined, kernel
+
+__all__ = ["BY_ACTION", "BY_PATH", "ITSELF", "walk_sites"]
+
+ITSELF: Final = -1
+BY_PATH: Final = -2000
+BY_ROW: Final = -2001
+AFTER_ACTION: Final = -2002
+BELOW: Final = -2003
+BELOW_PATH: Final = -2004
+"""Ways to a site of a walk, besides closing rows; see ``walk_sites``."""
+BY_ACTION: Final = -4096
+"""The first of further ways, 256 for each closing row."""
+FIRST_ENTRANCE: Final = 2**32
+"""What is entered by a row or after an exit action gets numbers from here on, besides the ways."""
+
+
+# --- sites --------------------------------------------------------------------------------------
+
+
+@inlined
+def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
+    """Status, stack, row and count after all bytes of a node, from the state to begin with."""
+    nodes, child_bytes, child_nodes = walk.trie.nodes, walk.trie.child_bytes, walk.trie.child_nodes
+    path = walk.path
+    stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
+    status, node = ALIVE, 0
+    while node != top and status == ALIVE:
+        # The last child that does not come after the node is above it, or is it.
+        low, high = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+        while high - low > 1:
+            middle = (low + high) // 2
+            if child_nodes[middle] <= top:
+                low = middle
+            else:
+                high = middle
+        node = child_nodes[low]
+        status, stack, row, count, _ = after_byte(
+            stack, row, count, child_bytes[low], walk.machine, walk.key_stack, True
+        )
+    return status, stack, row, count
+
+
+@inlined
+def _after_way(
+    way: int, about: int, byte: int, closings: NDArray[np.int32], walk: Walk
+) -> tuple[int, int, int, int, bool]:
+    """Status, stack, row and count at the sites that a walk gets to in one way, and whether the
+    stack was asked.
+    """
+    path, machine, key_stack = walk.path, walk.machine, walk.key_stack
+    stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
+    if way == ITSELF:
+        return ALIVE, stack, row, count, False
+    if way > ITSELF:
+        return entered(stack, closings[way], 0, machine, key_stack, True)
+    if way == BY_ROW:
+        return entered(stack, about, 0, machine, key_stack, True)
+    action = about
+    if way <= BY_ACTION:
+        action = machine.rows[closings[(BY_ACTION - way) >> 8], LABEL]
+        byte = (BY_ACTION - way) & 255
+    status, stack, row, count = after_action(stack, action, byte, machine, key_stack)
+    return status, stack, row, count, True
+
+
+@inlined
+def _entrance(way: int, about: int, byte: int) -> int:
+    """A number for what is entered at sites of a way: once for all that have the same."""
+    if way == BY_ROW:
+        return (int(about) << 9) + FIRST_ENTRANCE
+    if way == AFTER_ACTION:
+        return (int(about) << 9 | byte << 1 | 1) + FIRST_ENTRANCE
+    return int(way)
+
+
+@inlined
+def _doubt_site(top: int, about: int, way: int, closings: NDArray[np.int32], walk: Walk) -> None:
+    """Note a site of which it is not known whether it is entered."""
+    rows = walk.machine.rows
+    if BY_ACTION < way <= BY_PATH:
+        doubt(top, about, way, walk)
+    elif walk.home != walk.path[OUTSIDE, STACK]:
+        doubt(top, 0, BY_PATH, walk)
+    elif way > ITSELF:
+        doubt(top, closings[way], BY_ROW, walk)
+    else:
+        action = rows[closings[(BY_ACTION - way) >> 8], LABEL]
+        doubt(top, action, AFTER_ACTION, walk)
+
+
+@inlined
+def _enter_site(
+    site: NDArray[np.int32],
+    closings: NDArray[np.int32],
+    missing: int,
+    left: int,
+    walk: Walk,
+) -> tuple[int, int, int, int]:
+    """Begin with the children of a site, unless they are passed over.
+
+    Returns UNRESOLVED with the stack and the exit action of a missing transition, else ALIVE, and
+    the level that the walk is at then.
+    """
+    nodes, path = walk.trie.nodes, walk.path
+    top, about, way = site[0], site[1], site[3]
+    # Closing rows of an outline with a horizon may lie inside of the string: bounds still count.
+    is_inside = way > ITSELF and not is_closing(walk.machine.rows, closings[way])
+    if site[2] > left or (about < missing and not is_inside):
+        return ALIVE, NOWHERE, DEAD, OUTSIDE
+    status, byte = ALIVE, nodes[top, BYTE]
+    stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
+    is_below = way in (BELOW, BELOW_PATH)
+    if is_inside:
+        row, count = closings[way], count + about
+        path[PROGRESS, WAY], path[PROGRESS, FATE] = way, ALIVE
+        put_state(OUTSIDE + 1, stack, row, count, path)
+    elif is_below or way == BY_PATH or path[PROGRESS, WAY] != _entrance(way, about, byte):
+        if way == BELOW:
+            row, count = about, 0
+        elif way in (BY_PATH, BELOW_PATH):
+            status, stack, row, count = _after_node(top, walk)
+            path[PROGRESS, ASKED] = True
+        else:
+            # Once for all sites of a way: their state stays where the first has put it.
+            status, stack, row, count, asked = _after_way(way, about, byte, closings, walk)
+            if asked:
+                path[PROGRESS, ASKED] = True
+        if status >= UNRESOLVED:
+            return status, stack, row, OUTSIDE
+        is_alone = is_below or way == BY_PATH
+        path[PROGRESS, WAY] = NO_WAY if is_alone else _entrance(way, about, byte)
+        path[PROGRESS, FATE] = status
+        put_state(OUTSIDE + 1, stack, row, count, path)
+    if path[PROGRESS, FATE] == UNSURE:
+        _doubt_site(top, about, way, closings, walk)
+    if path[PROGRESS, FATE] != ALIVE:
+        return ALIVE, NOWHERE, DEAD, OUTSIDE
+    row = path[OUTSIDE + 1, ROW]
+    # The tokens of the node itself belong to the walk that noted the site, unless the node is
+    # where that walk ended.
+    if way != ITSELF and not is_below:
+        allow(top, walk)
+        if nodes[top, END] == top + 1:
+            return ALIVE, NOWHERE, DEAD, OUTSIDE
+        if is_wide_and_large(top, row, walk):
+            put_off_node(top, path[OUTSIDE + 1, STACK], row, path[OUTSIDE + 1, COUNT], walk)
+            return ALIVE, NOWHERE, DEAD, OUTSIDE
+    begin_children(OUTSIDE + 1, top, walk)
+    if is_below and not walk.machine.rows[row, EXITS]:
+        path[OUTSIDE + 1, PART] = BEYOND
+    return ALIVE, NOWHERE, DEAD, OUTSIDE + 1
+
+
+# --- nodes --------------------------------------------------------------------------------------
+
+
+@inlined
+def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Walk) -> int:
+    """The next child that may follow a row, of the part that is looked at."""
+    machine, child_bytes = walk.machine, walk.trie.child_bytes
+    rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
+    if part == NOTHING:
+        return last
+    base, kind = rows[row, BASE], rows[row, KIND]
+    if part == INSIDE or rows[row, LABEL] == DEAD:
+        while child < last and cells[base + byte_maps[kind, child_bytes[child]]] == DEAD:
+            child += 1
+        return child
+    # Beyond the exit action only bytes of the row there are looked at, where it has no exit itself.
+    other, map_ = DEAD, 0
+    if after >= 0 and rows[after, LABEL] == DEAD:
+        other, map_ = rows[after, BASE], rows[after, KIND]
+    while child < last:
+        byte = child_bytes[child]
+        if cells[base + byte_maps[kind, byte]] != DEAD:
+            if part == ALL:
+                break
+        elif other == DEAD or cells[other + byte_maps[map_, byte]] != DEAD:
+            break
+        child += 1
+    return child
+
+
+@inlined
+def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
+    """Find the row after the exit action of a level's row, once for all children beyond it.
+
+    Returns what ``_enter_site`` does.
+    """
+    path, rows = walk.path, walk.machine.rows
+    stack, row, part = path[level, STACK], path[level, ROW], path[level, PART]
+    status, reached, after = resolved(stack, rows[row, LABEL], walk.machine)
+    path[PROGRESS, ASKED] = True
+    if status >= UNRESOLVED:
+        return status, reached, after, level
+    path[level, AFTER] = after if status == ALIVE else DEAD
+    is_truncated = walk.home != NOWHERE
+    if status == UNSURE and is_truncated:
+        if stack == walk.home:
+            doubt(path[level, NODE], row, BELOW, walk)
+        else:
+            doubt(path[level, NODE], 0, BELOW_PATH, walk)
+    if status == DIES or (status == UNSURE and is_truncated):
+        path[level, PART] = INSIDE if part == ALL else NOTHING
+    return ALIVE, NOWHERE, DEAD, level
+
+
+@inlined
+def _doubt_child(level: int, node: int, target: int, walk: Walk) -> None:
+    """Note a node of which it is not known whether its last byte may follow the state above."""
+    if walk.home != walk.path[level, STACK]:
+        doubt(node, 0, BY_PATH, walk)
+    elif target == DEAD:
+        doubt(node, walk.machine.rows[walk.path[level, ROW], LABEL], AFTER_ACTION, walk)
+    else:
+        doubt(node, target, BY_ROW, walk)
+
+
+@inlined
+def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
+    """Look at the next child of a level, or go back to the level above.
+
+    Returns what ``_enter_site`` does.
+    """
+    nodes, path, machine = walk.trie.nodes, walk.path, walk.machine
+    stack, row, count = path[level, STACK], path[level, ROW], path[level, COUNT]
+    child, last = path[level, CHILD], path[level, LAST]
+    if machine.rows[row, EXITS] and child < last and path[level, PART] == ALL:
+        # Once for all children.
+        status, reached, target = resolved(stack, machine.rows[row, LABEL], machine)
+        if status == ALIVE:
+            stack, row, count = reached, target, 0
+            put_state(level, stack, row, count, path)
+    after = path[level, AFTER]
+    child = _next_child(child, last, row, path[level, PART], after, walk)
+    if child == last:
+        return ALIVE, NOWHERE, DEAD, level - 1
+    # Not yet the next one: where a transition is missing the walk comes back to this child.
+    path[level, CHILD] = child
+    byte = walk.trie.child_bytes[child]
+    target = target_of(machine, row, byte)
+    if target == DEAD and after == NOT_ASKED:
+        return _look_after_action(level, walk)
+    status, stack, row, count, asked = after_byte(
+        stack, row, count, byte, machine, walk.key_stack, True
+    )
+    if asked:
+        path[PROGRESS, ASKED] = True
+    if status >= UNRESOLVED:
+        return status, stack, row, level
+    path[level, CHILD] = child + 1
+    node = walk.trie.child_nodes[child]
+    if status == UNSURE:
+        _doubt_child(level, node, target, walk)
+    elif status == ALIVE:
+        allow(node, walk)
+        if is_wide_and_large(node, row, walk):
+            put_off_node(node, stack, row, count, walk)
+        elif nodes[node, FIRST_CHILD] < nodes[node + 1, FIRST_CHILD]:
+            put_state(level + 1, stack, row, count, path)
+            begin_children(level + 1, node, walk)
+            level += 1
+    return ALIVE, NOWHERE, DEAD, level
+
+
+@kernel
+def walk_sites(
+    trie: Addresses,
+    machine: Addresses,
+    scratch: Addresses,
+    home: int,
+    stack: int,
+    row: int,
+    count: int,
+    base: NDArray[np.int32],
+    changes: NDArray[np.int32],
+    sites: NDArray[np.int32],
+    closings: NDArray[np.int32],
+    missing: int,
+    left: int,
+    again: bool,
+) -> tuple[int, int, int, int, int, int]:
+    """Add the tokens below some nodes of the trie, as far as they may follow, to a mask.
+
+    That is ``base`` with ``changes``, see ``MaskDelta``.
+
+    A site is a node, the code points that its text counts, those that a string with it has at
+    least, and how the walk gets there. Sites with fewer than ``missing`` code points or more than
+    ``left`` are passed over. The ways are
+
+    - ITSELF: the state is that at the node, whose own tokens are not asked for;
+    - BY_PATH: all bytes of the node are read;
+    - BY_ROW: the row in place of the code points is entered;
+    - AFTER_ACTION: the last byte of the node comes after the exit action in place of the code
+      points;
+    - BELOW: the row in place of the code points stands at the node, of whose children those are
+      asked for that come after its exit action, and BELOW_PATH: so does the row after its bytes;
+    - BY_ACTION, less 256 times the number of a closing row and a byte: the byte comes after the
+      exit action of that row;
+    - others: that row of ``closings`` is entered; one of the same string whatever was missing.
+
+    Returns FINISHED or UNRESOLVED, the number of uncertain nodes, the change of the fingerprint,
+    stack and exit action of the missing transition, and how many nodes were put off; with
+    ``again`` the walk goes on where it stopped. In place of the stack a finished walk says
+    whether the stack was asked: if not, it is the same in all stacks. ``trie``, ``machine`` and
+    ``scratch`` are addresses. Large nodes at which the row is wide are put off: ``put_off`` has of
+    each the node and the state there.
+
+    Of a truncated stack without callers ``home`` is the stack, of others TRUNCATED, else NOWHERE.
+    In a truncated stack what is uncertain may be said of many children of a node together; and
+    without callers, where the walk is at ``home``, by the row or the exit action there, as the
+    state that it is completed on then is in its own stack. With callers known the walk may come
+    back to the number that it began with in a stack that differs in what is unknown.
+    """
+    walk = walk_at(trie, machine, scratch, stack, row, home)
+    path = walk.path
+    if not again:
+        begin(stack, row, count, base, changes, walk)
+    # The level stays in a register: every look at a child waits for it.
+    level = path[PROGRESS, LEVEL]
+    for number in range(path[PROGRESS, SITE], len(sites)):
+        status, at, action = ALIVE, NOWHERE, DEAD
+        if level == OUTSIDE:
+            status, at, action, level = _enter_site(sites[number], closings, missing, left, walk)
+        while status < UNRESOLVED and level > OUTSIDE:
+            status, at, action, level = _look_at_child(level, walk)
+        if status >= UNRESOLVED:
+            path[PROGRESS, SITE], path[PROGRESS, LEVEL] = number, level
+            return result(status, at, action, path)
+    return result(FINISHED, NOWHERE, DEAD, path)

@@ -1,0 +1,285 @@
+"""The path of walks over the trie of a vocabulary in compiled code, and what all walks do with it.
+
+A walk keeps all that it knows in its *path*, so that it can stop where Python has to resolve a
+transition first, and go on from the same node. The path is int64 ``[longest token + 3, 9]``::
+
+    row 0      SITE LEVEL DOUBTS CHANGE WAY FATE PUT_OFF ASKED     the progress of the walk
+    row 1      stack row count                                     the state to begin with
+    row 2      stack row count CHILD LAST OTHER NODE PART AFTER    at the node that a walk enters
+    row 3 ...  the same, one row for each byte further down
+
+Every row from 2 on is a state and the children of a node that are still to be looked at: from CHILD
+up to LAST in ``child_bytes`` and ``child_nodes`` of the trie.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.machine.table_layout import IN_KEY, IN_RARE_KEY, LABEL, PLAIN, ROLE
+from guided.masks.machine_kernels import (
+    NOWHERE,
+    UNRESOLVED,
+    Addresses,
+    MachineArrays,
+    machine_at,
+    target_of,
+)
+from guided.masks.mask_kernels import clear_token, set_token
+from guided.masks.trie import END, FIRST_CHILD, FIRST_TOKEN, TrieArrays
+from guided.regular.dfa import DEAD
+from guided.runtime.addresses import table_at
+from guided.runtime.kernel import inlined
+
+__all__ = [
+    "AFTER",
+    "ALL",
+    "ASKED",
+    "BEYOND",
+    "CHANGE",
+    "CHILD",
+    "COUNT",
+    "DOUBTS",
+    "FATE",
+    "FINISHED",
+    "INSIDE",
+    "LARGE_SHARE",
+    "LAST",
+    "LEVEL",
+    "NODE",
+    "NOTHING",
+    "NOT_ASKED",
+    "NO_WAY",
+    "OTHER",
+    "OUTSIDE",
+    "PART",
+    "PATH_WIDTH",
+    "PROGRESS",
+    "PUT_OFF",
+    "ROW",
+    "SITE",
+    "SLOTS_FULL",
+    "STACK",
+    "TRUNCATED",
+    "WAY",
+    "Walk",
+    "allow",
+    "begin",
+    "begin_children",
+    "doubt",
+    "forbid_below",
+    "is_wide_and_large",
+    "put_off_node",
+    "put_state",
+    "result",
+    "walk_at",
+]
+
+FINISHED: Final = 0
+SLOTS_FULL: Final = 1
+"""What becomes of a walk, besides UNRESOLVED."""
+TRUNCATED: Final = -3
+"""In place of the stack of a truncated walk, where other stacks may have its number."""
+LARGE_SHARE: Final = 256
+"""A node is large with more than one in so many of all nodes below it."""
+_WIDE_SHARE: Final = 4
+"""A row is wide at a node where one in so many of the children may follow."""
+
+NO_WAY: Final = -1000
+"""In place of a way: the next site is entered anew."""
+SITE: Final = 0
+LEVEL: Final = 1
+DOUBTS: Final = 2
+CHANGE: Final = 3
+WAY: Final = 4
+FATE: Final = 5
+PUT_OFF: Final = 6
+ASKED: Final = 7
+"""Columns of the progress of a walk: the site that it is at and the row of the path, how many sites
+are uncertain, the change of the fingerprint, the way to the latest site with its status, how many
+nodes were put off, and whether the stack was asked for anything."""
+STACK: Final = 0
+ROW: Final = 1
+COUNT: Final = 2
+CHILD: Final = 3
+LAST: Final = 4
+OTHER: Final = 5
+NODE: Final = 6
+PART: Final = 7
+AFTER: Final = 8
+PATH_WIDTH: Final = 9
+"""Columns of the other rows of the path: the state, where among the children of which node the walk
+is, which part of them it looks at, and the row after the exit action of the row. OTHER is for
+``correct_mask``: the row of the other walk."""
+PROGRESS: Final = 0
+OUTSIDE: Final = 1
+"""The first row of the path, and the level of a walk between two sites: the state to begin with."""
+
+INSIDE: Final = 0
+BEYOND: Final = 1
+ALL: Final = 2
+NOTHING: Final = 3
+"""The children whose bytes the row leads on by, those that come after its exit action, both, or
+none."""
+NOT_ASKED: Final = -2
+"""In place of the row after an exit action, which is DEAD where none is known."""
+
+
+class Walk(NamedTuple):
+    """What one walk works on."""
+
+    trie: TrieArrays
+    machine: MachineArrays
+    path: NDArray[np.int64]
+    words: NDArray[np.int32]
+    """The mask that is made."""
+    uncertain: NDArray[np.int32]
+    """Sites to be walked once more is known, int32 ``[nodes, 4]``."""
+    put_off: NDArray[np.int64]
+    """Nodes with a state each, int64 ``[LARGE_SHARE, 4]``."""
+    key_stack: int
+    """The stack in which a key is being written, whose closing quote walks let pass."""
+    large: int
+    """A node with more nodes below it is large."""
+    home: int
+    """The stack of a truncated walk without callers, TRUNCATED with some, else NOWHERE."""
+
+
+@inlined
+def walk_at(
+    trie: Addresses, machine: Addresses, scratch: Addresses, stack: int, row: int, home: int
+) -> Walk:
+    """The arrays of a ``TokenTrie``, a ``PackedMachine`` and a ``Scratch`` by their addresses."""
+    arrays = machine_at(machine)
+    role = arrays.rows[row, ROLE]
+    return Walk(
+        TrieArrays(
+            table_at(trie[0, 0], trie[0, 1], 5, np.int32),
+            table_at(trie[1, 0], trie[1, 1], None, np.int32),
+            table_at(trie[2, 0], trie[2, 1], None, np.uint8),
+            table_at(trie[3, 0], trie[3, 1], None, np.int32),
+        ),
+        arrays,
+        table_at(scratch[0, 0], scratch[0, 1], PATH_WIDTH, np.int64),
+        table_at(scratch[1, 0], scratch[1, 1], None, np.int32),
+        table_at(scratch[2, 0], scratch[2, 1], 4, np.int32),
+        table_at(scratch[3, 0], scratch[3, 1], 4, np.int64),
+        int(stack) if role in (IN_KEY, IN_RARE_KEY) else NOWHERE,
+        table_at(trie[0, 0], trie[0, 1], 5, np.int32)[0, END] // LARGE_SHARE,
+        int(home),
+    )
+
+
+@inlined
+def put_state(level: int, stack: int, row: int, count: int, path: NDArray[np.int64]) -> None:
+    """The state after the bytes of a level."""
+    path[level, STACK], path[level, ROW], path[level, COUNT] = stack, row, count
+
+
+@inlined
+def begin(
+    stack: int,
+    row: int,
+    count: int,
+    base: NDArray[np.int32],
+    changes: NDArray[np.int32],
+    walk: Walk,
+) -> None:
+    """Begin a walk from a state with a copy of a mask: the words of ``base`` with ``changes``."""
+    path, words = walk.path, walk.words
+    # The other rows need no clearing: a walk writes a row before it reads it.
+    for column in range(PATH_WIDTH):
+        path[PROGRESS, column] = 0
+    path[PROGRESS, LEVEL], path[PROGRESS, WAY] = OUTSIDE, NO_WAY
+    path[PROGRESS, ASKED] = walk.machine.rows[row, LABEL] != DEAD
+    put_state(OUTSIDE, stack, row, count, path)
+    for word in range(len(words)):
+        words[word] = base[word]
+    for index in range(len(changes)):
+        words[changes[index, 0]] = changes[index, 1]
+
+
+@inlined
+def result(
+    status: int, stack: int, action: int, path: NDArray[np.int64]
+) -> tuple[int, int, int, int, int, int]:
+    """What walks return, with the progress of the walk."""
+    # What is resolved next may depend on the stack, so the mask holds of this stack alone.
+    if status >= UNRESOLVED:
+        path[PROGRESS, ASKED] = True
+    return (
+        status,
+        path[PROGRESS, DOUBTS],
+        path[PROGRESS, CHANGE],
+        stack if status >= UNRESOLVED else path[PROGRESS, ASKED],
+        action,
+        path[PROGRESS, PUT_OFF],
+    )
+
+
+@inlined
+def allow(node: int, walk: Walk) -> None:
+    """Set the bits of the tokens that a node spells."""
+    nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
+    change = np.uint64(0)
+    for index in range(nodes[node, FIRST_TOKEN], nodes[node + 1, FIRST_TOKEN]):
+        change ^= set_token(token_ids[index], walk.words)
+    walk.path[PROGRESS, CHANGE] ^= np.int64(change)
+
+
+@inlined
+def forbid_below(node: int, walk: Walk) -> None:
+    """Clear the bits of the tokens that a node and those below it spell."""
+    nodes, token_ids = walk.trie.nodes, walk.trie.token_ids
+    change = np.uint64(0)
+    for index in range(nodes[node, FIRST_TOKEN], nodes[nodes[node, END], FIRST_TOKEN]):
+        change ^= clear_token(token_ids[index], walk.words)
+    walk.path[PROGRESS, CHANGE] ^= np.int64(change)
+
+
+@inlined
+def begin_children(level: int, node: int, walk: Walk) -> None:
+    """Go on with the children of a node, whose state stands in the path."""
+    nodes, path = walk.trie.nodes, walk.path
+    path[level, CHILD], path[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+    path[level, NODE], path[level, PART], path[level, AFTER] = node, ALL, NOT_ASKED
+
+
+@inlined
+def doubt(node: int, about: int, way: int, walk: Walk) -> None:
+    """Note a site to be walked once more is known."""
+    number = walk.path[PROGRESS, DOUBTS]
+    walk.uncertain[number, 0], walk.uncertain[number, 1] = node, about
+    walk.uncertain[number, 3] = way
+    walk.path[PROGRESS, DOUBTS] = number + 1
+
+
+@inlined
+def put_off_node(node: int, stack: int, row: int, count: int, walk: Walk) -> None:
+    """Leave what is below a node to another walk."""
+    number, put_off = walk.path[PROGRESS, PUT_OFF], walk.put_off
+    put_off[number, 0], put_off[number, 1] = node, stack
+    put_off[number, 2], put_off[number, 3] = row, count
+    walk.path[PROGRESS, PUT_OFF] = number + 1
+
+
+@inlined
+def is_wide_and_large(node: int, row: int, walk: Walk) -> bool:
+    """Whether many nodes are below a node, and so many of its children may follow that a
+    context-independent mask is worth while there.
+    """
+    nodes, child_bytes = walk.trie.nodes, walk.trie.child_bytes
+    if nodes[node, END] - node <= walk.large:
+        return False
+    # Names may run out in a stack, so their masks are not always independent of it.
+    if walk.machine.rows[row, ROLE] != PLAIN:
+        return False
+    first, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
+    live = 0
+    for child in range(first, last):
+        live += target_of(walk.machine, row, child_bytes[child]) != DEAD
+    is_wide: bool = live * _WIDE_SHARE >= last - first
+    return is_wide

@@ -1,0 +1,174 @@
+"""What all machines share, on the smallest one there is: balanced brackets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pytest
+
+from guided.errors import LimitExceededError
+from guided.machine.parts import MachineParts, Pool
+from guided.machine.pushdown import PushdownMachine
+from guided.machine.recognizer import Recognizer, State, StateSharing
+from guided.machine.stack_transitions import FIRST_UNSURE
+from guided.machine.table import TransitionTable
+from guided.regular.dfa import DEAD
+
+_OPEN, _CLOSE = FIRST_UNSURE, FIRST_UNSURE + 1
+_MOST: Final = 8
+
+
+class _Depths:
+    """Stacks of brackets: each is as many as its number says."""
+
+    def __init__(self) -> None:
+        self.facts = np.zeros((_MOST + 1, 3), dtype=np.int32)
+        self.with_keys: list[int] = []
+        self.frames: list[None] = [None]
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def depth(self, number: int) -> int:
+        return int(self.facts[number, 1])
+
+    def taken(self, number: int) -> int:
+        return int(self.facts[number, 2])
+
+    def free_keys(self, number: int) -> set[bytes]:  # noqa: ARG002 - there are none
+        return set()
+
+
+class _Brackets(PushdownMachine):
+    """Recognises ``a`` in balanced brackets: at most ``most`` of them inside of one another."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        table, depths = TransitionTable(10_000), _Depths()
+        parts = MachineParts(table, depths, [Pool("stacks", depths.frames, most)], "nest less")
+        super().__init__(parts, StateSharing())
+        self.end = table.add_row({})
+        opens, closes = table.add_row({}, label=_OPEN), table.add_row({}, label=_CLOSE)
+        self.closing = table.add_row({ord(")"): closes})
+        # Inside of brackets the text after ``a`` is a closing bracket, outside it is the end.
+        done = table.add_row({}, label=_CLOSE)
+        self.row = table.add_row({ord("("): opens, ord("a"): done})
+        self.start = State(0, self.row)
+
+    def transition(self, stack: int, action: int) -> tuple[int, int]:
+        depths = self.parts.stacks
+        assert isinstance(depths, _Depths)
+        if action == _OPEN:
+            if stack + 1 == len(depths):
+                depths.frames.append(None)
+            return stack + 1, self.row
+        return (stack - 1, self.closing) if stack else (0, self.end)
+
+    def after_exit(self, state: State) -> State | None:
+        action = int(self.table.label[state.row])
+        return None if action == DEAD else State(*self.transition(state.stack, action))
+
+    def is_accepting(self, state: State) -> bool:
+        return state.row == self.end
+
+    def bytes_left(self, state: State) -> int:
+        return len(self.shortest_end(state))
+
+    def shortest_end(self, state: State) -> bytes:
+        inner = b"a" if state.row == self.row else b""
+        closing = state.stack + (1 if state.row == self.closing else 0)
+        return b"" if state.row == self.end else inner + b")" * closing
+
+    def _entered(self, before: State, row: int, byte: int) -> State | None:
+        assert byte in b"a()"
+        at: State | None = State(before.stack, row)
+        while at is not None and self.table.exits[at.row]:
+            at = self.after_exit(at)
+        return at
+
+
+def test_a_recogniser_asks_nine_things_of_a_machine_at_most() -> None:
+    own = {name for name in vars(Recognizer) if not name.startswith("_")}
+    members = own | set(Recognizer.__annotations__)
+    assert len(members) <= 9, sorted(members)
+    machine: Recognizer = _Brackets()
+    assert all(hasattr(machine, member) for member in members)
+
+
+@pytest.mark.parametrize("text", [b"a", b"(a)", b"(((a)))"])
+def test_bytes_and_exit_actions_lead_to_the_end(text: bytes) -> None:
+    machine = _Brackets()
+    state = machine.advance(machine.start, text)
+    assert state is not None
+    assert machine.is_accepting(state)
+    assert machine.is_complete(state)
+    machine.check()
+
+
+@pytest.mark.parametrize("text", [b")", b"(a))", b"a(", b"aa", b"()"])
+def test_a_byte_that_no_row_and_no_action_takes_is_refused(text: bytes) -> None:
+    machine = _Brackets()
+    assert machine.advance(machine.start, text) is None
+
+
+def test_every_state_has_a_shortest_end() -> None:
+    machine = _Brackets()
+    for text in (b"", b"(", b"((", b"((a", b"((a)", b"((a))"):
+        state = machine.advance(machine.start, text)
+        assert state is not None
+        end = machine.shortest_end(state)
+        assert len(end) <= machine.bytes_left(state)
+        ended = machine.advance(state, end)
+        assert ended is not None, (text, end)
+        assert machine.is_accepting(ended), (text, end)
+
+
+def test_one_byte_is_forced_where_the_row_has_no_other_and_no_action() -> None:
+    machine = _Brackets()
+    assert machine.only_byte(machine.start) is None
+    inside = machine.advance(machine.start, b"(a")
+    assert inside is not None
+    assert machine.only_byte(inside) == ord(")")
+    end = machine.advance(inside, b")")
+    assert end is not None
+    assert machine.only_byte(end) is None
+
+
+def test_a_string_at_its_bound_forces_the_byte_that_closes_it() -> None:
+    machine = _Brackets()
+    table = machine.table
+    closes = table.add_row({ord('"'): machine.end}, itself=[ord("x")], bounds=(0, 2))
+    assert machine.table.edges(closes).keys() == {ord('"'), ord("x")}
+    assert machine.only_byte(State(0, closes, 1)) is None
+
+
+def test_half_of_the_limits_is_kept_for_completions() -> None:
+    machine = _Brackets(most=6)
+    state = machine.start
+    for _ in range(2):
+        machine.parts.check_room()
+        moved = machine.step(state, ord("("))
+        assert moved is not None
+        state = moved
+    assert machine.parts.fullness == 0.5
+    machine.parts.check_room()
+    machine.step(state, ord("("))
+    with pytest.raises(LimitExceededError, match=r"4 stacks, and may have half of 10000 and 6"):
+        machine.parts.check_room()
+
+
+def test_parts_inside_of_others_count_towards_their_fullness_and_what_they_gave_up() -> None:
+    inner = _Brackets(most=2).parts
+    depths = _Depths()
+    outer = MachineParts(
+        TransitionTable(10_000), depths, [], "nest less", [inner], num_given_up=lambda: 3
+    )
+    assert outer.fullness == inner.fullness == 0.5
+    assert outer.num_given_up == 3 + inner.num_given_up == 3
+
+
+def test_a_machine_without_sharing_is_its_own_only_parse() -> None:
+    machine = _Brackets()
+    assert machine.sharing.parses(machine.start) == ()
+    assert machine.sharing.truncated(5, 0) == 5
+    assert machine.sharing.beneath(State(3, 1, 2), 7) == State(3, 7, 2)
