@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -64,7 +63,9 @@ def _one_at_a_time(client: Client, forcing: Forcing, name: str) -> list[Answer[B
 
 
 def _with_forcing(request: Request[BaseModel], forcing: Forcing) -> Request[BaseModel]:
-    return replace(request, forcing=forcing)
+    return Request(
+        request.prompt, request.response_model, max_tokens=request.max_tokens, forcing=forcing
+    )
 
 
 def _print_answers(answers: Sequence[Answer[BaseModel]], seconds: float) -> None:

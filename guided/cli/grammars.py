@@ -23,7 +23,7 @@ from guided.errors import RequestError, TokenRejectedError
 from guided.extras import needing
 from guided.spec import Lark
 from guided.spec.library import LibraryGrammar, grammar_names, read_grammar, read_grammar_file
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 if TYPE_CHECKING:
     from guided.constraint.inspection import GrammarInspection
@@ -159,7 +159,7 @@ def _check_text(file: Path, text: str, machine: Recognizer) -> None:
     """Raise RequestError where a text, which may be incomplete, leaves the grammar."""
     refused = refused_at(machine, text)
     if refused is not None and refused < len(text):
-        what = Place(text, refused).message(f"the grammar has no {text[refused]!r} here")
+        what = SourcePosition(text, refused).message(f"the grammar has no {text[refused]!r} here")
         raise RequestError(
             f"in {file}, {what}",
             hint="end the file without a line break" if text[refused:] == "\n" else None,

@@ -116,7 +116,7 @@ def _likeliest(
     assert len(tokens), f"the mask at position {position} is empty"
     tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)
     probabilities = _softmax(adjusted)
-    likeliest = least(-probabilities, min(chooser.sampling.contenders, len(tokens)))
+    likeliest = least(-probabilities, min(chooser.sampling.num_candidate_tokens, len(tokens)))
     return tuple(
         CandidateToken(
             chooser.take(logits, mask, TokenId(int(tokens[index])), matcher),

@@ -113,7 +113,11 @@ class Admission:
         if request.beams is not None:
             field, width, hint = "beams.width", request.beams.width, "make the beams narrower"
         elif request.sampling.is_contrastive:
-            field, width, hint = "sampling.top_k", request.sampling.contenders, "choose among fewer"
+            field, width, hint = (
+                "sampling.top_k",
+                request.sampling.num_candidate_tokens,
+                "choose among fewer",
+            )
         elif request.best_of is not None:
             field, width, hint = "best_of", request.best_of, "ask for fewer"
         else:
@@ -134,7 +138,7 @@ class Admission:
         """
         room = self._largest_request - prompt
         if request.beams is None:
-            tried = request.sampling.contenders
+            tried = request.sampling.num_candidate_tokens
             needed, fitting = request.max_tokens + tried, room - tried
             described = f"max_tokens is {request.max_tokens}"
             if tried:

@@ -51,7 +51,7 @@ class ContrastiveRunnable(AnswerRunnable):
     @property
     def num_places(self) -> int:
         """One for each candidate, as all of them are computed at once."""
-        return self.answer.chooser.sampling.contenders
+        return self.answer.chooser.sampling.num_candidate_tokens
 
     @property
     def num_tried(self) -> int:

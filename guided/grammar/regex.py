@@ -7,7 +7,7 @@ from guided.grammar.context_free import ContextFreeGrammar, Terminal
 from guided.regular.patterns import parse_regex
 from guided.regular.patterns.python import parse_python_regex
 from guided.spec import Regex, RegexDialect
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 __all__ = ["lower_regex"]
 
@@ -24,6 +24,6 @@ def lower_regex(constraint: Regex) -> ContextFreeGrammar:
         try:
             regular = parse_python_regex(constraint.pattern, anchored=True)
         except ConstraintError as error:
-            message = error.message + Place(constraint.pattern, error.position).picture
+            message = error.message + SourcePosition(constraint.pattern, error.position).picture
             raise type(error)(message, position=error.position, hint=error.hint) from error
     return ContextFreeGrammar({"text": Terminal(regular)}, "text")

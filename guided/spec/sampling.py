@@ -125,7 +125,7 @@ class Sampling:
         return self.penalty_alpha is not None
 
     @property
-    def contenders(self) -> int:
+    def num_candidate_tokens(self) -> int:
         """Tokens that contrastive search tries at a place; 0 where there is none."""
         return (self.top_k or 0) if self.is_contrastive else 0
 

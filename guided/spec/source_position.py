@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 from unicodedata import combining, east_asian_width
 
-__all__ = ["Place"]
+__all__ = ["SourcePosition"]
 
 _SHOWN: Final = 60
 """Characters of a line on either side of the caret."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourcePosition:
     """An offset in a text, ``None`` where it is not known or in another text."""
 
     text: str

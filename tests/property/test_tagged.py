@@ -94,7 +94,7 @@ def _accepted(machine: Recognizer) -> set[str]:
         if machine.is_accepting(state):
             found.add(text)
         for letter in _LETTERS if len(text) < _LONGEST else "":
-            behind = machine.step(state, ord(letter))
+            behind = machine.advance(state, letter.encode())
             if behind is not None:
                 waiting.append((text + letter, behind))
     return found

@@ -33,7 +33,7 @@ from guided.grammar.context_free import (
 from guided.grammar.ebnf.tokens import Token, class_of, literal_of, refused, tokens_of
 from guided.regular.codepoints import ANY
 from guided.regular.expression import Chars
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 __all__ = ["MAX_BOUND", "MAX_DEPTH", "MAX_GRAMMAR_LENGTH", "lower_ebnf"]
 
@@ -218,7 +218,7 @@ class _Parser:
 
     def _too_large(self, what: str, limit: int, hint: str) -> LimitExceededError:
         return LimitExceededError(
-            Place(self._text, self._here.position).message(what),
+            SourcePosition(self._text, self._here.position).message(what),
             limit=limit,
             field="constraint",
             hint=hint,

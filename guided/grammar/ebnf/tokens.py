@@ -12,7 +12,7 @@ from guided.errors import ConstraintError, InvalidConstraintError, UnsupportedFe
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.expression import Chars, Regular, literal
 from guided.runtime.fuel import spend
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 __all__ = ["Token", "class_of", "literal_of", "refused", "tokens_of"]
 
@@ -90,7 +90,7 @@ def refused(
     error: type[ConstraintError], text: str, position: int, what: str, hint: str | None = None
 ) -> ConstraintError:
     """The error with line, column and a caret."""
-    return error(Place(text, position).message(what), position=position, hint=hint)
+    return error(SourcePosition(text, position).message(what), position=position, hint=hint)
 
 
 # --- literals and classes ------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Final
 
 from guided.errors import InvalidConstraintError
 from guided.grammar.lark.source import check_length
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 __all__ = ["inline_names", "without_inline_json"]
 
@@ -70,11 +70,11 @@ def _end_of_json(text: str, at: int) -> int:
         _, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:
         raise InvalidConstraintError(
-            Place(text, error.pos).message(f"no JSON behind %json: {error.msg}"),
+            SourcePosition(text, error.pos).message(f"no JSON behind %json: {error.msg}"),
             position=error.pos,
         ) from error
     except RecursionError as error:
         raise InvalidConstraintError(
-            Place(text, at).message("the JSON behind %json nests too deeply"), position=at
+            SourcePosition(text, at).message("the JSON behind %json nests too deeply"), position=at
         ) from error
     return end

@@ -35,7 +35,7 @@ from guided.grammar.lark.syntax import (
     Use,
 )
 from guided.runtime.fuel import spend
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 __all__ = ["MAX_DEPTH", "parse_lark"]
 
@@ -94,7 +94,9 @@ def tokens_of(text: str) -> list[Token]:
             statement = _STATEMENT.match(text, position)
             if statement is not None:
                 what = f"there is no {statement.group()}, only {_STATEMENTS}"
-            raise InvalidConstraintError(Place(text, position).message(what), position=position)
+            raise InvalidConstraintError(
+                SourcePosition(text, position).message(what), position=position
+            )
         index = found.lastindex
         assert index is not None, "it is one of the groups"
         kind = _KINDS[index]
@@ -337,7 +339,7 @@ class _Parser:
 
     def _too_large(self, token: Token, what: str) -> LimitExceededError:
         return LimitExceededError(
-            Place(self._text, token.position).message(what),
+            SourcePosition(self._text, token.position).message(what),
             limit=MAX_DEPTH,
             field="constraint",
             hint="give what is inside a name of its own",
@@ -345,7 +347,7 @@ class _Parser:
 
     def _invalid(self, token: Token, what: str) -> ConstraintError:
         return InvalidConstraintError(
-            Place(self._text, token.position).message(what), position=token.position
+            SourcePosition(self._text, token.position).message(what), position=token.position
         )
 
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from guided.errors import ConstraintError, InvalidConstraintError, LimitExceededError
 from guided.grammar.lark.syntax import Alternatives, Name, Repeated, Series, Tree, Use
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 __all__ = ["Definition", "Source", "Written", "check_length", "uses_in"]
 
@@ -84,7 +84,7 @@ class Source:
         hint: str | None = None,
     ) -> ConstraintError:
         """An error with line, column and a caret."""
-        message = Place(self.text, position).message(what)
+        message = SourcePosition(self.text, position).message(what)
         if not self.is_imported:
             return kind(message, position=position, hint=hint)
         return kind(f"in the grammar {self._prefix.replace('__', '.')}: {message}", hint=hint)

@@ -12,7 +12,7 @@ from guided.errors import InvalidConstraintError, UnsupportedFeatureError
 from guided.regular.codepoints import MAX_CODE_POINT, CodePoints
 from guided.regular.patterns.character_classes import DIGIT, SPACE, WORD, folded_alike
 from guided.regular.patterns.properties import nearest_property, unicode_property
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 __all__ = ["CharacterReader"]
 
@@ -76,7 +76,7 @@ class PatternText:
 
     def shown(self, message: str, position: int) -> str:
         """The message, and below it the pattern with a caret at the position."""
-        return f"{message}{Place(self.text, position).picture}"
+        return f"{message}{SourcePosition(self.text, position).picture}"
 
 
 class CharacterReader(PatternText):

@@ -7,7 +7,7 @@ from textwrap import dedent
 
 import pytest
 
-from guided.cli.inspect_grammar import dump_stages
+from guided.cli.grammars import dump_stages
 from guided.grammar.dump import dump_grammar
 from guided.grammar.lark import lower_lark
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pytest
@@ -56,7 +57,11 @@ def _scalars(**options: Any) -> Scalars:
 
 
 def _nodes(*formulas: Formula) -> list[SchemaNode]:
-    return [SchemaNode(number, "", lambda f=f: f) for number, f in enumerate(formulas)]
+    return [SchemaNode(number, "", partial(_same, f)) for number, f in enumerate(formulas)]
+
+
+def _same(formula: Formula) -> Formula:
+    return formula
 
 
 def _types(*kinds: str) -> Leaf:

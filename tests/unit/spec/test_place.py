@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from guided.spec.source_position import Place
+from guided.spec.source_position import SourcePosition
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from guided.spec.source_position import Place
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
 def test_a_caret_stands_below_its_place(line: str, indent: str, end: str) -> None:
     text = f"first{end or chr(10)}{line}{end}"
-    message = Place(text, text.index("!")).message("what")
+    message = SourcePosition(text, text.index("!")).message("what")
     begin, empty, shown, caret = message.split("\n")
     assert begin == f"line 2, column {line.index('!') + 1}: what"
     assert (empty, caret) == ("", f"{indent}^")

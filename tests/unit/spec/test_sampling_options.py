@@ -93,8 +93,8 @@ def test_what_does_not_go_with_contrastive_search_is_refused(
 
 def test_contrastive_search_goes_with_bias_and_penalties() -> None:
     sampling = Sampling(top_k=4, penalty_alpha=0.0, repetition_penalty=1.2, seed=3)
-    assert (sampling.is_contrastive, sampling.contenders) == (True, 4)
-    assert (Sampling(top_k=4).is_contrastive, Sampling(top_k=4).contenders) == (False, 0)
+    assert (sampling.is_contrastive, sampling.num_candidate_tokens) == (True, 4)
+    assert (Sampling(top_k=4).is_contrastive, Sampling(top_k=4).num_candidate_tokens) == (False, 0)
 
 
 @pytest.mark.parametrize(
