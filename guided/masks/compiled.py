@@ -12,11 +12,12 @@ from guided.machine.recognizer import Recognizer, State
 from guided.masks.binding import TokenBinding
 from guided.masks.endings import Endings
 from guided.masks.forced import BoundMachine
+from guided.masks.held_mask import HeldMask
 from guided.masks.limits import ConstraintLimits
 from guided.masks.mask import Mask, mask_of
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_keys import MaskKeys
-from guided.masks.mask_store import HeldMask, MaskStore
+from guided.masks.mask_store import MaskStore
 from guided.masks.packed import PackedMachine
 from guided.masks.state_masks import StateMasks
 from guided.masks.token_steps import TokenSteps

@@ -10,33 +10,15 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.masks.held_mask import HeldMask
 from guided.masks.mask import Mask
 from guided.masks.mask_delta import MaskDelta, delta_of
 
-__all__ = ["HeldMask", "MaskStore"]
+__all__ = ["MaskStore"]
 
 _LOOKED_AT: Final = 2
 _HOLDER_BYTES: Final = 512
 """What a mask takes besides its words, about."""
-
-
-class HeldMask:
-    """A place for a mask, which the store takes away again when it needs the room."""
-
-    __slots__ = ("__weakref__", "_lone", "delta", "fingerprint", "used")
-
-    def __init__(self, delta: MaskDelta, fingerprint: int) -> None:
-        self.delta: MaskDelta | None = delta
-        self.fingerprint = fingerprint
-        self.used = True
-        """Whether it was asked for since the store last looked."""
-        self._lone: int | None = -1
-
-    def lone(self, delta: MaskDelta) -> int | None:
-        """The token that alone is allowed, ``None`` where there are more or none."""
-        if self._lone == -1:
-            self._lone = delta.lone_token()
-        return self._lone
 
 
 class _Entry:

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from guided.machine.recognizer import Recognizer, State
 from guided.machine.table import DEAD
+from guided.masks.held_mask import HeldMask
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_keys import MaskKey, MaskKeys
-from guided.masks.mask_store import HeldMask, MaskStore
+from guided.masks.mask_store import MaskStore
 from guided.masks.walk import KeptWalk, Walk, Walker
 from guided.runtime.fuel import LimitedSteps
 

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from guided.machine.recognizer import Recognizer, State
 from guided.machine.table import NO_BOUND
+from guided.masks.held_mask import HeldMask
 from guided.masks.independent import IndependentMask, IndependentMasks
 from guided.masks.machine_kernels import NOWHERE
 from guided.masks.mask import Mask, allowed, tokens_of
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_kernels import clear_tokens, set_tokens
 from guided.masks.mask_keys import COUNTS_NOTHING, MaskKeys, RowTraits
-from guided.masks.mask_store import HeldMask
 from guided.masks.outline import Outline
 from guided.masks.packed import PackedMachine, Scratch
 from guided.masks.trie import BYTE, DEPTH

@@ -351,7 +351,9 @@ class _CompositeCompletions(Completions):
         if state < len(self._network):
             return super()._completion(state, continuation)
         rest = self._holes.shortest_end(state)
-        return rest + super()._completion(*self._continuations.best(continuation))
+        # mypyc passes a tuple that is spread in a call of super() as one argument.
+        after, following = self._continuations.best(continuation)
+        return rest + super()._completion(after, following)
 
     def _hole_text(self, state: int) -> bytes:
         return self._holes.shortest_end(state)

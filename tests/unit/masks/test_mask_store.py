@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from guided.masks.held_mask import HeldMask
 from guided.masks.mask import Mask, mask_of
-from guided.masks.mask_store import HeldMask, MaskStore
+from guided.masks.mask_store import MaskStore
 
 _SIZE = 320
 _NOTHING = mask_of(_SIZE, [])

@@ -15,11 +15,11 @@ from guided.machine.recognizer import State
 from guided.machine.table import DEAD
 from guided.masks.binding import TokenBinding
 from guided.masks.compiled import CompiledConstraint
+from guided.masks.held_mask import HeldMask
 from guided.masks.independent import IndependentMask, IndependentMasks
 from guided.masks.mask import Mask, tokens_of
 from guided.masks.mask_delta import MaskDelta
 from guided.masks.mask_keys import row_traits
-from guided.masks.mask_store import HeldMask
 from guided.masks.walk import KeptWalk, Walker
 from guided.spec import JsonOptions, JsonSchema, Spelling, TokenId
 from tests.kit.cases import compiled
