@@ -85,7 +85,8 @@ class MachineParts:
         self.table: Final = table
         self.stacks: Final = stacks
         self.transitions: Final = StackTransitions()
-        self._pools: Final = tuple(pools)
+        # Not final, so that a test can count how often room is asked for.
+        self._pools: tuple[Pool, ...] = tuple(pools)
         self._hint: Final = hint
         self._inner: Final = tuple(inner)
         self._num_given_up: Final = num_given_up

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from examples.tools import TOOLS, tagged
 from guided.constraint import ConstraintCompiler, ConstraintLimits, Matcher
 from guided.errors import LimitExceededError, RequestError, UnsatisfiableError
 from guided.grammar.machine.composite_machine import CompositeMachine
-from guided.machine.parts import MachineParts, RecognizerLimits
+from guided.machine.parts import Pool, RecognizerLimits
 from guided.masks.mask import tokens_of
 from guided.spec import (
     Choice,
@@ -224,18 +225,30 @@ def test_readings_without_number_end_in_a_limit() -> None:
         accepts(start, text)
 
 
-def test_a_mask_asks_once_whether_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[None] = []
-    monkeypatch.setattr(MachineParts, "check_room", lambda _: asked.append(None))
+class _Counted(list[None]):
+    """Things of a pool, which count how often their number is asked for."""
+
+    asked = 0
+
+    def __len__(self) -> int:
+        self.asked += 1
+        return 0
+
+
+def test_a_mask_asks_once_whether_there_is_room() -> None:
     many = [
         f'{{"type": "object", "properties": {{"{name}": {{"type": "string"}}}}}}' for name in "abcd"
     ]
-    matcher = ConstraintCompiler(PIECES).compile(AnyOf(list(map(JsonSchema, many)))).start()
+    compiled = ConstraintCompiler(PIECES).compile(AnyOf(list(map(JsonSchema, many))))
+    counted = _Counted()
+    parts: Any = compiled.machine.parts
+    parts._pools = (Pool("things", counted, 1),)
+    matcher = compiled.start()
     for byte in b'{"a':
-        asked.clear()
+        counted.asked = 0
         matcher = matcher.advance(PIECES.byte_ids[byte])
         matcher.mask()
-        assert len(asked) == 1
+        assert counted.asked == 1
 
 
 def test_the_parts_agree_behind_many_texts() -> None:

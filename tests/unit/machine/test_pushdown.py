@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pytest
 
 from guided.errors import LimitExceededError
 from guided.machine.parts import MachineParts, Pool
-from guided.machine.pushdown import PushdownMachine
 from guided.machine.recognizer import Recognizer, State, StateSharing
 from guided.machine.stack_transitions import FIRST_UNSURE
 from guided.machine.table import TransitionTable
 from guided.regular.dfa import DEAD
+from tests.kit.interpreted import interpreted
+
+if TYPE_CHECKING:
+    from guided.machine.pushdown import PushdownMachine
+else:
+    PushdownMachine = interpreted("guided.machine.pushdown").PushdownMachine
 
 _OPEN, _CLOSE = FIRST_UNSURE, FIRST_UNSURE + 1
 _MOST: Final = 8
