@@ -17,7 +17,7 @@ from guided.decoding.allowed_tokens import few_tokens
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftBuilder, DraftRequest
-from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex, TokenTable
+from guided.decoding.text_index import MATCH_LENGTHS, TextIndex, TokenTable
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
 from guided.masks.mask import Mask
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["ASSUMED_RATES", "DraftKind", "LookupDrafter", "LookupMemory"]
 
 _TAIL: Final = MATCH_LENGTHS[0]
-_MOST_COPIES: Final = 2
-"""Matches used at one node: the best, and the next best one."""
 _FEW_TOKENS: Final = 256
 _FEW_CHOICES: Final = 16
 
@@ -45,8 +43,6 @@ class DraftKind(StrEnum):
     COPY_5 = "copy after 5 bytes"
     COPY_3 = "copy after 3 bytes"
     COPY_2 = "copy after 2 bytes"
-    COPY_OTHER = "another copy"
-    """What followed the next best match: as long or shorter, and further back."""
     SPELLING = "spelling"
     """The tokenizer's spelling of certain bytes, where what follows could still change it."""
     SHORTER_SPELLING = "shorter spelling"
@@ -69,7 +65,6 @@ ASSUMED_RATES: Final[Mapping[DraftKind, float]] = MappingProxyType(
         DraftKind.COPY_5: 0.6,
         DraftKind.COPY_3: 0.4,
         DraftKind.COPY_2: 0.3,
-        DraftKind.COPY_OTHER: 0.1,
         DraftKind.SPELLING: 0.6,
         DraftKind.SHORTER_SPELLING: 0.3,
         DraftKind.CHOICE: 0.65,
@@ -117,9 +112,9 @@ class LookupMemory:
         taken = {(tree.parents[node], tree.tokens[node]) for node in path}
         # Nothing was chosen after the last node of a path that ends without a choice.
         judged = set(path if acceptance.choice is not None else path[:-1])
-        for place, drafted in self.drafted.items():
-            if place[0] in judged:
-                self.rates.add(drafted.kind, drafted.share, is_hit=place in taken)
+        for (node, token), drafted in self.drafted.items():
+            if node in judged:
+                self.rates.add(drafted.kind, drafted.share, is_hit=(node, token) in taken)
 
 
 class LookupDrafter:
@@ -195,7 +190,9 @@ class LookupDrafter:
         """Tokens that may follow the text that ends in ``tail``; not all need be allowed."""
         choices = self._choices(matcher.mask())
         tokens = self._spellings(matcher)
-        tokens += _copies(index.matches(tail)[:_MOST_COPIES])
+        match = index.match(tail)
+        if match is not None:
+            tokens.append(DraftToken(match.token, _COPIES[match.length]))
         tokens += [DraftToken(token, DraftKind.CHOICE, 1 / len(choices)) for token in choices]
         return tokens
 
@@ -223,10 +220,3 @@ class LookupDrafter:
 
     def _text(self, tokens: Sequence[TokenId]) -> bytes:
         return b"".join([self._table.bytes[token] or b"" for token in tokens])
-
-
-def _copies(matches: list[Match]) -> list[DraftToken]:
-    return [
-        DraftToken(match.token, DraftKind.COPY_OTHER if place else _COPIES[match.length])
-        for place, match in enumerate(matches)
-    ]
