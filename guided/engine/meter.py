@@ -12,7 +12,6 @@ import numpy as np
 from guided.engine.request_clock import RequestClock
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
-from guided.kv.reservation import Reservation
 from guided.spec import FinishReason, GenerationResult, Usage
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 
@@ -88,7 +87,6 @@ class Meter:
         self._answering = Durations()
         self._held_slots = 0
         self._spare_slots = 0
-        self._reservations = 0
         self._failed = 0
         self._cancelled = 0
         self._refused = 0
@@ -102,10 +100,6 @@ class Meter:
     def refused(self) -> None:
         """Count a request that never waited for room."""
         self._refused += 1
-
-    def reserved(self, rows: Iterable[Reservation]) -> None:
-        """Count rows that were set aside for a model call."""
-        self._reservations += sum(1 for _ in rows)
 
     def held(self, tables: Iterable[BlockTable]) -> None:
         """Count the slots that an answer holds during a model call."""
@@ -168,7 +162,6 @@ class Meter:
             cached=sum(pool.num_cached for pool in cache.pools),
             held_slots=self._held_slots,
             spare_slots=self._spare_slots,
-            reservations=self._reservations,
         )
 
     def _add(self, usage: Usage) -> None:

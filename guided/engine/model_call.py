@@ -25,7 +25,6 @@ class ModelCall:
         for segment in step.reserve():
             # A later segment of the same step may read what is copied here.
             self.copy([rows.copies for rows in segment.rows])
-            meter.reserved(segment.rows)
             segments.append(segment)
         meter.held(step.runnable.tables)
         return segments
