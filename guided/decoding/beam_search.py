@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.choice import advance
-from guided.decoding.filters import least
+from guided.decoding.filters import least, log_softmax
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import Beams, FinishReason, Forcing, TokenId
 
@@ -165,7 +165,7 @@ class BeamSearch:
         """Take the logits (``[vocab]``) for the token at this index of an answer."""
         hypothesis = self.live[beam]
         assert hypothesis.wants(index), f"nobody asked about token {index} of beam {beam}"
-        logprobs = _log_softmax(logits)
+        logprobs = log_softmax(logits.astype(np.float64))
         if index == len(hypothesis.tokens):
             hypothesis = self._with_continuations(hypothesis, logprobs)
         # Where nothing fits, the hypothesis was closed just now, and has a token here after all.
@@ -192,11 +192,12 @@ class BeamSearch:
         self.length += 1
         return [extension.parent for extension in going]
 
-    def close(self, reason: FinishReason) -> None:
+    def close_for_deadline(self) -> None:
         """End all beams where they stand, along their shortest completions.
 
         Their scores count the tokens that the model was asked about.
         """
+        reason = FinishReason.DEADLINE_CLOSED if self._is_constrained else FinishReason.DEADLINE
         found = []
         for beam in self.live:
             closed = self._closed(beam, beam.matcher) if beam.end is None else beam
@@ -345,10 +346,3 @@ class BeamSearch:
     def _penalised(self, score: float, count: int) -> float:
         divisor: float = float(count) ** self._beams.length_penalty
         return score / divisor
-
-
-def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    wide = logits.astype(np.float64)
-    shifted = wide - wide.max()
-    logprobs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
-    return logprobs

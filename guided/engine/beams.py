@@ -13,7 +13,7 @@ from guided.engine.submission import Submission
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import SegmentOutput
-from guided.spec import CandidateResult, FinishReason, TokenId, Usage
+from guided.spec import CandidateResult, TokenId, Usage
 
 __all__ = ["BeamGroup"]
 
@@ -43,9 +43,7 @@ class BeamGroup(Group):
 
     def close_for_deadline(self) -> None:
         """End all beams along their shortest completions."""
-        is_constrained = self.submission.request.constraint is not None
-        reason = FinishReason.DEADLINE_CLOSED if is_constrained else FinishReason.DEADLINE
-        self._search.close(reason)
+        self._search.close_for_deadline()
 
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
         """The best answers that were found, best first."""
