@@ -72,6 +72,7 @@ def top_p(scores: Scores, p: float) -> Indices:
 
 def min_p(scores: Scores, p: float) -> Indices:
     """Those at least p times as likely as the likeliest."""
+    # Scores are logarithms, so a ratio of probabilities is a difference.
     return np.flatnonzero(scores >= scores.max() + np.log(p))
 
 
@@ -101,6 +102,7 @@ def eta_cutoff(scores: Scores, eta: float) -> Indices:
 
 
 def _at_least(logarithms: Scores, threshold: float) -> Indices:
+    # At least one token has to stay, however unlikely all are.
     return np.flatnonzero(logarithms >= min(threshold, logarithms.max()))
 
 

@@ -60,6 +60,7 @@ def adjust_logits(
 
 def add_bias(tokens: Tokens, logits: Logits, bias: tuple[tuple[int, float], ...]) -> None:
     """Add each token's bias to its logit, in place."""
+    # Biased tokens that the mask does not allow stay out, however large their bias is.
     biased = np.array([token for token, _ in bias], dtype=np.int64)
     added = np.array([amount for _, amount in bias])
     found, is_there = _find(tokens, biased)
@@ -152,6 +153,7 @@ class History:
         """The history at a node of a draft tree, ``path`` being the tokens that lead there."""
         if not path:
             return self
+        # A copy: siblings in the tree continue from the same history.
         return replace(self, tokens=np.concatenate((self.tokens, np.array(path, dtype=np.int64))))
 
 

@@ -31,7 +31,9 @@ __all__ = ["ASSUMED_RATES", "DraftKind", "LookupDrafter", "LookupMemory"]
 
 _TAIL: Final = MATCH_LENGTHS[0]
 _FEW_TOKENS: Final = 256
+"""Allowed tokens up to which choices are looked for among them."""
 _FEW_CHOICES: Final = 16
+"""Choices up to which each of them is drafted."""
 
 
 class DraftKind(StrEnum):
@@ -139,6 +141,7 @@ class LookupDrafter:
             self._grow(memory, draft.tokens, draft.builder)
 
     def _grow(self, memory: LookupMemory, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
+        # A sequence that starts over keeps its tokens, so those that were read are still the first.
         memory.index.extend(tokens[len(memory.index) :])
         memory.drafted.clear()
         root = builder.tip
@@ -149,6 +152,7 @@ class LookupDrafter:
         while heap:
             loss, _, node, drafted = heapq.heappop(heap)
             tip = builder.add(node, drafted.token, 1.0 - loss)
+            # Not allowed, or drafted already as a likelier kind, or no longer worth it.
             if tip is None:
                 continue
             memory.drafted[node, drafted.token] = drafted
@@ -172,6 +176,7 @@ class LookupDrafter:
         ``tail`` is the end of the text there, ``made`` counts the entries so far.
         """
         matcher = builder.matcher(node)
+        # No token after the node is likelier than the node, so where that does not pay none does.
         if matcher.is_complete or not builder.pays(1, chance):
             return []
         try:
@@ -181,6 +186,7 @@ class LookupDrafter:
         found: list[_Entry] = []
         for drafted in tokens:
             likely = chance * memory.rates.rate(drafted.kind) * drafted.share
+            # Asked again when it is added: by then the tree has grown, and nodes may cost more.
             if builder.pays(1, likely):
                 found.append((1.0 - likely, made + len(found), node, drafted))
         found.sort()
@@ -197,6 +203,7 @@ class LookupDrafter:
         return tokens
 
     def _spellings(self, matcher: Matcher) -> list[DraftToken]:
+        # Only the first token: what follows is looked at again once it is in the tree.
         run = matcher.likely_run()
         if not run:
             return []
@@ -212,6 +219,7 @@ class LookupDrafter:
         A value may begin with several tokens that begin with each other: ``l``, ``le``,
         ``leather``. The longest stands for it, as it does for most tokenizers.
         """
+        # Of 16 values there may be many more tokens, as each of their beginnings may be one.
         allowed = few_tokens(mask, _FEW_TOKENS)
         if allowed is None:
             return []
