@@ -45,8 +45,8 @@ def choose_token(
     what they leave the rest drops out, so that this draw is the one without ``within`` where that
     gives one of them. Where nothing stays, they look at ``within`` alone.
     """
-    # Without filters a draw from ``within`` is that from the mask, wherever that one fits: the noise
-    # is the same. With filters it is not, as they would see other tokens.
+    # Without filters a draw from ``within`` is that from the mask wherever that one fits, as the
+    # noise is the same. With filters it is not: they would see other tokens.
     is_filtered = sampling.temperature != 0.0 and sampling.filters
     if within is not None and not is_filtered:
         mask, within = within, None

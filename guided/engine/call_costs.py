@@ -92,6 +92,7 @@ class _Timer:
         runner.open_storages([pool.num_slots for pool in cache.pools])
         self._runner = runner
         self._sequence = cache.open()
+        # Calls are timed over rows in the cache: attention reads them in every call of an answer.
         runner.forward(StepBatch((_chain(self._sequence, committed),)))
         self._sequence.commit(range(committed), [TokenId(0)] * committed)
         if runner.shape.device.type == "cuda":
@@ -101,10 +102,12 @@ class _Timer:
 
     def time(self, size: int) -> float:
         """Seconds of one call over this number of tokens, which are not kept."""
+        # Packed before the clock starts, as an engine packs in a phase of its own.
         batch = StepBatch((_chain(self._sequence, size),))
         started = time.perf_counter()
         self._runner.forward(batch)
         took = time.perf_counter() - started
+        # Nothing is kept, so that every call is made over the same rows.
         self._sequence.commit((), ())
         return took
 
@@ -143,6 +146,7 @@ def _digest(
     runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
 ) -> str:
     """A name for everything that makes calls faster or slower."""
+    # Sources as well: kernels of another version take other times.
     about = [
         files.config.to_json_string(),
         files.checkpoint.numbers,
@@ -182,6 +186,7 @@ def _read(file: Path, sizes: Sequence[int]) -> dict[int, float] | None:
 
 def _is_busy() -> bool:
     """Whether more wanted to run in the last minute than there are cores."""
+    # The measurement itself keeps the cores busy, but not for a minute.
     return os.getloadavg()[0] > len(os.sched_getaffinity(0))
 
 

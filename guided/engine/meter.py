@@ -37,6 +37,7 @@ class Durations:
     def add(self, seconds: Sequence[float]) -> None:
         """Count some more."""
         values = np.asarray(seconds, np.float64)
+        # A bound belongs to the range below it; the last range is above all bounds.
         ranges = np.searchsorted(_BOUNDS, values)
         self._counts += np.bincount(ranges, minlength=len(self._counts))
         self._total += float(values.sum())
@@ -49,6 +50,7 @@ class Durations:
 class Timed:
     """Adds the seconds spent inside of it to those of a phase."""
 
+    # A class and not a generator, as several are entered in every step.
     __slots__ = ("_began", "_clock", "_phase", "_phases")
 
     def __init__(
@@ -103,6 +105,7 @@ class Meter:
 
     def held(self, tables: Iterable[BlockTable]) -> None:
         """Count the slots that an answer holds during a model call."""
+        # Added up over model calls, so slots count the more the longer they are held.
         for table in tables:
             self._held_slots += table.held_slots
             self._spare_slots += table.spare
@@ -134,6 +137,7 @@ class Meter:
         self, under_way: Sequence[Usage], *, running: int, waiting: int, cache: BlockCache
     ) -> EngineStats:
         """A snapshot of all counters; ``under_way`` are the usages of open requests."""
+        # Open requests count for themselves, and are added only when somebody asks.
         return EngineStats(
             seconds=time.monotonic() - self._made,
             running=running,

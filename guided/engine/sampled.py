@@ -61,6 +61,7 @@ class SampledRunnable(AnswerRunnable):
         answer, blocks = self.answer, self.blocks[0]
         trunk = answer.trunk(blocks.committed, count)
         draft, is_whole = None, count == self.pending
+        # Where more certain tokens follow this step, a draft could only repeat or miss them.
         if self._memory is not None and budget.room and is_whole and not self._siblings:
             builder = DraftBuilder(
                 trunk,
@@ -89,6 +90,7 @@ class SampledRunnable(AnswerRunnable):
         for sibling, choice in zip(siblings, choices, strict=True):
             sibling.extend(tree, choice)
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
+        # Also without drafts: the memory counts steps.
         if self._memory is not None:
             self._memory.learn(tree, acceptance)
         # Siblings fork what is committed, so the commit comes before they start.
