@@ -60,7 +60,7 @@ def run(engine: Engine) -> tuple[dict[str, list[str]], dict[str, GenerationResul
     while engine.has_work:
         ended = engine.step()
         for delta in engine.take_deltas():
-            assert delta.request_id not in results, "text came behind the end"
+            assert delta.request_id not in results, "text came after the end"
             assert delta.text
             deltas[delta.request_id].append(delta.text)
         for finished in ended:
