@@ -103,11 +103,6 @@ class Engine:
         self._results = Results(vocabulary)
 
     @property
-    def num_preempted(self) -> int:
-        """How often a request gave its room up to others, and started over from its tokens."""
-        return self._meter.preempted
-
-    @property
     def vocabulary_size(self) -> int:
         """Tokens the model knows."""
         return len(self._vocabulary)
@@ -278,7 +273,6 @@ class Engine:
         # Several answers of one request are in the step; it counts one call, and streams once.
         for group in groups.values():
             group.begin_call()
-        # A failure ends one request: the outputs of all others are still good.
         for step, output in zip(steps, outputs, strict=True):
             if step.runnable.is_running:  # unless another answer to its request failed
                 with self._isolated(step.runnable.request_id):

@@ -325,7 +325,7 @@ def test_neighbours_chunks_and_starting_over_never_show(
     beams = {key: result for key, result in results.items() if key not in neighbours}
     assert texts(beams) == texts(alone(architecture, forcing))
     if architecture == "llama" and "cache_tokens" in options:
-        assert engine.num_preempted > 0
+        assert engine.stats().preempted > 0
 
 
 def test_beams_that_start_over_share_what_they_have_in_common() -> None:
@@ -338,7 +338,7 @@ def test_beams_that_start_over_share_what_they_have_in_common() -> None:
     }
     engine = make_engine(cache_tokens=132, block_size=4, reuse_prefixes=False)
     results = answers(engine, rest | {"beams": beams})
-    assert engine.num_preempted > 0
+    assert engine.stats().preempted > 0
     expected = answers(make_engine(), {"beams": beams})["beams"]
     assert texts({"r": results["beams"]}) == texts({"r": expected})
 
@@ -460,7 +460,7 @@ def test_cancelled_beams_leave_nothing_behind(steps: int) -> None:
         engine.check()
         assert not engine.has_work
     assert answers(engine, {"r": request})["r"].candidates
-    assert engine.num_preempted == 0
+    assert engine.stats().preempted == 0
 
 
 def test_beams_that_could_not_run_together_are_refused() -> None:

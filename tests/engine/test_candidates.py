@@ -96,7 +96,7 @@ def test_each_answer_is_that_of_a_request_with_its_seed(
         assert [candidate.index for candidate in results[key].candidates] == list(range(5))
         assert len({candidate.tokens for candidate in results[key].candidates}) > 1
     if architecture == "llama" and "cache_tokens" in options:
-        assert engine.num_preempted > 0
+        assert engine.stats().preempted > 0
 
 
 def test_the_prompt_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:

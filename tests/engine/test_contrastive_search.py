@@ -171,7 +171,7 @@ def test_answers_in_a_mixed_batch_are_those_of_the_reference(
     assert given(results, requests) == expected(architecture, requests)
     assert given(results, neighbours) == alone
     if architecture == "llama" and "cache_tokens" in options:
-        assert engine.num_preempted > 0
+        assert engine.stats().preempted > 0
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)

@@ -87,7 +87,7 @@ def test_who_is_last_in_turn_gives_way(first_priority: int, order: str) -> None:
     ended = {finished.request_id: finished for finished in engine.step()}
     engine.submit("b", ask(0, "x" * 8, 24), received=1.0)
     ended |= drain(engine)
-    assert engine.num_preempted > 0
+    assert engine.stats().preempted > 0
     assert "".join(ended) == order
     for finished in ended.values():
         assert isinstance(finished.outcome, GenerationResult)
