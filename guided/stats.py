@@ -90,8 +90,6 @@ class CacheStats:
     """Slots held by running requests, added up over model calls."""
     spare_slots: int = 0
     """Those of them without a row in them."""
-    reservations: int = 0
-    """How often rows of one request were set aside in one group for a model call."""
 
     @property
     def waste(self) -> float:
@@ -107,7 +105,6 @@ class CacheStats:
             self.cached,
             self.held_slots - earlier.held_slots,
             self.spare_slots - earlier.spare_slots,
-            self.reservations - earlier.reservations,
         )
 
 

@@ -110,7 +110,6 @@ def _cache(stats: EngineStats) -> Iterator[Metric]:
     for name, help_text, value in (
         ("held_slots", "Slots held, added up over model calls.", cache.held_slots),
         ("spare_slots", "Those without a row.", cache.spare_slots),
-        ("reservations", "Rows set aside for a model call.", cache.reservations),
     ):
         yield _counter(f"guided_cache_{name}", help_text, value)
 

@@ -89,6 +89,7 @@ def figures_of(runs: Sequence[Run]) -> Figures:
         requests=len(measured),
         finish_reasons=dict(reasons),
         wall=sum(run.wall for run in runs),
+        # Of the answers, not of the engine: a server counts what others ask as well.
         usage=Usage.total(one.usage for one in answered),
         model_calls=sum(run.stats.model_calls for run in runs),
         # Weighted by model calls, as the counters are sums over them.

@@ -47,6 +47,7 @@ def _draw_tokens(axes: Axes, runs: Mapping[Way, tuple[Run, ...]]) -> None:
         ]
         for way, parts in runs.items()
     }
+    # The same bins for both ways, so that the bars can be compared.
     edges = np.histogram_bin_edges(np.concatenate(list(found.values())), bins=20)
     for way, values in found.items():
         axes.hist(values, edges.tolist(), alpha=0.6, label=way)

@@ -117,6 +117,7 @@ class Remote:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        # A server may have answered others before.
         self._ended = client.stats().ended
 
     @property
@@ -143,6 +144,7 @@ class Remote:
 
     def answer(self, requests: Workload, concurrency: int) -> list[Measured]:
         """Answer all requests, ``concurrency`` of them at once; in their order."""
+        # Threads of one client, as callers would send their requests.
         with ThreadPoolExecutor(concurrency) as pool:
             done = list(pool.map(self._ask, requests, requests.values()))
         self._ended += len(requests)

@@ -55,8 +55,8 @@ def _read_row(line: str, number: int) -> tuple[str, GenerationRequest]:
         row = _ROW.validate_json(line)
     except ValidationError as error:
         fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise _refused(number, f"{place}: {fault['msg']}" if place else fault["msg"]) from error
+        where = ".".join(map(str, fault["loc"]))
+        raise _refused(number, f"{where}: {fault['msg']}" if where else fault["msg"]) from error
     schema = row.get("schema")
     request = GenerationRequest(
         prompt=(Message("user", row["prompt"]),),

@@ -57,11 +57,12 @@ def _find(bits, mask):  # type: ignore[no-untyped-def]
     """The index of the largest allowed float, or ``_NOWHERE``; ``bits`` are the floats' bits."""
     # Ranks are compared instead of floats: the comparison of integers has no case for NaN, so the
     # compiler makes vector instructions of it.
-    best, least, best_place = _LOWEST, _HIGHEST, _NOWHERE
+    best, least, best_index = _LOWEST, _HIGHEST, _NOWHERE
     whole = len(bits) // _BITS
-    for place in range(min(len(mask), (len(bits) + _BITS - 1) // _BITS)):
-        word = mask[place]
-        if place == whole:
+    # A mask may be longer or shorter than the logits: both are rounded up to words by themselves.
+    for index in range(min(len(mask), (len(bits) + _BITS - 1) // _BITS)):
+        word = mask[index]
+        if index == whole:
             # Bits beyond the logits stand for no token.
             word = np.int32(word & ((1 << len(bits) % _BITS) - 1))
         if word == 0:
@@ -69,18 +70,21 @@ def _find(bits, mask):  # type: ignore[no-untyped-def]
         highest, lowest = _LOWEST, _HIGHEST
         for bit in range(_BITS):
             # The last word may be longer than the logits.
-            at = place * _BITS + bit if place < whole else min(place * _BITS + bit, len(bits) - 1)
+            at = index * _BITS + bit if index < whole else min(index * _BITS + bit, len(bits) - 1)
             rank = _rank(bits[at])
             is_allowed = (word >> np.int32(bit)) & np.int32(1) != 0
             highest = max(highest, rank if is_allowed else _LOWEST)
             lowest = min(lowest, rank if is_allowed else _HIGHEST)
         least = min(least, lowest)
+        # Only greater, so the first of equal tokens wins, as with ``argmax``.
         if highest > best:
-            best, best_place = highest, place
-    if best_place == _NOWHERE or best >= _INFINITY or least < _MINUS_INFINITY or best == 0:
+            best, best_index = highest, index
+    # Ranks tell +0 from -0, which are equal floats, so a largest logit of zero is left to others.
+    if best_index == _NOWHERE or best >= _INFINITY or least < _MINUS_INFINITY or best == 0:
         return _NOWHERE
-    token = best_place * _BITS
-    while not (mask[best_place] >> (token % _BITS) & 1 and _rank(bits[token]) == best):
+    # The loop above keeps the word alone, without a branch for each bit; one word is searched here.
+    token = best_index * _BITS
+    while not (mask[best_index] >> (token % _BITS) & 1 and _rank(bits[token]) == best):
         token += 1
     return token
 
@@ -94,16 +98,18 @@ def few_tokens(mask: Mask, most: int) -> list[int] | None:
 
 @kernel
 def _find_few(mask, found):  # type: ignore[no-untyped-def]
-    """Put the tokens into ``found``, and say how many there are, or that there is no room."""
+    """Put the tokens into ``found`` and return how many there are: one more than fit, or fewer."""
     count = 0
-    for place in range(len(mask)):
-        word = mask[place]
+    for index in range(len(mask)):
+        word = mask[index]
+        # Where few tokens are allowed nearly all words are empty.
         if word == 0:
             continue
         for bit in range(_BITS):
             if word >> bit & 1:
+                # The caller only wants to know that there are too many.
                 if count == len(found):
                     return count + 1
-                found[count] = place * _BITS + bit
+                found[count] = index * _BITS + bit
                 count += 1
     return count

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.choice import advance
-from guided.decoding.filters import least
+from guided.decoding.filters import least, log_softmax
 from guided.errors import LimitExceededError, ModelError
 from guided.spec import Beams, FinishReason, Forcing, TokenId
 
@@ -157,7 +157,7 @@ class BeamSearch:
         if len(self.live) == 1:
             return len(self.live[0].scores)
         texts = [hypothesis.tokens for hypothesis in self.live]
-        # What the first and the last have in common, in the order of texts, all have.
+        # Texts that are sorted begin alike as far as the first and the last do.
         first, last = min(texts), max(texts)
         return next(i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
 
@@ -165,13 +165,14 @@ class BeamSearch:
         """Take the logits (``[vocab]``) for the token at this index of an answer."""
         hypothesis = self.live[beam]
         assert hypothesis.wants(index), f"nobody asked about token {index} of beam {beam}"
-        logprobs = _log_softmax(logits)
+        logprobs = log_softmax(logits.astype(np.float64))
         if index == len(hypothesis.tokens):
             hypothesis = self._with_continuations(hypothesis, logprobs)
-        # Where nothing fits, the hypothesis was closed just now, and has a token here after all.
+        # Where nothing fits, the line above closed the hypothesis, and it has a token here.
         if index < len(hypothesis.tokens):
             score = hypothesis.score(index) + float(logprobs[hypothesis.tokens[index]])
             hypothesis = replace(hypothesis, scores=(*hypothesis.scores, score))
+        # Hypotheses are frozen: several beams may have come from the same one.
         self.live = (*self.live[:beam], hypothesis, *self.live[beam + 1 :])
 
     def forget_continuations(self) -> None:
@@ -185,6 +186,7 @@ class BeamSearch:
         among the first half only, as in transformers.
         """
         best = sorted(self._extensions(), key=attrgetter("score"), reverse=True)[: 2 * self.width]
+        # Where all of the first half end, the search continues with the second half.
         ended = [extension for extension in best[: self.width] if extension.ends]
         going = [extension for extension in best if not extension.ends][: self.width]
         self._add([self._finished(extension) for extension in ended])
@@ -192,15 +194,18 @@ class BeamSearch:
         self.length += 1
         return [extension.parent for extension in going]
 
-    def close(self, reason: FinishReason) -> None:
+    def close_for_deadline(self) -> None:
         """End all beams where they stand, along their shortest completions.
 
         Their scores count the tokens that the model was asked about.
         """
+        reason = FinishReason.DEADLINE_CLOSED if self._is_constrained else FinishReason.DEADLINE
         found = []
         for beam in self.live:
+            # Where the end of a beam is known, its last tokens are there already.
             closed = self._closed(beam, beam.matcher) if beam.end is None else beam
             count = len(closed.scores)
+            # Nobody asked the model about the tokens of a completion, so they have no score.
             score = self._penalised(closed.score(count), max(1, count))
             found.append(Found(closed.tokens, reason, score, closed.num_forced))
         self._add(found)
@@ -219,6 +224,7 @@ class BeamSearch:
                 is_last = hypothesis.end is not None and length + 1 == len(hypothesis.tokens)
                 found.append(_Extension(parent, hypothesis.score(length + 1), None, is_last))
             elif hypothesis.end is not None:
+                # It was closed by an empty completion, after its last token was counted.
                 found.append(_Extension(parent, hypothesis.score(length), None, ends=True))
             else:
                 assert hypothesis.continuations is not None, f"beam {parent} was not asked about"
@@ -260,6 +266,7 @@ class BeamSearch:
     def _with_run(self, hypothesis: Hypothesis, matcher: Matcher) -> Hypothesis:
         """The hypothesis with the run that follows, and its end where nothing may follow or fit."""
         position = len(hypothesis.tokens)
+        # As ``AnswerState`` does for sampled answers.
         try:
             run = matcher.forced_run(self._forcing)
             after = advance(matcher, run)
@@ -301,6 +308,7 @@ class BeamSearch:
         matcher, left = hypothesis.matcher, self._max_tokens - len(hypothesis.tokens)
         try:
             found, lost = self._fitting(matcher, matcher.mask(), logprobs, left)
+            # Only near the end of the budget; to find all tokens that fit takes longer.
             if lost > -np.inf:
                 found, _ = self._fitting(matcher, matcher.mask_within(left), logprobs, left)
         except LimitExceededError:
@@ -345,10 +353,3 @@ class BeamSearch:
     def _penalised(self, score: float, count: int) -> float:
         divisor: float = float(count) ** self._beams.length_penalty
         return score / divisor
-
-
-def _log_softmax(logits: NDArray[np.float32]) -> NDArray[np.float64]:
-    wide = logits.astype(np.float64)
-    shifted = wide - wide.max()
-    logprobs: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum())
-    return logprobs

@@ -108,12 +108,14 @@ class Chooser:
             history=history,
             within=within,
         )
+        # Log-probabilities are told among the tokens that could be drawn.
         return self.take(logits, mask if within is None else within, token, matcher)
 
     def take(
         self, logits: NDArray[np.float32], mask: NDArray[np.int32], token: TokenId, matcher: Matcher
     ) -> Choice:
         """The choice of a given token, with the position that it leads to."""
+        # A token that ends the answer is no text, so the constraint does not read it.
         after = None if token in self.end_ids else matcher.advance(token)
         logprobs = None
         if self.top_logprobs is not None:

@@ -35,7 +35,7 @@ Rows = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class CandidateToken:
-    """A token that is tried at a place."""
+    """One of the tokens that are tried at a position."""
 
     choice: Choice
     probability: float
@@ -81,6 +81,7 @@ def find_candidate_tokens(
     looked for among the tokens that do. A constraint that passes a limit closes.
     """
     try:
+        # First as if there were no budget, as in ``Chooser``: it matters only near its end.
         found = _likeliest(logits, matcher, matcher.mask(), position, history, chooser)
         if all(_fits(chooser, one, position) for one in found):
             return found
@@ -100,6 +101,7 @@ def best_candidate_token(
     candidates: Sequence[CandidateToken], likeness: NDArray[np.float64], alpha: float
 ) -> int:
     """The index of the one to take; of equals the likeliest."""
+    # ``argmax`` takes the first of equals, and candidates come likeliest first.
     probabilities = np.array([one.probability for one in candidates])
     return int(((1 - alpha) * probabilities - alpha * likeness).argmax())
 
@@ -115,6 +117,7 @@ def _likeliest(
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
     tokens, adjusted = adjusted_tokens(tokens, logits, chooser.sampling, position, history)
+    # Among the allowed tokens: under a mask the model's own probabilities may all be tiny.
     probabilities = _softmax(adjusted)
     likeliest = least(-probabilities, min(chooser.sampling.num_candidate_tokens, len(tokens)))
     return tuple(

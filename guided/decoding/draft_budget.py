@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 __all__ = ["AcceptanceRates", "CostCurve", "DraftBudget"]
 
 _LEAST_CHANCE: Final = 0.06
-"""Even where the model computes a token for nothing, to draft it takes time."""
+"""Drafting takes time of its own, even where the model computes a token for nothing."""
 
 
 class DraftBudget:
@@ -46,7 +46,9 @@ class DraftBudget:
         self._certain = certain
         self._sequences = sequences
         self._drafted = 0
+        # Plain decoding gives one token as well.
         self._gain = 1.0
+        # Most questions are about one node, and the answer changes only when nodes are added.
         self._least_for_one = self._least(1)
 
     @property
@@ -91,7 +93,7 @@ class CostCurve:
     points: tuple[tuple[int, float], ...]
     """Tokens and seconds, ascending in both; at least two."""
     _few: tuple[float, ...] = field(init=False, repr=False, compare=False)
-    """The seconds of small calls, which are looked up again and again for each drafted token."""
+    """The seconds of small calls, which are looked up several times for each drafted token."""
 
     def __post_init__(self) -> None:
         assert len(self.points) >= 2, f"a curve through {len(self.points)} points"
@@ -119,6 +121,7 @@ class CostCurve:
 
     def seconds(self, tokens: int) -> float:
         """Seconds of a call over this number of tokens."""
+        # Wider calls are rare: a long prompt, or a large batch.
         return self._few[tokens] if tokens < _FEW else self._seconds(tokens)
 
     def _seconds(self, tokens: int) -> float:
@@ -168,6 +171,7 @@ class AcceptanceRates(Generic[Kind]):
 
     def pass_step(self) -> None:
         """Let what was noted so far count a little less."""
+        # Trials and hits shrink alike: the rate stays, and the assumption gains weight against it.
         for kind in self._trials:
             self._trials[kind] *= _KEPT
             self._hits[kind] *= _KEPT

@@ -104,6 +104,7 @@ class DraftTree:
     def ancestors(self) -> NDArray[np.bool_]:
         """Which nodes a node sees, itself included: ``[nodes, nodes]``, a row for each node."""
         sees: NDArray[np.bool_] = np.eye(len(self), dtype=np.bool_)
+        # Parents come before their children, so the row of a parent is whole when it is copied.
         for node, parent in enumerate(self.parents):
             if parent is not None:
                 sees[node] |= sees[parent]

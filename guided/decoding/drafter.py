@@ -121,6 +121,7 @@ class DraftBuilder:
         the constraint is at a limit.
         """
         matcher = self.matcher(node)
+        # Cheap checks come first: most proposals are pruned, and to advance a matcher takes longer.
         if token in self._end_ids or (node, token) in self._children:
             return None
         if self._left[node] < 1 or not self.pays(1, chance):
@@ -132,6 +133,7 @@ class DraftBuilder:
             run = after.forced_run(self._forcing)
         except LimitExceededError:
             return None  # it is for the choice at this node to close the answer
+        # The run is part of the node: with half of it the verifier could not follow the path.
         if self._left[node] < 1 + len(run) or not self.pays(1 + len(run), chance):
             return None
         self._budget.spend(1 + len(run), chance)
@@ -139,6 +141,7 @@ class DraftBuilder:
         for forced in run:
             after = after.advance(forced)
             self._append(self.tip, forced, after, certain=True)
+        # From here on the token leads to the end of its run.
         self._children[node, token] = self.tip
         return self.tip
 

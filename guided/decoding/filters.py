@@ -20,6 +20,7 @@ __all__ = [
     "eta_cutoff",
     "filter_tokens",
     "least",
+    "log_softmax",
     "min_p",
     "top_k",
     "top_p",
@@ -71,6 +72,7 @@ def top_p(scores: Scores, p: float) -> Indices:
 
 def min_p(scores: Scores, p: float) -> Indices:
     """Those at least p times as likely as the likeliest."""
+    # Scores are logarithms, so a ratio of probabilities is a difference.
     return np.flatnonzero(scores >= scores.max() + np.log(p))
 
 
@@ -81,7 +83,7 @@ def typical_p(scores: Scores, p: float) -> Indices:
     """
     if p >= 1.0:
         return np.arange(len(scores))
-    logarithms = _log_probabilities(scores)
+    logarithms = log_softmax(scores)
     # Surprise is -log p; its mean is the entropy.
     distances = np.abs(-logarithms - _entropy(logarithms))
     furthest = _reaching(distances, scores, p)[-1]
@@ -90,20 +92,23 @@ def typical_p(scores: Scores, p: float) -> Indices:
 
 def epsilon_cutoff(scores: Scores, epsilon: float) -> Indices:
     """Those of at least this probability, or else the likeliest."""
-    return _at_least(_log_probabilities(scores), np.log(epsilon))
+    return _at_least(log_softmax(scores), np.log(epsilon))
 
 
 def eta_cutoff(scores: Scores, eta: float) -> Indices:
     """Those of at least min(eta, sqrt(eta) * exp(-entropy)), or else the likeliest."""
-    logarithms = _log_probabilities(scores)
+    logarithms = log_softmax(scores)
     return _at_least(logarithms, min(np.log(eta), np.log(eta) / 2 - _entropy(logarithms)))
 
 
 def _at_least(logarithms: Scores, threshold: float) -> Indices:
+    # At least one token has to stay, however unlikely all are.
     return np.flatnonzero(logarithms >= min(threshold, logarithms.max()))
 
 
-def _log_probabilities(scores: Scores) -> Scores:
+def log_softmax(scores: Scores) -> Scores:
+    """The logarithms of the softmax of scores; NaN where the largest score is infinite."""
+    # The largest is subtracted first, so that no exponential overflows.
     shifted = scores - scores.max()
     logarithms: Scores = shifted - np.log(np.exp(shifted).sum())
     return logarithms

@@ -47,7 +47,8 @@ def adjust_logits(
     if sampling.no_repeat_ngram_size is None:
         return tokens, adjusted
     # The ban comes last: it looks at what penalties have left possible.
-    banned = _find(tokens, _spared(repeating(sampling.no_repeat_ngram_size, history), history))
+    repeats = repeating(sampling.no_repeat_ngram_size, history)
+    banned, _ = _find(tokens, repeats[_ends_nothing(repeats, history)])
     if len(banned) == 0:
         return tokens, adjusted
     left = np.delete(np.arange(len(tokens)), banned)
@@ -59,10 +60,11 @@ def adjust_logits(
 
 def add_bias(tokens: Tokens, logits: Logits, bias: tuple[tuple[int, float], ...]) -> None:
     """Add each token's bias to its logit, in place."""
+    # Biased tokens that the mask does not allow stay out, however large their bias is.
     biased = np.array([token for token, _ in bias], dtype=np.int64)
     added = np.array([amount for _, amount in bias])
-    is_here = _is_among(biased, tokens)
-    logits[_find(tokens, biased)] += added[is_here]
+    found, is_there = _find(tokens, biased)
+    logits[found] += added[is_there]
 
 
 def penalise_repetition(tokens: Tokens, logits: Logits, penalty: float, history: History) -> None:
@@ -106,33 +108,31 @@ def repeating(size: int, history: History) -> Tokens:
 def _counted(
     tokens: Tokens, text: Tokens, history: History
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which places of ``tokens`` a text has, those that end an answer aside, and how often."""
+    """The indices of those of ``tokens`` that a text has, and how often it has them.
+
+    Tokens that end an answer are left out.
+    """
     # Asked for counts as well, numpy sorts, which is many times faster than its hashing.
     seen, counts = np.unique(text, return_counts=True)
+    is_penalised = _ends_nothing(seen, history)
+    found, is_there = _find(tokens, seen[is_penalised])
+    return found, counts[is_penalised][is_there]
+
+
+def _ends_nothing(seen: Tokens, history: History) -> NDArray[np.bool_]:
+    """Which of these tokens do not end an answer."""
+    ends_nothing = np.ones(len(seen), dtype=np.bool_)
     for end in history.end_ids:
-        counts[seen == end] = 0
-    places = np.minimum(np.searchsorted(tokens, seen), len(tokens) - 1)
-    is_here = (tokens[places] == seen) & (counts > 0)
-    return places[is_here], counts[is_here]
+        ends_nothing &= seen != end
+    return ends_nothing
 
 
-def _spared(seen: Tokens, history: History) -> Tokens:
-    """``seen`` without the tokens that end an answer."""
-    for end in history.end_ids:
-        seen = seen[seen != end]
-    return seen
-
-
-def _is_among(wanted: Tokens, tokens: Tokens) -> NDArray[np.bool_]:
-    places = np.minimum(np.searchsorted(tokens, wanted), len(tokens) - 1)
-    found: NDArray[np.bool_] = tokens[places] == wanted
-    return found
-
-
-def _find(tokens: Tokens, wanted: Tokens) -> NDArray[np.int64]:
-    """Where the wanted tokens stand among ascending ones; those that are not there are left out."""
-    places: NDArray[np.int64] = np.searchsorted(tokens, wanted[_is_among(wanted, tokens)])
-    return places
+def _find(tokens: Tokens, wanted: Tokens) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The indices of wanted tokens among ascending ``tokens``, and which of them are there."""
+    # A token above the last one would have an index beyond the array.
+    found = np.minimum(np.searchsorted(tokens, wanted), len(tokens) - 1)
+    is_there: NDArray[np.bool_] = tokens[found] == wanted
+    return found[is_there], is_there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,6 +153,7 @@ class History:
         """The history at a node of a draft tree, ``path`` being the tokens that lead there."""
         if not path:
             return self
+        # A copy: siblings in the tree continue from the same history.
         return replace(self, tokens=np.concatenate((self.tokens, np.array(path, dtype=np.int64))))
 
 

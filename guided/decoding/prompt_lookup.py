@@ -17,7 +17,7 @@ from guided.decoding.allowed_tokens import few_tokens
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftBuilder, DraftRequest
-from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex, TokenTable
+from guided.decoding.text_index import MATCH_LENGTHS, TextIndex, TokenTable
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
 from guided.masks.mask import Mask
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 __all__ = ["ASSUMED_RATES", "DraftKind", "LookupDrafter", "LookupMemory"]
 
 _TAIL: Final = MATCH_LENGTHS[0]
-_MOST_COPIES: Final = 2
-"""Matches used at one node: the best, and the next best one."""
 _FEW_TOKENS: Final = 256
+"""Allowed tokens up to which choices are looked for among them."""
 _FEW_CHOICES: Final = 16
+"""Choices up to which each of them is drafted."""
 
 
 class DraftKind(StrEnum):
@@ -45,8 +45,6 @@ class DraftKind(StrEnum):
     COPY_5 = "copy after 5 bytes"
     COPY_3 = "copy after 3 bytes"
     COPY_2 = "copy after 2 bytes"
-    COPY_OTHER = "another copy"
-    """What followed the next best match: as long or shorter, and further back."""
     SPELLING = "spelling"
     """The tokenizer's spelling of certain bytes, where what follows could still change it."""
     SHORTER_SPELLING = "shorter spelling"
@@ -69,7 +67,6 @@ ASSUMED_RATES: Final[Mapping[DraftKind, float]] = MappingProxyType(
         DraftKind.COPY_5: 0.6,
         DraftKind.COPY_3: 0.4,
         DraftKind.COPY_2: 0.3,
-        DraftKind.COPY_OTHER: 0.1,
         DraftKind.SPELLING: 0.6,
         DraftKind.SHORTER_SPELLING: 0.3,
         DraftKind.CHOICE: 0.65,
@@ -117,9 +114,9 @@ class LookupMemory:
         taken = {(tree.parents[node], tree.tokens[node]) for node in path}
         # Nothing was chosen after the last node of a path that ends without a choice.
         judged = set(path if acceptance.choice is not None else path[:-1])
-        for place, drafted in self.drafted.items():
-            if place[0] in judged:
-                self.rates.add(drafted.kind, drafted.share, is_hit=place in taken)
+        for (node, token), drafted in self.drafted.items():
+            if node in judged:
+                self.rates.add(drafted.kind, drafted.share, is_hit=(node, token) in taken)
 
 
 class LookupDrafter:
@@ -144,6 +141,7 @@ class LookupDrafter:
             self._grow(memory, draft.tokens, draft.builder)
 
     def _grow(self, memory: LookupMemory, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
+        # A sequence that starts over keeps its tokens, so those that were read are still the first.
         memory.index.extend(tokens[len(memory.index) :])
         memory.drafted.clear()
         root = builder.tip
@@ -154,6 +152,7 @@ class LookupDrafter:
         while heap:
             loss, _, node, drafted = heapq.heappop(heap)
             tip = builder.add(node, drafted.token, 1.0 - loss)
+            # Not allowed, or drafted already as a likelier kind, or no longer worth it.
             if tip is None:
                 continue
             memory.drafted[node, drafted.token] = drafted
@@ -177,6 +176,7 @@ class LookupDrafter:
         ``tail`` is the end of the text there, ``made`` counts the entries so far.
         """
         matcher = builder.matcher(node)
+        # No token after the node is likelier than the node, so where that does not pay none does.
         if matcher.is_complete or not builder.pays(1, chance):
             return []
         try:
@@ -186,6 +186,7 @@ class LookupDrafter:
         found: list[_Entry] = []
         for drafted in tokens:
             likely = chance * memory.rates.rate(drafted.kind) * drafted.share
+            # Asked again when it is added: by then the tree has grown, and nodes may cost more.
             if builder.pays(1, likely):
                 found.append((1.0 - likely, made + len(found), node, drafted))
         found.sort()
@@ -195,11 +196,14 @@ class LookupDrafter:
         """Tokens that may follow the text that ends in ``tail``; not all need be allowed."""
         choices = self._choices(matcher.mask())
         tokens = self._spellings(matcher)
-        tokens += _copies(index.matches(tail)[:_MOST_COPIES])
+        match = index.match(tail)
+        if match is not None:
+            tokens.append(DraftToken(match.token, _COPIES[match.length]))
         tokens += [DraftToken(token, DraftKind.CHOICE, 1 / len(choices)) for token in choices]
         return tokens
 
     def _spellings(self, matcher: Matcher) -> list[DraftToken]:
+        # Only the first token: what follows is looked at again once it is in the tree.
         run = matcher.likely_run()
         if not run:
             return []
@@ -215,6 +219,7 @@ class LookupDrafter:
         A value may begin with several tokens that begin with each other: ``l``, ``le``,
         ``leather``. The longest stands for it, as it does for most tokenizers.
         """
+        # Of 16 values there may be many more tokens, as each of their beginnings may be one.
         allowed = few_tokens(mask, _FEW_TOKENS)
         if allowed is None:
             return []
@@ -223,10 +228,3 @@ class LookupDrafter:
 
     def _text(self, tokens: Sequence[TokenId]) -> bytes:
         return b"".join([self._table.bytes[token] or b"" for token in tokens])
-
-
-def _copies(matches: list[Match]) -> list[DraftToken]:
-    return [
-        DraftToken(match.token, DraftKind.COPY_OTHER if place else _COPIES[match.length])
-        for place, match in enumerate(matches)
-    ]

@@ -45,6 +45,8 @@ def choose_token(
     what they leave the rest drops out, so that this draw is the one without ``within`` where that
     gives one of them. Where nothing stays, they look at ``within`` alone.
     """
+    # Without filters a draw from ``within`` is that from the mask wherever that one fits, as the
+    # noise is the same. With filters it is not: they would see other tokens.
     is_filtered = sampling.temperature != 0.0 and sampling.filters
     if within is not None and not is_filtered:
         mask, within = within, None
@@ -56,10 +58,12 @@ def choose_token(
             return likeliest
     tokens = allowed_tokens(mask, len(logits))
     assert len(tokens), f"the mask at position {position} is empty"
+    # No logit is read, so this holds even where they are not numbers.
     if len(tokens) == 1:
         return TokenId(int(tokens[0]))
     # In the order that ``Sampling`` documents: bias, penalties and bans, temperature, filters.
     tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
+    # The greedy choice is the likeliest of all: filters are for draws.
     if sampling.temperature == 0.0:
         return TokenId(int(tokens[adjusted.argmax()]))
     scores = _scores(adjusted, sampling.temperature)
@@ -107,6 +111,7 @@ def _scores(logits: NDArray[np.floating], temperature: float) -> NDArray[np.floa
 
 def gumbel_noise(tokens: NDArray[np.int64], *, seed: int, position: int) -> NDArray[np.float64]:
     """Gumbel noise for each token id: a hash of (seed, position, token), and of nothing else."""
+    # Only tokens still in the draw are hashed: a whole vocabulary would take milliseconds.
     stream = _mix(_mix(seed) ^ position)
     bits = _mix_each(
         (tokens.astype(np.uint64) + np.uint64(1)) * np.uint64(_GOLDEN) + np.uint64(stream)

@@ -41,6 +41,7 @@ class StopSearch:
         before = len(self._text)
         self._text += self._token_bytes[token] or b""
         found = self._find(before)
+        # A string inside of a stop token ends the answer first, so it is looked for first.
         if found is None and token in self._tokens:
             found = (before, len(self._text))
         if found is not None:
@@ -57,6 +58,7 @@ class StopSearch:
                 found.append((start + len(string), start))
         if not found:
             return None
+        # The least end, and then the least start, which is that of the longest string.
         end, start = min(found)
         return start, end
 
@@ -92,6 +94,7 @@ class _Beginning:
         """Of each beginning, by its length less one, the longest shorter one that it ends with."""
 
     def read(self, piece: bytes) -> int:
+        """Read on, and return the length of that beginning."""
         for byte in piece:
             self._length = self._longer(self._length, byte)
             # All of it was read; what counts is the longest beginning short of that.

@@ -7,14 +7,17 @@ followed the match::
     prompt   ... Text: "Maria Gonz alez, ...        answer   "name":"Mar
                         ─── the longest match ends here: ia follows, then `` Gonz``
 
-Every token is read once, when it is added; a look-up compares a bounded number of places.
+Every token is read once, when it is added; a look-up compares a bounded number of positions. A
+*position* is an index into the bytes of the text::
+
+    text       a  b  1  a  b  2  a  b          _latest["ab"]      8
+    position   0  1  2  3  4  5  6  7  8       _before[8], [5]    5, 2: where "ab" ended before
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from operator import itemgetter
 from typing import Final
 
 from guided.spec import TokenId
@@ -25,10 +28,10 @@ _SHORTEST: Final = 2
 MATCH_LENGTHS: Final = (16, 8, 5, 3, _SHORTEST)
 """Lengths of a match in bytes that are told apart, the longest first."""
 _LONGER = MATCH_LENGTHS[-2::-1]
-_PLACES: Final = 12
-"""Places looked at for one match, the latest first."""
+_COMPARED: Final = 12
+"""Positions that a look-up compares, the latest first."""
 _NOWHERE: Final = 0
-"""In place of a place: nothing stands before the first."""
+"""Ends a chain of positions: nothing stands before the first, so no match ends there."""
 
 
 class Match:
@@ -54,9 +57,9 @@ class TextIndex:
         self._token_at: list[int] = []
         """Which token each byte belongs to."""
         self._latest: dict[int, int] = {}
-        """Where the text continues after the last occurrence of each two bytes."""
+        """By two bytes, as a number, the last position where they ended."""
         self._before = [_NOWHERE]
-        """By place, where it continues after the previous occurrence of the two bytes there."""
+        """By position, where the two bytes that end there ended the time before."""
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -73,62 +76,63 @@ class TextIndex:
             self._tokens.append(token)
             self._text += text
             for byte in text:
-                # ``place`` is where the text continues after the two bytes that end here. Places
-                # of the same two bytes form a chain, the latest first.
+                # Positions where the same two bytes end form a chain, the latest first.
                 ending = (ending << 8 | byte) & 0xFFFF
-                place = len(before)
+                position = len(before)
                 before.append(latest.get(ending, _NOWHERE))
-                if place >= _SHORTEST:
-                    latest[ending] = place
+                if position >= _SHORTEST:
+                    latest[ending] = position
 
     def tail(self) -> bytes:
         """The last bytes, as many as a match looks at."""
         return bytes(self._text[-MATCH_LENGTHS[0] :])
 
-    def matches(self, tail: bytes) -> list[Match]:
-        """What followed the longest endings of ``tail`` before, the best first.
+    def match(self, tail: bytes) -> Match | None:
+        """The token that followed the longest ending of ``tail``; of equally long ones the latest.
 
-        Longer matches come first, of equally long ones the latest; each token is there once.
+        ``None`` where none of them is followed by a token.
         """
         if len(tail) < _SHORTEST:
-            return []
-        found: dict[TokenId, int] = {}
-        place = self._latest.get(_ending(tail), _NOWHERE)
-        if place == len(self._text):
-            place = self._before[place]  # nothing has followed it yet
-        # The chain may be as long as the text, so only its latest places are compared.
-        for _ in range(_PLACES):
-            if place == _NOWHERE:
+            return None
+        best: Match | None = None
+        position = self._latest.get(_ending(tail), _NOWHERE)
+        if position == len(self._text):
+            position = self._before[position]  # nothing has followed the end of the text yet
+        # The chain may be as long as the text, so only its latest positions are compared.
+        for _ in range(_COMPARED):
+            if position == _NOWHERE:
                 break
-            token = self._token_from(place)
-            if token is not None:
-                length = self._length(place, tail)
-                if length > found.get(token, 0):
-                    found[token] = length
-            place = self._before[place]
-        by_length = sorted(found.items(), key=itemgetter(1), reverse=True)
-        return [Match(token, length) for token, length in by_length]
+            length = self._length(position, tail)
+            if best is None or length > best.length:
+                token = self._token_from(position)
+                if token is not None:
+                    best = Match(token, length)
+            position = self._before[position]
+        return best
 
-    def _length(self, place: int, tail: bytes) -> int:
-        """How many of the last bytes of ``tail`` stand before a place; the shortest do."""
+    def _length(self, position: int, tail: bytes) -> int:
+        """How many of the last bytes of ``tail`` stand before a position, by ``MATCH_LENGTHS``.
+
+        The last two do, as the chain holds no other positions.
+        """
         text, length = self._text, _SHORTEST
         for longer in _LONGER:
-            if longer > place or text[place - longer : place] != tail[-longer:]:
+            if longer > position or text[position - longer : position] != tail[-longer:]:
                 break
             length = longer
         return length
 
-    def _token_from(self, place: int) -> TokenId | None:
-        """The token that starts at a place, or the rest of the one that is cut there."""
-        index = self._token_at[place]
+    def _token_from(self, position: int) -> TokenId | None:
+        """The token that starts at a position, or the rest of the one that is cut there."""
+        index = self._token_at[position]
         token = self._tokens[index]
         if self._table.bytes[token] is None:
             return None
         # A match may end inside a token: what is left of it may be a token of its own.
-        if self._starts[index] == place:
+        if self._starts[index] == position:
             return token
         end = self._starts[index + 1] if index + 1 < len(self._starts) else len(self._text)
-        return self._table.find(bytes(self._text[place:end]))
+        return self._table.find(bytes(self._text[position:end]))
 
 
 def _ending(text: bytes | bytearray) -> int:

@@ -73,9 +73,10 @@ def verify(
             path += run
             position += len(run)
             continue
+        # More of the prompt is to be read, or the answer is over: nothing is to be chosen here.
         if matcher is None or matcher.is_complete or chooser.remaining(position) == 0:
             break
-        # Penalties read the tokens before a place, those of the path included.
+        # Penalties read all tokens before a position, those of the path included.
         before = history
         if reads_history:
             before = history.after([tree.tokens[passed] for passed in path[trunk:]])
@@ -85,6 +86,7 @@ def verify(
             break
         narrowed = narrowed or choice.narrowed
         # A drafted token stays when it equals the choice; else the choice ends the path.
+        # Siblings are different tokens, so at most one of them is the choice.
         child = next((c for c in children[node] if tree.tokens[c] == choice.token), None)
         if child is None:
             last = choice
@@ -127,10 +129,12 @@ class DraftCounts:
     def add(self, tree: DraftTree, path: Sequence[int], *, is_followed: bool) -> None:
         """Count one verified tree, of which ``path`` was taken; ``is_followed`` by a choice."""
         drafted = [node for node, sure in enumerate(tree.certain) if not sure]
+        # Calls without drafts would lower the mean accepted length.
         if not drafted:
             return
         self.calls += 1
         self.tokens += len(drafted)
         self.accepted += sum(not tree.certain[node] for node in path)
+        # Drafts after the path are wrong if something else was chosen there.
         tried = any(tree.parents[node] == path[-1] for node in drafted)
         self.corrected += tried and is_followed

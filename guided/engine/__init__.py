@@ -2,10 +2,10 @@
 
 ::
 
-    on the way in     submission, compile_queue, admission
+    taking requests   submission, compile_queue, admission
     one request       group, with its runnables: sampled, contrastive, beams; answer_state
     one step          scheduler, drafting, model_call, deadlines, isolation
-    on the way out    results, text_stream, scoring
+    giving answers    results, text_stream, scoring
     counters          meter, request_clock
     loading           load, formats, cache_size, memory_plan, call_costs
 """

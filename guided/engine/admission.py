@@ -53,6 +53,7 @@ class Admission:
         request, vocabulary = submission.request, self._vocabulary
         self._check(submission, matcher)
         is_constrained = request.constraint is not None
+        # Beams choose by score alone: they have no sampling, and nothing is streamed of them.
         if request.beams is not None:
             search = BeamSearch(
                 request.beams,
@@ -84,6 +85,7 @@ class Admission:
     def _check(self, submission: Submission, matcher: Matcher) -> None:
         """Refuse a request that this engine cannot answer to its end."""
         request, prompt = submission.request, submission.prompt
+        # The first token is chosen from the logits after the prompt, so there has to be one.
         if not prompt:
             raise RequestError("the prompt has no tokens", field="prompt")
         self._check_places(request)
@@ -136,6 +138,7 @@ class Admission:
         Sampled answers can wait for one another; beams are all there at once. Each may have a
         block of the prompt that is not full, one that it grows into, and one still to be copied.
         """
+        # Otherwise it would wait for ever, and all others after it.
         room = self._largest_request - prompt
         if request.beams is None:
             tried = request.sampling.num_candidate_tokens

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnswerState"]
 
+# These say more than that the answer was closed early, so they are told instead.
 _ENDED_FROM_OUTSIDE: Final = (
     FinishReason.STOP_SEQUENCE,
     FinishReason.DEADLINE_CLOSED,
@@ -67,6 +68,7 @@ class AnswerState:
         self._sampled = 0
         self._forced = 0
         self._drafts = DraftCounts()
+        # A run may be certain from the start, and even be the whole answer.
         self._settle()
 
     @property
@@ -129,6 +131,7 @@ class AnswerState:
             self._close(choice.tokens)
             return
         self._is_closed_early = self._is_closed_early or choice.narrowed
+        # A token that ends the answer is no part of it; its log-probability counts in scores.
         if choice.matcher is None:
             self._end = choice.logprobs
             self._finish(FinishReason.STOP)
@@ -207,11 +210,14 @@ class AnswerState:
     def _close(self, completion: tuple[TokenId, ...]) -> None:
         """End the answer; no further position is asked for, so no limit can prevent it."""
         self._is_closed_early = True
+        # The matcher stays where it is, as nothing is asked of it any more.
         self._force(completion, self.matcher)
         if self.finish_reason is None:
             self._finish(FinishReason.LENGTH)
 
     def _force(self, run: tuple[TokenId, ...], after: Matcher) -> None:
+        """Append a run; ``after`` is the position after all of it."""
+        # No token of the run needs a position of its own, as nothing is chosen between them.
         for token in run:
             self._append(token, after, is_forced=True)
             if self.finish_reason is not None:

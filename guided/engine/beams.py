@@ -13,7 +13,7 @@ from guided.engine.submission import Submission
 from guided.kv.sequence_blocks import SequenceBlocks
 from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import SegmentOutput
-from guided.spec import CandidateResult, FinishReason, TokenId, Usage
+from guided.spec import CandidateResult, TokenId, Usage
 
 __all__ = ["BeamGroup"]
 
@@ -43,9 +43,7 @@ class BeamGroup(Group):
 
     def close_for_deadline(self) -> None:
         """End all beams along their shortest completions."""
-        is_constrained = self.submission.request.constraint is not None
-        reason = FinishReason.DEADLINE_CLOSED if is_constrained else FinishReason.DEADLINE
-        self._search.close(reason)
+        self._search.close_for_deadline()
 
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
         """The best answers that were found, best first."""
@@ -66,6 +64,7 @@ class BeamGroup(Group):
 
         Until then a better answer of fewer chosen tokens may come, and counts never fall.
         """
+        # Forced tokens are counted once for each answer that is given, as for sampled answers.
         best = self._search.found[: self.submission.request.n] if self.is_finished else []
         num_forced = sum([found.num_forced for found in best])
         num_tokens = sum([len(found.tokens) for found in best])
@@ -101,6 +100,7 @@ class BeamsRunnable(Runnable):
 
     def texts(self) -> list[Sequence[TokenId]]:
         """The shared prefix, or prompt and answer of each beam as far as the model reads them."""
+        # The last token of a beam that has ended is not fed: nothing is chosen after it.
         prompt, live = self.submission.prompt, self._search.live
         if not self._is_parted:
             return [prompt + live[0].tokens[: self._search.num_shared]]
@@ -114,6 +114,7 @@ class BeamsRunnable(Runnable):
     def stop(self) -> None:
         """Give all blocks back; beams that start over ask the model again how they may continue."""
         super().stop()
+        # The shared prefix may have grown meanwhile, and is computed once again.
         self._is_parted = False
         self._search.forget_continuations()
 
@@ -124,6 +125,7 @@ class BeamsRunnable(Runnable):
             tokens = text[blocks.committed : blocks.committed + count]
             # Less likely beams may get no tokens in this step, and their runs take several steps.
             count -= len(tokens)
+            # A beam that is read to its end waits for the others: a round is made for all at once.
             if tokens:
                 deciding = self._deciding(beam, blocks.committed, len(tokens))
                 pieces.append(Piece(blocks, DraftTree.chain(tokens, None), deciding, beam))
@@ -138,6 +140,7 @@ class BeamsRunnable(Runnable):
             for node, logits in zip(piece.deciding, output.logits, strict=True):
                 self._search.read(piece.text, position + node, logits)
         self._part()
+        # Rounds that only count forced tokens follow one another without a call between them.
         search = self._search
         while self._is_parted and not search.is_over and search.is_ready:
             self._follow(search.advance())
@@ -156,9 +159,9 @@ class BeamsRunnable(Runnable):
         """Continue each beam from the table of its parent; the first child takes it over."""
         former, self.blocks = self.blocks, []
         # A fork shares all blocks, and copies the last one when it first writes there.
-        for place, parent in enumerate(parents):
+        for index, parent in enumerate(parents):
             blocks = former[parent]
-            if parent in parents[:place]:
+            if parent in parents[:index]:
                 blocks = blocks.fork()
                 self.submission.cache_use.shared += blocks.committed
             self.blocks.append(blocks)

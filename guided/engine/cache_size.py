@@ -29,6 +29,7 @@ class StepLimits:
     """Tokens drafted for one answer in one step."""
 
     def __post_init__(self) -> None:
+        # Every running answer gets a token of each step, see ``share_tokens``.
         if not 1 <= self.max_batch <= self.step_tokens:
             raise RequestError(
                 f"max_batch {self.max_batch!r} is not between 1 and step_tokens "
@@ -47,6 +48,7 @@ def cache_groups(
     size, batch = limits.block_size, limits.max_batch
     everything = -(-cache_tokens // size)
     groups = []
+    # Layers with a window give blocks back as texts grow, so they need fewer for the same tokens.
     for window in windows:
         blocks = everything
         if window is not None:
@@ -93,6 +95,7 @@ class CacheSize:
 
     def tokens_within(self, nbytes: int, most: int) -> int:
         """The most tokens, ``most`` or fewer, whose cache takes no more memory; 0 if none does."""
+        # More tokens never take less memory, so the edge is found by halving.
         fits, too_many = 0, most + 1
         while too_many - fits > 1:
             middle = (fits + too_many) // 2

@@ -1,9 +1,9 @@
 """What model calls cost here, so that tokens are drafted only where they pay.
 
 Times are measured at the first start and kept in a file of the cache folder, one for each model and
-machine: its name is a digest of all that the times depend on. The first start of a day makes some
-more calls and keeps the least times. What was measured while others kept the processor busy serves
-one start and is not kept.
+machine: its name is a digest of everything that the times depend on. They need not be exact: times
+that are up to 10 % too long change the calls of a workload by 1 %. But what was measured while
+others kept the processor busy may be far off, so it serves one start and is not kept.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from guided.model.runner import ModelRunner
 from guided.runtime.kernel_cache import digest_of_sources
 from guided.spec import TokenId
 
-__all__ = ["call_sizes", "costs_here", "measure_costs", "measure_seconds"]
+__all__ = ["call_sizes", "costs_here", "measure_costs"]
 
 _SIZES = (1, 2, 4, 8, 9, 12, 16, 24, 32, 64, 128)
 """Close together where a wider call is made by other kernels, see ``guided.model.cpu``."""
@@ -40,11 +40,9 @@ _COMMITTED = 128
 """Rows in the cache before the tokens of a call, as in the middle of an answer."""
 _BLOCK_SIZE = 8
 _ROUNDS = 3
-"""Rounds at least, where they take no more than our patience."""
+"""Rounds at least, where they take less than ``_PATIENCE``."""
 _IMPROVEMENT = 0.98
 """A time below this share of the least so far says that the least is not known yet."""
-_REFINED = 32
-"""Tokens of the widest call that is timed again where times are known: most calls are narrower."""
 _PATIENCE = 2.0
 """Seconds after which no further round begins."""
 
@@ -55,23 +53,18 @@ def call_sizes(context_window: int) -> list[int]:
 
 
 def measure_costs(runner: ModelRunner, context_window: int) -> CostCurve:
-    """The curve through ``measure_seconds``."""
-    return CostCurve.through(measure_seconds(runner, context_window))
+    """The cost curve as it is now, measured and not kept."""
+    return CostCurve.through(_measure_seconds(runner, context_window))
 
 
-def measure_seconds(
-    runner: ModelRunner, context_window: int, known: Mapping[int, float] | None = None
-) -> dict[int, float]:
+def _measure_seconds(runner: ModelRunner, context_window: int) -> dict[int, float]:
     """Time model calls of several sizes; takes some dozen calls, fewer where they are slow.
 
     The least time of each size counts, as whatever else runs on the machine only adds to it. A
     round calls all sizes, so that a busy spell affects them alike. Rounds are repeated until one
-    of them brings nothing new. Where times are ``known``, one round of narrow calls refines them.
+    of them finds no lower time.
     """
     timer = _Timer(runner, context_window)
-    if known is not None:
-        narrow = [size for size in timer.sizes if size <= _REFINED]
-        return {**known, **{size: min(known[size], timer.time(size)) for size in narrow}}
     begun = time.perf_counter()
     seconds = dict.fromkeys(timer.sizes, inf)
     rounds, improved = 0, True
@@ -99,6 +92,7 @@ class _Timer:
         runner.open_storages([pool.num_slots for pool in cache.pools])
         self._runner = runner
         self._sequence = cache.open()
+        # Calls are timed over rows in the cache: attention reads them in every call of an answer.
         runner.forward(StepBatch((_chain(self._sequence, committed),)))
         self._sequence.commit(range(committed), [TokenId(0)] * committed)
         if runner.shape.device.type == "cuda":
@@ -108,10 +102,12 @@ class _Timer:
 
     def time(self, size: int) -> float:
         """Seconds of one call over this number of tokens, which are not kept."""
+        # Packed before the clock starts, as an engine packs in a phase of its own.
         batch = StepBatch((_chain(self._sequence, size),))
         started = time.perf_counter()
         self._runner.forward(batch)
         took = time.perf_counter() - started
+        # Nothing is kept, so that every call is made over the same rows.
         self._sequence.commit((), ())
         return took
 
@@ -129,20 +125,18 @@ def _chain(sequence: SequenceBlocks, size: int) -> Segment:
 
 
 _PROCESSOR_FIELDS: Final = ("model name", "flags", "Features", "CPU part")
-_DAY: Final = 86_400.0
-"""Seconds."""
 _log: Final = logging.getLogger(__name__)
 
 
 def costs_here(
     runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
 ) -> CostCurve:
-    """The costs of a model's calls on this machine: measured, or kept and refined."""
+    """The costs of a model's calls on this machine, measured where no earlier start kept them."""
     file = cache_folder() / "costs" / f"{_digest(runner, context_window, files, footprint)}.json"
     # A file of other sizes, as another context window has, counts as none.
     seconds = _read(file, call_sizes(context_window))
-    if seconds is None or _is_old(file):
-        seconds = measure_seconds(runner, context_window, seconds)
+    if seconds is None:
+        seconds = _measure_seconds(runner, context_window)
         if not _is_busy():
             _write(file, seconds)
     return CostCurve.through(seconds)
@@ -152,6 +146,7 @@ def _digest(
     runner: ModelRunner, context_window: int, files: ModelFiles, footprint: Footprint
 ) -> str:
     """A name for everything that makes calls faster or slower."""
+    # Sources as well: kernels of another version take other times.
     about = [
         files.config.to_json_string(),
         files.checkpoint.numbers,
@@ -191,14 +186,8 @@ def _read(file: Path, sizes: Sequence[int]) -> dict[int, float] | None:
 
 def _is_busy() -> bool:
     """Whether more wanted to run in the last minute than there are cores."""
+    # The measurement itself keeps the cores busy, but not for a minute.
     return os.getloadavg()[0] > len(os.sched_getaffinity(0))
-
-
-def _is_old(file: Path) -> bool:
-    try:
-        return not 0 <= time.time() - file.stat().st_mtime < _DAY
-    except OSError:
-        return True
 
 
 def _write(file: Path, seconds: Mapping[int, float]) -> None:

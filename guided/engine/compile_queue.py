@@ -45,6 +45,7 @@ class SlicedWork(Generic[T]):
         self._work = work
         # Most work is done in one slice, and a hand-over takes longer than the locks themselves.
         # So the thread begins with the first slice, and nobody waits for it to say that it has.
+        # Two locks hand the turn over: to the work when ``_go`` is released, back with ``_rested``.
         self._go = allocate_lock()
         self._rested = allocate_lock()
         self._go.acquire()
@@ -71,6 +72,7 @@ class SlicedWork(Generic[T]):
     def give_up(self) -> None:
         """End the work where it pauses."""
         self._is_given_up = True
+        # A thread that has begun is woken once more, so that it ends and frees its stack.
         if self._is_begun:
             self.run_slice()
 
@@ -122,6 +124,7 @@ class CompileQueue:
         if not self._line:
             return []
         compiling = self._line[0].matcher
+        # Everyone who waits for the same constraint moves, and is admitted, together.
         is_compiled = compiling.run_slice()
         mine = [each for each in self._line if each.matcher is compiling]
         others = [each for each in self._line if each.matcher is not compiling]

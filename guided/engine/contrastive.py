@@ -1,4 +1,4 @@
-"""Contrastive search in the engine: all candidate tokens of a place are tried in one call.
+"""Contrastive search in the engine: all candidate tokens are tried in one call.
 
 The call that tries them also says what may follow each, so the one that is taken has its own
 candidates at once: a call a token, and one for the prompt. See docs/contrastive-search.md.
@@ -72,6 +72,7 @@ class ContrastiveRunnable(AnswerRunnable):
         """Run from the first token, as hidden states are lost with the blocks."""
         assert blocks.committed == 0, f"{blocks.committed} tokens without hidden states"
         super().start(blocks)
+        # Candidates too: the call that reads the last token finds them again.
         self._seen = SeenStates()
         self._candidates = ()
 
@@ -92,6 +93,7 @@ class ContrastiveRunnable(AnswerRunnable):
         """Take one of the candidates if there are any, and look for the next ones."""
         piece, output = step.pieces[0], outputs[0]
         tree, blocks = piece.tree, piece.blocks
+        # A branch is a chain, so the nodes of what is taken follow one another.
         path = range(len(tree))
         candidates, self._candidates = self._candidates, ()
         if candidates:
@@ -130,6 +132,7 @@ class ContrastiveRunnable(AnswerRunnable):
             return _Branch((choice.token,), is_deciding=False)
         try:
             run = choice.matcher.forced_run(answer.forcing)
+            # Without a run the same call can say what follows the candidate.
             if not run:
                 return _Branch((choice.token,), is_deciding=not choice.matcher.is_complete)
             fits = len(run) < answer.chooser.remaining(answer.answer_length)
@@ -177,6 +180,7 @@ def _piece(blocks: SequenceBlocks, branches: Sequence[_Branch]) -> Piece:
         tokens += branch.tokens
         if branch.is_deciding:
             deciding.append(len(tokens) - 1)
+    # Nothing is verified along this tree, so it needs no positions, and every node is tried.
     count = len(tokens)
     tree = DraftTree(tuple(tokens), tuple(parents), (False,) * count, (None,) * count)
     return Piece(blocks, tree, tuple(deciding))

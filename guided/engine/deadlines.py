@@ -30,6 +30,7 @@ class Deadlines:
 
     def note_step(self, tokens: int, seconds: float) -> None:
         """Take note of a step that computed this number of certain tokens."""
+        # Closings are rare, so what is expected of them fades with every step.
         self.steps.note(tokens, seconds)
         self.closings.fade()
 
@@ -72,6 +73,7 @@ class StepTimes:
         """Take note of a step that computed this number of certain tokens."""
         # Powers of two: few enough that the time of each is soon known.
         size = tokens.bit_length()
+        # The longest, not the mean: a step that is longer than expected makes answers late.
         self._seconds[size] = max(seconds, _FADING * self._seconds.get(size, 0.0))
 
     def doubt(self, tokens: int) -> None:
@@ -88,6 +90,7 @@ class StepTimes:
         Of a size that is not known it is the next greater one, or the greatest, doubled for each
         size between.
         """
+        # The first step is made whatever the deadlines, and tells how long steps take.
         if not self._seconds:
             return 0.0
         size = tokens.bit_length()

@@ -40,6 +40,7 @@ class Drafting:
         except BaseException as fault:
             if not is_of_request(fault):
                 raise
+            # Steps have reserved nothing yet, so they can be given up and begun again.
             return self._draft_alone(plan, isolated)
         return steps
 
@@ -57,6 +58,7 @@ class Drafting:
         certain = sum([count for _, count in plan])
         # Who has more prompt to compute than this step takes cannot draft in it.
         drafting = sum([count == runnable.pending for runnable, count in plan])
+        # One for each, as a budget counts what its own sequence drafts.
         return [
             DraftBudget(self._widest_draft, self._costs, certain=certain, sequences=drafting)
             for _ in plan
@@ -64,6 +66,7 @@ class Drafting:
 
     def _propose(self, steps: Sequence[Step]) -> None:
         drafts = [step.draft for step in steps if step.draft is not None]
+        # A call without drafts would cost a drafter that runs a model of its own a call.
         if self._drafter is not None and drafts:
             self._drafter.propose(drafts)
         for step in steps:

@@ -103,11 +103,6 @@ class Engine:
         self._results = Results(vocabulary)
 
     @property
-    def num_preempted(self) -> int:
-        """How often a request gave its room up to others, and started over from its tokens."""
-        return self._meter.preempted
-
-    @property
     def vocabulary_size(self) -> int:
         """Tokens the model knows."""
         return len(self._vocabulary)
@@ -144,6 +139,7 @@ class Engine:
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
+        # It may have ended in a step whose results nobody has taken yet.
         self._results.forget(request_id)
         used = self._drop(request_id)
         if used is not None:
@@ -152,6 +148,7 @@ class Engine:
     def step(self) -> list[Finished]:
         """Make one model call for all running requests, and return those that ended."""
         phase, began = self._meter.phase, self._now()
+        # Compilation takes turns with the model call, as Python beside that would slow it down.
         with phase(Phase.TAKE):
             self._admit_compiled()
         with phase(Phase.ADMIT):
@@ -167,6 +164,7 @@ class Engine:
                 outputs = self._model.forward(segments, self._meter)
             with phase(Phase.SETTLE):
                 self._verify_and_commit(steps, outputs)
+            # Without drafts, as deadlines foresee a step before anything is drafted for it.
             tokens = sum([count for _, count in plan])
             self._deadlines.note_step(tokens, self._now() - began)
         return self._results.take_finished()
@@ -187,13 +185,14 @@ class Engine:
 
     def count_anew(self) -> None:
         """Forget what was counted so far, as after a warm-up."""
+        # How long steps take is kept: that holds for the requests to come as well.
         self._meter = Meter()
 
     def check(self) -> None:
         """Raise unless the cache adds up and every running answer has something to compute."""
         self._scheduler.check()
 
-    # --- on the way in --------------------------------------------------------------------
+    # --- taking requests ------------------------------------------------------------------
 
     def _submit(
         self, request_id: str, request: GenerationRequest, received: float | None, *, stream: bool
@@ -261,6 +260,7 @@ class Engine:
             if step.runnable.is_running:
                 with self._isolated(step.runnable.request_id):
                     reserved.append((step, self._model.reserve(step, self._meter)))
+        # One that failed took other answers of its request with it, which had reserved before.
         kept = [pair for pair in reserved if pair[0].runnable.is_running]
         return [step for step, _ in kept], [segments for _, segments in kept]
 
@@ -286,18 +286,20 @@ class Engine:
     def _settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> None:
         """Let one runnable verify and commit its step."""
         settled = step.runnable.settle(step, outputs)
+        # Rows move first: what is committed is in the prefix index, so others may take it over.
         self._model.copy(settled.copies)
         self._scheduler.fork(step.runnable, settled.forks)
         for runnable in (step.runnable, *settled.forks):
             if runnable.is_finished:
                 self._scheduler.leave(runnable)
 
-    # --- on the way out -------------------------------------------------------------------
+    # --- ending requests ------------------------------------------------------------------
 
     def _end_late(self) -> None:
         """End what would be late after one more step: closed if it has begun, else refused."""
         tokens, now = self._scheduler.next_tokens, self._now()
         soon = self._deadlines.next_end(now, tokens)
+        # What is still compiling has no group yet.
         compiling = [each for each in self._compiling if each.order.is_late(soon)]
         groups = [group for group in self._groups.values() if group.order.is_late(soon)]
         for submission in compiling:
@@ -305,6 +307,7 @@ class Engine:
                 submission.order.check(soon)
         for group in groups:
             with self._isolated(group.request_id):
+                # Where the model chose nothing yet, the completion alone would be no answer.
                 if not group.num_chosen:
                     group.order.check(soon)
                 self._scheduler.drop(group.request_id)
@@ -323,6 +326,7 @@ class Engine:
     def _emit(self, group: Group) -> None:
         group.clock.end()
         result = self._results.finish(group)
+        # After the result: where that raises, the group still has to tell what the request used.
         self._groups.pop(group.request_id, None)
         self._meter.answered(group.clock, result)
 
@@ -338,6 +342,7 @@ class Engine:
 
     def _fail(self, request_id: str, error: GuidedError) -> None:
         used = self._drop(request_id)
+        # One that is known to nobody was compiled just now and refused by admission.
         if used is None:
             self._meter.refused()
         else:

@@ -45,6 +45,7 @@ def check_formats(dtype: str | None, kv_dtype: str | None, device: torch.device)
             field="dtype",
             hint="leave dtype out, or set device to 'cpu'",
         )
+    # Attention over int8 is that of transformers' forward pass, products of int8 are our own.
     if dtype == kv_dtype == "int8":
         raise RequestError(
             "weights in int8 are computed by our own forward pass, whose cache is not in int8",

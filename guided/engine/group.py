@@ -92,6 +92,7 @@ class Group:
 
     def end_call(self) -> None:
         """Take note of when the model call brought tokens, if it did."""
+        # Forced tokens alone do not count as an answer of the model, see ``RequestClock``.
         if self.num_chosen > self._chosen_before:
             self.clock.tokens_came()
 
@@ -100,6 +101,7 @@ class Group:
 
         Raises IncompleteAnswerError where the request wants no answer that was cut short.
         """
+        # ``best_of`` makes more answers than are given.
         request = self.submission.request
         given = self.candidates(vocabulary)[: request.n]
         result = GenerationResult(
@@ -165,6 +167,7 @@ class SampledGroup(Group):
     def candidates(self, vocabulary: Vocabulary) -> list[CandidateResult]:
         """All answers in the order of their seeds, or best first where the best are wanted."""
         request = self.submission.request
+        # A single answer is compared with none, so it is not scored.
         scores = self._scorer(self._answers) if request.has_candidates else [0.0]
         tells = request.top_logprobs is not None
         candidates = []
@@ -194,6 +197,7 @@ def _check_complete(result: GenerationResult, request: GenerationRequest) -> Non
     """Raise IncompleteAnswerError where an answer was cut short and is not to be given then."""
     if request.on_incomplete is OnIncomplete.CLOSE:
         return
+    # Every answer that would be given has to be whole; those that ``best_of`` left out need not.
     answers: Sequence[CandidateResult | GenerationResult] = result.candidates or (result,)
     several = len(answers)
     for number, answer in enumerate(answers, start=1):

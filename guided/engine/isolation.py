@@ -44,6 +44,7 @@ class Isolation:
         if fault is None or not is_of_request(fault):
             return False
         self._fail(self._request_id, error_for(self._request_id, fault))
+        # The fault is told to the caller of this request alone.
         return True
 
 

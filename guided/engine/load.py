@@ -91,6 +91,7 @@ def load_engine(
     """
     where = choose_device(device)
     check_formats(dtype, kv_dtype, where)
+    # What is wrong with the settings is told before anything is fetched.
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
     limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
@@ -137,6 +138,7 @@ def _load_parts(
     progress: Progress,
 ) -> _Parts:
     """Plan the memory, load the model, and time its calls where tokens are to be drafted."""
+    # Planned before the weights are read, so that too large a model is refused at once.
     footprint, plan = plan_model(files, dtype, asked, device)
     progress.note(f"device: {device_text(device)}")
     progress.note(str(plan))
@@ -215,6 +217,7 @@ def _loaded(
     if can_be_own and device == CPU and why_not_read(files) is None:
         texts = load_texts(files, progress)
 
+        # Our own decoder reads its weights from the files, without the module of transformers.
         def read(report: _Report) -> ModelRunner:
             assert chosen is not None
             decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
@@ -254,6 +257,7 @@ def _prepared(
 
 def _warm_up(engine: Engine) -> None:
     """Make two answers, so that no request waits for machine code to be loaded or made."""
+    # One greedy and one sampled, as they choose by different code.
     constraint = JsonSchema(_WARM_UP)
     sampled = Sampling(1.0, top_k=40, top_p=0.9, seed=0)
     for name, forcing, sampling in (
@@ -274,6 +278,7 @@ def _warm_up(engine: Engine) -> None:
             _log.info("no answer to warm up with: %s", error)
     while engine.has_work:
         engine.step()
+    # The first request of a caller should find counters at zero.
     engine.count_anew()
 
 

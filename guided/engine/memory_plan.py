@@ -73,6 +73,7 @@ def measure_footprint(
     embedding = vocabulary * hidden
     matrices = (numbers - embedding) * (1 if chosen == "int8" else loaded.itemsize)
     weights = matrices + embedding * loaded.itemsize
+    # Asked once: what is free changes while other processes run, and a plan must add up.
     free = free_memory(device)
     # A second copy of the matrices makes narrow calls faster; it must not crowd out the cache.
     streams = chosen == "int8" and is_kept_twice() and _ROOM_TO_STREAM * matrices <= free
@@ -195,6 +196,7 @@ def _shortage(plan: MemoryPlan) -> str:
 
 
 def _hint(plan: MemoryPlan) -> str:
+    # Without the cache it would fit, so a smaller cache is enough.
     if plan.needed - plan.cache < plan.free:
         return f"set kv_memory below {size_text(plan.free - plan.weights - plan.working)}"
     if plan.device != CPU:

@@ -12,7 +12,6 @@ import numpy as np
 from guided.engine.request_clock import RequestClock
 from guided.kv.block_cache import BlockCache
 from guided.kv.block_table import BlockTable
-from guided.kv.reservation import Reservation
 from guided.spec import FinishReason, GenerationResult, Usage
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 
@@ -38,6 +37,7 @@ class Durations:
     def add(self, seconds: Sequence[float]) -> None:
         """Count some more."""
         values = np.asarray(seconds, np.float64)
+        # A bound belongs to the range below it; the last range is above all bounds.
         ranges = np.searchsorted(_BOUNDS, values)
         self._counts += np.bincount(ranges, minlength=len(self._counts))
         self._total += float(values.sum())
@@ -50,6 +50,7 @@ class Durations:
 class Timed:
     """Adds the seconds spent inside of it to those of a phase."""
 
+    # A class and not a generator, as several are entered in every step.
     __slots__ = ("_began", "_clock", "_phase", "_phases")
 
     def __init__(
@@ -88,7 +89,6 @@ class Meter:
         self._answering = Durations()
         self._held_slots = 0
         self._spare_slots = 0
-        self._reservations = 0
         self._failed = 0
         self._cancelled = 0
         self._refused = 0
@@ -103,12 +103,9 @@ class Meter:
         """Count a request that never waited for room."""
         self._refused += 1
 
-    def reserved(self, rows: Iterable[Reservation]) -> None:
-        """Count rows that were set aside for a model call."""
-        self._reservations += sum(1 for _ in rows)
-
     def held(self, tables: Iterable[BlockTable]) -> None:
         """Count the slots that an answer holds during a model call."""
+        # Added up over model calls, so slots count the more the longer they are held.
         for table in tables:
             self._held_slots += table.held_slots
             self._spare_slots += table.spare
@@ -140,6 +137,7 @@ class Meter:
         self, under_way: Sequence[Usage], *, running: int, waiting: int, cache: BlockCache
     ) -> EngineStats:
         """A snapshot of all counters; ``under_way`` are the usages of open requests."""
+        # Open requests count for themselves, and are added only when somebody asks.
         return EngineStats(
             seconds=time.monotonic() - self._made,
             running=running,
@@ -168,7 +166,6 @@ class Meter:
             cached=sum(pool.num_cached for pool in cache.pools),
             held_slots=self._held_slots,
             spare_slots=self._spare_slots,
-            reservations=self._reservations,
         )
 
     def _add(self, usage: Usage) -> None:

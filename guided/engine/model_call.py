@@ -25,7 +25,6 @@ class ModelCall:
         for segment in step.reserve():
             # A later segment of the same step may read what is copied here.
             self.copy([rows.copies for rows in segment.rows])
-            meter.reserved(segment.rows)
             segments.append(segment)
         meter.held(step.runnable.tables)
         return segments
@@ -33,11 +32,13 @@ class ModelCall:
     def forward(self, segments: Sequence[list[Segment]], meter: Meter) -> list[list[SegmentOutput]]:
         """The output for each segment, in the same lists."""
         meter.model_calls += 1
+        # In one batch, as the weights are read once for all tokens of a call.
         every = [segment for of_step in segments for segment in of_step]
         split = iter(self.runner.forward(StepBatch(tuple(every))).split(every))
         return [[next(split) for _ in of_step] for of_step in segments]
 
     def copy(self, copies: Sequence[SlotCopies]) -> None:
         """Copy rows of the cache, by group of layers."""
+        # Most steps copy nothing, and a call to the device costs time even then.
         if any(len(of_group) for of_group in copies):
             self.runner.copy(copies)

@@ -35,6 +35,7 @@ class RequestClock:
 
     def start(self) -> None:
         """There is room; counts once, not after a pre-emption."""
+        # Later starts are part of the pause between two tokens.
         if self._started is None:
             self._started = time.monotonic()
 
@@ -66,6 +67,7 @@ class RequestClock:
         first, mean = None, None
         if self._first is not None and self._arrived is not None:
             first = self._first - self._taken
+            # Tokens of one call come together, so there is no time between them.
             if self.pauses and output_tokens > 1:
                 mean = (self._arrived - self._first) / (output_tokens - 1)
         return Timing(

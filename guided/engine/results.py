@@ -63,6 +63,7 @@ class Results:
 
     def forget(self, request_id: str) -> None:
         """Hand out nothing more of a request."""
+        # Whoever cancelled does not expect anything of the request from here on.
         self._deltas = [delta for delta in self._deltas if delta.request_id != request_id]
         self._finished = [each for each in self._finished if each.request_id != request_id]
 

@@ -33,6 +33,7 @@ def demand(blocks: SequenceBlocks, count: int, step_tokens: int) -> tuple[int, .
 
     Layers with a window give blocks back as the text moves on, a step at a time.
     """
+    # A table with a window never holds more than its window and the tokens of one step.
     return tuple(
         table.blocks_needed(
             count if table.window is None else min(count, table.window + step_tokens)
@@ -228,6 +229,7 @@ class Step:
 
     def demand(self) -> tuple[int, ...]:
         """Blocks that it takes, by group of layers."""
+        # All nodes of a tree take rows, even those that are given back after the step.
         demands = [demand(p.blocks, len(p.tree), len(p.tree)) for p in self.pieces]
         return tuple([sum(of_group) for of_group in zip(*demands, strict=True)])
 

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafter import DraftBuilder, Drafter, DraftMemory, DraftRequest
+from guided.decoding.drafter import DraftBuilder, Drafter, DraftRequest
 from guided.decoding.verify import Acceptance, verify
 from guided.engine.answer_state import AnswerState
 from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
 from guided.engine.submission import Submission
-from guided.kv.sequence_blocks import SequenceBlocks
 from guided.model.batch import SegmentOutput
 
 __all__ = ["SampledRunnable"]
@@ -40,8 +39,8 @@ class SampledRunnable(AnswerRunnable):
     ) -> None:
         super().__init__(submission, answer)
         self._drafter = drafter
-        self._memory: DraftMemory | None = None
-        self._was_started = False
+        # Opened here and not in ``start``, so it is kept when the answer starts over.
+        self._memory = None if drafter is None else drafter.open(answer.forcing)
         self._siblings = tuple(siblings)
 
     @property
@@ -54,11 +53,6 @@ class SampledRunnable(AnswerRunnable):
         """Blocks for the siblings, which take them when they are forked off."""
         return _BLOCKS_OF_A_SIBLING * len(self._siblings)
 
-    def start(self, blocks: SequenceBlocks) -> None:
-        """Run; the memory of its drafter is opened once, and kept when it starts over."""
-        super().start(blocks)
-        self._open_memory()
-
     def begin_step(self, count: int, budget: DraftBudget) -> Step:
         """The next ``count`` pending tokens; drafted tokens follow only the last of all.
 
@@ -67,6 +61,7 @@ class SampledRunnable(AnswerRunnable):
         answer, blocks = self.answer, self.blocks[0]
         trunk = answer.trunk(blocks.committed, count)
         draft, is_whole = None, count == self.pending
+        # Where more certain tokens follow this step, a draft could only repeat or miss them.
         if self._memory is not None and budget.room and is_whole and not self._siblings:
             builder = DraftBuilder(
                 trunk,
@@ -94,9 +89,8 @@ class SampledRunnable(AnswerRunnable):
         forks = []
         for sibling, choice in zip(siblings, choices, strict=True):
             sibling.extend(tree, choice)
-            fork = SampledRunnable(self.submission, sibling, self._drafter)
-            fork._open_memory()
-            forks.append(fork)
+            forks.append(SampledRunnable(self.submission, sibling, self._drafter))
+        # Also without drafts: the memory counts steps.
         if self._memory is not None:
             self._memory.learn(tree, acceptance)
         # Siblings fork what is committed, so the commit comes before they start.
@@ -107,11 +101,6 @@ class SampledRunnable(AnswerRunnable):
         if forks:
             self._siblings = ()
         return Settled(copies, forks)
-
-    def _open_memory(self) -> None:
-        if self._drafter is not None and not self._was_started:
-            self._memory = self._drafter.open(self.answer.forcing)
-        self._was_started = True
 
 
 def _verify(

@@ -51,6 +51,7 @@ class Scheduler:
         if not self._waiting:
             return None
         first = self._waiting[0][1]
+        # Places are for what may run at most: beams part later, and must not find the batch full.
         if first.num_places + sum([each.num_places for each in self.running]) > self._max_batch:
             return None
         salt = first.submission.request.cache_salt
@@ -62,6 +63,7 @@ class Scheduler:
         if needs and not self._has_room([*needs, first.needs(size, step_tokens, blocks)]):
             blocks.release()
             return None
+        # Only now: until its blocks are there it keeps its turn.
         del self._waiting[0]
         return first, blocks
 
@@ -86,11 +88,13 @@ class Scheduler:
 
         Drafts are given up first, then whatever is last in the order, which waits again.
         """
+        # All drafts and not some: to find out which would fit takes longer than they save.
         if not self._fits(steps):
             for step in steps:
                 step.drop_draft()
         while not self._fits(steps):
-            # Of equal keys, as answers to one request have, the last in the batch.
+            # The last to be served. Of equal keys, as answers to one request have, the last in the
+            # batch, so that the first answer of a request is finished first.
             last = max(reversed(steps), key=_queue_key)
             steps.remove(last)
             self.leave(last.runnable)
@@ -128,6 +132,7 @@ class Scheduler:
 
     def _has_room(self, demands: Sequence[tuple[int, ...]]) -> bool:
         """Whether all of these demands could be met at once."""
+        # Blocks kept for prefixes count as available: they are given up when they are needed.
         for group, pool in enumerate(self._cache.pools):
             if sum([demand[group] for demand in demands]) > pool.num_available:
                 return False
@@ -145,6 +150,7 @@ def share_tokens(pending: Sequence[int], step_tokens: int) -> list[int]:
     under way does not wait for a long prompt: pending 1, 700, 3 with 512 tokens → 1, 508, 3.
     """
     assert len(pending) <= step_tokens, f"{len(pending)} sequences, {step_tokens} tokens a step"
+    # ``StepLimits`` refuses a batch that is larger than a step, so there is one for each.
     counts = [1] * len(pending)
     left = step_tokens - len(pending)
     for index in sorted(range(len(pending)), key=lambda i: pending[i]):

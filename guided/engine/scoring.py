@@ -41,7 +41,9 @@ def scorer_for(request: GenerationRequest, judge: Judge | None, vocabulary: Voca
             field="rank",
             hint="start the server with --reward-model, or rank by likelihood",
         )
+    # Before the answers are made, so that a prompt which cannot be read costs nothing.
     judge.check(request.prompt)
+    # For the type checker: within the closure ``judge`` could be ``None`` again.
     chosen = judge
 
     def by_reward(answers: Sequence[AnswerState]) -> list[float]:

@@ -36,6 +36,7 @@ class ServiceOrder:
         A priority counts as an earlier or later arrival. So the key never changes, and nobody
         waits for ever.
         """
+        # Both count from the same moment, however long the request took to get here.
         return cls(
             queue_key=received + PATIENCE_SECONDS * request.priority,
             deadline=None if request.deadline is None else received + request.deadline,

@@ -56,6 +56,7 @@ class TextStream:
 
         ``None`` as length leaves nothing out.
         """
+        # A stop string may end the text before tokens that were read already.
         self._take(tokens)
         rest = len(self._kept) if length is None else length - self._decoded
         assert 0 <= rest <= len(self._kept), f"{-rest} bytes too many were sent"
@@ -68,6 +69,7 @@ class TextStream:
         return piece
 
     def _decode(self, count: int, *, final: bool) -> str:
+        # The decoder keeps the first bytes of a character until the others have come.
         text = self._decoder.decode(bytes(self._kept[:count]), final)
         self._decoded += count
         del self._kept[:count]

@@ -332,7 +332,7 @@ class CacheStats(_message.Message):
     spare_slots: _builtins.int
     """Those of them without a row in them."""
     reservations: _builtins.int
-    """Rows of one request set aside for a model call, so often."""
+    """No longer counted: always 0."""
     contiguous: _builtins.int
     """No longer counted: always 0."""
     def __init__(

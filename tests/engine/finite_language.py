@@ -73,7 +73,7 @@ class WordMatcher:
         self.rests = rests
         """What may still come: the words' remainders."""
         self.is_careless = is_careless
-        """Its ways out are real but any of them, and the next position may know a longer one."""
+        """Its completions are real but any of them, and the next position may know a longer one."""
         self._behind: dict[TokenId, WordMatcher] = {}
 
     @classmethod

@@ -101,7 +101,7 @@ def constraint_of(name: str) -> JsonSchema | None:
 
 
 def walked(matcher: Matcher, tokens: list[int]) -> Matcher | None:
-    """The position behind tokens; ``None`` behind an end, and for beams that stand for nothing."""
+    """The position after tokens; ``None`` after an end, and for beams that stand for nothing."""
     for token in tokens:
         if token == END or matcher.is_complete:
             return None
@@ -123,10 +123,10 @@ def of_transformers(
     size = ids.shape[1]
 
     def allowed(_: int, tokens: torch.Tensor) -> list[int]:
-        behind = walked(matcher, tokens[size:].tolist())
-        if behind is None or behind.is_complete:
+        after = walked(matcher, tokens[size:].tolist())
+        if after is None or after.is_complete:
             return [END]
-        return [int(t) for t in allowed_tokens(behind.mask(), len(VOCABULARY))]
+        return [int(t) for t in allowed_tokens(after.mask(), len(VOCABULARY))]
 
     class IsComplete(StoppingCriteria):
         def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:  # noqa: ARG002
@@ -167,8 +167,9 @@ def test_answers_and_scores_are_those_of_transformers(
 ) -> None:
     """All requests run side by side.
 
-    Where a mask leaves fewer ways than there are beams, transformers goes on with beams that stand
-    for nothing, and stops early when those come to an end. There it has fewer answers than beams.
+    Where a mask leaves fewer tokens than there are beams, transformers continues with beams that
+    stand for nothing, and stops early when those come to an end. There it has fewer answers than
+    beams.
     """
     beams = Beams(width, length_penalty, early_stopping)
     compared = 0
@@ -324,7 +325,7 @@ def test_neighbours_chunks_and_starting_over_never_show(
     beams = {key: result for key, result in results.items() if key not in neighbours}
     assert texts(beams) == texts(alone(architecture, forcing))
     if architecture == "llama" and "cache_tokens" in options:
-        assert engine.num_preempted > 0
+        assert engine.stats().preempted > 0
 
 
 def test_beams_that_start_over_share_what_they_have_in_common() -> None:
@@ -337,7 +338,7 @@ def test_beams_that_start_over_share_what_they_have_in_common() -> None:
     }
     engine = make_engine(cache_tokens=132, block_size=4, reuse_prefixes=False)
     results = answers(engine, rest | {"beams": beams})
-    assert engine.num_preempted > 0
+    assert engine.stats().preempted > 0
     expected = answers(make_engine(), {"beams": beams})["beams"]
     assert texts({"r": results["beams"]}) == texts({"r": expected})
 
@@ -377,7 +378,7 @@ def test_all_beams_of_all_requests_are_in_one_call(monkeypatch: pytest.MonkeyPat
 def test_what_beams_share_is_counted() -> None:
     """A prompt of 10 tokens with blocks of 4: two full blocks and two rows of a third.
 
-    Three beams part behind the prompt: two of them take 10 tokens over, and copy the last 2.
+    Three beams part after the prompt: two of them take 10 tokens over, and copy the last 2.
     """
     request = GenerationRequest("abcdefghij", max_tokens=2, beams=Beams(3))
     prompt = render("abcdefghij", None)
@@ -459,7 +460,7 @@ def test_cancelled_beams_leave_nothing_behind(steps: int) -> None:
         engine.check()
         assert not engine.has_work
     assert answers(engine, {"r": request})["r"].candidates
-    assert engine.num_preempted == 0
+    assert engine.stats().preempted == 0
 
 
 def test_beams_that_could_not_run_together_are_refused() -> None:

@@ -60,7 +60,7 @@ def test_every_budget_from_the_shortest_answer_up_gives_a_whole_answer(
 @given(data=st.data(), is_careless=st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_any_language_closes_inside_any_budget(data: st.DataObject, is_careless: bool) -> None:
-    """Also where the ways out known at neighbouring positions differ at will."""
+    """Also where completions known at neighbouring positions differ at will."""
     texts = data.draw(st.lists(st.text("abcd12", max_size=8), min_size=1, max_size=6))
     constraint = words(*texts, is_careless=is_careless)
     shortest = len(start(constraint).shortest_end())
@@ -88,7 +88,7 @@ def budgeted(
 def test_the_finish_reason_tells_whether_the_budget_had_a_hand_in_it() -> None:
     """Only the budget keeps the model from "~": a run of 8 does not fit into 7, one choice does."""
     assert budgeted(("~~~~~~~~",), 8) is FinishReason.COMPLETE
-    # "~" is chosen again as the 1-token way out, or was the choice: try both first tokens.
+    # "~" is chosen again as the completion of 1 token, or was the choice: try both first tokens.
     reasons = {budgeted((first + "~" * 7, second), 7) for first, second in (("y", "z"), ("z", "y"))}
     assert reasons == {FinishReason.COMPLETE, FinishReason.LENGTH_CLOSED}
 
@@ -131,7 +131,7 @@ def test_an_answer_cut_where_it_may_end_was_closed_by_its_length() -> None:
 
 
 class LimitedMatcher(WordMatcher):
-    """Passes a limit when it is asked for the mask behind "ab"."""
+    """Passes a limit when it is asked for the mask after "ab"."""
 
     def advance(self, token: TokenId) -> WordMatcher:
         return LimitedMatcher(super().advance(token).rests, is_careless=False)
@@ -153,7 +153,7 @@ def test_a_limit_passed_on_the_way_closes_the_answer(forcing: Forcing) -> None:
 
 
 class TiringMatcher(WordMatcher):
-    """Is at a limit from some call on, whatever it is asked for but its way out."""
+    """Is at a limit from some call on, whatever it is asked for but its completion."""
 
     def __init__(self, rests: frozenset[bytes], calls_left: list[int]) -> None:
         super().__init__(rests, is_careless=False)

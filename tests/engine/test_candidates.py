@@ -21,7 +21,7 @@ PEOPLE = words(
     '{"name":"zebra","me":1212}',
     '{"name":"12abab12","me":7}',
 )
-SEED = 2**63 - 2  # the seeds behind it begin at 0 again
+SEED = 2**63 - 2  # the seeds after it begin at 0 again
 
 
 def several(n: int, **options: Any) -> dict[str, GenerationRequest]:
@@ -96,11 +96,11 @@ def test_each_answer_is_that_of_a_request_with_its_seed(
         assert [candidate.index for candidate in results[key].candidates] == list(range(5))
         assert len({candidate.tokens for candidate in results[key].candidates}) > 1
     if architecture == "llama" and "cache_tokens" in options:
-        assert engine.num_preempted > 0
+        assert engine.stats().preempted > 0
 
 
 def test_the_prompt_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rows lie behind the full blocks: three of the four answers copy them."""
+    """Two rows lie after the full blocks: three of the four answers copy them."""
     fed: list[int] = []
     forward = ModelRunner.forward
 
@@ -215,7 +215,7 @@ def test_an_answer_without_a_choice_is_given_n_times() -> None:
 
 
 class FaultyMatcher(AnythingMatcher):
-    """Goes wrong behind one token, wherever it comes."""
+    """Goes wrong after one token, wherever it comes."""
 
     def advance(self, token: Any) -> FaultyMatcher:
         if token % 5 == 0:

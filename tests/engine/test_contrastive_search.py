@@ -52,7 +52,7 @@ def reference_model(architecture: str) -> PreTrainedModel:
 
 @torch.inference_mode()
 def told(architecture: str, texts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """Logits behind each of some texts, and the states of their tokens, from a whole pass each."""
+    """Logits after each of some texts, and the states of their tokens, from a whole pass each."""
     outputs = [
         reference_model(architecture)(
             input_ids=torch.tensor([list(text)]), use_cache=False, output_hidden_states=True
@@ -65,7 +65,7 @@ def told(architecture: str, texts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
 
 @cache
 def reference(architecture: str, request: GenerationRequest) -> tuple[tuple[int, ...], int]:
-    """The answer to a request that fits its budget, and how many places were decided."""
+    """The answer to a request that fits its budget, and how many tokens were chosen."""
     sampling = request.sampling
     assert sampling.penalty_alpha is not None
     assert sampling.top_k is not None
@@ -171,7 +171,7 @@ def test_answers_in_a_mixed_batch_are_those_of_the_reference(
     assert given(results, requests) == expected(architecture, requests)
     assert given(results, neighbours) == alone
     if architecture == "llama" and "cache_tokens" in options:
-        assert engine.num_preempted > 0
+        assert engine.stats().preempted > 0
 
 
 @pytest.mark.parametrize("architecture", CONFIGS)
@@ -359,7 +359,7 @@ def test_more_contenders_than_a_batch_has_places_are_refused() -> None:
 
 
 def test_whatever_is_admitted_runs_to_its_end_alone() -> None:
-    """The last token takes room for all contenders, even where the cache has no more."""
+    """The last token takes room for all candidate tokens, even where the cache has no more."""
     engine = make_engine(cache_tokens=32, reuse_prefixes=False)
     prompt = len(render("abcd", None))
     largest = 32 - prompt - 4

@@ -62,7 +62,7 @@ def ask(deadline: float | None, **options: Any) -> GenerationRequest:
 
 @pytest.mark.parametrize("deadline", [1.5, 3.1, 5.5])
 def test_an_answer_is_closed_by_its_deadline(deadline: float) -> None:
-    """The first step tells how long one takes; no later one ends behind the deadline."""
+    """The first step tells how long one takes; no later one ends after the deadline."""
     engine, clock = timed_engine()
     result = outcome_of(engine, ask(deadline, constraint=LISTS))
     assert clock.now - 100.0 == int(deadline)

@@ -150,7 +150,7 @@ def test_a_step_keeps_to_the_device_of_the_model(
 
 
 def segment(sequence: SequenceBlocks, size: int) -> Segment:
-    """Tokens in a row, and a choice behind each."""
+    """Tokens in a row, and a choice after each."""
     return Segment(
         committed=sequence.committed,
         rows=sequence.reserve(size),

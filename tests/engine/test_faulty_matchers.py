@@ -30,7 +30,7 @@ class UnprintableError(Exception):
 
 
 FAULTS = (
-    AssertionError("no way out of row 7"),
+    AssertionError("no completion from state 7"),
     IndexError("row 7 of 5"),
     numba.core.errors.TypingError("cannot unify"),
     RecursionError("too deep"),
@@ -43,7 +43,7 @@ FAULTS = (
 
 @dataclass
 class Fuse:
-    """Lets so many calls through, and raises at all that follow."""
+    """Lets some calls through, and raises at all that follow."""
 
     left: int
     fault: BaseException
@@ -101,8 +101,8 @@ def run(engine: Any, request: GenerationRequest) -> tuple[Any, ...]:
             assert finished.request_id not in ended, "it ended twice"
             ended[finished.request_id] = finished.outcome
         engine.check()
-    behind = answers(engine, {"behind": GOOD})["behind"]
-    return ended["bad"], ended["good"], behind
+    later = answers(engine, {"later": GOOD})["later"]
+    return ended["bad"], ended["good"], later
 
 
 def faulty_engine(fuse: Fuse, **options: Any) -> Any:
@@ -128,9 +128,9 @@ def fuses() -> Iterator[Fuse]:
 def test_a_fault_of_a_matcher_ends_its_request_alone(kind: str) -> None:
     blown: set[str | None] = set()
     for fuse in fuses():
-        bad, good, behind = run(faulty_engine(fuse), KINDS[kind])
+        bad, good, later = run(faulty_engine(fuse), KINDS[kind])
         assert good.tokens == ALONE, fuse
-        assert behind.tokens == ALONE, fuse
+        assert later.tokens == ALONE, fuse
         if fuse.blown_by is None:
             assert isinstance(bad, GenerationResult)
             break
@@ -161,10 +161,10 @@ def test_a_method_that_always_fails_harms_nobody_else(kind: str, method: str) ->
         drafter=LookupDrafter(make_vocabulary()),
         widest_draft=8,
     )
-    bad, good, behind = run(engine, KINDS[kind])
+    bad, good, later = run(engine, KINDS[kind])
     assert isinstance(bad, GenerationResult | InternalServiceError)
     assert isinstance(bad, InternalServiceError) or method == "shortest_end"
-    assert good.tokens == behind.tokens == ALONE
+    assert good.tokens == later.tokens == ALONE
 
 
 def test_a_matcher_that_fails_at_a_deadline_harms_nobody_else() -> None:

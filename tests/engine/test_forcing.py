@@ -46,7 +46,7 @@ def test_without_runs_every_token_costs_a_call() -> None:
 
 
 def test_with_runs_only_the_chosen_tokens_cost_a_call() -> None:
-    """The first run rides behind the prompt, every later one behind the token before it."""
+    """The first run is read with the prompt, every later one with the token before it."""
     result = answers(make_engine(), {"r": ask(PEOPLE, Forcing.CANONICAL)})["r"]
     assert result.usage.model_calls == result.usage.sampled_tokens
     assert result.usage.forced_tokens > result.usage.sampled_tokens

@@ -122,7 +122,7 @@ def test_a_drafter_that_fails_for_one_sequence_fails_no_other() -> None:
 
 
 class FailsAfterAGap(Prophet):
-    """Goes wrong when a draft was right that lies behind a wrong one, so its row has to move."""
+    """Goes wrong when a draft was right that lies after a wrong one, so its row has to move."""
 
     def learn(self, tree: Any, acceptance: Any) -> None:
         if acceptance.path[-1] > tree.trunk + 3:

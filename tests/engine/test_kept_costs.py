@@ -1,4 +1,4 @@
-"""What model calls cost is measured once a machine and model, and refined once a day."""
+"""What model calls cost is measured once for each machine and model."""
 
 from __future__ import annotations
 
@@ -74,17 +74,14 @@ def test_another_model_format_or_machine_is_measured_by_itself(
     assert len(list((tmp_path / "cache" / "costs").iterdir())) == 3
 
 
-def test_a_day_later_one_round_refines_what_is_kept(files: ModelFiles, tmp_path: Path) -> None:
+def test_what_was_kept_is_taken_as_it_is_however_old(files: ModelFiles, tmp_path: Path) -> None:
     start(files)
     file = kept_file(tmp_path)
-    file.write_text(json.dumps({size: 3.0 if size < 9 else 1e-9 for size in SIZES}))
+    file.write_text(json.dumps({size: 1.0 + size for size in SIZES}))
     os.utime(file, (1e9, 1e9))
-    _, calls = start(files)
-    assert calls == 1 + len(SIZES)
-    refined = json.loads(file.read_text())
-    assert all(refined[str(size)] < 3.0 for size in SIZES if size < 9)
-    assert all(refined[str(size)] == 1e-9 for size in SIZES if size >= 9)
-    assert start(files)[1] == 0
+    curve, calls = start(files)
+    assert calls == 0
+    assert curve.points == tuple((size, 1.0 + size) for size in SIZES)
 
 
 NEGATIVE = json.dumps(dict.fromkeys(SIZES, -1.0))

@@ -71,7 +71,7 @@ def test_a_cache_too_small_for_all_makes_some_start_over(
         reuse_prefixes=False,
     )
     results = answers(engine, CROWD)
-    assert engine.num_preempted > 0
+    assert engine.stats().preempted > 0
     assert tokens(results) == alone(architecture, CROWD)
 
 
@@ -85,7 +85,7 @@ def test_who_starts_over_keeps_what_its_drafter_has_learnt() -> None:
 
     options = {"cache_tokens": 112, "block_size": 4, "reuse_prefixes": False}
     engine, _ = run("llama", drafter=Opened(), **options)
-    assert engine.num_preempted > 0
+    assert engine.stats().preempted > 0
     assert opened == [request.forcing for request in REQUESTS.values()]
 
 
@@ -127,7 +127,7 @@ def test_salts_change_no_answer_where_some_start_over() -> None:
     salted = {key: replace(request, cache_salt=key) for key, request in REQUESTS.items()}
     engine = make_engine(make_model("llama"), cache_tokens=112, block_size=4)
     assert tokens(answers(engine, salted)) == alone("llama")
-    assert engine.num_preempted > 0
+    assert engine.stats().preempted > 0
 
 
 def test_reuse_can_be_turned_off() -> None:
@@ -156,4 +156,4 @@ def test_drafts_give_way_before_a_neighbour_does() -> None:
     )
     results = answers(engine, dict.fromkeys("abc", request))
     assert {result.tokens for result in results.values()} == {plain}
-    assert engine.num_preempted == 0
+    assert engine.stats().preempted == 0

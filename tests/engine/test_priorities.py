@@ -50,8 +50,8 @@ def test_a_better_one_overtakes_unless_it_comes_much_later(asked: list[tuple[int
     for number, (priority, received) in enumerate(asked):
         ENGINE.submit(str(number), ask(priority, max_tokens=1), received=float(received))
     served = [asked[int(key)] for key in drain(ENGINE)]
-    for place, (priority, received) in enumerate(served):
-        for other_priority, other_received in served[place + 1 :]:
+    for index, (priority, received) in enumerate(served):
+        for other_priority, other_received in served[index + 1 :]:
             levels, delay = priority - other_priority, other_received - received
             assert delay >= levels * PATIENCE_SECONDS
 
@@ -87,7 +87,7 @@ def test_who_is_last_in_turn_gives_way(first_priority: int, order: str) -> None:
     ended = {finished.request_id: finished for finished in engine.step()}
     engine.submit("b", ask(0, "x" * 8, 24), received=1.0)
     ended |= drain(engine)
-    assert engine.num_preempted > 0
+    assert engine.stats().preempted > 0
     assert "".join(ended) == order
     for finished in ended.values():
         assert isinstance(finished.outcome, GenerationResult)

@@ -138,7 +138,7 @@ def test_in_a_batch(open_engine: Open, expected: Answers, case: str, drafts: boo
     engine, _ = open_engine(drafts=drafts, **CASES[case])
     found = answers(engine, _asked(PROMPTS))
     assert _said(found) == _those(expected, PROMPTS)
-    assert (engine.num_preempted > 0) is (case == "short cache")
+    assert (engine.stats().preempted > 0) is (case == "short cache")
     assert (_accepted(found) > 0) is drafts
 
 
@@ -146,7 +146,7 @@ def test_in_a_batch_with_the_forward_pass_of_transformers(expected: Answers) -> 
     engine, _ = _open(None)(drafts=True, **CASES["short cache"])
     found = answers(engine, _asked(PROMPTS))
     assert _said(found) == _those(expected, PROMPTS)
-    assert engine.num_preempted > 0
+    assert engine.stats().preempted > 0
     assert _accepted(found) > 0
 
 

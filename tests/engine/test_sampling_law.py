@@ -109,9 +109,9 @@ def exact_law(
 ) -> dict[Answer, float]:
     """The probability of every answer."""
     law: defaultdict[Answer, float] = defaultdict(float)
-    places: list[tuple[Answer, WordMatcher, float]] = [((), root, 1.0)]
-    while places:
-        answer, matcher, probability = places.pop()
+    pending: list[tuple[Answer, WordMatcher, float]] = [((), root, 1.0)]
+    while pending:
+        answer, matcher, probability = pending.pop()
         for token, share in choice_law(answer, matcher, sampling, max_tokens).items():
             if token in END_IDS:
                 law[answer] += probability * share
@@ -120,7 +120,7 @@ def exact_law(
             if after.is_complete or len(answer) + 1 == max_tokens:
                 law[*answer, token] += probability * share
             else:
-                places.append(((*answer, token), after, probability * share))
+                pending.append(((*answer, token), after, probability * share))
     assert sum(law.values()) == pytest.approx(1.0)
     return law
 

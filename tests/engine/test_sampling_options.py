@@ -273,14 +273,14 @@ def test_log_probabilities_are_those_of_the_model_and_equal_with_drafts(forcing:
         assert b"".join(one.text for one in result.logprobs).decode(errors="replace") == result.text
         forced = [one.is_forced for one in result.logprobs]
         assert sum(forced) == result.usage.forced_tokens
-        for place, one in enumerate(result.logprobs):
-            other = drafted[key].logprobs[place]
+        for index, one in enumerate(result.logprobs):
+            other = drafted[key].logprobs[index]
             assert (other.token, other.is_forced) == (one.token, one.is_forced)
             if one.raw is None or one.masked is None:
                 assert one.masked is None
                 assert not one.top
                 continue
-            row = expected[len(prompt) + place - 1]
+            row = expected[len(prompt) + index - 1]
             assert one.raw == pytest.approx(float(row[one.token]), abs=1e-5)
             assert other.raw == pytest.approx(one.raw, abs=1e-5)
             assert one.masked >= one.raw

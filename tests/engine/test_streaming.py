@@ -60,7 +60,7 @@ def run(engine: Engine) -> tuple[dict[str, list[str]], dict[str, GenerationResul
     while engine.has_work:
         ended = engine.step()
         for delta in engine.take_deltas():
-            assert delta.request_id not in results, "text came behind the end"
+            assert delta.request_id not in results, "text came after the end"
             assert delta.text
             deltas[delta.request_id].append(delta.text)
         for finished in ended:
@@ -95,7 +95,7 @@ def test_all_deltas_together_are_the_text_of_the_answer(options: dict[str, Any])
     assert len(deltas["greedy"]) > 3
     assert deltas["decided"] == ["語"]
     if "cache_tokens" in options:
-        assert engine.num_preempted > 0
+        assert engine.stats().preempted > 0
 
 
 def test_only_who_asks_for_deltas_gets_them() -> None:

@@ -87,7 +87,7 @@ def test_choosing_again_keeps_the_law_of_the_narrowed_mask() -> None:
 
 
 class FullMatcher(WordMatcher):
-    """Knows a way out, and has no room to work out anything else."""
+    """Knows a completion, and has no room to find anything else."""
 
     def mask(self) -> Any:
         raise LimitExceededError("too many states", limit=1)

@@ -1,4 +1,4 @@
-"""Likeness to what was seen, and which contender is taken."""
+"""Likeness to what was seen, and which candidate token is taken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from guided.errors import ModelError
 from guided.spec import TokenId
 
 
-def contenders(*probabilities: float) -> list[CandidateToken]:
+def candidates(*probabilities: float) -> list[CandidateToken]:
     return [
         CandidateToken(Choice(TokenId(token), None, narrowed=False), probability)
         for token, probability in enumerate(probabilities)
@@ -56,4 +56,4 @@ def test_a_state_without_length_is_like_nothing_and_one_that_is_no_number_is_ref
 def test_the_one_is_taken_that_is_likely_and_unlike(
     probabilities: tuple[float, ...], likeness: tuple[float, ...], alpha: float, taken: int
 ) -> None:
-    assert best_candidate_token(contenders(*probabilities), np.array(likeness), alpha) == taken
+    assert best_candidate_token(candidates(*probabilities), np.array(likeness), alpha) == taken

@@ -13,7 +13,7 @@ FLAT_THEN_STEEP = CostCurve(((1, 1.0), (8, 1.0), (16, 2.0)))
 
 
 def taken(budget: DraftBudget, chance: float) -> int:
-    """How many drafts of one chance, each behind the other, a budget takes."""
+    """How many drafts of one chance, each after the other, a budget takes."""
     count, here = 0, chance
     while budget.pays(1, here):
         budget.spend(1, here)

@@ -17,7 +17,7 @@ HERE: Any = AnythingMatcher()
 
 
 def tree_of(parents: list[int | None], trunk: int = 1) -> DraftTree:
-    """Tokens are numbered like their nodes; all behind the trunk is drafted."""
+    """Tokens are numbered like their nodes; all after the trunk are drafted."""
     count = len(parents)
     return DraftTree(
         tokens=tuple(TokenId(node) for node in range(count)),

@@ -47,7 +47,7 @@ def draft(
     costs: CostCurve | None = None,
     longest: int = 100,
 ) -> DraftTree:
-    """The tree behind the last of some tokens."""
+    """The tree after the last of some tokens."""
     builder = DraftBuilder(
         DraftTree.chain(tokens[-1:], matcher),
         Forcing.CANONICAL,
@@ -71,11 +71,11 @@ def lines(tree: DraftTree) -> set[bytes]:
     return found - {b""}
 
 
-def calls_to_say(text: bytes, *, behind: bytes, costs: CostCurve | None = COSTS) -> int:
+def calls_to_say(text: bytes, *, after: bytes, costs: CostCurve | None = COSTS) -> int:
     """Model calls until a model that wants to say ``text`` has said it, with what is drafted."""
     memory = opened()
     chooser = Chooser(Sampling(), seed=0, max_tokens=1000, end_ids=END_IDS)
-    prompt, answer = spell_bytes(behind), (*spell_bytes(text), min(END_IDS))
+    prompt, answer = spell_bytes(after), (*spell_bytes(text), min(END_IDS))
     matcher: Any = AnythingMatcher()
     done = calls = 0
     while done < len(answer):
@@ -96,8 +96,8 @@ def calls_to_say(text: bytes, *, behind: bytes, costs: CostCurve | None = COSTS)
 
 def test_what_is_copied_costs_few_calls() -> None:
     text = b"the quick brown fox jumps over the lazy dog, they said"
-    assert calls_to_say(text, behind=b"zy") > len(text) * 0.8
-    assert calls_to_say(text, behind=b"> " + text + b" > t") < len(text) / 4
+    assert calls_to_say(text, after=b"zy") > len(text) * 0.8
+    assert calls_to_say(text, after=b"> " + text + b" > t") < len(text) / 4
 
 
 def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
@@ -120,7 +120,7 @@ def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
     assert sum(sizes[50:]) > 0
 
 
-def test_few_choices_are_all_drafted_each_with_the_run_behind_it() -> None:
+def test_few_choices_are_all_drafted_each_with_the_run_after_it() -> None:
     matcher: Any = WordMatcher.of(["~x1;more", "~y22;more", "~z;more"]).advance(
         spell_bytes(b"~")[0]
     )
@@ -144,7 +144,7 @@ def test_no_draft_is_deeper_than_the_answer_may_become() -> None:
 
 
 def test_the_likeliest_drafts_are_taken_first() -> None:
-    """Behind ten equal bytes stands x, behind three of them y: there is room for one."""
+    """x follows ten equal bytes, y three of them: there is room for one."""
     tokens = spell_bytes(b"0123456789x 789y 0123456789")
     matcher: Any = AnythingMatcher()
     assert lines(draft(opened(), tokens, matcher, room=1)) == {b"x"}

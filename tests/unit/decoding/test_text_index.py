@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.decoding.text_index import MATCH_LENGTHS, Match, TextIndex, TokenTable
+from guided.decoding.text_index import MATCH_LENGTHS, TextIndex, TokenTable
 from guided.spec import TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, spell_bytes
 
@@ -20,38 +20,41 @@ def index_of(*texts: bytes) -> TextIndex:
     return index
 
 
-def followers(index: TextIndex, tail: bytes) -> list[tuple[bytes | None, int]]:
-    return [(TOKEN_BYTES[match.token], match.length) for match in index.matches(tail)]
+def follower(index: TextIndex, tail: bytes) -> tuple[bytes | None, int] | None:
+    match = index.match(tail)
+    return None if match is None else (TOKEN_BYTES[match.token], match.length)
 
 
-def test_the_longest_match_comes_first_then_the_latest() -> None:
+def test_the_longest_match_counts_and_of_equally_long_ones_the_latest() -> None:
     index = index_of(b"xxab1 yyyab2 zzab3 ")
-    assert followers(index, b"yyyab") == [(b"2", 5), (b"3", 2), (b"1", 2)]
+    assert follower(index, b"yyyab") == (b"2", 5)
+    assert follower(index, b"xxxab") == (b"1", 3)
+    assert follower(index, b"ab") == (b"3", 2)
 
 
 def test_a_match_may_end_inside_a_token() -> None:
-    """ "name" is a token; behind "xna" its rest follows, which is a token as well."""
-    assert followers(index_of(b"x", b"name"), b"xna") == [(b"me", 3)]
+    """ "name" is a token; after "xna" its rest follows, which is a token as well."""
+    assert follower(index_of(b"x", b"name"), b"xna") == (b"me", 3)
 
 
 def test_a_rest_that_is_no_token_is_not_drafted() -> None:
     """ "cdna" is a token, "dna" is not."""
-    assert followers(index_of(b"xx", b"cdna"), b"xxc") == []
+    assert follower(index_of(b"xx", b"cdna"), b"xxc") is None
 
 
 def test_nothing_follows_the_end_of_the_text() -> None:
-    assert followers(index_of(b"ab"), b"ab") == []
+    assert follower(index_of(b"ab"), b"ab") is None
 
 
 def test_nothing_matches_across_a_special_token_and_none_is_drafted() -> None:
     index = TextIndex(TABLE)
     index.extend([*spell_bytes(b"xy"), min(END_IDS), *spell_bytes(b"z")])
-    assert followers(index, b"xy") == []
-    assert followers(index, b"yz") == []
+    assert follower(index, b"xy") is None
+    assert follower(index, b"yz") is None
 
 
 @given(TOKENS, TOKENS)
-def test_matches_are_those_found_by_trying_every_place(
+def test_a_match_is_the_best_of_those_at_every_position(
     before: list[TokenId], after: list[TokenId]
 ) -> None:
     index = TextIndex(TABLE)
@@ -63,19 +66,22 @@ def test_matches_are_those_found_by_trying_every_place(
     assert tail == text[-MATCH_LENGTHS[0] :]
 
     starts = [sum(len(TOKEN_BYTES[t] or b"") for t in tokens[:at]) for at in range(len(tokens))]
-    expected: dict[TokenId, int] = {}
-    places = [p for p in range(2, len(text)) if text[p - 2 : p] == tail[-2:]]
-    for place in places[-12:]:
-        size = next(n for n in MATCH_LENGTHS if place >= n and text[place - n : place] == tail[-n:])
-        at = max(i for i, start in enumerate(starts) if start <= place)
-        rest = (TOKEN_BYTES[tokens[at]] or b"")[place - starts[at] :]
+    found: list[tuple[int, int, TokenId]] = []
+    positions = [p for p in range(2, len(text)) if text[p - 2 : p] == tail[-2:]]
+    for here in positions[-12:]:
+        size = next(n for n in MATCH_LENGTHS if here >= n and text[here - n : here] == tail[-n:])
+        at = max(i for i, start in enumerate(starts) if start <= here)
+        rest = (TOKEN_BYTES[tokens[at]] or b"")[here - starts[at] :]
         token = TABLE.find(rest)
         if token is not None:
-            expected[token] = max(size, expected.get(token, 0))
-    found = index.matches(tail)
-    assert {match.token: match.length for match in found} == expected
-    assert found == sorted(found, key=lambda match: -match.length)
-    assert all(isinstance(match, Match) for match in found)
+            found.append((size, here, token))
+    match = index.match(tail)
+    if not found:
+        assert match is None
+    else:
+        size, _, token = max(found)
+        assert match is not None
+        assert (match.length, match.token) == (size, token)
 
 
 SPELLINGS = TokenTable([b"l", b"le", b"leather", b"p", None, b"plate", b"le"])

@@ -41,7 +41,7 @@ def text(token: int) -> str:
 
 
 def drafted() -> DraftTree:
-    """The first tree of the answer: the forced run, and room for ten drafts behind it."""
+    """The first tree of the answer: the forced run, and room for ten drafts after it."""
     matcher = ConstraintCompiler(VOCABULARY).start(JsonSchema(SCHEMA))
     run = matcher.forced_run(Forcing.CANONICAL)
     for token in run:
@@ -61,7 +61,7 @@ def drafted() -> DraftTree:
 
 
 def picture(tree: DraftTree) -> str:
-    """A line for each node: who it follows, what it sees, and which tokens may come behind it."""
+    """A line for each node: who it follows, what it sees, and which tokens may come after it."""
     lines = ["node  token   follows  is        sees           logits  allowed after it"]
     deciding = set(tree.deciding)
     for node, sees in enumerate(tree.ancestors()):

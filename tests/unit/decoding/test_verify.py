@@ -1,4 +1,4 @@
-"""Whatever a tree drafts, the path and the choice behind it are those of one-token decoding."""
+"""Whatever a tree drafts, the path and the choice after it are those of one-token decoding."""
 
 from __future__ import annotations
 
@@ -76,18 +76,18 @@ def one_at_a_time(
         tokens.append(choice.token)
         after: Any = choice.matcher
         run = after.forced_run(forcing)
-        behind = after
+        position = after
         for token in run:
-            behind = behind.advance(token)
-        if len(tokens) + len(run) + len(behind.shortest_end()) > chooser.max_tokens:
+            position = position.advance(token)
+        if len(tokens) + len(run) + len(position.shortest_end()) > chooser.max_tokens:
             return tokens, False
         tokens += run
-        matcher = behind
+        matcher = position
     return tokens, True
 
 
 def growth_from(start: Any, forcing: Forcing, *, room: int, longest: int = 1000) -> DraftBuilder:
-    """A builder behind a trunk of one token."""
+    """A builder after a trunk of one token."""
     return DraftBuilder(
         DraftTree.chain([TokenId(40)], start),
         forcing,
@@ -98,7 +98,7 @@ def growth_from(start: Any, forcing: Forcing, *, room: int, longest: int = 1000)
 
 
 def grow(matcher: WordMatcher, forcing: Forcing, drafts: int, draws: random.Random) -> DraftTree:
-    """A tree of random legal drafts behind a trunk of one token, many of them wrong."""
+    """A tree of random legal drafts after a trunk of one token, many of them wrong."""
     start: Any = matcher
     builder = growth_from(start, forcing, room=40)
     tips = [0]
@@ -229,13 +229,13 @@ def test_an_illegal_a_repeated_an_ending_or_a_too_long_draft_is_not_taken() -> N
 
 
 def test_no_draft_goes_deeper_than_the_answer_may_become() -> None:
-    """A row behind the budget would stand at a position that the model may not have."""
+    """A row beyond the budget would stand at a position that the model may not have."""
     start: Any = WordMatcher.of(["abab", "b", "cname"])
     a, b, c = (spell_bytes(text)[0] for text in (b"a", b"b", b"c"))
     builder = growth_from(start, Forcing.CANONICAL, room=9, longest=2)
-    assert builder.add(0, c) == 2  # and "name" behind it
+    assert builder.add(0, c) == 2  # and "name" after it
     assert builder.add(0, b) == 3
-    assert builder.add(0, a) is None  # it forces "b", "ab" behind it
+    assert builder.add(0, a) is None  # it forces "b", "ab" after it
     assert max(builder.tree().depths()) == 2
 
 
