@@ -4,9 +4,8 @@ LENGTHS is a file of JSON lines with `prompt_tokens` and `answer_tokens`, such a
 benchmarks/workload_lengths.jsonl. The requests go through the bookkeeping of the cache, BATCH at
 once (8), first come first served: the prompt in one step, then a token a step. Printed are, by
 block size: of the slots that running sequences hold while a model call is made, the share without a
-row in them; the share of reservations whose rows lie side by side, so that attention reads them
-without gathering; and the time that bookkeeping takes for each sequence and step, the best of three
-runs. Every size gets a pool of 16,384 slots, and nothing is shared.
+row in them, and the time that bookkeeping takes for each sequence and step, the best of three runs.
+Every size gets a pool of 16,384 slots, and nothing is shared.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 WORKLOAD is a file of JSON lines, each {"id", "prompt", "schema", "max_tokens"}; without it, the
 requests of the demo are taken. Each is answered greedily in compact JSON, one at a time, in four
 ways: plainly (a call for each token), with strict forced runs, with canonical ones, and with
-canonical ones and guesses; or only in those that ``--ways`` names. The call of the prompt counts.
+canonical ones and drafts; or only in those that ``--ways`` names. The call of the prompt counts.
 
-Printed are the calls of each request and in total, what became of the guesses, and how often each
-kind of guess was right.
+Printed are the calls of each request and in total, what became of the drafts, and how often each
+kind of draft was right.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--model")
     parser.add_argument("--dtype", choices=["bfloat16", "float32"])
     names = [forcing.value for forcing in Forcing]
-    parser.add_argument("--ways", nargs="+", choices=names, default=names, help="without guesses")
+    parser.add_argument("--ways", nargs="+", choices=names, default=names, help="without drafts")
     parser.add_argument("--threads", type=int, default=physical_cores())
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -63,7 +63,7 @@ def main() -> None:
         forcing.value: answers(engine, requests, forcing) for forcing in map(Forcing, options.ways)
     }
     engine = build_engine(loaded, runner, costs, drafter)
-    ways["guesses"] = answers(engine, requests, Forcing.CANONICAL)
+    ways["drafts"] = answers(engine, requests, Forcing.CANONICAL)
     print_calls(ways)
     print_kinds(drafter.memories)
 
@@ -138,11 +138,11 @@ def answers(
 
 
 def print_calls(ways: Mapping[str, Mapping[str, GenerationResult]]) -> None:
-    """Model calls of each request and in total, and what became of the guesses of the last way."""
+    """Model calls of each request and in total, and what became of the drafts of the last way."""
     table = Table(
         *("request", "tokens", *ways, "drafted", "accepted", "rate", "accepted a call", "corrected")
     )
-    for name in ways["guesses"]:
+    for name in ways["drafts"]:
         table.add_row(name, *_cells([results[name].usage for results in ways.values()]))
     totals = [Usage.total(result.usage for result in results.values()) for results in ways.values()]
     table.add_section()
@@ -153,8 +153,8 @@ def print_calls(ways: Mapping[str, Mapping[str, GenerationResult]]) -> None:
     table.add_row("calls a token", "", *a_token)
     console.print(table)
     for name, results in ways.items():
-        equal = sum(results[key].text == last.text for key, last in ways["guesses"].items())
-        console.print(f"{equal} of {len(results)} answers of {name} equal those with guesses")
+        equal = sum(results[key].text == last.text for key, last in ways["drafts"].items())
+        console.print(f"{equal} of {len(results)} answers of {name} equal those with drafts")
 
 
 def _cells(usages: list[Usage]) -> list[str]:
@@ -171,13 +171,13 @@ def _cells(usages: list[Usage]) -> list[str]:
 
 
 def print_kinds(memories: Iterable[LookupMemory]) -> None:
-    """How often each kind of guess was right; those that exclude each other count as one."""
+    """How often each kind of draft was right; those that exclude each other count as one."""
     judged: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
     for memory in memories:
         judged.update(memory.rates.judged)
         accepted.update(memory.rates.accepted)
-    table = Table("kind of guess", "judged", "accepted", "rate")
+    table = Table("kind of draft", "judged", "accepted", "rate")
     for kind, hits in accepted.most_common():
         table.add_row(kind, f"{judged[kind]:.0f}", str(hits), f"{hits / judged[kind]:.2f}")
     console.print(table)

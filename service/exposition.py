@@ -95,7 +95,7 @@ def _tokens(stats: EngineStats) -> Iterator[Metric]:
         ("guided_accepted_tokens", "Guesses that the model agreed with.", usage.accepted_tokens),
         ("guided_model_calls", "Model calls.", stats.model_calls),
         ("guided_request_calls", "Model calls, once for each request in one.", usage.model_calls),
-        ("guided_drafted_calls", "Request calls with guesses.", usage.drafted_calls),
+        ("guided_drafted_calls", "Request calls with drafts.", usage.drafted_calls),
         ("guided_corrected_calls", "Those that found every guess wrong.", usage.corrected_calls),
     ):
         yield _counter(name, help_text, value)
