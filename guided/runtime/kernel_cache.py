@@ -71,18 +71,30 @@ def _files(package: str) -> Iterator[Path]:
     return (_ROOT / package).glob("*.py")
 
 
+class _Index(IndexDataCacheFile):
+    """The compiled forms of a kernel on the disk, of which those of other sources are not read.
+
+    Numba unpickles an index before it looks at the sources, and types that it names may be gone by
+    then; the version is what it looks at first.
+    """
+
+    def __init__(self, folder: str, name: str, sources: object) -> None:
+        super().__init__(folder, name, sources)  # type: ignore[no-untyped-call]
+        self._version = f"{self._version} {sources!r}"
+
+
 class KernelCache(FunctionCache):
     """The compiled forms of a kernel: those of the installation, and those made since."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
+        sources = self._impl.locator.get_source_stamp()
+        self._cache_file = _Index(self._cache_path, self._impl.filename_base, sources)
         package = Path(function.__code__.co_filename).parent
         self._installed: Any = None
         if (_ROOT / INSTALLED).is_dir() and _ROOT in package.parents:
             folder = _ROOT / INSTALLED / package.relative_to(_ROOT)
-            self._installed = IndexDataCacheFile(  # type: ignore[no-untyped-call]
-                str(folder), self._impl.filename_base, digest_of_sources()
-            )
+            self._installed = _Index(str(folder), self._impl.filename_base, digest_of_sources())
 
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
         if self._installed is not None:

@@ -22,6 +22,22 @@ from part import part
 def whole():
     return part()
 """
+_NAMED = """
+from typing import NamedTuple
+from guided.runtime.kernel import kernel
+
+class {name}(NamedTuple):
+    number: int
+
+@kernel
+def number_of(pair):
+    return pair.number
+
+class whole:
+    stats = number_of.stats
+    def __new__(cls):
+        return number_of({name}({number}))
+"""
 _RUN = """
 import sys
 from pathlib import Path
@@ -47,6 +63,16 @@ def test_a_kernel_is_compiled_anew_when_what_it_takes_in_has_changed(tmp_path: P
     assert [_run(tmp_path), _run(tmp_path)] == ["1 0", "1 1"]
     (folder / "part.py").write_text(_PART.format(number=22))
     assert _run(tmp_path) == "22 0"
+
+
+def test_a_type_that_is_gone_is_no_fault_of_a_kernel_that_took_it(tmp_path: Path) -> None:
+    """Indexes name the types of arguments: here one that has another name by now."""
+    whole = tmp_path / "masks" / "whole.py"
+    whole.parent.mkdir()
+    whole.write_text(_NAMED.format(name="Before", number=1))
+    assert [_run(tmp_path), _run(tmp_path)] == ["1 0", "1 1"]
+    whole.write_text(_NAMED.format(name="After", number=22))
+    assert [_run(tmp_path), _run(tmp_path)] == ["22 0", "22 1"]
 
 
 def test_kernels_of_the_installation_are_read_and_never_written(tmp_path: Path) -> None:
