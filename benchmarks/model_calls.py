@@ -26,8 +26,9 @@ from rich.console import Console
 from rich.table import Table
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import CostCurve, DraftRequest, LookupDrafter
-from guided.decoding.prompt_lookup import LookupMemory
+from guided.decoding import CostCurve, DraftContext, DraftRequest
+from guided.drafters import LookupDrafter
+from guided.drafters.lookup import LookupMemory
 from guided.engine.call_costs import measure_costs
 from guided.engine.engine import Engine
 from guided.engine.load import WIDEST_DRAFT, physical_cores
@@ -89,14 +90,16 @@ def read_requests(path: Path | None) -> dict[str, GenerationRequest]:
 class Recorded:
     """A lookup drafter that keeps the memories which it opens."""
 
+    name = "lookup"
+    wants_states = False
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._drafter = LookupDrafter(vocabulary)
         self.memories: list[LookupMemory] = []
 
-    def open(self, forcing: Forcing) -> LookupMemory | None:
-        memory = self._drafter.open(forcing)
-        if memory is not None:
-            self.memories.append(memory)
+    def open(self, context: DraftContext) -> LookupMemory:
+        memory = self._drafter.open(context)
+        self.memories.append(memory)
         return memory
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
@@ -114,7 +117,7 @@ def build_engine(
         context_window=loaded.context_window,
         render=partial(render_prompt, loaded),
         start=ConstraintCompiler(loaded.vocabulary).start,
-        drafter=None if costs is None else drafter,
+        drafters=() if costs is None else (drafter,),
         widest_draft=0 if costs is None else WIDEST_DRAFT,
         costs=costs,
     )

@@ -135,6 +135,18 @@ def _stop_strings(given: str | Iterable[str]) -> tuple[str, ...]:
     return strings
 
 
+def _names(given: str | Iterable[str]) -> tuple[str, ...]:
+    names = (given,) if isinstance(given, str) else tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise RequestError(
+                f"drafters holds {name!r}, which is not a name",
+                field="drafters",
+                hint="pass strings",
+            )
+    return names
+
+
 def _stop_tokens(given: Iterable[int]) -> tuple[TokenId, ...]:
     return tuple(TokenId(_token(token, "stop_tokens")) for token in given)
 
@@ -165,6 +177,7 @@ def _token(token: object, name: str) -> int:
 
 
 _CONVERTED: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "drafters": _names,
     "stop": _stop_strings,
     "stop_tokens": _stop_tokens,
     "logit_bias": _bias_pairs,

@@ -3,7 +3,7 @@
 ::
 
     one token     sampling: penalties, filters, allowed_tokens; choice (with a budget), logprobs
-    drafts        draft_tree, drafter, prompt_lookup on text_index, draft_budget; verify
+    drafts        draft_tree, drafter, draft_budget; verify
     searches      beam_search, contrastive_search
     text          stop_strings
 """
@@ -11,9 +11,15 @@
 from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.draft_budget import CostCurve, DraftBudget
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafter import DraftBuilder, Drafter, DraftMemory, DraftRequest
+from guided.decoding.drafter import (
+    DraftBuilder,
+    DraftContext,
+    Drafter,
+    DraftMemory,
+    DraftRequest,
+    Verified,
+)
 from guided.decoding.penalties import NO_HISTORY, History, TokenLog
-from guided.decoding.prompt_lookup import LookupDrafter
 from guided.decoding.sampling import choose_token
 from guided.decoding.stop_strings import StopSearch
 from guided.decoding.verify import Acceptance, verify
@@ -27,14 +33,15 @@ __all__ = [
     "CostCurve",
     "DraftBudget",
     "DraftBuilder",
+    "DraftContext",
     "DraftMemory",
     "DraftRequest",
     "DraftTree",
     "Drafter",
     "History",
-    "LookupDrafter",
     "StopSearch",
     "TokenLog",
+    "Verified",
     "choose_token",
     "verify",
 ]

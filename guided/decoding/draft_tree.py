@@ -41,6 +41,9 @@ class DraftTree:
     """Whether the node follows its parent whatever the model says."""
     matchers: tuple[Matcher | None, ...]
     """The position after a node; ``None`` where what follows is decided already."""
+    sources: tuple[str, ...]
+    """The name of the drafter that proposed a node, or the node whose run it is in; empty in the
+    trunk."""
 
     @classmethod
     def chain(cls, tokens: Sequence[TokenId], matcher: Matcher | None) -> DraftTree:
@@ -54,6 +57,7 @@ class DraftTree:
             parents=(None, *range(count - 1)),
             certain=(True,) * count,
             matchers=(None,) * (count - 1) + (matcher,),
+            sources=("",) * count,
         )
 
     def __len__(self) -> int:
@@ -114,9 +118,10 @@ class DraftTree:
         """Raise unless the nodes form a draft: one root, a trunk, and no child twice."""
         count = len(self.tokens)
         assert count > 0, "a draft tree without nodes"
-        assert count == len(self.parents) == len(self.certain) == len(self.matchers), (
-            "tokens, parents, certain and matchers differ in length"
-        )
+        assert all(
+            len(column) == count
+            for column in (self.parents, self.certain, self.matchers, self.sources)
+        ), "tokens, parents, certain, matchers and sources differ in length"
         assert self.parents[0] is None, "the first node is not the root"
         assert self.certain[0], "the root is not certain"
         trunk = self.trunk

@@ -9,33 +9,80 @@ along the run that each of them forces. See docs/tree-verify.md, "Adding a draft
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.choice import Chooser
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.errors import LimitExceededError
-from guided.spec import Forcing, TokenId
+from guided.spec import Constraint, Forcing, TokenId
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
     from guided.decoding.verify import Acceptance
 
-__all__ = ["DraftBuilder", "DraftMemory", "DraftRequest", "Drafter"]
+__all__ = ["DraftBuilder", "DraftContext", "DraftMemory", "DraftRequest", "Drafter", "Verified"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftContext:
+    """What a drafter is told of a sequence before it drafts anything for it."""
+
+    forcing: Forcing
+    chooser: Chooser
+    """How tokens are chosen: sampling, seed, budget and ends."""
+    constraint: Constraint
+    cache_salt: str
+    """Sequences of other salts must not notice each other."""
+    drafters: tuple[str, ...]
+    """The drafters that the request names; where it names none, all draft."""
+    prompt_length: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verified:
+    """One step of a sequence: what was computed, and which part of it the model confirmed."""
+
+    tree: DraftTree
+    acceptance: Acceptance
+    states: NDArray[np.float32]
+    """The last hidden state of each node, after the final norm: ``[nodes, size]``; no rows unless
+    the drafter wants states."""
+    first: int
+    """Position of the tree's first node in the sequence."""
 
 
 class DraftMemory(Protocol):
     """A drafter's knowledge of one sequence; it is kept when the sequence has to start over."""
 
-    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
-        """Take note of how the tree drafted last was verified."""
+    def learn(self, verified: Verified) -> None:
+        """Take note of a step, also of one without drafts, such as a part of the prompt."""
+        ...
+
+    def end(self, tokens: Sequence[TokenId]) -> None:
+        """Give everything back: the sequence ended with these tokens, prompt included."""
         ...
 
 
 class Drafter(Protocol):
     """Proposes tokens for the sequences of one engine."""
 
-    def open(self, forcing: Forcing) -> DraftMemory | None:
-        """Begin a sequence that forces like this; ``None`` drafts nothing for it."""
+    @property
+    def name(self) -> str:
+        """How requests and counters name it, as in ``lookup``."""
+        ...
+
+    @property
+    def wants_states(self) -> bool:
+        """Whether its memories are to learn the hidden states of all tokens."""
+        ...
+
+    def open(self, context: DraftContext) -> DraftMemory | None:
+        """Begin a sequence; ``None`` drafts nothing for it."""
         ...
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
@@ -84,6 +131,10 @@ class DraftBuilder:
         self._parents = list(trunk.parents)
         self._certain = list(trunk.certain)
         self._matchers = list(trunk.matchers)
+        self._sources = list(trunk.sources)
+        self._root = len(trunk) - 1
+        self.source = ""
+        """The name of the drafter that adds next; nodes of the tree keep it."""
         self._forcing = forcing
         self._end_ids = end_ids
         # How many tokens may come after each node. Of the trunk only the last node is asked for.
@@ -97,6 +148,11 @@ class DraftBuilder:
     def room(self) -> int:
         """Nodes that may still be added."""
         return self._budget.room
+
+    @property
+    def root(self) -> int:
+        """The last node of the trunk, from which drafts begin."""
+        return self._root
 
     @property
     def tip(self) -> int:
@@ -165,6 +221,7 @@ class DraftBuilder:
             parents=tuple(self._parents),
             certain=tuple(self._certain),
             matchers=tuple(self._matchers),
+            sources=tuple(self._sources),
         )
 
     def _append(self, parent: int, token: TokenId, matcher: Matcher, *, certain: bool) -> None:
@@ -173,4 +230,5 @@ class DraftBuilder:
         self._parents.append(parent)
         self._certain.append(certain)
         self._matchers.append(matcher)
+        self._sources.append(self.source)
         self._children[parent, token] = self.tip

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from guided.decoding.beam_search import BeamSearch
 from guided.decoding.choice import Chooser
-from guided.decoding.drafter import Drafter
 from guided.decoding.stop_strings import StopSearch
+from guided.drafters.union import DrafterUnion
 from guided.engine.answer_state import AnswerState
 from guided.engine.beams import BeamGroup
 from guided.engine.cache_size import StepLimits
@@ -18,7 +18,7 @@ from guided.engine.submission import Submission
 from guided.engine.text_stream import TextStream
 from guided.errors import LimitExceededError, RequestError
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import GenerationRequest
+from guided.spec import NO_DRAFTER, GenerationRequest
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
@@ -36,7 +36,7 @@ class Admission:
         context_window: int,
         largest_request: int,
         limits: StepLimits,
-        drafter: Drafter | None = None,
+        drafter: DrafterUnion | None = None,
         judge: Judge | None = None,
     ) -> None:
         """``largest_request`` is how many tokens one request may hold of the cache."""
@@ -80,7 +80,8 @@ class Admission:
         ]
         # Raises where a judge is asked for that is not loaded or cannot read the prompt.
         scorer = scorer_for(request, self._judge, vocabulary)
-        return SampledGroup(submission, answers, self._drafter, scorer)
+        drafter = None if request.drafters == (NO_DRAFTER,) else self._drafter
+        return SampledGroup(submission, answers, drafter, scorer)
 
     def _check(self, submission: Submission, matcher: Matcher) -> None:
         """Refuse a request that this engine cannot answer to its end."""
@@ -89,6 +90,7 @@ class Admission:
         if not prompt:
             raise RequestError("the prompt has no tokens", field="prompt")
         self._check_places(request)
+        self._check_drafters(request)
         tokens = len(prompt) + request.max_tokens
         if tokens > self._context_window:
             raise RequestError(
@@ -131,6 +133,18 @@ class Admission:
                 field=field,
                 hint=hint,
             )
+
+    def _check_drafters(self, request: GenerationRequest) -> None:
+        """Refuse drafters that this engine has not."""
+        has = () if self._drafter is None else self._drafter.names
+        for name in request.drafters:
+            if name not in has and name != NO_DRAFTER:
+                known = ", ".join(map(repr, (*has, NO_DRAFTER)))
+                raise RequestError(
+                    f"drafters names {name!r}, which is none of {known}",
+                    field="drafters",
+                    hint="name one of these, or leave drafters out for all",
+                )
 
     def _check_room(self, request: GenerationRequest, prompt: int) -> None:
         """Refuse what could not run to its end even with nothing else in the cache.

@@ -41,7 +41,10 @@ class ContrastiveRunnable(AnswerRunnable):
         tokens  p p p p c | r r     one was taken, and two tokens are forced after it: to be read
     """
 
-    wants_states = True
+    @property
+    def wants_states(self) -> bool:
+        """Whether the model has to give the hidden states of all tokens: they are compared."""
+        return True
 
     def __init__(self, submission: Submission, answer: AnswerState) -> None:
         super().__init__(submission, answer)
@@ -182,5 +185,7 @@ def _piece(blocks: SequenceBlocks, branches: Sequence[_Branch]) -> Piece:
             deciding.append(len(tokens) - 1)
     # Nothing is verified along this tree, so it needs no positions, and every node is tried.
     count = len(tokens)
-    tree = DraftTree(tuple(tokens), tuple(parents), (False,) * count, (None,) * count)
+    tree = DraftTree(
+        tuple(tokens), tuple(parents), (False,) * count, (None,) * count, ("",) * count
+    )
     return Piece(blocks, tree, tuple(deciding))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from guided.decoding.draft_budget import CostCurve, DraftBudget
-from guided.decoding.drafter import Drafter
+from guided.drafters.union import DrafterUnion
 from guided.engine.isolation import Isolation, is_of_request
 from guided.engine.runnable import Runnable, Step
 
@@ -19,7 +19,9 @@ Plan: TypeAlias = Sequence[tuple[Runnable, int]]
 class Drafting:
     """Begins the steps of a plan, and lets the drafter add to their trees."""
 
-    def __init__(self, drafter: Drafter | None, widest_draft: int, costs: CostCurve | None) -> None:
+    def __init__(
+        self, drafter: DrafterUnion | None, widest_draft: int, costs: CostCurve | None
+    ) -> None:
         self._drafter = drafter
         self._widest_draft = widest_draft
         self._costs = costs

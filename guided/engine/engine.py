@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from guided.decoding.draft_budget import CostCurve
 from guided.decoding.drafter import Drafter
+from guided.drafters.union import DrafterUnion
 from guided.engine.admission import Admission
 from guided.engine.cache_size import StepLimits, open_cache
 from guided.engine.compile_queue import CompileQueue, Start
@@ -65,13 +66,14 @@ class Engine:
         step_tokens: int = 512,
         block_size: int = 8,
         reuse_prefixes: bool = True,
-        drafter: Drafter | None = None,
+        drafters: Sequence[Drafter] = (),
         widest_draft: int = 0,
         costs: CostCurve | None = None,
         judge: Judge | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``widest_draft`` is how many tokens may be drafted for one sequence in one step.
+        """``drafters`` propose tokens in their order, for one sequence in one step at most
+        ``widest_draft``.
 
         ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
         request asks for that. ``clock`` tells seconds and never goes back.
@@ -89,16 +91,17 @@ class Engine:
         self._meter = Meter()
         self._deadlines = Deadlines()
         self._compiling = CompileQueue(start)
+        union = DrafterUnion(drafters) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
         self._admission = Admission(
             vocabulary,
             context_window=self.context_window,
             largest_request=self._cache.most_tokens(step_tokens) or self.context_window,
             limits=limits,
-            drafter=drafter,
+            drafter=union,
             judge=judge,
         )
-        self._drafting = Drafting(drafter, widest_draft, costs)
+        self._drafting = Drafting(union, widest_draft, costs)
         self._groups: dict[str, Group] = {}
         self._results = Results(vocabulary)
 
@@ -328,12 +331,14 @@ class Engine:
         result = self._results.finish(group)
         # After the result: where that raises, the group still has to tell what the request used.
         self._groups.pop(group.request_id, None)
+        group.submission.at_end.close()
         self._meter.answered(group.clock, result)
 
     def _drop(self, request_id: str) -> Usage | None:
         """Remove a request wherever it is; return what it used, or ``None`` for an unknown one."""
         self._scheduler.drop(request_id)
         if group := self._groups.pop(request_id, None):
+            group.submission.at_end.close()
             return group.usage()
         return Usage() if self._compiling.leave(request_id) else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from guided.decoding.drafter import Drafter
+from guided.drafters.union import DrafterUnion
 from guided.engine.answer_state import AnswerState
 from guided.engine.contrastive import ContrastiveRunnable
 from guided.engine.runnable import Runnable
@@ -125,7 +125,7 @@ class SampledGroup(Group):
         self,
         submission: Submission,
         answers: Sequence[AnswerState],
-        drafter: Drafter | None,
+        drafter: DrafterUnion | None,
         scorer: Scorer = by_likelihood,
     ) -> None:
         super().__init__(submission)

@@ -14,7 +14,8 @@ from pathlib import Path
 import torch
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import CostCurve, LookupDrafter
+from guided.decoding import CostCurve
+from guided.drafters import LookupDrafter
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
@@ -179,7 +180,7 @@ def _build_engine(
         step_tokens=limits.step_tokens,
         block_size=limits.block_size,
         reuse_prefixes=reuse_prefixes,
-        drafter=LookupDrafter(texts.vocabulary) if limits.widest_draft else None,
+        drafters=(LookupDrafter(texts.vocabulary),) if limits.widest_draft else (),
         widest_draft=limits.widest_draft,
         costs=parts.costs,
         judge=judge,

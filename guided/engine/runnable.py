@@ -48,9 +48,6 @@ class Runnable:
     Subclasses say what their texts are, what a step computes for them, and what its outcome means.
     """
 
-    wants_states = False
-    """Whether the model has to give the hidden states of all tokens."""
-
     def __init__(self, submission: Submission) -> None:
         self.submission = submission
         self.request_id = submission.request_id
@@ -86,6 +83,11 @@ class Runnable:
         raise NotImplementedError
 
     # --- what subclasses may refine -------------------------------------------------------
+
+    @property
+    def wants_states(self) -> bool:
+        """Whether the model has to give the hidden states of all tokens."""
+        return False
 
     @property
     def known_prefix(self) -> Sequence[TokenId]:

@@ -10,8 +10,15 @@ from numpy.typing import NDArray
 
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafter import DraftBuilder, Drafter, DraftRequest
+from guided.decoding.drafter import (
+    DraftBuilder,
+    DraftContext,
+    DraftMemory,
+    DraftRequest,
+    Verified,
+)
 from guided.decoding.verify import Acceptance, verify
+from guided.drafters.union import DrafterUnion
 from guided.engine.answer_state import AnswerState
 from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
 from guided.engine.submission import Submission
@@ -34,14 +41,20 @@ class SampledRunnable(AnswerRunnable):
         self,
         submission: Submission,
         answer: AnswerState,
-        drafter: Drafter | None,
+        drafter: DrafterUnion | None,
         siblings: Sequence[AnswerState] = (),
     ) -> None:
         super().__init__(submission, answer)
         self._drafter = drafter
         # Opened here and not in ``start``, so it is kept when the answer starts over.
-        self._memory = None if drafter is None else drafter.open(answer.forcing)
+        self._memory = None if drafter is None else _open(drafter, submission, answer)
         self._siblings = tuple(siblings)
+
+    @property
+    def wants_states(self) -> bool:
+        """Whether its drafter learns the hidden states."""
+        drafter = self._drafter
+        return self._memory is not None and drafter is not None and drafter.wants_states
 
     @property
     def num_places(self) -> int:
@@ -90,9 +103,9 @@ class SampledRunnable(AnswerRunnable):
         for sibling, choice in zip(siblings, choices, strict=True):
             sibling.extend(tree, choice)
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
-        # Also without drafts: the memory counts steps.
+        # Also without drafts: the memory counts steps, and reads the states of the prompt.
         if self._memory is not None:
-            self._memory.learn(tree, acceptance)
+            self._memory.learn(Verified(tree, acceptance, output.states, blocks.committed))
         # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:
@@ -101,6 +114,24 @@ class SampledRunnable(AnswerRunnable):
         if forks:
             self._siblings = ()
         return Settled(copies, forks)
+
+
+def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) -> DraftMemory | None:
+    """What the drafter keeps of an answer, until the request ends."""
+    request = submission.request
+    memory = drafter.open(
+        DraftContext(
+            forcing=answer.forcing,
+            chooser=answer.chooser,
+            constraint=request.constraint,
+            cache_salt=request.cache_salt,
+            drafters=request.drafters,
+            prompt_length=answer.prompt_length,
+        )
+    )
+    if memory is not None:
+        submission.at_end.callback(lambda: memory.end(answer.tokens))
+    return memory
 
 
 def _verify(

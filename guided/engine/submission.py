@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -80,3 +81,5 @@ class Submission:
     matcher: SlicedWork[Matcher]
     """Compiles the constraint; its result is the position before the first token."""
     cache_use: CacheUse = field(default_factory=CacheUse)
+    at_end: ExitStack = field(default_factory=ExitStack)
+    """What is to be given back when the request ends, however it ends."""

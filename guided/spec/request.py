@@ -17,9 +17,11 @@ from guided.spec.structure import Constraint
 __all__ = [
     "HIGHEST_PRIORITY",
     "LONGEST_DEADLINE",
+    "MOST_DRAFTERS",
     "MOST_SALT_BYTES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
+    "NO_DRAFTER",
     "Beams",
     "Forcing",
     "GenerationRequest",
@@ -40,11 +42,18 @@ MOST_STOPS = 64
 HIGHEST_PRIORITY = 100
 """Priorities reach as far below zero, too."""
 
+MOST_DRAFTERS = 16
+"""Drafters that one request may name."""
+
+NO_DRAFTER = "none"
+"""Named as a drafter, nothing is guessed."""
+
 MOST_TOP_LOGPROBS = 20
 """Likeliest tokens that may be asked for at each place of an answer."""
 
 _STOPPING = "Stopping and log-probabilities"
 _SEVERAL = "Several answers"
+_DRAFTS = "Drafts"
 
 
 class Forcing(StrEnum):
@@ -186,6 +195,14 @@ class GenerationRequest:
     on_incomplete: Annotated[
         OnIncomplete, Option("What becomes of an answer that its budget or deadline would close.")
     ] = OnIncomplete.CLOSE
+    drafters: Annotated[
+        tuple[str, ...],
+        Option(
+            "Let only this drafter guess tokens, one of those that the server has, or 'none'.",
+            group=_DRAFTS,
+        ),
+    ] = ()
+    """Where none is named, all that the server has; see docs/tree-verify.md."""
 
     @property
     def drawn(self) -> int:
@@ -204,6 +221,7 @@ class GenerationRequest:
         if self.show_schema:
             self._check_shown()
         self._check_stops()
+        self._check_drafters()
         if len(self.cache_salt.encode(errors="replace")) > MOST_SALT_BYTES:
             raise LimitExceededError(
                 f"cache_salt has more than {MOST_SALT_BYTES} bytes",
@@ -244,6 +262,16 @@ class GenerationRequest:
             raise RequestError("a stop string is empty", field="stop")
         if self.include_stop and not self.stop and not self.stop_tokens:
             raise RequestError("include_stop needs stop or stop_tokens", field="include_stop")
+
+    def _check_drafters(self) -> None:
+        if len(self.drafters) > MOST_DRAFTERS:
+            raise LimitExceededError(
+                f"drafters names {len(self.drafters)}, above the limit of {MOST_DRAFTERS}",
+                limit=MOST_DRAFTERS,
+                field="drafters",
+            )
+        if NO_DRAFTER in self.drafters and len(self.drafters) > 1:
+            raise RequestError(f"drafters names {NO_DRAFTER!r} and others", field="drafters")
 
     def _check_counts(self) -> None:
         if self.best_of is not None and self.best_of < self.n:
@@ -315,3 +343,4 @@ class RequestOptions(SamplingOptions, total=False):
     beams: Beams | None
     cache_salt: str
     on_incomplete: OnIncomplete | Literal["close", "error"]
+    drafters: str | Iterable[str]

@@ -296,6 +296,7 @@ class GenerateRequest(_message.Message):
     RANK_FIELD_NUMBER: _builtins.int
     CACHE_SALT_FIELD_NUMBER: _builtins.int
     ON_INCOMPLETE_FIELD_NUMBER: _builtins.int
+    DRAFTERS_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -371,6 +372,12 @@ class GenerateRequest(_message.Message):
         sampling, stop, stop_tokens or top_logprobs. Absent: no search.
         """
 
+    @_builtins.property
+    def drafters(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The drafters that may guess tokens for this answer, of those that the server has, or "none"; at
+        most 16. Absent: all of them.
+        """
+
     def __init__(
         self,
         *,
@@ -393,10 +400,11 @@ class GenerateRequest(_message.Message):
         rank: Global___Rank.ValueType = ...,
         cache_salt: _builtins.str = ...,
         on_incomplete: Global___OnIncomplete.ValueType = ...,
+        drafters: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015

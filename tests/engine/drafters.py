@@ -6,21 +6,24 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 
 from guided.decoding import (
-    Acceptance,
     DraftBuilder,
+    DraftContext,
     Drafter,
     DraftMemory,
     DraftRequest,
-    DraftTree,
+    Verified,
 )
-from guided.spec import Forcing, TokenId
+from guided.spec import TokenId
 from tests.engine.finite_language import TOKEN_BYTES
 
 
 class OneByOne:
     """A drafter that drafts for one sequence after the other, and remembers nothing of them."""
 
-    def open(self, forcing: Forcing) -> DraftMemory | None:  # noqa: ARG002 - whatever is forced
+    name = "one by one"
+    wants_states = False
+
+    def open(self, context: DraftContext) -> DraftMemory | None:  # noqa: ARG002 - for all
         return self
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
@@ -31,7 +34,10 @@ class OneByOne:
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
         """Nothing, unless a subclass does."""
 
-    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
+    def learn(self, verified: Verified) -> None:
+        """Nothing."""
+
+    def end(self, tokens: Sequence[TokenId]) -> None:
         """Nothing."""
 
 
@@ -41,7 +47,7 @@ class OneEach(OneByOne):
     def __init__(self, make: Callable[[], OneByOne]) -> None:
         self.make = make
 
-    def open(self, forcing: Forcing) -> DraftMemory | None:  # noqa: ARG002 - whatever is forced
+    def open(self, context: DraftContext) -> DraftMemory | None:  # noqa: ARG002 - for all
         return self.make()
 
 
@@ -75,13 +81,16 @@ class Prophet(OneByOne):
 class Watch:
     """Notes the drafts of another drafter that were verified since it was last asked."""
 
+    name = "watched"
+    wants_states = False
+
     def __init__(self, drafter: Drafter | None) -> None:
         self.drafter = drafter
         self.trees: list[tuple[tuple[TokenId, ...], int, int]] = []
         """Of each tree with a draft the text before it, how many were drafted, how many right."""
 
-    def open(self, forcing: Forcing) -> DraftMemory | None:
-        memory = None if self.drafter is None else self.drafter.open(forcing)
+    def open(self, context: DraftContext) -> DraftMemory | None:
+        memory = None if self.drafter is None else self.drafter.open(context)
         return None if memory is None else _Watched(self, memory)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
@@ -110,8 +119,12 @@ class _Watched:
         self.memory = memory
         self.text: tuple[TokenId, ...] = ()
 
-    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
-        self.memory.learn(tree, acceptance)
+    def end(self, tokens: Sequence[TokenId]) -> None:
+        self.memory.end(tokens)
+
+    def learn(self, verified: Verified) -> None:
+        tree, acceptance = verified.tree, verified.acceptance
+        self.memory.learn(verified)
         drafted = sum(not sure for sure in tree.certain)
         right = sum(not tree.certain[node] for node in acceptance.path)
         if drafted:

@@ -132,7 +132,7 @@ def test_cancelling_right_behind_a_tree_changes_nothing_for_other_trees(
     prompts = {key: render(request.prompt, None) for key, request in DRAFTED.items()}
     texts = [(*prompt, *alone[key]) for key, prompt in prompts.items()]
     watch = Watch(OneEach(lambda: Prophet(texts, errors=0.5)))
-    engine = make_engine(make_model(architecture), drafter=watch, widest_draft=4)
+    engine = make_engine(make_model(architecture), drafters=(watch,), widest_draft=4)
     for key, request in DRAFTED.items():
         engine.submit(key, request)
     for _ in range(after):

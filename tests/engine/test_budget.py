@@ -203,7 +203,7 @@ def test_a_limit_met_at_any_call_refuses_the_request_or_closes_its_answer(
         engine = make_engine(
             model,
             start=lambda _, calls=calls: TiringMatcher(rests, [calls]),
-            drafter=DraftWhatMayCome(),
+            drafters=(DraftWhatMayCome(),),
             widest_draft=widest_draft,
         )
         try:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import LookupDrafter
+from guided.drafters import LookupDrafter
 from guided.errors import LimitExceededError, TokenRejectedError
 from guided.model.runner import ModelRunner
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
@@ -87,7 +87,7 @@ def test_each_answer_is_that_of_a_request_with_its_seed(
     }
     settings = dict(options)
     if settings.pop("draft", False):
-        settings |= {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 8}
+        settings |= {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 8}
     engine = make_engine(make_model(architecture), **settings)
     results = answers(engine, neighbours | requests)
     assert given(results, list(requests)) == each_alone(architecture, requests)

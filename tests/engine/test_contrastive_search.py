@@ -11,9 +11,9 @@ import pytest
 import torch
 from transformers import PreTrainedModel
 
-from guided.decoding import LookupDrafter
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.penalties import NO_HISTORY, History, TokenLog, adjust_logits
+from guided.drafters import LookupDrafter
 from guided.errors import LimitExceededError, ModelError
 from guided.model.batch import StepBatch, StepOutput
 from guided.model.cpu import WeightFormat
@@ -156,7 +156,7 @@ def test_answers_in_a_mixed_batch_are_those_of_the_reference(
     settings = dict(options)
     dtype = torch.float32 if "weights" in settings else torch.float64
     if settings.pop("draft", False):
-        settings |= {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 8}
+        settings |= {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 8}
     engine = make_engine(make_model(architecture, dtype=dtype), **settings)
     requests = asked(forcing)
     neighbours = {

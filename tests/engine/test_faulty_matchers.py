@@ -10,7 +10,7 @@ from typing import Any
 import numba
 import pytest
 
-from guided.decoding import LookupDrafter
+from guided.drafters import LookupDrafter
 from guided.errors import GuidedError, InternalServiceError, LimitExceededError
 from guided.spec import Beams, Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
 from tests.engine.finite_language import WordMatcher, make_vocabulary, spell_bytes
@@ -113,7 +113,7 @@ def faulty_engine(fuse: Fuse, **options: Any) -> Any:
         return start(constraint)
 
     drafters = LookupDrafter(make_vocabulary())
-    return make_engine(MODEL, start=start_faulty, drafter=drafters, widest_draft=8, **options)
+    return make_engine(MODEL, start=start_faulty, drafters=(drafters,), widest_draft=8, **options)
 
 
 def fuses() -> Iterator[Fuse]:
@@ -158,7 +158,7 @@ def test_a_method_that_always_fails_harms_nobody_else(kind: str, method: str) ->
         start=lambda asked: (
             Broken(WordMatcher.of(TEXTS), fuse) if asked == FAULTY else start(asked)
         ),
-        drafter=LookupDrafter(make_vocabulary()),
+        drafters=(LookupDrafter(make_vocabulary()),),
         widest_draft=8,
     )
     bad, good, later = run(engine, KINDS[kind])

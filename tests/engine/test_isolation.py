@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from guided.decoding import DraftBuilder, DraftRequest
+from guided.decoding import DraftBuilder, DraftRequest, Verified
 from guided.errors import GuidedError, InternalServiceError, TokenRejectedError
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
 from tests.engine.drafters import OneByOne, Prophet
@@ -88,15 +89,15 @@ def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
         def draft(self, tokens: Any, builder: DraftBuilder) -> None:  # noqa: ARG002
             raise RuntimeError("a bug")
 
-    engine = make_engine(MODEL, drafter=Broken(), widest_draft=4)
+    engine = make_engine(MODEL, drafters=(Broken(),), widest_draft=4)
     engine.submit("several", GenerationRequest("x", max_tokens=9, n=4, sampling=Sampling(1.0)))
     engine.submit("good", GenerationRequest("hello name", max_tokens=9, forcing=Forcing.OFF))
     ended = []
     while engine.has_work:
         ended += engine.step()
         engine.check()
-    assert [finished.request_id for finished in ended] == ["good", "several"]
-    assert engine.stats().failed == 2
+    assert [finished.request_id for finished in ended] == ["several", "good"]
+    assert engine.stats().failed == 1
 
 
 class FailsForOne(Prophet):
@@ -110,7 +111,7 @@ class FailsForOne(Prophet):
 
 def test_a_drafter_that_fails_for_one_sequence_fails_no_other() -> None:
     known = (*spell_bytes(b"hello name"), *ALONE.tokens)
-    engine = make_engine(MODEL, drafter=FailsForOne([known], errors=0.0), widest_draft=8)
+    engine = make_engine(MODEL, drafters=(FailsForOne([known], errors=0.0),), widest_draft=8)
     engine.submit("bad", GenerationRequest(prompt="x", max_tokens=9))
     engine.submit("good", GenerationRequest(prompt="hello name", max_tokens=9))
     ended = drain(engine)
@@ -124,8 +125,8 @@ def test_a_drafter_that_fails_for_one_sequence_fails_no_other() -> None:
 class FailsAfterAGap(Prophet):
     """Goes wrong when a draft was right that lies after a wrong one, so its row has to move."""
 
-    def learn(self, tree: Any, acceptance: Any) -> None:
-        if acceptance.path[-1] > tree.trunk + 3:
+    def learn(self, verified: Verified) -> None:
+        if verified.acceptance.path[-1] > verified.tree.trunk + 3:
             raise RuntimeError("a bug")
 
 
@@ -146,8 +147,8 @@ def test_what_the_cache_knows_of_a_failed_request_is_true() -> None:
     expected = answers(plain, {"r": longer})["r"]
 
     prophet = FailsAfterAGap([(*prompt, *answer)], errors=1.0)
-    engine = make_engine(MODEL, render=render, drafter=prophet, widest_draft=24)
-    engine.submit("failing", ask(prompt))
+    engine = make_engine(MODEL, render=render, drafters=(prophet,), widest_draft=24)
+    engine.submit("failing", replace(ask(prompt), drafters=(prophet.name,)))
     assert isinstance(drain(engine)["failing"].outcome, GuidedError)
     prophet.known = []
     found = answers(engine, {"r": longer})["r"]

@@ -49,7 +49,7 @@ def test_constrained_answers_through_trees_equal_masked_decoding(architecture: s
     engine = make_engine(
         make_model(architecture, dtype=torch.float32),
         weights=WeightFormat.FP32,
-        drafter=prophet,
+        drafters=(prophet,),
         widest_draft=24,
     )
     results = answers(engine, asked)

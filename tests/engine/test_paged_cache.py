@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import DraftBuilder, DraftMemory
+from guided.decoding import DraftBuilder, DraftContext, DraftMemory
 from guided.engine.engine import Engine
 from guided.spec import Beams, Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.drafters import OneByOne
@@ -79,12 +79,12 @@ def test_who_starts_over_keeps_what_its_drafter_has_learnt() -> None:
     opened: list[Forcing] = []
 
     class Opened(OneByOne):
-        def open(self, forcing: Forcing) -> DraftMemory | None:
-            opened.append(forcing)
+        def open(self, context: DraftContext) -> DraftMemory | None:
+            opened.append(context.forcing)
             return self
 
     options = {"cache_tokens": 112, "block_size": 4, "reuse_prefixes": False}
-    engine, _ = run("llama", drafter=Opened(), **options)
+    engine, _ = run("llama", drafters=(Opened(),), **options)
     assert engine.stats().preempted > 0
     assert opened == [request.forcing for request in REQUESTS.values()]
 
@@ -150,7 +150,7 @@ def test_drafts_give_way_before_a_neighbour_does() -> None:
     engine = make_engine(
         cache_tokens=48,
         block_size=4,
-        drafter=DraftWidely(),
+        drafters=(DraftWidely(),),
         widest_draft=20,
         reuse_prefixes=False,
     )

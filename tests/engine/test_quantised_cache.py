@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from guided.decoding import LookupDrafter
+from guided.drafters import LookupDrafter
 from guided.errors import ModelError
 from guided.model.cpu import WeightFormat
 from guided.model.runner import ModelRunner
@@ -46,7 +46,7 @@ def usual(architecture: str) -> dict[str, str]:
         {"max_batch": 1},
         {"step_tokens": 16},
         {"cache_tokens": 64, "reuse_prefixes": False},
-        {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 8},
+        {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 8},
     ],
     ids=lambda options: next(iter(options)),
 )
@@ -75,7 +75,7 @@ LATER = {
         {},
         {"step_tokens": 7, "max_batch": 3},
         {"cache_tokens": 128},
-        {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 8},
+        {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 8},
     ],
     ids=lambda options: next(iter(options), "plain"),
 )

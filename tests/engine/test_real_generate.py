@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import LookupDrafter
+from guided.drafters import LookupDrafter
 from guided.engine import Engine
 from guided.model.cpu import WeightFormat
 from guided.model.load import LoadedModel, load_model
@@ -88,7 +88,7 @@ def _open(weights: WeightFormat | None) -> Open:
             context_window=loaded.context_window,
             render=partial(render_prompt, loaded),
             start=start,
-            drafter=watch,
+            drafters=(watch,),
             widest_draft=8,
             **options,
         )

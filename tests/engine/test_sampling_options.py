@@ -78,7 +78,7 @@ def test_a_seed_gives_the_same_tokens_alone_in_any_batch_and_with_drafts(name: s
         alone
     )
     prophet = Prophet(full_texts(requests, alone), errors=0.3)
-    drafting = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3)
+    drafting = make_engine(MODEL, drafters=(prophet,), widest_draft=24, step_tokens=32, max_batch=3)
     drafted = answers(drafting, requests)
     assert tokens(drafted) == tokens(alone)
     assert drafted["free"].usage.model_calls < alone["free"].usage.model_calls
@@ -219,7 +219,7 @@ def test_drafts_behind_a_stop_are_not_part_of_the_answer(temperature: float) -> 
     requests = asked({"temperature": temperature}, stop=(stop,))
     stopped = answers(make_engine(MODEL), requests)
     prophet = Prophet(full_texts(asked({}), plain), errors=0.2)
-    drafting = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=64)
+    drafting = make_engine(MODEL, drafters=(prophet,), widest_draft=24, step_tokens=64)
     drafted = answers(drafting, requests)
     assert stopped["free"].finish_reason is FinishReason.STOP_SEQUENCE
     for key, result in stopped.items():
@@ -261,7 +261,7 @@ def test_log_probabilities_are_those_of_the_model_and_equal_with_drafts(forcing:
     requests = asked({"temperature": 2.0, "top_k": 9}, forcing=forcing, top_logprobs=3)
     plain = answers(make_engine(MODEL), requests)
     prophet = Prophet(full_texts(requests, plain), errors=0.3)
-    drafting = make_engine(MODEL, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3)
+    drafting = make_engine(MODEL, drafters=(prophet,), widest_draft=24, step_tokens=32, max_batch=3)
     drafted = answers(drafting, requests)
     fresh: Any = make_model()
     for key, result in plain.items():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import LookupDrafter
+from guided.drafters import LookupDrafter
 from guided.engine.engine import Engine
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.finite_language import make_vocabulary
@@ -78,9 +78,9 @@ PLAIN = answers(make_engine(MODEL), REQUESTS)
         {},
         {"step_tokens": 12, "max_batch": 3},
         {"cache_tokens": 60, "reuse_prefixes": False},
-        {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 12},
+        {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 12},
         {
-            "drafter": LookupDrafter(make_vocabulary()),
+            "drafters": (LookupDrafter(make_vocabulary()),),
             "widest_draft": 12,
             "cache_tokens": 60,
             "step_tokens": 20,

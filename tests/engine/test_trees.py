@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import CostCurve, DraftBuilder, LookupDrafter
+from guided.decoding import CostCurve, DraftBuilder
+from guided.drafters import LookupDrafter
 from guided.spec import Forcing, GenerationRequest, GenerationResult, Sampling, TokenId
 from tests.engine.architectures import CONFIGS
 from tests.engine.drafters import OneByOne, Prophet
@@ -71,9 +72,11 @@ def test_answers_with_drafts_equal_those_without(
     asked = requests(forcing, temperature)
     plain = answers(make_engine(model), asked)
     prophet = Prophet(full_texts(asked, plain), errors=0.3)
+    # Without forcing only drafters draft that the request names.
+    naming = {key: replace(each, drafters=(prophet.name,)) for key, each in asked.items()}
     drafted = answers(
-        make_engine(model, drafter=prophet, widest_draft=24, step_tokens=32, max_batch=3),
-        asked,
+        make_engine(model, drafters=(prophet,), widest_draft=24, step_tokens=32, max_batch=3),
+        naming,
     )
     assert tokens(drafted) == tokens(plain)
     assert calls(drafted) < calls(plain) * 0.6
@@ -94,7 +97,7 @@ class DraftAnything(OneByOne):
 
 @pytest.mark.parametrize("forcing", Forcing)
 def test_wide_drafts_near_the_end_of_a_budget_still_close(forcing: Forcing) -> None:
-    engine = make_engine(drafter=DraftAnything(), widest_draft=30)
+    engine = make_engine(drafters=(DraftAnything(),), widest_draft=30)
     plain = make_engine()
     for max_tokens in range(12, 30, 4):
         asked: dict[str, Any] = {
@@ -115,7 +118,7 @@ RISING = CostCurve(((1, 0.010), (8, 0.011), (16, 0.013), (64, 0.040)))
 
 def look_up(**options: Any) -> dict[str, Any]:
     """An engine's options for the drafter that the server has."""
-    return {"drafter": LookupDrafter(make_vocabulary()), "widest_draft": 16} | options
+    return {"drafters": (LookupDrafter(make_vocabulary()),), "widest_draft": 16} | options
 
 
 def repeating_requests(forcing: Forcing, temperature: float) -> dict[str, GenerationRequest]:
@@ -200,7 +203,7 @@ def test_drafts_behind_a_stop_count_as_neither_accepted_nor_sampled() -> None:
     known = (*render(request.prompt, None), *tokens)
     texts = [TOKEN_BYTES[token] or b"" for token in tokens]
     stop = next(text.decode("ascii") for text in texts[3:] if text and text.isascii())
-    engine = make_engine(model, drafter=Prophet([known], 0.0), widest_draft=24)
+    engine = make_engine(model, drafters=(Prophet([known], 0.0),), widest_draft=24)
     stopped = answers(engine, {"r": replace(request, stop=(stop,))})["r"]
     usage = stopped.usage
     assert 0 < usage.accepted_tokens <= usage.sampled_tokens == len(stopped.tokens) < len(tokens)

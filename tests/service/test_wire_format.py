@@ -113,6 +113,7 @@ requests = st.builds(
     deadline=st.none() | st.integers(1, 86_400_000_000).map(lambda micros: micros / 1e6),
     cache_salt=text,
     on_incomplete=st.sampled_from(OnIncomplete),
+    drafters=st.lists(st.sampled_from(["lookup", "draft", "x"]), max_size=3).map(tuple),
 ) | st.builds(
     GenerationRequest, prompt=conversations, constraint=constraints, show_schema=st.just(True)
 )

@@ -66,6 +66,7 @@ DECLARED = (
     Declared(GenerationRequest, "beams", Beams(2, 0.5, early_stopping=True)),
     Declared(GenerationRequest, "cache_salt", "salt"),
     Declared(GenerationRequest, "on_incomplete", "error"),
+    Declared(GenerationRequest, "drafters", ("lookup",)),
     Declared(JsonOptions, "whitespace", None),
     Declared(JsonOptions, "key_order", "any"),
     Declared(JsonOptions, "format", "annotate"),
@@ -124,7 +125,7 @@ def test_the_client_takes_an_option_with_the_default_of_its_field(option: Declar
 def test_type_checkers_see_an_option_with_the_type_of_its_field(option: Declared) -> None:
     seen, declared = get_type_hints(Options)[option.name], get_type_hints(option.of)[option.name]
     # What may be given is wider than what is kept.
-    wider = {"logit_bias", "stop", "stop_tokens", "rank", "on_incomplete"}
+    wider = {"logit_bias", "stop", "stop_tokens", "rank", "on_incomplete", "drafters"}
     assert seen == declared or option.name in wider
 
 

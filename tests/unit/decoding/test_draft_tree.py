@@ -24,6 +24,7 @@ def tree_of(parents: list[int | None], trunk: int = 1) -> DraftTree:
         parents=tuple(parents),
         certain=tuple(node < trunk for node in range(count)),
         matchers=tuple(None if node < trunk - 1 else HERE for node in range(count)),
+        sources=tuple("" if node < trunk else "test" for node in range(count)),
     )
 
 

@@ -15,11 +15,12 @@ from guided.decoding import (
     DraftBuilder,
     DraftRequest,
     DraftTree,
-    LookupDrafter,
     verify,
 )
+from guided.drafters import LookupDrafter
 from guided.masks.mask import tokens_of
 from guided.spec import Forcing, JsonSchema, Sampling, TokenId
+from tests.kit.draft_context import draft_context
 from tests.kit.tiny_vocabulary import tiny_vocabulary
 
 PAGE = Path(__file__).parents[3] / "docs" / "tree-verify.md"
@@ -54,8 +55,7 @@ def drafted() -> DraftTree:
         end_ids=VOCABULARY.end_ids,
     )
     drafter = LookupDrafter(VOCABULARY)
-    memory = drafter.open(Forcing.CANONICAL)
-    assert memory is not None
+    memory = drafter.open(draft_context())
     drafter.propose([DraftRequest((*spell(PROMPT), *run), memory, builder)])
     return builder.tree()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.decoding.text_index import MATCH_LENGTHS, TextIndex, TokenTable
+from guided.drafters.text_index import MATCH_LENGTHS, TextIndex, TokenTable
 from guided.spec import TokenId
 from tests.engine.finite_language import END_IDS, TOKEN_BYTES, spell_bytes
 

@@ -14,10 +14,10 @@ from guided.decoding import (
     DraftBuilder,
     DraftRequest,
     DraftTree,
-    LookupDrafter,
     verify,
 )
-from guided.decoding.prompt_lookup import LookupMemory
+from guided.drafters import LookupDrafter
+from guided.drafters.lookup import LookupMemory
 from guided.spec import Forcing, Sampling, TokenId
 from tests.engine.finite_language import (
     END_IDS,
@@ -27,15 +27,14 @@ from tests.engine.finite_language import (
     make_vocabulary,
     spell_bytes,
 )
+from tests.kit.draft_context import draft_context, verified
 
 DRAFTER = LookupDrafter(make_vocabulary())
 COSTS = CostCurve(((1, 1.0), (8, 1.1), (64, 4.0)))
 
 
 def opened() -> LookupMemory:
-    memory = DRAFTER.open(Forcing.CANONICAL)
-    assert memory is not None
-    return memory
+    return DRAFTER.open(draft_context())
 
 
 def draft(
@@ -88,7 +87,7 @@ def calls_to_say(text: bytes, *, after: bytes, costs: CostCurve | None = COSTS) 
         for node in tree.deciding:
             wanted.setdefault(node, np.zeros(len(TOKEN_BYTES), dtype=np.float32))
         acceptance = verify(tree, wanted, chooser, done, NO_HISTORY)
-        memory.learn(tree, acceptance)
+        memory.learn(verified(tree, acceptance))
         done += len(acceptance.path)
         calls += 1
     return calls
@@ -110,9 +109,8 @@ def test_a_text_that_is_never_right_is_given_up_and_tried_again() -> None:
     for _ in range(100):
         tree = draft(memory, tokens, matcher, costs=steep)
         wrong = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"z")[0]]
-        memory.learn(
-            tree, verify(tree, dict.fromkeys(tree.deciding, wrong), chooser, 0, NO_HISTORY)
-        )
+        says = dict.fromkeys(tree.deciding, wrong)
+        memory.learn(verified(tree, verify(tree, says, chooser, 0, NO_HISTORY)))
         sizes.append(len(tree) - 1)
     assert sizes[0] > 0
     assert 0 in sizes[:10]
@@ -169,10 +167,6 @@ def test_tokens_may_come_at_once_or_one_by_one() -> None:
     assert draft(memory, tokens, matcher).tokens == at_once.tokens
 
 
-def test_without_forcing_nothing_is_drafted() -> None:
-    assert DRAFTER.open(Forcing.OFF) is None
-
-
 def test_what_no_model_call_judged_teaches_nothing() -> None:
     """A tree that was given up for room, and one drafted before the sequence had to start over."""
     memory = opened()
@@ -183,7 +177,7 @@ def test_what_no_model_call_judged_teaches_nothing() -> None:
     judged = dict(memory.rates.judged)
     trunk = DraftTree.chain(tokens[-1:], matcher)
     says_x = np.eye(len(TOKEN_BYTES), dtype=np.float32)[spell_bytes(b"x")[0]]
-    memory.learn(trunk, verify(trunk, {0: says_x}, chooser, 0, NO_HISTORY))
+    memory.learn(verified(trunk, verify(trunk, {0: says_x}, chooser, 0, NO_HISTORY)))
     prompt = DraftTree.chain(tokens[:4], None)
-    memory.learn(prompt, verify(prompt, {}, chooser, 0, NO_HISTORY))
+    memory.learn(verified(prompt, verify(prompt, {}, chooser, 0, NO_HISTORY)))
     assert dict(memory.rates.judged) == judged

@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from guided.decoding.allowed_tokens import few_tokens
 from guided.decoding.draft_budget import AcceptanceRates
-from guided.decoding.draft_tree import DraftTree
-from guided.decoding.drafter import DraftBuilder, DraftRequest
-from guided.decoding.text_index import MATCH_LENGTHS, TextIndex, TokenTable
-from guided.decoding.verify import Acceptance
+from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, Verified
+from guided.drafters.text_index import MATCH_LENGTHS, TextIndex, TokenTable
 from guided.errors import LimitExceededError
 from guided.masks.mask import Mask
 from guided.masks.vocabulary import Vocabulary
-from guided.spec import Forcing, TokenId
+from guided.spec import TokenId
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
@@ -102,11 +100,12 @@ class LookupMemory:
         self.drafted: dict[tuple[int, TokenId], DraftToken] = {}
         """The tokens of the latest tree, by the node that they follow."""
 
-    def learn(self, tree: DraftTree, acceptance: Acceptance) -> None:
+    def learn(self, verified: Verified) -> None:
         """Note which tokens of the latest tree the model agreed with.
 
         A tree that ends with its trunk holds none of them: they were given up for want of room.
         """
+        tree, acceptance = verified.tree, verified.acceptance
         self.rates.pass_step()
         if tree.trunk == len(tree):
             return
@@ -118,20 +117,22 @@ class LookupMemory:
             if node in judged:
                 self.rates.add(drafted.kind, drafted.share, is_hit=(node, token) in taken)
 
+    def end(self, tokens: Sequence[TokenId]) -> None:
+        """Nothing is held."""
+
 
 class LookupDrafter:
     """Drafts for all sequences of one vocabulary; what it knows of each is in their memories."""
 
+    name: Final = "lookup"
+    wants_states: Final = False
+
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._table = TokenTable(vocabulary.token_bytes)
 
-    def open(self, forcing: Forcing) -> LookupMemory | None:
-        """Begin a sequence.
-
-        Without forcing nothing is drafted either: that is the reference in which every token costs
-        a model call.
-        """
-        return None if forcing is Forcing.OFF else LookupMemory(self._table)
+    def open(self, context: DraftContext) -> LookupMemory:  # noqa: ARG002 - drafts for all
+        """Begin a sequence."""
+        return LookupMemory(self._table)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Add tokens to each tree as long as they pay."""
@@ -144,7 +145,7 @@ class LookupDrafter:
         # A sequence that starts over keeps its tokens, so those that were read are still the first.
         memory.index.extend(tokens[len(memory.index) :])
         memory.drafted.clear()
-        root = builder.tip
+        root = builder.root
         tails = {root: memory.index.tail()}
         # Best first. The age breaks ties, so the same tokens always give the same tree.
         heap = self._entries(memory, builder, root, tails[root], 1.0, 0)
@@ -152,8 +153,10 @@ class LookupDrafter:
         while heap:
             loss, _, node, drafted = heapq.heappop(heap)
             tip = builder.add(node, drafted.token, 1.0 - loss)
-            # Not allowed, or drafted already as a likelier kind, or no longer worth it.
             if tip is None:
+                # Another drafter may have been first; else it is not allowed or not worth it.
+                tip = builder.find(node, drafted.token)
+            if tip is None or tip in tails:
                 continue
             memory.drafted[node, drafted.token] = drafted
             # A node is added with the run that it forces, so the text may grow by several tokens.
