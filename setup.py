@@ -29,6 +29,7 @@ NATIVE = (
     "guided/decoding/draft_budget.py",
     "guided/decoding/draft_tree.py",
     "guided/decoding/drafter.py",
+    "guided/decoding/expansion.py",
     "guided/decoding/verify.py",
     "guided/drafters/lookup.py",
     "guided/drafters/text_index.py",

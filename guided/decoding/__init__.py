@@ -3,7 +3,7 @@
 ::
 
     one token     sampling: penalties, filters, allowed_tokens; choice (with a budget), logprobs
-    drafts        draft_tree, drafter, draft_budget; verify
+    drafts        draft_tree, drafter, expansion, draft_budget; verify
     searches      beam_search, contrastive_search
     text          stop_strings
 """
@@ -19,6 +19,7 @@ from guided.decoding.drafter import (
     DraftRequest,
     Verified,
 )
+from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.decoding.penalties import NO_HISTORY, History, TokenLog
 from guided.decoding.sampling import choose_token
 from guided.decoding.stop_strings import StopSearch
@@ -38,10 +39,13 @@ __all__ = [
     "DraftRequest",
     "DraftTree",
     "Drafter",
+    "Expansion",
     "History",
+    "ProposalRates",
     "StopSearch",
     "TokenLog",
     "Verified",
+    "assumed_rates",
     "choose_token",
     "verify",
 ]

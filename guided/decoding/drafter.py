@@ -55,6 +55,19 @@ class Verified:
     first: int
     """Position of the tree's first node in the sequence."""
 
+    @property
+    def judged(self) -> frozenset[int]:
+        """The nodes after which the model chose something, so that drafts there were tried."""
+        path = self.acceptance.path
+        # Nothing was chosen after the last node of a path that ends without a choice.
+        return frozenset(path if self.acceptance.choice is not None else path[:-1])
+
+    @property
+    def taken(self) -> frozenset[tuple[int | None, TokenId]]:
+        """The tokens that the model confirmed, each with the node that it follows."""
+        tree = self.tree
+        return frozenset((tree.parents[node], tree.tokens[node]) for node in self.acceptance.path)
+
 
 class DraftMemory(Protocol):
     """A drafter's knowledge of one sequence; it is kept when the sequence has to start over."""
@@ -148,6 +161,10 @@ class DraftBuilder:
     def room(self) -> int:
         """Nodes that may still be added."""
         return self._budget.room
+
+    def left(self, node: int) -> int:
+        """Tokens that the answer may still have after a drafted node, or after the root."""
+        return self._left[node]
 
     @property
     def root(self) -> int:

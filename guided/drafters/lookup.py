@@ -105,14 +105,10 @@ class LookupMemory:
 
         A tree that ends with its trunk holds none of them: they were given up for want of room.
         """
-        tree, acceptance = verified.tree, verified.acceptance
         self.rates.pass_step()
-        if tree.trunk == len(tree):
+        if verified.tree.trunk == len(verified.tree):
             return
-        path = acceptance.path
-        taken = {(tree.parents[node], tree.tokens[node]) for node in path}
-        # Nothing was chosen after the last node of a path that ends without a choice.
-        judged = set(path if acceptance.choice is not None else path[:-1])
+        judged, taken = verified.judged, verified.taken
         for (node, token), drafted in self.drafted.items():
             if node in judged:
                 self.rates.add(drafted.kind, drafted.share, is_hit=(node, token) in taken)
