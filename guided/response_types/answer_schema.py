@@ -69,7 +69,7 @@ class AnswerSchema(ScalarSchema):
 
     def _refuses_default(self, schema: Any) -> bool:
         if schema["type"] != "default" or not schema.get(
-            "validate_default", self._config.config_dict.get("validate_default")
+            "validate_default", self._setting("validate_default")
         ):
             return False
         try:
@@ -168,7 +168,7 @@ class AnswerSchema(ScalarSchema):
             # The units that it reads as well are more than a pattern tells.
             return {"type": "integer", "minimum": 0}
         if isinstance(getattr(function, "__self__", None), EncodedBytes) and (
-            self._config.config_dict.get("val_json_bytes", "utf8") != "utf8"
+            self._setting("val_json_bytes", "utf8") != "utf8"
         ):
             raise PydanticInvalidForJsonSchema(
                 "bytes that are encoded by their type and by val_json_bytes"
@@ -189,7 +189,7 @@ class AnswerSchema(ScalarSchema):
         function = schema["function"]["function"]
         name = getattr(getattr(function, "func", function), "__name__", "")
         if name == "defaultdict_validator" and (
-            self._config.config_dict.get("strict") or self._has_strict(schema, set())
+            self._setting("strict") or self._has_strict(schema, set())
         ):
             # Its items are read as Python's values, of which strict types want instances.
             raise PydanticInvalidForJsonSchema("a defaultdict with strict types (say dict)")

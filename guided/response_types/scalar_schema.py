@@ -70,6 +70,16 @@ class PlacedSchema(GenerateJsonSchema):
         finally:
             self._trail.pop()
 
+    def _setting(self, name: str, default: Any = None) -> Any:
+        """A setting of the model or the like that is described now.
+
+        Without a config of its own a ``TypedDict`` or a plain dataclass has that of the model
+        around it, which their core schemas say.
+        """
+        configs = (schema["config"] for schema in reversed(self._trail) if "config" in schema)
+        found: Any = next(configs, self._config.config_dict)
+        return found.get(name, default)
+
     @override
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
         """A member of a union that no schema describes would be left out with a warning."""
@@ -155,7 +165,7 @@ class ScalarSchema(PlacedSchema):
     def _allows_infinite(self, schema: Any, *, default: bool) -> bool:
         given = schema.get("allow_inf_nan")
         if given is None:
-            given = self._config.config_dict.get("allow_inf_nan", default)
+            given = self._setting("allow_inf_nan", default)
         return bool(given)
 
     # Strings
@@ -163,13 +173,12 @@ class ScalarSchema(PlacedSchema):
     @override
     def str_schema(self, schema: core_schema.StringSchema) -> JsonSchemaValue:
         described = super().str_schema(schema)
-        config = self._config.config_dict
         for limit, keyword in (("str_min_length", "minLength"), ("str_max_length", "maxLength")):
-            if keyword not in described and config.get(limit):
-                described[keyword] = config[limit]  # type: ignore[literal-required]
+            if keyword not in described and self._setting(limit):
+                described[keyword] = self._setting(limit)
         if "pattern" in described:
             described["pattern"] = self._ecma(schema)
-        if schema.get("strip_whitespace", config.get("str_strip_whitespace")):
+        if schema.get("strip_whitespace", self._setting("str_strip_whitespace")):
             narrow(described, {"pattern": _TRIMMED})
         if schema.get("ascii_only"):
             narrow(described, {"pattern": _ASCII})
@@ -178,7 +187,7 @@ class ScalarSchema(PlacedSchema):
     def _ecma(self, schema: core_schema.StringSchema) -> str:
         given = schema["pattern"]
         source = given if isinstance(given, str) else given.pattern
-        engine = schema.get("regex_engine", self._config.config_dict.get("regex_engine"))
+        engine = schema.get("regex_engine", self._setting("regex_engine"))
         # A compiled pattern is matched by what has compiled it.
         is_python = not isinstance(given, str) or engine == "python-re"
         flags = re.compile(source).flags if is_python and isinstance(given, str) else 0
@@ -190,7 +199,7 @@ class ScalarSchema(PlacedSchema):
 
     @override
     def bytes_schema(self, schema: core_schema.BytesSchema) -> JsonSchemaValue:
-        encoding = self._config.config_dict.get("val_json_bytes", "utf8")
+        encoding = self._setting("val_json_bytes", "utf8")
         least, most = schema.get("min_length", 0), schema.get("max_length")
         if encoding == "base64":
             return {"type": "string", "pattern": base64_pattern(least, most, url_safe=True)}

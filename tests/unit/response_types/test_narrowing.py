@@ -8,6 +8,7 @@ import re
 import sys
 import typing
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv4Network, IPv6Address
@@ -80,6 +81,24 @@ class Closed(TypedDict, total=False):
 class Bounded(BaseModel):
     model_config = ConfigDict(str_max_length=2, str_strip_whitespace=True)
     a: str
+
+
+class Unbounded(TypedDict):
+    """It has the settings of the model that it is in."""
+
+    a: str
+
+
+@dataclass
+class UnboundedToo:
+    inner: Unbounded
+
+
+class BoundsAround(BaseModel):
+    model_config = ConfigDict(str_max_length=2, allow_inf_nan=False)
+    direct: Unbounded | None = None
+    listed: list[Unbounded] = []
+    deep: UnboundedToo | None = None
 
 
 class Middle:
@@ -196,6 +215,7 @@ ACCEPTS: list[tuple[Any, str]] = [
     (Json[list[int]], '"[1,-2]"'),
     (Json[Cat], r'"{\"kind\":\"cat\"}"'),
     (Bounded, '{"a": "xy"}'),
+    (BoundsAround, '{"direct": {"a": "xy"}, "deep": {"inner": {"a": "x"}}}'),
     (Annotated[str, StringConstraints(strip_whitespace=True, min_length=2)], '"a b"'),
     (Annotated[bytes, Len(0, 3)], '"abc"'),
     (Annotated[str, Field(pattern=r"^\w+$")], '"w_1"'),
@@ -278,6 +298,9 @@ REJECTS: list[tuple[Any, str]] = [
     (Json[Annotated[int, Le(5)]], '"6"'),
     (Bounded, '{"a": "xyz"}'),
     (Bounded, '{"a": " x"}'),
+    (BoundsAround, '{"direct": {"a": "xyz"}}'),
+    (BoundsAround, '{"listed": [{"a": "xyz"}]}'),
+    (BoundsAround, '{"deep": {"inner": {"a": "xyz"}}}'),
     (Annotated[str, StringConstraints(strip_whitespace=True, min_length=2)], '"a\\u0085"'),
     (Annotated[bytes, Len(0, 3)], '"éé"'),
     (Annotated[str, Field(pattern=r"^\D$")], '"٣"'),
