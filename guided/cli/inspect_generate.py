@@ -108,7 +108,7 @@ def show_answer(
         trees[f"step {number}: {about(step)}"] = tree_of(step, vocabulary, tokens)
     for heading, tree in trees.items():
         console.print(f"\n{heading}", style="bold", highlight=False, soft_wrap=True)
-        console.print(tree_view(tree), soft_wrap=True)
+        console.print(tree_view(tree))
     if html is not None:
         title = f"An answer of {engine.model_name}"
         html.write_text(page(title, told, tokens, legend, trees), encoding="utf-8")

@@ -6,6 +6,7 @@ model chose where no draft was right.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -61,9 +62,12 @@ def about(step: TracedStep) -> str:
     tree = step.tree
     drafted = [node for node, is_certain in enumerate(tree.certain) if not is_certain]
     taken = len({*drafted} & {*step.acceptance.path})
-    line = f"{len(tree)} tokens in the call, {len(drafted)} drafted, {taken} accepted"
-    unpaid = sum(one.outcome is Outcome.LEFT_OUT for one in step.proposals)
-    return f"{line}; {unpaid} proposals did not pay" if unpaid else line
+    outcomes = Counter(one.outcome for one in step.proposals)
+    return (
+        f"tokens in the call: {len(tree)}; drafted: {len(drafted)}, accepted: {taken};"
+        f" refused by the grammar: {outcomes[Outcome.REFUSED]}, did not pay:"
+        f" {outcomes[Outcome.LEFT_OUT]}"
+    )
 
 
 class _Drawing:
@@ -127,8 +131,7 @@ class _Drawing:
             return (Branch(Fate.CHOSEN, self._shown(choice.tokens), note="closed here"),)
         if choice.matcher is None:
             return (Branch(Fate.CHOSEN, "", note="the answer ends"),)
-        why = "instead" if self._children[node] else ""
-        note = _joined(why, self._likely(len(self._path)))
+        note = self._likely(len(self._path))
         return (Branch(Fate.CHOSEN, self._shown([choice.token]), note=note),)
 
     def _likely(self, passed: int) -> str:

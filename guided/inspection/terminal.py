@@ -75,9 +75,7 @@ def _line(branch: Branch) -> Text:
     line = Text.assemble((mark, style), " ", (branch.text, style))
     if branch.run:
         line.append(f" → {branch.run}", _STYLES[Origin.FORCED])
-    if branch.note:
-        line.append(f"   {branch.fate.value}; {branch.note}", _NOTE)
-    return line
+    return line.append(f"   {'; '.join(filter(None, (branch.fate.value, branch.note)))}", _NOTE)
 
 
 class _AnswerView:
