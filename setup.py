@@ -30,6 +30,7 @@ NATIVE = (
     "guided/decoding/draft_tree.py",
     "guided/decoding/drafter.py",
     "guided/decoding/expansion.py",
+    "guided/decoding/trace.py",
     "guided/decoding/verify.py",
     "guided/drafters/lookup.py",
     "guided/drafters/text_index.py",

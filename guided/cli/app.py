@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.text import Text
+from typer.core import TyperGroup
 
 from guided.cli.bench import bench
 from guided.cli.check import check
@@ -18,6 +19,7 @@ from guided.cli.common import examples_of, shown_with, telling_of_compilation
 from guided.cli.constraint_flags import GrammarFlag
 from guided.cli.generate import generate
 from guided.cli.grammars import dump_stages, grammars, inspect_grammar
+from guided.cli.inspect_generate import inspect_generate
 from guided.cli.inspect_model import inspect_model
 from guided.cli.inspect_schema import inspect_schema
 from guided.errors import GuidedError
@@ -25,6 +27,8 @@ from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
 
 __all__ = ["main"]
+
+_GENERATE = "--generate"
 
 
 def main() -> None:
@@ -34,10 +38,11 @@ def main() -> None:
     for function in (check, generate, bench, _prepare):
         _command(app, function, function.__name__.lstrip("_"))
     app.add_typer(grammars)
-    inspect = typer.Typer(no_args_is_help=True)
+    inspect = typer.Typer(cls=_InspectGroup, no_args_is_help=True)
     inspect.callback(invoke_without_command=True, epilog=examples_of(_inspect))(_inspect)
     _command(inspect, inspect_model, "model")
     _command(inspect, inspect_schema, "schema")
+    _command(inspect, inspect_generate, "generate")
     app.add_typer(inspect, name="inspect")
     for command in entry_points(group="guided.commands"):
         _add(app, command)
@@ -46,6 +51,18 @@ def main() -> None:
             app()
     except GuidedError as error:
         _fail(str(error))
+
+
+class _InspectGroup(TyperGroup):
+    """Reads ``inspect --generate`` as ``inspect generate``.
+
+    It has all the flags of a request, which are those of a command of its own and not of all.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if _GENERATE in args:
+            args = [_GENERATE.lstrip("-"), *(each for each in args if each != _GENERATE)]
+        return super().parse_args(ctx, args)
 
 
 def _command(app: typer.Typer, function: Callable[..., Any], name: str | None = None) -> None:
@@ -83,6 +100,7 @@ def _options(
 @shown_with(
     "guided inspect model Qwen/Qwen3-0.6B --dtype int8",
     "guided inspect --grammar query.lark --text query.txt",
+    'guided inspect --generate --schema ticket.json --prompt "Card payments fail."',
 )
 def _inspect(
     context: typer.Context,
@@ -100,8 +118,11 @@ def _inspect(
     dump: Annotated[
         bool, typer.Option("--dump", help="Print the grammar's rules and its network instead.")
     ] = False,
+    tokens: Annotated[  # noqa: ARG001 - the group has read it
+        bool, typer.Option(_GENERATE, help="Show where each token of an answer came from.")
+    ] = False,
 ) -> None:
-    """Show what a model needs, or what a grammar costs, before you use it."""
+    """Show what a model needs, what a grammar costs, or how an answer comes to be."""
     if context.invoked_subcommand is None and grammar is None:
         raise typer.BadParameter("there is neither a command nor --grammar")
     if grammar is not None and dump:

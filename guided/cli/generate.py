@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from guided.cli.common import read_text, shown_with
-from guided.cli.constraint_flags import (
-    ChoiceFlag,
-    GrammarFlag,
-    HoleFlag,
-    RegexFlag,
-    SingleCallFlag,
-    TemplateFlag,
-    ToolChoiceFlag,
-    ToolsFlag,
-    only_one,
-    read_grammar_flags,
-    read_template_flags,
-    read_tool_flags,
-)
-from guided.cli.flags import (
-    DocumentFlag,
-    json_flags,
-    read_documents,
-    read_json_options,
-    read_request_flags,
-    request_flags,
-    with_flags,
-)
-from guided.cli.prompt_flags import MessagesFlag, PromptFlag, SystemFlag, read_prompt_flags
-from guided.spec import JsonOptions, TokenLogprobs
-from guided.spec.tagged import Calls
+from guided.cli.asked_flags import asked_flags, read_asked_flags
+from guided.cli.common import shown_with
+from guided.cli.flags import with_flags
+from guided.spec import TokenLogprobs
 
 if TYPE_CHECKING:
     from guided.client import Answer, Client
@@ -50,24 +26,8 @@ __all__ = ["generate", "logprob_lines"]
     "guided generate --regex '[A-Z]{3}-[0-9]+' --system rules.txt --prompt \"A ticket number?\"",
     "guided generate --messages conversation.json --choice yes --choice no",
 )
-@with_flags(*request_flags(), *json_flags())
+@with_flags(*asked_flags())
 def generate(
-    prompt: PromptFlag = None,
-    system: SystemFlag = None,
-    messages: MessagesFlag = None,
-    schema: Annotated[
-        Path | None,
-        typer.Option(help="File with a JSON Schema for the answer.", exists=True, dir_okay=False),
-    ] = None,
-    document: DocumentFlag = None,
-    grammar: GrammarFlag = None,
-    regex: RegexFlag = None,
-    choice: ChoiceFlag = None,
-    template: TemplateFlag = None,
-    hole: HoleFlag = None,
-    tools: ToolsFlag = None,
-    tool_choice: ToolChoiceFlag = Calls.AUTO,
-    single_call: SingleCallFlag = False,
     address: Annotated[
         str, typer.Option(help="Where `guided serve` listens.", envvar="GUIDED_ADDRESS")
     ] = "localhost:50051",
@@ -80,20 +40,7 @@ def generate(
     """
     from guided.client import Client
 
-    asked = read_prompt_flags(prompt, system, messages)
-    json_options = read_json_options(flags)
-    options = read_request_flags(flags)
-    options["grammar"] = only_one(
-        read_grammar_flags(grammar, regex, choice),
-        read_template_flags(template, hole, json_options),
-        read_tool_flags(tools, tool_choice, json_options, single=single_call),
-    )
-    # A template and tools have taken them.
-    if template is not None or tools is not None:
-        json_options = JsonOptions()
-    options |= {"json_options": json_options, "documents": read_documents(document)}
-    if schema is not None:
-        options["schema"] = read_text(schema)
+    asked, options = read_asked_flags(flags)
     with Client(address) as client:
         answer = _ask(client, asked, stream=stream, **options)
     _print_answer(answer, with_text=not stream)

@@ -148,6 +148,8 @@ class DraftBuilder:
         self._root = len(trunk) - 1
         self.source = ""
         """The name of the drafter that adds next; nodes of the tree keep it."""
+        self.kind = ""
+        """What that drafter calls its next proposals, for those who look at a trace."""
         self._forcing = forcing
         self._end_ids = end_ids
         # How many tokens may come after each node. Of the trunk only the last node is asked for.
@@ -217,6 +219,19 @@ class DraftBuilder:
         # From here on the token leads to the end of its run.
         self._children[node, token] = self.tip
         return self.tip
+
+    def masked(
+        self,
+        node: int,
+        allowed: NDArray[np.int64],
+        logits: NDArray[np.float32],
+        chance: float,
+        width: int,
+    ) -> None:
+        """Hear of logits that were masked to the ``allowed`` tokens; of interest to a trace alone.
+
+        ``width`` tokens would be proposed by them after ``node``, which has this ``chance``.
+        """
 
     def find(self, node: int, token: TokenId) -> int | None:
         """The node from which to continue where the token is in the tree already."""

@@ -78,6 +78,7 @@ class Expansion:
             tokens = allowed_tokens(matcher.mask(), len(logits))
         except LimitExceededError:
             return []  # it is for the choice at this node to close the answer
+        builder.masked(node, tokens, logits, chance, width)
         found = []
         for rank, (token, bin_) in enumerate(self._best(builder, node, tokens, logits, width)):
             kind = (rank, bin_)

@@ -25,7 +25,7 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from guided.constraint import Matcher
 
-__all__ = ["ASSUMED_RATES", "DraftKind", "LookupDrafter", "LookupMemory"]
+__all__ = ["ASSUMED_RATES", "COPIES", "DraftKind", "LookupDrafter", "LookupMemory"]
 
 _TAIL: Final = MATCH_LENGTHS[0]
 _FEW_TOKENS: Final = 256
@@ -58,6 +58,8 @@ _COPIES: Final = {
     3: DraftKind.COPY_3,
     2: DraftKind.COPY_2,
 }
+COPIES: Final = frozenset(_COPIES.values())
+"""The kinds whose tokens stood in the text before."""
 ASSUMED_RATES: Final[Mapping[DraftKind, float]] = MappingProxyType(
     {
         DraftKind.COPY_16: 0.9,
@@ -148,6 +150,7 @@ class LookupDrafter:
         made = len(heap)
         while heap:
             loss, _, node, drafted = heapq.heappop(heap)
+            builder.kind = drafted.kind
             tip = builder.add(node, drafted.token, 1.0 - loss)
             if tip is None:
                 # Another drafter may have been first; else it is not allowed or not worth it.

@@ -71,7 +71,7 @@ class DrafterUnion:
                 assert isinstance(draft.memory, UnionMemory)
                 memory = draft.memory.memories.get(drafter.name)
                 if memory is not None:
-                    draft.builder.source = drafter.name
+                    draft.builder.source, draft.builder.kind = drafter.name, ""
                     its.append(DraftRequest(draft.tokens, memory, draft.builder))
             # A drafter that runs a model of its own makes a call even for none.
             if its:

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from guided.decoding.draft_budget import CostCurve
 from guided.decoding.drafter import Drafter
+from guided.decoding.trace import Trace
 from guided.drafters.union import DrafterUnion
 from guided.engine.admission import Admission
 from guided.engine.cache_size import StepLimits, open_cache
@@ -106,6 +107,11 @@ class Engine:
         self._results = Results(vocabulary)
 
     @property
+    def vocabulary(self) -> Vocabulary:
+        """The tokens the model knows, as bytes."""
+        return self._vocabulary
+
+    @property
     def vocabulary_size(self) -> int:
         """Tokens the model knows."""
         return len(self._vocabulary)
@@ -122,6 +128,7 @@ class Engine:
         *,
         received: float | None = None,
         stream: bool = False,
+        trace: Trace | None = None,
     ) -> None:
         """Take a request, or refuse it with the error that says why.
 
@@ -129,11 +136,12 @@ class Engine:
         the request's ``Finished``.
 
         Its deadline and its queue key count from the moment it was ``received``; ``None`` is now.
-        ``stream`` asks for its text as it grows, from ``take_deltas``.
+        ``stream`` asks for its text as it grows, from ``take_deltas``. ``trace`` notes how its
+        answer comes to be; only one that is drawn by itself can be traced.
         """
         with self._meter.phase(Phase.TAKE):
             try:
-                self._submit(request_id, request, received, stream=stream)
+                self._submit(request_id, request, received, stream, trace)
             except BaseException as fault:
                 self._meter.refused()
                 if isinstance(fault, GuidedError) or not is_of_request(fault):
@@ -198,7 +206,12 @@ class Engine:
     # --- taking requests ------------------------------------------------------------------
 
     def _submit(
-        self, request_id: str, request: GenerationRequest, received: float | None, *, stream: bool
+        self,
+        request_id: str,
+        request: GenerationRequest,
+        received: float | None,
+        stream: bool,
+        trace: Trace | None,
     ) -> None:
         """Check a request and begin to compile its constraint; admit it if that is done at once."""
         now = self._now()
@@ -211,10 +224,18 @@ class Engine:
             raise RequestError(
                 "several answers cannot be streamed", field="n", hint="ask for one, or for all"
             )
+        if trace is not None and (request.has_candidates or request.sampling.is_contrastive):
+            raise RequestError(
+                "only one answer, drawn token by token, can be traced",
+                field="n",
+                hint="leave out n, best_of, beams and the penalty of contrastive search",
+            )
         clock = RequestClock()
         prompt = self._render(request.prompt, _shown_schema(request))
         matcher = self._compiling.work_for(request.constraint)
-        submission = Submission(request_id, request, prompt, order, stream, clock, matcher)
+        submission = Submission(
+            request_id, request, prompt, order, stream, clock, matcher, trace=trace
+        )
         # Most constraints are compiled in one slice, so most errors are told at once.
         if matcher.run_slice():
             self._admit(submission)

@@ -17,6 +17,7 @@ from guided.decoding.drafter import (
     DraftRequest,
     Verified,
 )
+from guided.decoding.trace import TracedBuilder
 from guided.decoding.verify import Acceptance, verify
 from guided.drafters.union import DrafterUnion
 from guided.engine.answer_state import AnswerState
@@ -49,6 +50,7 @@ class SampledRunnable(AnswerRunnable):
         # Opened here and not in ``start``, so it is kept when the answer starts over.
         self._memory = None if drafter is None else _open(drafter, submission, answer)
         self._siblings = tuple(siblings)
+        self._trace = submission.trace
 
     @property
     def wants_states(self) -> bool:
@@ -76,15 +78,16 @@ class SampledRunnable(AnswerRunnable):
         draft, is_whole = None, count == self.pending
         # Where more certain tokens follow this step, a draft could only repeat or miss them.
         if self._memory is not None and budget.room and is_whole and not self._siblings:
-            builder = DraftBuilder(
-                trunk,
-                answer.forcing,
-                budget=budget,
-                longest=answer.chooser.remaining(answer.answer_length),
-                end_ids=answer.chooser.end_ids,
-            )
-            draft = DraftRequest(answer.tokens, self._memory, builder)
+            draft = DraftRequest(answer.tokens, self._memory, self._builder(trunk, budget))
         return Step(self, [Piece(blocks, trunk)], draft=draft)
+
+    def _builder(self, trunk: DraftTree, budget: DraftBudget) -> DraftBuilder:
+        answer = self.answer
+        forcing, longest = answer.forcing, answer.chooser.remaining(answer.answer_length)
+        ends = answer.chooser.end_ids
+        if self._trace is None:
+            return DraftBuilder(trunk, forcing, budget=budget, longest=longest, end_ids=ends)
+        return TracedBuilder(trunk, forcing, budget=budget, longest=longest, end_ids=ends)
 
     def settle(self, step: Step, outputs: Sequence[SegmentOutput]) -> Settled:
         """Verify the tree against its logits, extend the answer, commit the rows of the path.
@@ -98,6 +101,9 @@ class SampledRunnable(AnswerRunnable):
         # All of them are verified before any is extended, as a fault must leave nothing half done.
         acceptance = _verify(tree, logits, self.answer)
         choices = [_verify(tree, logits, sibling) for sibling in siblings]
+        if self._trace is not None:
+            builder = None if step.draft is None else step.draft.builder
+            self._trace.note(self.answer.answer_length, tree, acceptance, builder)
         self.answer.extend(tree, acceptance)
         forks = []
         for sibling, choice in zip(siblings, choices, strict=True):

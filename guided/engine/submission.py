@@ -12,6 +12,7 @@ from guided.spec import GenerationRequest, TokenId
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
+    from guided.decoding.trace import Trace
     from guided.engine.compile_queue import SlicedWork
 
 __all__ = ["PATIENCE_SECONDS", "CacheUse", "ServiceOrder", "Submission"]
@@ -83,3 +84,5 @@ class Submission:
     cache_use: CacheUse = field(default_factory=CacheUse)
     at_end: ExitStack = field(default_factory=ExitStack)
     """What is to be given back when the request ends, however it ends."""
+    trace: Trace | None = None
+    """Notes the steps, where somebody wants to look at them."""

@@ -35,6 +35,7 @@ def _run(*arguments: str, **environment: str) -> str:
         ("inspect",),
         ("inspect", "model"),
         ("inspect", "schema"),
+        ("inspect", "--generate"),
         ("prepare",),
         ("serve",),
     ],

@@ -1,0 +1,129 @@
+"""What a trace keeps of an answer: the tree of each step, what was proposed for it, what was taken.
+
+Nothing is noted for a request without a trace. See docs/inspect.md.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.draft_budget import DraftBudget
+from guided.decoding.draft_tree import DraftTree
+from guided.decoding.drafter import DraftBuilder
+from guided.decoding.filters import least
+from guided.decoding.verify import Acceptance
+from guided.errors import LimitExceededError
+from guided.spec import Forcing, TokenId
+
+__all__ = ["Outcome", "Proposal", "Trace", "TracedBuilder", "TracedStep"]
+
+
+class Outcome(StrEnum):
+    """What became of a proposal when it was made."""
+
+    ADDED = "added"
+    KNOWN = "in the tree already"
+    REFUSED = "not allowed by the grammar"
+    ENDING = "ends the answer"
+    LEFT_OUT = "does not pay"
+    """Or the constraint is at a limit there."""
+
+
+class Proposal(NamedTuple):
+    """A token that a drafter proposed."""
+
+    node: int
+    """The node that it follows."""
+    token: TokenId
+    chance: float
+    """How likely the drafter thought that the answer takes this path."""
+    drafter: str
+    kind: str
+    """Which of its kinds the drafter calls it; empty where it has none."""
+    outcome: Outcome
+
+
+class TracedBuilder(DraftBuilder):
+    """A builder that notes every proposal, also those that do not become part of the tree."""
+
+    def __init__(
+        self,
+        trunk: DraftTree,
+        forcing: Forcing,
+        *,
+        budget: DraftBudget,
+        longest: int,
+        end_ids: frozenset[TokenId],
+    ) -> None:
+        super().__init__(trunk, forcing, budget=budget, longest=longest, end_ids=end_ids)
+        self.proposals: list[Proposal] = []
+
+    def add(self, node: int, token: TokenId, chance: float = 1.0) -> int | None:
+        """Draft a token as any builder does, and note it."""
+        is_known = self.find(node, token) is not None
+        tip = super().add(node, token, chance)
+        if tip is not None:
+            outcome = Outcome.ADDED
+        else:
+            outcome = Outcome.KNOWN if is_known else self._why_not(node, token)
+        self.proposals.append(Proposal(node, token, chance, self.source, self.kind, outcome))
+        return tip
+
+    def masked(
+        self,
+        node: int,
+        allowed: NDArray[np.int64],
+        logits: NDArray[np.float32],
+        chance: float,
+        width: int,
+    ) -> None:
+        """Note those of the likeliest tokens that a drafter gave up as they are not allowed."""
+        weights = np.exp(logits.astype(np.float64) - float(logits.max()))
+        likeliest = least(-weights, min(width, len(weights)))
+        for token in likeliest[~np.isin(likeliest, allowed)].tolist():
+            likely = chance * float(weights[token] / weights.sum())
+            self.proposals.append(
+                Proposal(node, TokenId(token), likely, self.source, self.kind, Outcome.REFUSED)
+            )
+
+    def _why_not(self, node: int, token: TokenId) -> Outcome:
+        """Why a token is not in the tree."""
+        if token in self._end_ids:
+            return Outcome.ENDING
+        try:
+            is_allowed = self.matcher(node).allows(token)
+        except LimitExceededError:
+            return Outcome.LEFT_OUT
+        return Outcome.LEFT_OUT if is_allowed else Outcome.REFUSED
+
+
+class TracedStep(NamedTuple):
+    """One model call, as an answer saw it."""
+
+    position: int
+    """Tokens of the answer up to the end of the tree's trunk."""
+    tree: DraftTree
+    acceptance: Acceptance
+    proposals: tuple[Proposal, ...]
+    """For this tree, in their order."""
+
+
+class Trace:
+    """The steps of one request so far, in their order."""
+
+    def __init__(self) -> None:
+        self.steps: list[TracedStep] = []
+
+    def note(
+        self, position: int, tree: DraftTree, acceptance: Acceptance, builder: DraftBuilder | None
+    ) -> None:
+        """Note a step; ``builder`` took the proposals, if any were asked for."""
+        proposals: tuple[Proposal, ...] = ()
+        # Drafts may have been given up for want of room; then the tree is not the builder's.
+        if isinstance(builder, TracedBuilder) and builder.tip == len(tree) - 1:
+            proposals = tuple(builder.proposals)
+        self.steps.append(TracedStep(position, tree, acceptance, proposals))

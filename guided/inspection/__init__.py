@@ -1,0 +1,30 @@
+"""Looking at one answer: where each of its tokens came from, and the draft tree of a step.
+
+::
+
+    GenerationResult, Trace ──▶ origins ──▶ legend ──┬──▶ terminal
+    TracedStep              ──▶ branches ────────────┴──▶ page (HTML)
+"""
+
+from guided.inspection.branches import Branch, Fate, about, tree_of
+from guided.inspection.legend import Entry, legend_of, summary
+from guided.inspection.origins import Origin, TracedToken, origins
+from guided.inspection.page import page
+from guided.inspection.terminal import answer_view, legend_view, tree_view
+
+__all__ = [
+    "Branch",
+    "Entry",
+    "Fate",
+    "Origin",
+    "TracedToken",
+    "about",
+    "answer_view",
+    "legend_of",
+    "legend_view",
+    "origins",
+    "page",
+    "summary",
+    "tree_of",
+    "tree_view",
+]

@@ -1,0 +1,71 @@
+"""What the marks and colours of an answer mean, and how many tokens each of them stands for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from guided.inspection.origins import Origin, TracedToken
+from guided.spec import GenerationResult
+
+__all__ = ["Entry", "legend_of", "summary"]
+
+_MARKS: Final = {
+    Origin.FORCED: "f",
+    Origin.COPIED: "c",
+    Origin.CORRECTED: "x",
+    Origin.SAMPLED: "s",
+}
+"""Drafters have numbers instead, in the order in which they come into the answer."""
+_ORDER: Final = tuple(Origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One source of tokens."""
+
+    source: str
+    origin: Origin
+    mark: str
+    """One character that stands for it where there are no colours."""
+    tokens: int
+    kinds: tuple[tuple[str, int], ...]
+    """The tokens of each kind that its drafter tells apart, the most frequent first."""
+
+
+def legend_of(tokens: Sequence[TracedToken]) -> dict[str, Entry]:
+    """The sources of an answer's tokens by their names, in the order of ``Origin``."""
+    origin_of = {token.source: token.origin for token in tokens}
+    # A stable sort: drafters stay in the order in which they come into the answer.
+    sources = sorted(origin_of, key=lambda source: _ORDER.index(origin_of[source]))
+    drafters = [source for source in sources if origin_of[source] is Origin.DRAFTED]
+    entries = {}
+    for source in sources:
+        its = [token for token in tokens if token.source == source]
+        kinds = Counter(token.kind for token in its if token.kind)
+        entries[source] = Entry(
+            source=source,
+            origin=origin_of[source],
+            mark=_MARKS.get(origin_of[source]) or _number(drafters.index(source)),
+            tokens=len(its),
+            kinds=tuple(kinds.most_common()),
+        )
+    return entries
+
+
+def _number(index: int) -> str:
+    """``1`` to ``9``, then capital letters: a request names 16 drafters at most."""
+    return "123456789ABCDEFG"[index]
+
+
+def summary(result: GenerationResult) -> str:
+    """What the answer cost, in one line."""
+    usage = result.usage
+    calls = usage.model_calls / max(1, usage.output_tokens)
+    return (
+        f"{result.finish_reason.value}: {usage.output_tokens} tokens, {usage.model_calls} model"
+        f" calls ({calls:.2f} for a token), {usage.drafted_tokens} drafted,"
+        f" {usage.accepted_tokens} accepted"
+    )

@@ -1,0 +1,124 @@
+"""An answer, its legend and its draft trees as one HTML file, without scripts or other files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Final
+
+from guided.inspection.branches import Branch
+from guided.inspection.legend import Entry
+from guided.inspection.origins import Origin, TracedToken
+from guided.inspection.texts import pieces, printable, shown
+
+__all__ = ["page"]
+
+_DRAFTER_COLORS: Final = 5
+"""Colours of drafters, which take turns: classes ``drafted0`` to ``drafted4``."""
+_STYLE: Final = """\
+:root { color-scheme: light dark; --page: #fff; --text: #1a1a1a; --quiet: #6b6b6b;
+  --forced: #e6e6e6; --copied: #b9e6f2; --corrected: #f7b9b9; --sampled: #f5e2a3;
+  --drafted0: #bfe8bf; --drafted1: #e3c4f0; --drafted2: #c3cff7; --drafted3: #dbe8a4;
+  --drafted4: #f5c9dd; --taken: #1a7f37; --wrong: #b42318; --refused: #8a3ffc; --chosen: #8a6100; }
+@media (prefers-color-scheme: dark) {
+  :root { --page: #16181c; --text: #e6e6e6; --quiet: #9a9a9a;
+    --forced: #3a3d43; --copied: #12505f; --corrected: #752828; --sampled: #5f4d0c;
+    --drafted0: #225526; --drafted1: #532d66; --drafted2: #2d3c7a; --drafted3: #4a5715;
+    --drafted4: #6a2f4a; --taken: #56d364; --wrong: #ff7b72; --refused: #be95ff;
+    --chosen: #e3b341; } }
+body { background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif;
+  margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
+pre, code { font-family: ui-monospace, monospace; font-size: 0.9rem; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; line-height: 1.9; }
+pre span, td:first-child { border-radius: 3px; padding: 2px 1px; }
+pre span:hover { outline: 2px solid var(--quiet); }
+table { border-collapse: collapse; }
+th, td { padding: 0.15rem 0.75rem; text-align: left; }
+td.count { text-align: right; }
+small { color: var(--quiet); }
+ul { list-style: none; padding-left: 1.5rem; border-left: 1px solid var(--quiet); }
+ul.tree { border: 0; padding: 0; }
+li.untried > code, li.certain > code, code.run { color: var(--quiet); }
+li.taken > code { color: var(--taken); font-weight: bold; }
+li.wrong > code { color: var(--wrong); }
+li.refused > code { color: var(--refused); text-decoration: line-through; }
+li.chosen > code { color: var(--chosen); font-weight: bold; }
+li > code.run { color: var(--quiet) !important; font-weight: normal !important; }
+"""
+
+
+def page(
+    title: str,
+    summary: str,
+    tokens: Sequence[TracedToken],
+    legend: Mapping[str, Entry],
+    trees: Mapping[str, Branch],
+) -> str:
+    """The whole file; ``trees`` are those of the steps to be shown, by their headings."""
+    classes = _classes(legend)
+    drawn = "".join(
+        f'<h2>{escape(heading)}</h2>\n<ul class="tree">\n{_item(tree)}</ul>\n'
+        for heading, tree in trees.items()
+    )
+    colors = "".join(f".{name} {{ background: var(--{name}); }}\n" for name in classes.values())
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{_STYLE}{colors}</style>\n</head>\n<body>\n"
+        f"<h1>{escape(title)}</h1>\n<pre>{_answer(tokens, classes)}</pre>\n"
+        f"<p>{escape(summary)}</p>\n{_legend(legend, classes)}{drawn}</body>\n</html>\n"
+    )
+
+
+def _classes(legend: Mapping[str, Entry]) -> dict[str, str]:
+    """The class of each source, which has its colour."""
+    drafters = [source for source in legend if legend[source].origin is Origin.DRAFTED]
+    return {
+        source: f"drafted{drafters.index(source) % _DRAFTER_COLORS}"
+        if source in drafters
+        else entry.origin.value
+        for source, entry in legend.items()
+    }
+
+
+def _answer(tokens: Sequence[TracedToken], classes: Mapping[str, str]) -> str:
+    return "".join(
+        f'<span class="{classes[its[0].source]}" title="{_hover(its)}">'
+        f"{escape(printable(text))}</span>"
+        for text, its in pieces(tokens)
+    )
+
+
+def _hover(tokens: Sequence[TracedToken]) -> str:
+    """What is told of the tokens of a piece, a line for each fact."""
+    lines = []
+    for token in tokens:
+        lines.append(f"{shown(token.text)}  token {token.token}, step {token.step}")
+        lines.append(f"{token.source} ({token.kind})" if token.kind else token.source)
+        if token.probability is not None:
+            lines.append(f"probability {token.probability:.3f}")
+    # A line break in an attribute has to be a reference, or it may be read as a space.
+    return "&#10;".join(map(escape, lines))
+
+
+def _legend(legend: Mapping[str, Entry], classes: Mapping[str, str]) -> str:
+    rows = "".join(
+        f'<tr><td class="{classes[source]}">{escape(source)}</td>'
+        f'<td class="count">{entry.tokens}</td>'
+        f"<td>{escape(', '.join(f'{count} {kind}' for kind, count in entry.kinds))}</td></tr>\n"
+        for source, entry in legend.items()
+    )
+    head = "<tr><th>origin</th><th>tokens</th><th>of which</th></tr>"
+    return f"<table>\n{head}\n{rows}</table>\n"
+
+
+def _item(branch: Branch) -> str:
+    """One branch as an item of a list, what follows it as a list inside."""
+    run = f' <code class="run">{escape(branch.run)}</code>' if branch.run else ""
+    told = "; ".join(filter(None, (branch.fate.value, branch.note)))
+    inner = "".join(map(_item, branch.branches))
+    below = f"\n<ul>\n{inner}</ul>\n" if inner else ""
+    return (
+        f'<li class="{branch.fate.value}"><code>{escape(branch.text)}</code>{run}'
+        f" <small>{escape(told)}</small>{below}</li>\n"
+    )
