@@ -36,6 +36,7 @@ from tests.engine.exact_law import PROMPT, ROOT, Answer, logits_behind
 from tests.engine.finite_language import END_IDS, WordMatcher
 
 Verifier = Callable[..., Acceptance]
+Logits = Callable[[tuple[TokenId, ...]], NDArray[np.float32]]
 _NO_STATES: NDArray[np.float32] = np.empty((0, 0), np.float32)
 
 
@@ -48,15 +49,21 @@ def other_logits(answer: Answer) -> NDArray[np.float32]:
     return (logits + noise).astype(np.float32)
 
 
+def _behind_prompt(tokens: tuple[TokenId, ...]) -> NDArray[np.float32]:
+    return other_logits(tokens[len(PROMPT) :])
+
+
 class Guesser:
     """A drafter with logits of its own: ``width`` tokens after a node, so many levels deep."""
 
     wants_states = False
 
-    def __init__(self, width: int, depth: int) -> None:
+    def __init__(self, width: int, depth: int, logits: Logits | None = None) -> None:
+        """``logits`` are those after some tokens, prompt included; else ``other_logits``."""
         self.name = f"guesser {width}"
         self.width = width
         self.depth = depth
+        self.logits = logits or _behind_prompt
         self.rates = ProposalRates(assumed_rates())
 
     def open(self, context: DraftContext) -> GuesserMemory:
@@ -67,13 +74,12 @@ class Guesser:
             assert isinstance(draft.memory, GuesserMemory)
             builder, expansion = draft.builder, draft.memory.expansion
             expansion.begin()
-            answer = tuple(draft.tokens[len(PROMPT) :])
+            before = tuple(draft.tokens)
             level = [(builder.root, 1.0)]
             for _ in range(self.depth):
                 found = []
                 for node, chance in level:
-                    behind = (*answer, *builder.path(builder.root, node))
-                    logits = other_logits(behind)
+                    logits = self.logits((*before, *builder.path(builder.root, node)))
                     found += expansion.expand(builder, node, logits, chance, self.width)
                 level = found
 
