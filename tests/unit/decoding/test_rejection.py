@@ -95,3 +95,26 @@ def test_a_choice_is_a_hash_of_seed_and_position() -> None:
     assert [chosen(*place) for place in places] == [chosen(*place) for place in places]
     assert len({chosen(0, position) for position in range(50)}) > 1
     assert len({chosen(seed, 0) for seed in range(50)}) > 1
+
+
+def test_the_example_of_the_documentation() -> None:
+    """docs/verification.md: blue, red and black, of which two are drawn."""
+    blue, red = TokenId(0), TokenId(1)
+    tokens = np.arange(3, dtype=np.int64)
+    p = TokenLaw(tokens, np.array([0.5, 0.3, 0.2]))
+    q = TokenLaw(tokens, np.array([0.8, 0.2, 0.0]))
+    left = p.less(q)
+    assert left is not None
+    assert left.shares.tolist() == pytest.approx([0, 1 / 3, 2 / 3])
+    only_red = q.without([blue])
+    assert only_red is not None
+    proposals = [Proposal(blue, q), Proposal(red, only_red)]
+    counts = Counter(
+        choose_by_rejection(p, proposals, seed=seed, position=0) for seed in range(ROUNDS)
+    )
+    # Given that blue was drawn first: 0.625, then 1/3 and 2/3 of the rest.
+    given_blue = TokenLaw(tokens, np.array([0.625, 0.125, 0.25]))
+    assert furthest(counts, given_blue) < 4.5
+    assert {choose_by_rejection(p, [Proposal(red, q)], seed=n, position=0) for n in range(99)} == {
+        red
+    }
