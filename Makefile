@@ -30,7 +30,8 @@ test: check $(NATIVE)
 # file of MaskBench's open part (1.5 MB packed), its 2,000 schemas and their documents too.
 test-long: $(NATIVE)
 	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
-		tests/engine/test_sampling_law.py tests/engine/test_real_gemma3.py --timeout 3600
+		tests/engine/test_sampling_law.py tests/engine/test_drafting_law.py \
+		tests/engine/test_real_gemma3.py --timeout 3600
 
 # The fuzzers, each for so many seconds; SUBJECTS="schemas python" for some of them, SEED=... to repeat.
 # What is found is printed with its seed, made small, and written as a test below build/findings.

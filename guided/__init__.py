@@ -58,6 +58,7 @@ from guided.spec import (
     Timing,
     TokenLogprobs,
     Usage,
+    Verification,
 )
 from guided.spec.composition import AnyOf, JsonObject, Repeat, Sequence, Template, Text
 from guided.spec.library import grammar_names
@@ -147,6 +148,7 @@ __all__ = [
     "UnsupportedFeatureError",
     "Until",
     "Usage",
+    "Verification",
     "check",
     "grammar_names",
     "wait_until_serving",

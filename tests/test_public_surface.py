@@ -74,6 +74,7 @@ def test_the_public_names_are_these() -> None:
         "UnenforcedValidator",
         "Until",
         "Usage",
+        "Verification",
         "check",
         "grammar_names",
         "wait_until_serving",

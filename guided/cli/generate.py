@@ -58,7 +58,7 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
     Console(stderr=True).print(
         f"{answer.finish_reason.value}: {usage.output_tokens} tokens"
         f" ({usage.forced_tokens} forced), {usage.model_calls} model calls,"
-        f" {answer.seconds:.2f} s",
+        f" {answer.verification.value} verification, {answer.seconds:.2f} s",
         style="dim",
         highlight=False,
     )

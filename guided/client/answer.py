@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from guided.errors import AnswerValidationError, GuidedError
-from guided.spec import FinishReason, Timing, TokenLogprobs, Usage
+from guided.spec import FinishReason, Timing, TokenLogprobs, Usage, Verification
 
 __all__ = ["Answer", "Candidate", "Completed"]
 
@@ -52,6 +52,8 @@ class Answer(Generic[T]):
     candidates: tuple[Candidate[T], ...] = ()
     """All answers, this one among them: as drawn, or the best first with ``best_of`` or ``beams``.
     Fewer than ``n`` where beams found no more."""
+    verification: Verification = Verification.COUPLED
+    """What decided which guessed tokens stayed."""
 
 
 @dataclass(frozen=True, slots=True)

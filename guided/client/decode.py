@@ -6,7 +6,15 @@ from dataclasses import fields
 
 from guided.client.answer import Answer, Candidate
 from guided.errors import InternalServiceError
-from guided.spec import Alternative, FinishReason, Timing, TokenId, TokenLogprobs, Usage
+from guided.spec import (
+    Alternative,
+    FinishReason,
+    Timing,
+    TokenId,
+    TokenLogprobs,
+    Usage,
+    Verification,
+)
 from guided.stats import EngineStats, ModelInfo, Phase
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
@@ -26,6 +34,7 @@ def decode_answer(response: pb.GenerateResponse) -> Answer[str]:
         logprobs=tuple(map(_decode_logprobs, response.logprobs)),
         timing=_decode_timing(response.timing),
         candidates=tuple(map(_decode_candidate, response.candidates)),
+        verification=_verification(response.verification),
     )
 
 
@@ -81,6 +90,13 @@ def _decode_logprobs(one: pb.TokenLogprobs) -> TokenLogprobs:
 
 def _finish_reason(number: int) -> FinishReason:
     return _known(FinishReason, pb.FinishReason.DESCRIPTOR, number, "finish reason")
+
+
+def _verification(number: int) -> Verification:
+    # A server of before there was a choice says nothing.
+    if number == pb.VERIFICATION_UNSPECIFIED:
+        return Verification.COUPLED
+    return _known(Verification, pb.Verification.DESCRIPTOR, number, "verification")
 
 
 def _phase(number: int) -> Phase:

@@ -131,6 +131,7 @@ class Request(Generic[T]):
                     logprobs=candidate.logprobs,
                     timing=plain.timing,
                     candidates=candidates,
+                    verification=plain.verification,
                 )
         refused = candidates[0].error
         assert refused is not None, "a candidate without a value and without an error"

@@ -3,7 +3,8 @@
 ::
 
     one token     sampling: penalties, filters, allowed_tokens; choice (with a budget), logprobs
-    drafts        draft_tree, drafter, expansion, draft_budget; verify
+    drafts        draft_tree, drafter, expansion, draft_budget
+    verification  verify: coupled; rejection, with token_law; typical
     searches      beam_search, contrastive_search
     text          stop_strings
 """
@@ -21,8 +22,11 @@ from guided.decoding.drafter import (
 )
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.decoding.penalties import NO_HISTORY, History, TokenLog
+from guided.decoding.rejection import Proposal, choose_by_rejection
 from guided.decoding.sampling import choose_token
 from guided.decoding.stop_strings import StopSearch
+from guided.decoding.token_law import TokenLaw
+from guided.decoding.typical import typical_path
 from guided.decoding.verify import Acceptance, verify
 
 __all__ = [
@@ -41,11 +45,15 @@ __all__ = [
     "Drafter",
     "Expansion",
     "History",
+    "Proposal",
     "ProposalRates",
     "StopSearch",
+    "TokenLaw",
     "TokenLog",
     "Verified",
     "assumed_rates",
+    "choose_by_rejection",
     "choose_token",
+    "typical_path",
     "verify",
 ]

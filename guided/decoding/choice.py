@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs
 from guided.decoding.penalties import History
-from guided.decoding.sampling import choose_token
+from guided.decoding.rejection import Proposal, choose_by_rejection
+from guided.decoding.sampling import choose_token, scored_tokens
+from guided.decoding.token_law import TokenLaw
 from guided.errors import LimitExceededError
-from guided.spec import Sampling, TokenId
+from guided.spec import Sampling, TokenId, Verification
 
 if TYPE_CHECKING:
     from guided.constraint import Matcher
@@ -50,6 +52,13 @@ class Chooser:
     end_ids: frozenset[TokenId]
     top_logprobs: int | None = None
     """Likeliest tokens to look up beside the chosen one; ``None`` looks nothing up."""
+    verification: Verification = Verification.COUPLED
+    """What the request asks for; see ``rule``."""
+
+    @property
+    def rule(self) -> Verification:
+        """What decides which drafted tokens stay: nothing but the choice where none is drawn."""
+        return Verification.COUPLED if self.sampling.temperature == 0.0 else self.verification
 
     def remaining(self, position: int) -> int:
         """Tokens the answer may still have when it has ``position`` of them."""
@@ -59,33 +68,67 @@ class Chooser:
         """Whether an answer of ``position`` tokens that got here can still end in its budget."""
         return matcher.fits(self.remaining(position))
 
+    def still_fits(self, matcher: Matcher, position: int) -> bool:
+        """The same, where a constraint may be at a limit, which cannot continue."""
+        try:
+            return self.fits(matcher, position)
+        except LimitExceededError:
+            return False
+
     def choose(
-        self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
+        self,
+        logits: NDArray[np.float32],
+        matcher: Matcher,
+        position: int,
+        history: History,
+        proposals: Sequence[Proposal] = (),
     ) -> Choice | Closing:
         """Choose the token at ``position`` of an answer that fits so far.
 
-        A constraint that passes a limit here cannot continue, but it can close.
+        ``proposals`` are tried by rejection, which takes nothing from the law of the choice. A
+        constraint that passes a limit here cannot continue, but it can close.
         """
         try:
-            return self._choose(logits, matcher, position, history)
+            return self._choose(logits, matcher, position, history, proposals)
         except LimitExceededError:
             return Closing(matcher.shortest_end())
 
-    def _choose(
+    def law(
         self, logits: NDArray[np.float32], matcher: Matcher, position: int, history: History
+    ) -> TokenLaw:
+        """The law of the token at ``position``, as if there were no budget; for draws only."""
+        scored = scored_tokens(
+            logits, matcher.mask(), self.sampling, position=position, history=history
+        )
+        return TokenLaw.of_scores(*scored)
+
+    def _choose(
+        self,
+        logits: NDArray[np.float32],
+        matcher: Matcher,
+        position: int,
+        history: History,
+        proposals: Sequence[Proposal],
     ) -> Choice | Closing:
-        mask = matcher.mask()
         # First as if there were no budget: it matters only near its end, and to find all tokens
         # that fit takes longer than to try one.
-        choice = self._draw(logits, matcher, mask, None, position, history)
+        if proposals:
+            law = self.law(logits, matcher, position, history)
+            token = choose_by_rejection(law, proposals, seed=self.seed, position=position)
+            choice = self.take(logits, matcher.mask(), token, matcher)
+        else:
+            choice = self._draw(logits, matcher, None, position, history)
         if choice.matcher is None or self.fits(choice.matcher, position + 1):
             return choice
-        # Both draws have the same noise, so together they are one draw from what fits.
+        # One that was chosen among those that fit would be chosen again, see below.
         within = matcher.mask_within(self.remaining(position))
-        choice = self._draw(logits, matcher, mask, within, position, history)
-        choice = choice._replace(narrowed=True)
-        if choice.matcher is None or self.fits(choice.matcher, position + 1):
-            return choice
+        if not _holds(within, choice.token):
+            # Without proposals both draws have the same noise, with them the second has another.
+            # Together they are one draw from what fits, one way as the other.
+            choice = self._draw(logits, matcher, within, position, history)
+            choice = choice._replace(narrowed=True)
+            if choice.matcher is None or self.fits(choice.matcher, position + 1):
+                return choice
         # Completions are short but not always the shortest: after the first token of one that
         # fits, another may be found that does not. Then the one that fits is taken whole.
         return Closing(matcher.shortest_end())
@@ -94,11 +137,11 @@ class Chooser:
         self,
         logits: NDArray[np.float32],
         matcher: Matcher,
-        mask: NDArray[np.int32],
         within: NDArray[np.int32] | None,
         position: int,
         history: History,
     ) -> Choice:
+        mask = matcher.mask()
         token = choose_token(
             logits,
             mask,
@@ -121,6 +164,10 @@ class Chooser:
         if self.top_logprobs is not None:
             logprobs = choice_logprobs(logits, mask, token, top=self.top_logprobs)
         return Choice(token, after, narrowed=False, logprobs=logprobs)
+
+
+def _holds(mask: NDArray[np.int32], token: TokenId) -> bool:
+    return bool(int(mask[token >> 5]) >> (token & 31) & 1)
 
 
 def advance(matcher: Matcher, tokens: Iterable[TokenId]) -> Matcher:

@@ -11,13 +11,14 @@ drafted tokens, with several continuations at a node. Plain decoding is a trunk 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.rejection import Proposal
 from guided.spec import TokenId
 
 if TYPE_CHECKING:
@@ -44,6 +45,9 @@ class DraftTree:
     sources: tuple[str, ...]
     """The name of the drafter that proposed a node, or the node whose run it is in; empty in the
     trunk."""
+    draws: Mapping[int, tuple[Proposal, ...]] = field(default_factory=dict)
+    """For nodes after which tokens were drawn, all that was proposed there, in order: draws that
+    are no nodes too, as whether they are depends on what was drawn."""
 
     @classmethod
     def chain(cls, tokens: Sequence[TokenId], matcher: Matcher | None) -> DraftTree:
@@ -105,6 +109,22 @@ class DraftTree:
                 found[parent].append(child)
         return tuple(map(tuple, found))
 
+    def certain_run(self, node: int, children: Sequence[Sequence[int]]) -> list[int]:
+        """The certain nodes after a node, one after the other; ``children`` are those of all."""
+        run: list[int] = []
+        following = children[node]
+        while len(following) == 1 and self.certain[following[0]]:
+            run.append(following[0])
+            following = children[following[0]]
+        return run
+
+    def proposals(self, node: int, children: Sequence[int]) -> tuple[Proposal, ...]:
+        """What was proposed after a node with these children, in order."""
+        drawn = self.draws.get(node)
+        if drawn is not None:
+            return drawn
+        return tuple([Proposal(self.tokens[child], None) for child in children])
+
     def ancestors(self) -> NDArray[np.bool_]:
         """Which nodes a node sees, itself included: ``[nodes, nodes]``, a row for each node."""
         sees: NDArray[np.bool_] = np.eye(len(self), dtype=np.bool_)
@@ -141,6 +161,10 @@ class DraftTree:
             assert node < trunk or self.matchers[node] is not None, (
                 f"node {node} is drafted and has no matcher"
             )
+        for node, proposals in self.draws.items():
+            proposed = {proposal.token for proposal in proposals}
+            children = {self.tokens[n] for n in range(count) if self.parents[n] == node}
+            assert children <= proposed, f"a child of node {node} is not among its proposals"
         for parent in certain_parents - {None}:
             assert sum(p == parent for p in self.parents) == 1, (
                 f"node {parent} has two certain children"

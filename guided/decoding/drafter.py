@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.choice import Chooser
+from guided.decoding.choice import Choice, Chooser
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
+from guided.decoding.rejection import Proposal
+from guided.decoding.token_law import TokenLaw
 from guided.errors import LimitExceededError
 from guided.spec import Constraint, Forcing, TokenId
 
@@ -64,9 +66,13 @@ class Verified:
 
     @property
     def taken(self) -> frozenset[tuple[int | None, TokenId]]:
-        """The tokens that the model confirmed, each with the node that it follows."""
-        tree = self.tree
-        return frozenset((tree.parents[node], tree.tokens[node]) for node in self.acceptance.path)
+        """The tokens that the model chose, each with the node that it follows."""
+        tree, (path, choice) = self.tree, self.acceptance[:2]
+        taken = {(tree.parents[node], tree.tokens[node]) for node in path}
+        # The last one may have been drawn, and have become no node.
+        if isinstance(choice, Choice):
+            taken.add((path[-1], choice.token))
+        return frozenset(taken)
 
 
 class DraftMemory(Protocol):
@@ -155,9 +161,12 @@ class DraftBuilder:
         # How many tokens may come after each node. Of the trunk only the last node is asked for.
         self._left = [longest] * len(trunk)
         self._budget = budget
+        self.most: Final = len(trunk) + budget.room
+        """Nodes that the tree has at most when it is done."""
         # By parent and token, the node from which to continue. Nothing is drafted after the inner
         # nodes of the trunk, so they are not in it.
         self._children: dict[tuple[int, TokenId], int] = {}
+        self._draws: dict[int, list[Proposal]] = {}
 
     @property
     def room(self) -> int:
@@ -195,6 +204,30 @@ class DraftBuilder:
         there, ends the answer, is in the tree already, does not pay together with its run, or
         the constraint is at a limit.
         """
+        tip = self._add(node, token, chance)
+        if tip is not None and node in self._draws:
+            self._draws[node].append(Proposal(token, None))
+        return tip
+
+    def draw(self, node: int, token: TokenId, law: TokenLaw, chance: float = 1.0) -> int | None:
+        """Draft ``token``, which was drawn from ``law``, as ``add`` does.
+
+        The draw is kept where it does not become a node as well: to leave draws out by what was
+        drawn would change the law of the answer. So nothing may be drawn that is not told here.
+        """
+        if node not in self._draws:
+            self._draws[node] = [Proposal(child, None) for child in self.proposed(node)]
+        self._draws[node].append(Proposal(token, law))
+        return self._add(node, token, chance)
+
+    def proposed(self, node: int) -> list[TokenId]:
+        """The tokens that were proposed after a node so far, in order."""
+        drawn = self._draws.get(node)
+        if drawn is not None:
+            return [proposal.token for proposal in drawn]
+        return [token for parent, token in self._children if parent == node]
+
+    def _add(self, node: int, token: TokenId, chance: float) -> int | None:
         matcher = self.matcher(node)
         # Cheap checks come first: most proposals are pruned, and to advance a matcher takes longer.
         if token in self._end_ids or (node, token) in self._children:
@@ -223,14 +256,13 @@ class DraftBuilder:
     def masked(
         self,
         node: int,
-        allowed: NDArray[np.int64],
         logits: NDArray[np.float32],
         chance: float,
         width: int,
     ) -> None:
-        """Hear of logits that were masked to the ``allowed`` tokens; of interest to a trace alone.
+        """Hear of logits by which tokens are proposed; of interest to a trace alone.
 
-        ``width`` tokens would be proposed by them after ``node``, which has this ``chance``.
+        ``width`` tokens are proposed after ``node``, which has this ``chance``.
         """
 
     def find(self, node: int, token: TokenId) -> int | None:
@@ -246,6 +278,11 @@ class DraftBuilder:
             at = self._parents[at]
         return tokens[::-1]
 
+    @property
+    def has_proposals(self) -> bool:
+        """Whether there is more than the trunk: nodes, or draws that became none."""
+        return self.tip != self._root or bool(self._draws)
+
     def tree(self) -> DraftTree:
         """The tree as built so far."""
         return DraftTree(
@@ -254,6 +291,7 @@ class DraftBuilder:
             certain=tuple(self._certain),
             matchers=tuple(self._matchers),
             sources=tuple(self._sources),
+            draws={node: tuple(drawn) for node, drawn in self._draws.items()},
         )
 
     def _append(self, parent: int, token: TokenId, matcher: Matcher, *, certain: bool) -> None:

@@ -1,14 +1,17 @@
-"""How a drafter with logits of its own proposes: the likeliest legal tokens after a node.
+"""How a drafter with logits of its own proposes: tokens that are likely, or drawn, after a node.
 
 A draft model and heads on hidden states both give logits for the token after a node. ``Expansion``
-masks them by the grammar, applies the request's sampling, and drafts what is then likeliest::
+masks them by the grammar, applies the request's sampling, and proposes as its verification wants
+it::
 
-    logits ─▶ mask ─▶ bias, temperature, filters ─▶ order ─▶ builder.add, best first
-                                                    greedy: by logit
-                                                    drawn: by score plus the noise of the position
+    logits ─▶ mask ─▶ bias, temperature, filters ─▶ order ─▶ builder, best first
+                                                    greedy, typical: by score
+                                                    coupled: by score plus the noise of the position
+                                                    rejection: drawn, with noise of its own
 
-The noise is the one that the verifier draws with, so where both models agree on the scores they
-choose the same token (coupled draws).
+*Coupled*: the noise is the one that the verifier draws with, so where both models agree on the
+scores they choose the same token. *Rejection*: tokens are drawn one after the other, none twice,
+and the builder is told of each what it was drawn from.
 """
 
 from __future__ import annotations
@@ -22,11 +25,18 @@ from numpy.typing import NDArray
 from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.drafter import DraftBuilder, DraftContext, Verified
-from guided.decoding.filters import filter_tokens, least
+from guided.decoding.filters import least
 from guided.decoding.penalties import NO_HISTORY
-from guided.decoding.sampling import adjusted_tokens, gumbel_noise
+from guided.decoding.sampling import (
+    adjusted_tokens,
+    gumbel_noise,
+    hashed,
+    scored_tokens,
+    uniform,
+)
+from guided.decoding.token_law import TokenLaw
 from guided.errors import LimitExceededError
-from guided.spec import TokenId
+from guided.spec import TokenId, Verification
 
 __all__ = ["BINS", "Expansion", "ProposalKind", "ProposalRates", "assumed_rates"]
 
@@ -35,22 +45,40 @@ BINS: Final = 10
 _WIDEST: Final = 8
 """Tokens that are drafted after one node, at most."""
 
+_MOST_DRAWN_FROM: Final = 4096
+"""Tokens that are drawn from, the likeliest: a law is kept for each node until it is verified."""
+_DRAFT: Final = 0xA4093822299F31D0
+"""Tells the noise of drafts from all other noise of a seed; digits of pi."""
+_DRAWN_RATE: Final = 0.7
+"""Assumed of draws: where all before it were refused, this share of them is taken."""
+
 ProposalKind: TypeAlias = tuple[int, int]
-"""The rank of a token among those proposed after a node, and the bin of its probability."""
+"""The rank of a token among those proposed after a node, and the bin of its probability.
+
+Ranks of drawn tokens follow those of chosen ones, as a drawn token is taken the more often the more
+its law is like the model's, however likely the token is.
+"""
 ProposalRates: TypeAlias = AcceptanceRates[ProposalKind]
 """How often proposals were right, of all sequences of one drafter together."""
 
 
 def assumed_rates() -> Mapping[ProposalKind, float]:
     """Where rates start from: a drafter that is as sure as it should be."""
-    return {(rank, bin_): (bin_ + 0.5) / BINS for rank in range(_WIDEST) for bin_ in range(BINS)}
+    ranks, bins = range(_WIDEST), range(BINS)
+    chosen = {(rank, bin_): (bin_ + 0.5) / BINS for rank in ranks for bin_ in bins}
+    drawn = {
+        (_WIDEST + rank, bin_): _DRAWN_RATE * (1 - _DRAWN_RATE) ** rank
+        for rank in ranks
+        for bin_ in bins
+    }
+    return chosen | drawn
 
 
 class Expansion:
     """The proposals of one drafter for one sequence, in the tree that is drafted now."""
 
     def __init__(self, context: DraftContext, rates: ProposalRates) -> None:
-        self._context = context
+        self._chooser = context.chooser
         self._rates = rates
         self._proposed: dict[tuple[int, TokenId], ProposalKind] = {}
 
@@ -69,19 +97,28 @@ class Expansion:
         """Draft up to ``width`` tokens after ``node``, where they pay.
 
         ``logits`` (``[vocabulary]``) are for the token after the node, which the answer reaches
-        with this ``chance``. Returns the nodes from which to continue, each with its chance.
+        with this ``chance``. Returns the nodes from which to continue, each with its chance. Where
+        tokens are drawn, a node is expanded once by each drafter.
         """
         matcher = builder.matcher(node)
         if matcher.is_complete or not builder.pays(1, chance):
             return []
+        position = self._position(builder, node)
         try:
-            tokens = allowed_tokens(matcher.mask(), len(logits))
+            tokens, scores = self._scores(logits, matcher.mask(), position)
         except LimitExceededError:
             return []  # it is for the choice at this node to close the answer
-        builder.masked(node, tokens, logits, chance, width)
+        builder.masked(node, logits, chance, width)
+        if self._chooser.rule is Verification.REJECTION:
+            return self._draw(builder, node, tokens, scores, chance, width)
+        order = scores
+        if self._chooser.rule is Verification.COUPLED and not self._is_greedy:
+            order = scores + gumbel_noise(tokens, seed=self._chooser.seed, position=position)
+        shares = TokenLaw.of_scores(tokens, scores).shares
         found = []
-        for rank, (token, bin_) in enumerate(self._best(builder, node, tokens, logits, width)):
-            kind = (rank, bin_)
+        for rank, at in enumerate(least(-order, min(width, _WIDEST, len(order))).tolist()):
+            token = TokenId(int(tokens[at]))
+            kind = (rank, _bin(float(shares[at])))
             likely = chance * self._rates.rate(kind)
             tip = builder.add(node, token, likely)
             if tip is None:
@@ -93,7 +130,8 @@ class Expansion:
 
     def learn(self, verified: Verified) -> None:
         """Note which proposals of the latest tree the model agreed with."""
-        if verified.tree.trunk == len(verified.tree):
+        tree = verified.tree
+        if tree.trunk == len(tree) and not tree.draws:
             return
         self._rates.pass_step()
         judged, taken = verified.judged, verified.taken
@@ -101,32 +139,83 @@ class Expansion:
             if node in judged:
                 self._rates.add(kind, 1.0, is_hit=(node, token) in taken)
 
-    def _best(
+    @property
+    def _is_greedy(self) -> bool:
+        return self._chooser.sampling.temperature == 0.0
+
+    def _position(self, builder: DraftBuilder, node: int) -> int:
+        """How many tokens of the answer stand before the one after a node."""
+        return self._chooser.max_tokens - builder.left(node)
+
+    def _scores(
+        self, logits: NDArray[np.float32], mask: NDArray[np.int32], position: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The tokens that may be proposed, ascending, and the logarithms of their weights."""
+        sampling = self._chooser.sampling
+        if not self._is_greedy:
+            return scored_tokens(logits, mask, sampling, position=position)
+        tokens = allowed_tokens(mask, len(logits))
+        tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, NO_HISTORY)
+        return tokens, adjusted.astype(np.float64)
+
+    def _draw(
         self,
         builder: DraftBuilder,
         node: int,
         tokens: NDArray[np.int64],
-        logits: NDArray[np.float32],
+        scores: NDArray[np.float64],
+        chance: float,
         width: int,
-    ) -> list[tuple[TokenId, int]]:
-        """The tokens to propose, best first, each with the bin of its probability."""
-        chooser = self._context.chooser
-        sampling, position = chooser.sampling, chooser.max_tokens - builder.left(node)
-        tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, NO_HISTORY)
-        is_greedy = sampling.temperature == 0.0
-        scores = adjusted.astype(np.float64) - float(adjusted.max())
-        if not is_greedy:
-            scores /= sampling.temperature
-            if sampling.filters:
-                kept = filter_tokens(scores, sampling)
-                tokens, scores = tokens[kept], scores[kept]
-        weights = np.exp(scores)
-        order = scores
-        if not is_greedy:
-            order = scores + gumbel_noise(tokens, seed=chooser.seed, position=position)
-        best = least(-order, min(width, _WIDEST, len(order)))
-        bins = np.minimum((weights[best] / weights.sum() * BINS).astype(np.int64), BINS - 1)
-        return [
-            (TokenId(token), bin_)
-            for token, bin_ in zip(tokens[best].tolist(), bins.tolist(), strict=True)
-        ]
+    ) -> list[tuple[int, float]]:
+        """Draw tokens that were not proposed there yet, each from what the ones before it left."""
+        if len(tokens) > _MOST_DRAWN_FROM:
+            kept = np.sort(least(-scores, _MOST_DRAWN_FROM))
+            tokens, scores = tokens[kept], scores[kept]
+        whole = TokenLaw.of_scores(tokens, scores)
+        proposed = builder.proposed(node)
+        found = self._join(builder, node, whole, proposed, chance, width)
+        law = whole.without(proposed) if proposed else whole
+        # Never the same noise twice: nodes have their places in the tree, trees begin at different
+        # positions, and who draws after another at a node finds more proposed.
+        noise = hashed(
+            self._chooser.seed,
+            _DRAFT,
+            self._position(builder, builder.root),
+            node,
+            len(proposed),
+        )
+        for rank in range(min(width, _WIDEST) - len(found)):
+            if law is None:
+                break
+            token = law.draw(uniform(noise, rank, _DRAFT))
+            kind = (_WIDEST + rank, _bin(law.share(token)))
+            likely = chance * self._rates.rate(kind)
+            tip = builder.draw(node, token, law, likely)
+            self._proposed[node, token] = kind
+            if tip is not None:
+                found.append((tip, likely))
+            law = law.without([token])
+        return found
+
+    def _join(
+        self,
+        builder: DraftBuilder,
+        node: int,
+        law: TokenLaw,
+        proposed: list[TokenId],
+        chance: float,
+        width: int,
+    ) -> list[tuple[int, float]]:
+        """What another drafter proposed there, as far as it is likely enough to continue from."""
+        found: list[tuple[int, float]] = []
+        for token in proposed:
+            tip, share = builder.find(node, token), law.share(token)
+            if tip is not None and share * BINS >= 1 and len(found) < min(width, _WIDEST):
+                kind = (len(found), _bin(share))
+                self._proposed[node, token] = kind
+                found.append((tip, chance * self._rates.rate(kind)))
+        return found
+
+
+def _bin(share: float) -> int:
+    return min(int(share * BINS), BINS - 1)

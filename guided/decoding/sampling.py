@@ -19,7 +19,7 @@ from guided.decoding.penalties import NO_HISTORY, History, adjust_logits
 from guided.errors import ModelError
 from guided.spec import Sampling, TokenId
 
-__all__ = ["adjusted_tokens", "choose_token", "gumbel_noise"]
+__all__ = ["adjusted_tokens", "choose_token", "gumbel_noise", "hashed", "scored_tokens", "uniform"]
 
 _GOLDEN: Final = 0x9E3779B97F4A7C15
 _FIRST: Final = 0xBF58476D1CE4E5B9
@@ -45,14 +45,29 @@ def choose_token(
     what they leave the rest drops out, so that this draw is the one without ``within`` where that
     gives one of them. Where nothing stays, they look at ``within`` alone.
     """
-    # Without filters a draw from ``within`` is that from the mask wherever that one fits, as the
-    # noise is the same. With filters it is not: they would see other tokens.
-    is_filtered = sampling.temperature != 0.0 and sampling.filters
-    if within is not None and not is_filtered:
-        mask, within = within, None
-    # The usual greedy choice, which reads the mask in place. Infinities, NaN and a largest logit
-    # of zero are left to the code below.
-    if sampling.temperature == 0.0 and not sampling.adjusts_logits:
+    if sampling.temperature == 0.0:
+        allowed = mask if within is None else within
+        return _likeliest(logits, allowed, sampling, position, history)
+    tokens, scores = scored_tokens(
+        logits, mask, sampling, position=position, history=history, within=within
+    )
+    if len(tokens) == 1:
+        return TokenId(int(tokens[0]))
+    noise = gumbel_noise(tokens, seed=seed, position=position)
+    return TokenId(int(tokens[(scores + noise).argmax()]))
+
+
+def _likeliest(
+    logits: NDArray[np.float32],
+    mask: NDArray[np.int32],
+    sampling: Sampling,
+    position: int,
+    history: History,
+) -> TokenId:
+    """The greedy choice, which is the likeliest of all: filters are for draws."""
+    # The usual one reads the mask in place. Infinities, NaN and a largest logit of zero are left
+    # to the code below.
+    if not sampling.adjusts_logits:
         likeliest = likeliest_token(logits, mask)
         if likeliest is not None:
             return likeliest
@@ -61,24 +76,44 @@ def choose_token(
     # No logit is read, so this holds even where they are not numbers.
     if len(tokens) == 1:
         return TokenId(int(tokens[0]))
+    tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
+    return TokenId(int(tokens[adjusted.argmax()]))
+
+
+def scored_tokens(
+    logits: NDArray[np.float32],
+    mask: NDArray[np.int32],
+    sampling: Sampling,
+    *,
+    position: int,
+    history: History = NO_HISTORY,
+    within: NDArray[np.int32] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The tokens that may be drawn, ascending, and their scores: logarithms of their weights.
+
+    This is the law of ``choose_token``, whose arguments these are; the temperature is not 0.
+    """
+    # Without filters a draw from ``within`` is that from the mask wherever that one fits, as the
+    # noise is the same. With filters it is not: they would see other tokens.
+    if within is not None and not sampling.filters:
+        mask, within = within, None
+    tokens = allowed_tokens(mask, len(logits))
+    assert len(tokens), f"the mask at position {position} is empty"
+    # No logit is read, so this holds even where they are not numbers.
+    if len(tokens) == 1:
+        return tokens, np.zeros(1)
     # In the order that ``Sampling`` documents: bias, penalties and bans, temperature, filters.
     tokens, adjusted = adjusted_tokens(tokens, logits, sampling, position, history)
-    # The greedy choice is the likeliest of all: filters are for draws.
-    if sampling.temperature == 0.0:
-        return TokenId(int(tokens[adjusted.argmax()]))
     scores = _scores(adjusted, sampling.temperature)
-    if sampling.filters:
-        kept = filter_tokens(scores, sampling)
-        if within is not None:
-            fitting = kept[np.isin(tokens[kept], allowed_tokens(within, len(logits)))]
-            if not len(fitting):
-                return choose_token(
-                    logits, within, sampling, seed=seed, position=position, history=history
-                )
-            kept = fitting
-        tokens, scores = tokens[kept], scores[kept]
-    noise = gumbel_noise(tokens, seed=seed, position=position)
-    return TokenId(int(tokens[(scores + noise).argmax()]))
+    if not sampling.filters:
+        return tokens, scores
+    kept = filter_tokens(scores, sampling)
+    if within is not None:
+        fitting = kept[np.isin(tokens[kept], allowed_tokens(within, len(logits)))]
+        if not len(fitting):
+            return scored_tokens(logits, within, sampling, position=position, history=history)
+        kept = fitting
+    return tokens[kept], scores[kept]
 
 
 def adjusted_tokens(
@@ -120,6 +155,20 @@ def gumbel_noise(tokens: NDArray[np.int64], *, seed: int, position: int) -> NDAr
     uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     noise: NDArray[np.float64] = -np.log(-np.log(uniform))
     return noise
+
+
+def uniform(seed: int, position: int, purpose: int, number: int = 0) -> float:
+    """A random number for one purpose at a position, one of several: a hash, as noise is."""
+    # 52 bits, shifted by half a step: strictly between 0 and 1.
+    return ((hashed(seed, position, purpose, number) >> 12) + 0.5) * 2.0**-52
+
+
+def hashed(seed: int, *words: int) -> int:
+    """64 bits that depend on every word, and on their order."""
+    bits = _mix(seed)
+    for word in words:
+        bits = _mix(bits ^ word)
+    return bits
 
 
 def _mix(word: int) -> int:

@@ -11,15 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import DraftBuilder
 from guided.decoding.filters import least
+from guided.decoding.token_law import TokenLaw
 from guided.decoding.verify import Acceptance
 from guided.errors import LimitExceededError
 from guided.spec import Forcing, TokenId
 
-__all__ = ["Outcome", "Proposal", "Trace", "TracedBuilder", "TracedStep"]
+__all__ = ["Outcome", "Trace", "TracedBuilder", "TracedProposal", "TracedStep"]
 
 
 class Outcome(StrEnum):
@@ -33,7 +35,7 @@ class Outcome(StrEnum):
     """Or the constraint is at a limit there."""
 
 
-class Proposal(NamedTuple):
+class TracedProposal(NamedTuple):
     """A token that a drafter proposed."""
 
     node: int
@@ -60,34 +62,45 @@ class TracedBuilder(DraftBuilder):
         end_ids: frozenset[TokenId],
     ) -> None:
         super().__init__(trunk, forcing, budget=budget, longest=longest, end_ids=end_ids)
-        self.proposals: list[Proposal] = []
+        self.proposals: list[TracedProposal] = []
 
     def add(self, node: int, token: TokenId, chance: float = 1.0) -> int | None:
         """Draft a token as any builder does, and note it."""
         is_known = self.find(node, token) is not None
-        tip = super().add(node, token, chance)
+        return self._noted(node, token, chance, super().add(node, token, chance), is_known)
+
+    def draw(self, node: int, token: TokenId, law: TokenLaw, chance: float = 1.0) -> int | None:
+        """Draft a drawn token as any builder does, and note it."""
+        is_known = self.find(node, token) is not None
+        return self._noted(node, token, chance, super().draw(node, token, law, chance), is_known)
+
+    def _noted(
+        self, node: int, token: TokenId, chance: float, tip: int | None, is_known: bool
+    ) -> int | None:
         if tip is not None:
             outcome = Outcome.ADDED
         else:
             outcome = Outcome.KNOWN if is_known else self._why_not(node, token)
-        self.proposals.append(Proposal(node, token, chance, self.source, self.kind, outcome))
+        self.proposals.append(TracedProposal(node, token, chance, self.source, self.kind, outcome))
         return tip
 
     def masked(
         self,
         node: int,
-        allowed: NDArray[np.int64],
         logits: NDArray[np.float32],
         chance: float,
         width: int,
     ) -> None:
         """Note those of the likeliest tokens that a drafter gave up as they are not allowed."""
+        allowed = allowed_tokens(self.matcher(node).mask(), len(logits))
         weights = np.exp(logits.astype(np.float64) - float(logits.max()))
         likeliest = least(-weights, min(width, len(weights)))
         for token in likeliest[~np.isin(likeliest, allowed)].tolist():
             likely = chance * float(weights[token] / weights.sum())
             self.proposals.append(
-                Proposal(node, TokenId(token), likely, self.source, self.kind, Outcome.REFUSED)
+                TracedProposal(
+                    node, TokenId(token), likely, self.source, self.kind, Outcome.REFUSED
+                )
             )
 
     def _why_not(self, node: int, token: TokenId) -> Outcome:
@@ -108,7 +121,7 @@ class TracedStep(NamedTuple):
     """Tokens of the answer up to the end of the tree's trunk."""
     tree: DraftTree
     acceptance: Acceptance
-    proposals: tuple[Proposal, ...]
+    proposals: tuple[TracedProposal, ...]
     """For this tree, in their order."""
 
 
@@ -122,7 +135,7 @@ class Trace:
         self, position: int, tree: DraftTree, acceptance: Acceptance, builder: DraftBuilder | None
     ) -> None:
         """Note a step; ``builder`` took the proposals, if any were asked for."""
-        proposals: tuple[Proposal, ...] = ()
+        proposals: tuple[TracedProposal, ...] = ()
         # Drafts may have been given up for want of room; then the tree is not the builder's.
         if isinstance(builder, TracedBuilder) and builder.tip == len(tree) - 1:
             proposals = tuple(builder.proposals)

@@ -1,15 +1,18 @@
-"""Walking a draft tree along what the model would have said: which tokens stay, what comes next.
+"""Walking a draft tree along what the model says: which tokens stay, what comes next.
 
-Every choice on the way is the choice that one-token decoding would make at that position, with the
-same noise. A drafted token stays when it equals the choice, so the law of the answer does not
-depend on what was drafted.
+At each node something is chosen, and a drafted token stays when it equals the choice. The rules of
+verification differ in the choice (docs/verification.md):
+
+*coupled*    that of one-token decoding at that position, with the same noise
+*rejection*  of the same law, and a drafted token where that can be (``rejection``)
+*typical*    a drafted token wherever one is likely enough (``typical``); of another law
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +21,8 @@ from guided.decoding.choice import Choice, Chooser, Closing
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs
 from guided.decoding.penalties import History
-from guided.errors import LimitExceededError
-
-if TYPE_CHECKING:
-    from guided.constraint import Matcher
+from guided.decoding.typical import typical_path
+from guided.spec import Verification
 
 __all__ = ["Acceptance", "DraftCounts", "verify"]
 
@@ -55,6 +56,7 @@ def verify(
     # The trunk is certain, so the walk begins at its end.
     path = list(range(trunk))
     children = tree.children()
+    rule = chooser.rule
     reads_history = chooser.sampling.reads_history
     logprobs: list[ChoiceLogprobs] = []
     narrowed = False
@@ -62,13 +64,13 @@ def verify(
     while True:
         node = path[-1]
         matcher = tree.matchers[node]
-        run = _certain_run(tree, children, node)
+        run = tree.certain_run(node, children)
         if run:
             after = tree.matchers[run[-1]]
             assert after is not None, f"node {run[-1]} has no matcher"
             # One-token decoding would not take a run after which the answer cannot end in its
             # budget. It closes there instead, and so does the answer (``AnswerState``).
-            if not _fits(chooser, after, position + len(run)):
+            if not chooser.still_fits(after, position + len(run)):
                 break
             path += run
             position += len(run)
@@ -80,7 +82,15 @@ def verify(
         before = history
         if reads_history:
             before = history.after([tree.tokens[passed] for passed in path[trunk:]])
-        choice = chooser.choose(logits[node], matcher, position, before)
+        if rule is Verification.TYPICAL:
+            typical = typical_path(tree, logits, chooser, node, position, before)
+            if typical.nodes:
+                path += typical.nodes
+                position += len(typical.nodes)
+                logprobs += typical.logprobs
+                continue
+        proposals = tree.proposals(node, children[node]) if rule is Verification.REJECTION else ()
+        choice = chooser.choose(logits[node], matcher, position, before, proposals)
         if isinstance(choice, Closing):
             last = choice
             break
@@ -96,24 +106,6 @@ def verify(
         if choice.logprobs is not None:
             logprobs.append(choice.logprobs)
     return Acceptance(tuple(path), last, narrowed, tuple(logprobs))
-
-
-def _fits(chooser: Chooser, matcher: Matcher, position: int) -> bool:
-    """Whether the answer can continue from here; not where a constraint is at a limit."""
-    try:
-        return chooser.fits(matcher, position)
-    except LimitExceededError:
-        return False
-
-
-def _certain_run(tree: DraftTree, children: tuple[tuple[int, ...], ...], node: int) -> list[int]:
-    """The certain nodes after a node, one after the other."""
-    run: list[int] = []
-    following = children[node]
-    while len(following) == 1 and tree.certain[following[0]]:
-        run.append(following[0])
-        following = children[following[0]]
-    return run
 
 
 @dataclass(slots=True)

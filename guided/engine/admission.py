@@ -191,6 +191,7 @@ def _chooser(request: GenerationRequest, seed: int, vocabulary: Vocabulary) -> C
         max_tokens=request.max_tokens,
         end_ids=vocabulary.end_ids,
         top_logprobs=unasked if request.top_logprobs is None else request.top_logprobs,
+        verification=request.verification,
     )
 
 

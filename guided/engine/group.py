@@ -113,6 +113,7 @@ class Group:
             timing=self.clock.timing(len(given[0].tokens)),
             logprobs=given[0].logprobs,
             candidates=tuple(given) if request.has_candidates else (),
+            verification=request.verification,
         )
         _check_complete(result, request)
         return result

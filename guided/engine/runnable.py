@@ -204,7 +204,7 @@ class Piece:
 class Step:
     """The part of a model call that is computed for one runnable."""
 
-    __slots__ = ("_certain", "draft", "pieces", "runnable")
+    __slots__ = ("_certain", "_claimed", "draft", "pieces", "runnable")
 
     def __init__(
         self,
@@ -219,20 +219,32 @@ class Step:
         self.draft = draft
         """The request for proposals, which are added to the only piece."""
         self._certain = pieces if certain is None else certain
+        self._claimed = 0
+        """Rows that it demands where it needs fewer."""
 
     def take_draft(self) -> None:
         """Compute what was drafted as well."""
-        if self.draft is not None and self.draft.builder.tip >= len(self.pieces[0].tree):
-            self.pieces = [Piece(self.pieces[0].blocks, self.draft.builder.tree())]
+        if self.draft is not None and self.draft.builder.has_proposals:
+            tree = self.draft.builder.tree()
+            self.pieces = [Piece(self.pieces[0].blocks, tree)]
+            # How large a tree is depends on what was drawn for it. If it were given up for its
+            # size, draws would be left out for what they are, and that changes the law of answers.
+            if tree.draws:
+                self._claimed = self.draft.builder.most
 
     def drop_draft(self) -> None:
         """Compute only what cannot be left out."""
         self.pieces = self._certain
+        self._claimed = 0
 
     def demand(self) -> tuple[int, ...]:
         """Blocks that it takes, by group of layers."""
         # All nodes of a tree take rows, even those that are given back after the step.
-        demands = [demand(p.blocks, len(p.tree), len(p.tree)) for p in self.pieces]
+        rows = [max(len(piece.tree), self._claimed) for piece in self.pieces]
+        demands = [
+            demand(piece.blocks, count, count)
+            for piece, count in zip(self.pieces, rows, strict=True)
+        ]
         return tuple([sum(of_group) for of_group in zip(*demands, strict=True)])
 
     def reserve(self) -> Iterator[Segment]:

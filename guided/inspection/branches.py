@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 from guided.decoding.choice import Choice
-from guided.decoding.trace import Outcome, Proposal, TracedStep
+from guided.decoding.trace import Outcome, TracedProposal, TracedStep
 from guided.inspection.origins import TracedToken
 from guided.inspection.texts import shown
 from guided.masks.vocabulary import Vocabulary
@@ -82,7 +82,7 @@ class _Drawing:
         self._tokens = tokens
         self._children = step.tree.children()
         self._taken = frozenset(self._path)
-        self._proposals: dict[tuple[int, TokenId], list[Proposal]] = {}
+        self._proposals: dict[tuple[int, TokenId], list[TracedProposal]] = {}
         for proposal in step.proposals:
             self._proposals.setdefault((proposal.node, proposal.token), []).append(proposal)
 
@@ -156,7 +156,7 @@ class _Drawing:
         return shown(self._vocabulary.decode(tokens))
 
 
-def _told(proposals: Iterable[Proposal]) -> str:
+def _told(proposals: Iterable[TracedProposal]) -> str:
     """Who proposed a token: drafter, kind and chance, each once."""
     told = [
         f"{': '.join(filter(None, (one.drafter, one.kind)))} {one.chance:.2f}" for one in proposals

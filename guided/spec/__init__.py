@@ -26,6 +26,7 @@ from guided.spec.result import (
     TokenId,
     TokenLogprobs,
     Usage,
+    Verification,
 )
 from guided.spec.sampling import Sampling
 from guided.spec.structure import (
@@ -74,6 +75,7 @@ __all__ = [
     "TokenId",
     "TokenLogprobs",
     "Usage",
+    "Verification",
     "check_nesting",
     "digest_of",
     "named_pairs",

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from guided.errors import LimitExceededError, RequestError
 from guided.spec.constraints import JsonSchema
 from guided.spec.option import Option, above, at_least, between, check_rules
-from guided.spec.result import TokenId
+from guided.spec.result import TokenId, Verification
 from guided.spec.sampling import Sampling, SamplingOptions
 from guided.spec.structure import Constraint
 
@@ -203,6 +203,12 @@ class GenerationRequest:
         ),
     ] = ()
     """Where none is named, all that the server has; see docs/tree-verify.md."""
+    verification: Annotated[
+        Verification,
+        Option(
+            "What decides whether a guessed token stays; 'typical' is not exact.", group=_DRAFTS
+        ),
+    ] = Verification.COUPLED
 
     @property
     def drawn(self) -> int:
@@ -222,6 +228,7 @@ class GenerationRequest:
             self._check_shown()
         self._check_stops()
         self._check_drafters()
+        self._check_verification()
         if len(self.cache_salt.encode(errors="replace")) > MOST_SALT_BYTES:
             raise LimitExceededError(
                 f"cache_salt has more than {MOST_SALT_BYTES} bytes",
@@ -272,6 +279,19 @@ class GenerationRequest:
             )
         if NO_DRAFTER in self.drafters and len(self.drafters) > 1:
             raise RequestError(f"drafters names {NO_DRAFTER!r} and others", field="drafters")
+
+    def _check_verification(self) -> None:
+        """Raise RequestError where nothing is guessed that could be verified in another way."""
+        if self.verification is Verification.COUPLED:
+            return
+        if self.beams is not None or self.sampling.is_contrastive:
+            search = "beams" if self.beams is not None else "contrastive search"
+            raise RequestError(
+                f"verification {self.verification.value!r} has no part in {search}, "
+                "where nothing is guessed",
+                field="verification",
+                hint=f"leave it or {search} out",
+            )
 
     def _check_counts(self) -> None:
         if self.best_of is not None and self.best_of < self.n:
@@ -344,3 +364,4 @@ class RequestOptions(SamplingOptions, total=False):
     cache_salt: str
     on_incomplete: OnIncomplete | Literal["close", "error"]
     drafters: str | Iterable[str]
+    verification: Verification | Literal["coupled", "rejection", "typical"]

@@ -16,10 +16,27 @@ __all__ = [
     "TokenId",
     "TokenLogprobs",
     "Usage",
+    "Verification",
 ]
 
 TokenId = NewType("TokenId", int)
 """Number of a token in a vocabulary, which is also its column in the logits."""
+
+
+class Verification(StrEnum):
+    """What decides whether a guessed token stays; see docs/verification.md.
+
+    At temperature 0 all of them take the likeliest token.
+    """
+
+    COUPLED = "coupled"
+    """It stays if it is the token that would be drawn without guesses; the answer of a seed does
+    not depend on what was guessed."""
+    REJECTION = "rejection"
+    """It stays with the chance that makes up for how it was guessed. Answers have the same law;
+    which of them a seed gives depends on what was guessed."""
+    TYPICAL = "typical"
+    """It stays if it is likely enough. More stay, and answers have another law than the model's."""
 
 
 class FinishReason(StrEnum):
@@ -196,3 +213,5 @@ class GenerationResult:
     candidates: tuple[CandidateResult, ...] = ()
     """All answers where ``n``, ``best_of`` or ``beams`` was set: as drawn, or the best first where
     they were ranked. Fewer than ``n`` where beams found no more."""
+    verification: Verification = Verification.COUPLED
+    """What decided which guessed tokens stayed."""

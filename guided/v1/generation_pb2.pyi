@@ -51,6 +51,42 @@ finish_reason, and the counts of Usage by their names.
 """
 Global___OnIncomplete: _TypeAlias = OnIncomplete  # noqa: Y015
 
+class _Verification:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _VerificationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Verification.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    VERIFICATION_UNSPECIFIED: _Verification.ValueType  # 0
+    """That of coupled."""
+    VERIFICATION_COUPLED: _Verification.ValueType  # 1
+    """It stays if it is the token that would be drawn without guesses; the answer of a seed does not
+    depend on what was guessed.
+    """
+    VERIFICATION_REJECTION: _Verification.ValueType  # 2
+    """It stays with the chance that makes up for how it was guessed. Answers have the same law; which
+    answer a seed has depends on what was guessed.
+    """
+    VERIFICATION_TYPICAL: _Verification.ValueType  # 3
+    """It stays if it is likely enough. More stay, and answers have another law than the model's."""
+
+class Verification(_Verification, metaclass=_VerificationEnumTypeWrapper):
+    """What decides whether a guessed token stays. At temperature 0 all of them take the likeliest token."""
+
+VERIFICATION_UNSPECIFIED: Verification.ValueType  # 0
+"""That of coupled."""
+VERIFICATION_COUPLED: Verification.ValueType  # 1
+"""It stays if it is the token that would be drawn without guesses; the answer of a seed does not
+depend on what was guessed.
+"""
+VERIFICATION_REJECTION: Verification.ValueType  # 2
+"""It stays with the chance that makes up for how it was guessed. Answers have the same law; which
+answer a seed has depends on what was guessed.
+"""
+VERIFICATION_TYPICAL: Verification.ValueType  # 3
+"""It stays if it is likely enough. More stay, and answers have another law than the model's."""
+Global___Verification: _TypeAlias = Verification  # noqa: Y015
+
 class _Rank:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -297,6 +333,7 @@ class GenerateRequest(_message.Message):
     CACHE_SALT_FIELD_NUMBER: _builtins.int
     ON_INCOMPLETE_FIELD_NUMBER: _builtins.int
     DRAFTERS_FIELD_NUMBER: _builtins.int
+    VERIFICATION_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """Goes to the model as it is."""
     max_tokens: _builtins.int
@@ -333,6 +370,10 @@ class GenerateRequest(_message.Message):
     on_incomplete: Global___OnIncomplete.ValueType
     """What becomes of an answer that is not complete when its budget or its deadline runs out; of
     several, each that would be given counts. Unspecified: it is closed.
+    """
+    verification: Global___Verification.ValueType
+    """What decides whether a guessed token stays. Unspecified: coupled. Not together with beams and
+    contrastive search, where nothing is guessed.
     """
     @_builtins.property
     def messages(self) -> Global___Messages:
@@ -401,10 +442,11 @@ class GenerateRequest(_message.Message):
         cache_salt: _builtins.str = ...,
         on_incomplete: Global___OnIncomplete.ValueType = ...,
         drafters: _abc.Iterable[_builtins.str] | None = ...,
+        verification: Global___Verification.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "constraint", b"constraint", "deadline", b"deadline", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "prompt", b"prompt", "sampling", b"sampling", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_of", b"_best_of", "_max_tokens", b"_max_tokens", "_n", b"_n", "_top_logprobs", b"_top_logprobs", "beams", b"beams", "best_of", b"best_of", "cache_salt", b"cache_salt", "constraint", b"constraint", "deadline", b"deadline", "drafters", b"drafters", "forcing", b"forcing", "include_stop", b"include_stop", "max_tokens", b"max_tokens", "messages", b"messages", "n", b"n", "on_incomplete", b"on_incomplete", "priority", b"priority", "prompt", b"prompt", "rank", b"rank", "sampling", b"sampling", "show_schema", b"show_schema", "stop", b"stop", "stop_tokens", b"stop_tokens", "text", b"text", "top_logprobs", b"top_logprobs", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__best_of: _TypeAlias = _typing.Literal["best_of"]  # noqa: Y015
     _WhichOneofArgType__best_of: _TypeAlias = _typing.Literal["_best_of", b"_best_of"]  # noqa: Y015
@@ -503,12 +545,15 @@ class GenerateResponse(_message.Message):
     LOGPROBS_FIELD_NUMBER: _builtins.int
     TIMING_FIELD_NUMBER: _builtins.int
     CANDIDATES_FIELD_NUMBER: _builtins.int
+    VERIFICATION_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The answer; complete and valid under the constraint whatever the finish reason, but for
     FINISH_REASON_STOP_SEQUENCE.
     """
     finish_reason: Global___FinishReason.ValueType
     """Why the answer ended."""
+    verification: Global___Verification.ValueType
+    """What decided which guessed tokens stayed. Unspecified: coupled."""
     @_builtins.property
     def usage(self) -> Global___Usage:
         """What the answer cost."""
@@ -541,10 +586,11 @@ class GenerateResponse(_message.Message):
         logprobs: _abc.Iterable[Global___TokenLogprobs] | None = ...,
         timing: Global___Timing | None = ...,
         candidates: _abc.Iterable[Global___Candidate] | None = ...,
+        verification: Global___Verification.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "text", b"text", "timing", b"timing", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "duration", b"duration", "finish_reason", b"finish_reason", "logprobs", b"logprobs", "text", b"text", "timing", b"timing", "usage", b"usage", "verification", b"verification"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -149,6 +149,7 @@ class EchoEngine:
             finish_reason=FinishReason.STOP,
             usage=Usage(1, 2, 3, 4),
             seconds=0.25,
+            verification=request.verification,
         )
 
 

@@ -29,7 +29,7 @@ def test_the_answer_goes_to_standard_output_and_its_cost_to_standard_error(
     assert len(colours) == 2
     assert set(colours) <= {"red", "blue"}
     assert "complete: " in done.stderr
-    assert "model calls" in done.stderr
+    assert "model calls, coupled verification" in done.stderr
 
 
 def test_without_a_schema_the_answer_is_text(server: ServerProcess) -> None:

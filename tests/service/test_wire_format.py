@@ -38,6 +38,7 @@ from guided.spec import (
     TokenId,
     TokenLogprobs,
     Usage,
+    Verification,
 )
 from guided.spec.composition import AnyOf, Repeat, Sequence, Template, Text
 from guided.spec.tagged import FreeText, Tag, Tagged, Until
@@ -132,6 +133,9 @@ several = (
         rank=st.sampled_from(Rank),
     )
     | st.builds(GenerationRequest, prompt=text.filter(bool), n=st.integers(1, 7), beams=beams)
+    | st.builds(
+        GenerationRequest, prompt=text.filter(bool), verification=st.sampled_from(Verification)
+    )
 )
 stopping = st.builds(lambda options: GenerationRequest("x", **options), stops)
 logarithms = st.floats(max_value=0)
@@ -174,6 +178,7 @@ results = st.builds(
     seconds=times,
     logprobs=st.lists(logprobs, max_size=3).map(tuple),
     timing=timings,
+    verification=st.sampled_from(Verification),
     candidates=st.lists(candidates, max_size=3).map(tuple),
 )
 totals = st.integers(0, 2**62)
@@ -237,6 +242,7 @@ def test_the_client_reads_the_answer_that_the_engine_wrote(result: GenerationRes
         (one.index, one.text, len(one.tokens), one.finish_reason, one.score, one.logprobs)
         for one in result.candidates
     ]
+    assert answer.verification is result.verification
     assert times_of(answer.timing) == pytest.approx(times_of(result.timing), abs=1e-6)
 
 

@@ -19,6 +19,8 @@ from guided.wire_request import decode_request, encode_request
 
 _CLIENT_ONLY = {"grammar", "json_options", "documents"}
 """Of these the client makes the constraint."""
+_WORDS = {"rank", "on_incomplete", "verification"}
+"""Members of enumerations that may be given as the words they are."""
 _BESIDE = {"prompt", "constraint", "sampling"}
 """Fields of a request that are no options."""
 
@@ -67,6 +69,7 @@ DECLARED = (
     Declared(GenerationRequest, "cache_salt", "salt"),
     Declared(GenerationRequest, "on_incomplete", "error"),
     Declared(GenerationRequest, "drafters", ("lookup",)),
+    Declared(GenerationRequest, "verification", "rejection"),
     Declared(JsonOptions, "whitespace", None),
     Declared(JsonOptions, "key_order", "any"),
     Declared(JsonOptions, "format", "annotate"),
@@ -125,7 +128,7 @@ def test_the_client_takes_an_option_with_the_default_of_its_field(option: Declar
 def test_type_checkers_see_an_option_with_the_type_of_its_field(option: Declared) -> None:
     seen, declared = get_type_hints(Options)[option.name], get_type_hints(option.of)[option.name]
     # What may be given is wider than what is kept.
-    wider = {"logit_bias", "stop", "stop_tokens", "rank", "on_incomplete", "drafters"}
+    wider = {"logit_bias", "stop", "stop_tokens", "drafters"} | _WORDS
     assert seen == declared or option.name in wider
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guided.decoding import Chooser, DraftBudget
+from guided.decoding import Chooser, DraftBudget, DraftBuilder, DraftRequest, TokenLaw
 from guided.engine.answer_state import AnswerState
 from guided.engine.cache_size import StepLimits
 from guided.engine.request_clock import RequestClock
@@ -137,3 +138,34 @@ def test_sharing_wastes_nothing_and_starves_nobody(pending: list[int], step_toke
     counts = share_tokens(pending, step_tokens)
     assert all(1 <= count <= wanted for count, wanted in zip(counts, pending, strict=True))
     assert sum(counts) == min(step_tokens, sum(pending))
+
+
+def test_a_drawn_draft_demands_the_same_whatever_was_drawn() -> None:
+    """Else draws would be given up for what they are, which changes the law of answers."""
+    setup = Setup(blocks=20)
+    setup.wait(runnable("a", 1.0))
+    setup.start_all()
+    demands = []
+    for drawn in (0, 1, 5):
+        (step,) = setup.steps()
+        tree = step.pieces[0].tree
+        budget = DraftBudget(12)
+        builder = DraftBuilder(
+            tree, Forcing.OFF, budget=budget, longest=8, end_ids=frozenset(END_IDS)
+        )
+        memory: Any = None
+        step.draft = DraftRequest((), memory, builder)
+        law = TokenLaw(np.arange(40, 50, dtype=np.int64), np.ones(10))
+        node = builder.root
+        if not drawn:
+            builder.draw(node, min(END_IDS), law)
+        for token in range(40, 40 + drawn):
+            tip = builder.draw(node, TokenId(token), law)
+            assert tip is not None
+            node = tip
+        step.take_draft()
+        assert len(step.pieces[0].tree) == len(tree) + drawn
+        demands.append(step.demand())
+        step.drop_draft()
+        assert step.demand() < demands[-1]
+    assert len({*demands}) == 1

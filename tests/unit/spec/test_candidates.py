@@ -10,7 +10,7 @@ import pytest
 
 from guided.decoding.logprobs import ChoiceLogprobs, choice_logprobs, mean_logprob
 from guided.errors import RequestError
-from guided.spec import Beams, GenerationRequest, Rank, Sampling, TokenId
+from guided.spec import Beams, GenerationRequest, Rank, Sampling, TokenId, Verification
 
 WARM = Sampling(temperature=1.0)
 
@@ -51,6 +51,21 @@ WARM = Sampling(temperature=1.0)
             "best_of ranks answers that are drawn, and beams draw none; leave it out; the answers "
             "of beams are the best first",
             "best_of",
+        ),
+        (
+            {"beams": Beams(3), "verification": Verification.TYPICAL},
+            "verification 'typical' has no part in beams, where nothing is guessed; leave it or "
+            "beams out",
+            "verification",
+        ),
+        (
+            {
+                "sampling": Sampling(top_k=4, penalty_alpha=0.6),
+                "verification": Verification.REJECTION,
+            },
+            "verification 'rejection' has no part in contrastive search, where nothing is guessed; "
+            "leave it or contrastive search out",
+            "verification",
         ),
         (
             {"beams": Beams(3), "sampling": WARM},

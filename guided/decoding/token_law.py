@@ -1,0 +1,72 @@
+"""A law over tokens: how likely each of them is to be drawn.
+
+Only tokens that can be drawn are held, so the law of a narrow mask is small, however large the
+vocabulary is. Rejection sampling is arithmetic on two of them::
+
+    p                 a 0.5  b 0.3  c 0.2
+    q                 a 0.8  b 0.2
+    p less q          b 0.1  c 0.2            →  b 1/3  c 2/3
+    p without a       b 0.3  c 0.2            →  b 0.6  c 0.4
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.spec import TokenId
+
+__all__ = ["TokenLaw"]
+
+
+class TokenLaw:
+    """Tokens and their shares, which sum to 1; a value, as no method changes it."""
+
+    __slots__ = ("shares", "tokens")
+
+    def __init__(self, tokens: NDArray[np.int64], weights: NDArray[np.float64]) -> None:
+        """``tokens`` are ascending, and ``weights`` at least zero (both ``[n]``), not all zero."""
+        self.tokens = tokens
+        self.shares: NDArray[np.float64] = weights / weights.sum()
+
+    @classmethod
+    def of_scores(cls, tokens: NDArray[np.int64], scores: NDArray[np.float64]) -> TokenLaw:
+        """The softmax of scores, logarithms of weights up to a constant (``[n]``)."""
+        largest = float(scores.max())
+        if largest == -np.inf:
+            return cls(tokens, np.ones(len(tokens)))  # nothing is thought possible: all are equal
+        return cls(tokens, np.exp(scores - largest))
+
+    def share(self, token: TokenId) -> float:
+        """How likely a token is; 0 for one that is not held."""
+        at = int(np.searchsorted(self.tokens, token))
+        is_held = at < len(self.tokens) and int(self.tokens[at]) == token
+        return float(self.shares[at]) if is_held else 0.0
+
+    def without(self, tokens: Sequence[TokenId]) -> TokenLaw | None:
+        """The law given that none of these is drawn; ``None`` where no other can be."""
+        kept = np.where(np.isin(self.tokens, tokens), 0.0, self.shares)
+        return TokenLaw(self.tokens, kept) if kept.any() else None
+
+    def less(self, other: TokenLaw) -> TokenLaw | None:
+        """What this law has more of than another; ``None`` where it has more of nothing."""
+        at = np.minimum(np.searchsorted(self.tokens, other.tokens), len(self.tokens) - 1)
+        is_held = self.tokens[at] == other.tokens
+        left = self.shares.copy()
+        left[at[is_held]] -= other.shares[is_held]
+        left = np.maximum(left, 0.0)
+        return TokenLaw(self.tokens, left) if left.any() else None
+
+    def draw(self, uniform: float) -> TokenId:
+        """The token at a place between 0 and 1, of which each has as much as its share."""
+        ends = self.shares.cumsum()
+        # The sum is rounded, so the place is taken of what the shares really sum to.
+        at = int(np.searchsorted(ends, uniform * ends[-1], side="right"))
+        return TokenId(int(self.tokens[min(at, len(ends) - 1)]))
+
+    def entropy(self) -> float:
+        """The mean surprise, in nats."""
+        held = self.shares[self.shares > 0]
+        return float(-(held * np.log(held)).sum())

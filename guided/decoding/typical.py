@@ -1,0 +1,144 @@
+"""Typical acceptance: drafted tokens stay where they are likely enough. It is no exact rule.
+
+A token stays where, in the law ``p`` that the choice would be drawn from,
+
+    p(token)  ≥  min(EPSILON, DELTA · exp(-entropy of p))
+
+so almost anything may stay where the model is undecided, and only what it is sure of where it is
+sure. Of the paths of such tokens the longest is taken, of equally long ones the likeliest (Medusa,
+arXiv:2401.10774, section on typical acceptance). Where no token stays, one is drawn as usual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.choice import Chooser
+from guided.decoding.draft_tree import DraftTree
+from guided.decoding.logprobs import ChoiceLogprobs
+from guided.decoding.penalties import History
+from guided.decoding.token_law import TokenLaw
+from guided.errors import LimitExceededError
+
+__all__ = ["DELTA", "EPSILON", "TypicalPath", "threshold", "typical_path"]
+
+EPSILON: Final = 0.09
+DELTA: Final = 0.3
+"""Those that Medusa was published with: a bound, and its square root."""
+
+
+def threshold(law: TokenLaw) -> float:
+    """How likely a token has to be to stay."""
+    return min(EPSILON, DELTA * math.exp(-law.entropy()))
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalPath:
+    """Nodes one after the other, each of them certain or likely enough."""
+
+    nodes: tuple[int, ...] = ()
+    surprise: float = 0.0
+    """Of its drafted tokens together, in nats."""
+    logprobs: tuple[ChoiceLogprobs, ...] = ()
+    """Of its drafted tokens, where the request asked for them."""
+    is_whole: bool = False
+    """Nothing can be chosen after it."""
+
+
+def typical_path(
+    tree: DraftTree,
+    logits: Mapping[int, NDArray[np.float32]],
+    chooser: Chooser,
+    node: int,
+    position: int,
+    history: History,
+) -> TypicalPath:
+    """The path of drafted tokens after ``node`` that stays; without nodes where none does.
+
+    ``position`` counts the answer's tokens up to the node, and ``history`` holds them, where the
+    sampling reads it.
+    """
+    search = _Search(tree, logits, chooser, position, history)
+    best = TypicalPath()
+    unfinished = [best]
+    while unfinished:
+        path = unfinished.pop()
+        if (-len(path.nodes), path.surprise) < (-len(best.nodes), best.surprise):
+            best = path
+        if not path.is_whole:
+            end = path.nodes[-1] if path.nodes else node
+            unfinished += search.continued(path, end)
+    return best
+
+
+class _Search:
+    """The paths after one node of a tree."""
+
+    def __init__(
+        self,
+        tree: DraftTree,
+        logits: Mapping[int, NDArray[np.float32]],
+        chooser: Chooser,
+        position: int,
+        history: History,
+    ) -> None:
+        self._tree = tree
+        self._children = tree.children()
+        self._logits = logits
+        self._chooser = chooser
+        self._position = position
+        self._history = history
+
+    def continued(self, path: TypicalPath, end: int) -> Iterator[TypicalPath]:
+        """The paths that are a drafted token longer, with the run that it forces."""
+        tree, chooser = self._tree, self._chooser
+        children, matcher = self._children[end], tree.matchers[end]
+        if not children or matcher is None:
+            return
+        position = self._position + len(path.nodes)
+        logits = self._logits[end]
+        history = self._history
+        if chooser.sampling.reads_history:
+            history = history.after([tree.tokens[node] for node in path.nodes])
+        try:
+            law = chooser.law(logits, matcher, position, history)
+        except LimitExceededError:
+            return  # it is for the choice at this node to close the answer
+        least = threshold(law)
+        for child in children:
+            share = law.share(tree.tokens[child])
+            after = tree.matchers[child]
+            assert after is not None, f"drafted node {child} has no matcher"
+            if share < least or share == 0.0 or not chooser.still_fits(after, position + 1):
+                continue
+            logprobs = path.logprobs
+            taken = chooser.take(logits, matcher.mask(), tree.tokens[child], matcher)
+            if taken.logprobs is not None:
+                logprobs += (taken.logprobs,)
+            run = tree.certain_run(child, self._children)
+            surprise = path.surprise - math.log(share)
+            yield self._path((*path.nodes, child), run, surprise, logprobs)
+
+    def _path(
+        self,
+        nodes: tuple[int, ...],
+        run: list[int],
+        surprise: float,
+        logprobs: tuple[ChoiceLogprobs, ...],
+    ) -> TypicalPath:
+        """The path of these nodes and a run; without it where the answer could not end after it."""
+        tree, chooser = self._tree, self._chooser
+        whole = (*nodes, *run)
+        after = tree.matchers[whole[-1]]
+        position = self._position + len(whole)
+        assert after is not None, f"node {whole[-1]} has no matcher"
+        if not chooser.still_fits(after, position):
+            return TypicalPath(nodes, surprise, logprobs, is_whole=True)
+        is_whole = after.is_complete or chooser.remaining(position) == 0
+        return TypicalPath(whole, surprise, logprobs, is_whole)

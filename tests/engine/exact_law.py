@@ -1,0 +1,140 @@
+"""The exact law of the answers in a small language, and whether draws follow it.
+
+The words of the language are all its answers. The law of each is the product of what the model, the
+mask and the samplers of transformers give its tokens, one at a time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from transformers import (
+    EpsilonLogitsWarper,
+    EtaLogitsWarper,
+    LogitsProcessorList,
+    MinPLogitsWarper,
+    NoRepeatNGramLogitsProcessor,
+    RepetitionPenaltyLogitsProcessor,
+    TemperatureLogitsWarper,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+    TypicalLogitsWarper,
+)
+
+from guided.spec import Sampling, TokenId
+from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spell_bytes
+from tests.engine.tiny_models import make_model
+
+LEAST_P = 0.001
+PROMPT = spell_bytes(b"abc name 12")
+WORDS = ("ab", "abc", "abab", "abcd", "bcd", "b", "12", "121", "1212", "na12", "name")
+ROOT = WordMatcher.of(WORDS)
+MODEL = make_model()
+
+Answer = tuple[TokenId, ...]
+
+
+@cache
+def logits_behind(answer: Answer) -> NDArray[np.float32]:
+    """The tiny model's logits; few prefixes occur, so many draws cost few model calls."""
+    with torch.inference_mode():
+        output = MODEL(input_ids=torch.tensor([[*PROMPT, *answer]]))
+    row: NDArray[np.float32] = output.logits[0, -1, : len(TOKEN_BYTES)].float().numpy()
+    return row
+
+
+def exact_law(
+    sampling: Sampling, max_tokens: int = 20, root: WordMatcher = ROOT
+) -> dict[Answer, float]:
+    """The probability of every answer."""
+    law: defaultdict[Answer, float] = defaultdict(float)
+    pending: list[tuple[Answer, WordMatcher, float]] = [((), root, 1.0)]
+    while pending:
+        answer, matcher, probability = pending.pop()
+        for token, share in choice_law(answer, matcher, sampling, max_tokens).items():
+            if token in END_IDS:
+                law[answer] += probability * share
+                continue
+            after = matcher.advance(token)
+            if after.is_complete or len(answer) + 1 == max_tokens:
+                law[*answer, token] += probability * share
+            else:
+                pending.append(((*answer, token), after, probability * share))
+    assert sum(law.values()) == pytest.approx(1.0)
+    return law
+
+
+def choice_law(
+    answer: Answer, matcher: WordMatcher, sampling: Sampling, max_tokens: int
+) -> dict[TokenId, float]:
+    """The law of one token: transformers' steps on what the mask leaves, without what is too long.
+
+    Where the filters leave nothing that fits the budget, they look at that alone.
+    """
+    left = max_tokens - len(answer) - 1
+    ends = sorted(END_IDS) if matcher.is_accepting else []
+    fitting = [*ends, *(token for token in matcher.legal() if matcher.advance(token).fits(left))]
+    of_all = filtered(answer, [*ends, *matcher.legal()], sampling)
+    law = {token: of_all[token] for token in fitting if token in of_all}
+    law = law or filtered(answer, fitting, sampling)
+    return {token: share / sum(law.values()) for token, share in law.items()}
+
+
+def filtered(answer: Answer, allowed: list[TokenId], sampling: Sampling) -> dict[TokenId, float]:
+    """What the steps of transformers leave of tokens."""
+    row = torch.full((1, len(TOKEN_BYTES)), -torch.inf, dtype=torch.float64)
+    row[0, allowed] = torch.from_numpy(logits_behind(answer)).double()[allowed]
+    for token, bias in sampling.logit_bias:
+        row[0, token] += bias
+    past: Any = torch.tensor([[*PROMPT, *answer]])
+    row = RepetitionPenaltyLogitsProcessor(sampling.repetition_penalty)(past, row)
+    for token, count in Counter(answer).items():
+        row[0, token] -= sampling.presence_penalty + count * sampling.frequency_penalty
+    if sampling.no_repeat_ngram_size is not None:
+        banned = NoRepeatNGramLogitsProcessor(sampling.no_repeat_ngram_size)(past, row)
+        row = banned if torch.isfinite(banned).any() else row
+    shares = LogitsProcessorList(filters(sampling))(past, row)[0].softmax(0)
+    return {token: float(shares[token]) for token in allowed if shares[token] > 0}
+
+
+def filters(sampling: Sampling) -> Iterator[Any]:
+    yield TemperatureLogitsWarper(sampling.temperature)
+    steps: tuple[tuple[Any, float | None], ...] = (
+        (TopKLogitsWarper, sampling.top_k),
+        (TopPLogitsWarper, sampling.top_p),
+        (MinPLogitsWarper, sampling.min_p),
+        (TypicalLogitsWarper, sampling.typical_p),
+        (EpsilonLogitsWarper, sampling.epsilon_cutoff),
+        (EtaLogitsWarper, sampling.eta_cutoff),
+    )
+    for kind, parameter in steps:
+        if parameter is not None:
+            yield kind(parameter)
+
+
+def p_value(counts: Counter[Answer], law: dict[Answer, float]) -> float:
+    """How likely draws of this law are to lie as far from it; the rarest answers count as one."""
+    if not counts.keys() <= law.keys():
+        return 0.0  # an answer that cannot be
+    draws = counts.total()
+    cells: list[tuple[float, float]] = []  # drawn, expected
+    rare_drawn, rare_expected = 0.0, 0.0
+    for answer, probability in law.items():
+        if probability * draws < 10:
+            rare_drawn += counts[answer]
+            rare_expected += probability * draws
+        else:
+            cells.append((counts[answer], probability * draws))
+    if rare_expected >= 1:
+        cells.append((rare_drawn, rare_expected))
+    assert len(cells) > 2, "a law that a test could not miss"
+    chi_square = sum((drawn - expected) ** 2 / expected for drawn, expected in cells)
+    degrees = torch.tensor((len(cells) - 1) / 2, dtype=torch.float64)
+    return float(torch.special.gammaincc(degrees, torch.tensor(chi_square / 2).double()))
