@@ -229,6 +229,11 @@ class Step:
         """Compute only what cannot be left out."""
         self.pieces = self._certain
 
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that it computes."""
+        return sum([len(piece.tree) for piece in self.pieces])
+
     def demand(self) -> tuple[int, ...]:
         """Blocks that it takes, by group of layers."""
         # All nodes of a tree take rows, even those that are given back after the step.

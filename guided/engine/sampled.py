@@ -99,6 +99,8 @@ class SampledRunnable(AnswerRunnable):
         acceptance = _verify(tree, logits, self.answer)
         choices = [_verify(tree, logits, sibling) for sibling in siblings]
         self.answer.extend(tree, acceptance)
+        if step.draft is not None:
+            self.answer.drafts.asked(step.draft.nanoseconds, step.draft.skipped)
         forks = []
         for sibling, choice in zip(siblings, choices, strict=True):
             sibling.extend(tree, choice)
