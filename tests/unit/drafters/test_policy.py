@@ -45,14 +45,22 @@ class Clock:
 
 
 class Costly(OneByOne):
-    """Drafts one letter again and again, and takes time for each call and each sequence."""
+    """Drafts a text, else its first letter again, and takes time for each call and sequence."""
 
     def __init__(
-        self, name: str, clock: Clock, *, call: float = 0.0, each: float = 0.0, length: int = 4
+        self,
+        name: str,
+        clock: Clock,
+        *,
+        call: float = 0.0,
+        each: float = 0.0,
+        length: int = 4,
+        text: bytes = b"",
     ) -> None:
         self.name = name
         self.clock = clock
-        self.call, self.each, self.length = call, each, length
+        self.call, self.each = call, each
+        self.text = spell_bytes(text or name[:1].encode() * length)
         self.asked = 0
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
@@ -62,7 +70,7 @@ class Costly(OneByOne):
 
     def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
         node: int | None = builder.root
-        for token in spell_bytes(self.name[:1].encode() * self.length):
+        for token in self.text:
             if node is not None:
                 added = builder.add(node, token)
                 node = builder.find(node, token) if added is None else added
@@ -193,6 +201,42 @@ def test_an_answer_begins_with_what_others_have_shown() -> None:
     Answers(union).run(GOOD, 150)
     assert begin(GOOD) == 20
     assert begin(BAD) == 4
+
+
+def test_who_has_lost_rests_and_then_gets_a_trial() -> None:
+    _, union = lone(call=0.1 * STEP)
+    policy = union.policies["a"]
+    begun = 0
+    while policy.balance >= 0.0:
+        assert Answers(union).run(BAD, 10), "a trial costs less than an answer may lose"
+        begun += 1
+        assert begun < 100
+    assert Answers(union).run(BAD, 10) == []
+    while policy.balance < 0.0:
+        Answers(union).run(BAD, 10)
+    assert Answers(union).run(BAD, 10) == [0, 1, 2]
+
+
+def test_a_call_for_several_sequences_is_shared_by_them() -> None:
+    """A tenth of a step for each, so that two tries in a row can be paid every twenty steps."""
+    _, union = lone(call=0.1 * STEP)
+    answers = Answers(union, 4)
+    answers.run(BAD, 100)
+    asked = answers.run(BAD, 100)
+    assert 8 <= len(asked) <= 12
+    assert all(third - first > 5 for first, third in zip(asked, asked[2:], strict=False))
+
+
+def test_a_token_is_worth_less_where_others_bring_many() -> None:
+    """The fifth token saves a fifth of a step beside four of a cheap drafter, else a whole one."""
+    clock = Clock()
+    cheap = Costly("a", clock)
+    dear = Costly("b", clock, call=0.5 * STEP, text=b"aaaab")
+    answers = Answers(DrafterUnion([cheap, dear], clock))
+    answers.run(b"aaaab.", 300)
+    assert dear.asked < 30
+    alone = Costly("b", clock, call=0.5 * STEP, text=b"b")
+    assert len(Answers(DrafterUnion([alone], clock)).run(b"b.", 300, "b")) == 300
 
 
 def test_drafters_that_a_request_names_are_asked_whatever_they_cost() -> None:
