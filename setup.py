@@ -27,6 +27,8 @@ from setuptools.command.build_ext import build_ext
 NATIVE = (
     "guided/decoding/choice.py",
     "guided/decoding/draft_budget.py",
+    "guided/decoding/draft_counts.py",
+    "guided/decoding/draft_policy.py",
     "guided/decoding/draft_tree.py",
     "guided/decoding/drafter.py",
     "guided/decoding/expansion.py",

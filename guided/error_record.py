@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 
@@ -24,7 +25,7 @@ from guided.errors import (
     UnsatisfiableError,
     UnsupportedFeatureError,
 )
-from guided.spec.result import FinishReason, Usage
+from guided.spec.result import DrafterUsage, FinishReason, Usage
 
 __all__ = ["ErrorRecord", "bare_message", "known_codes", "rebuild_error", "record_error"]
 
@@ -60,17 +61,26 @@ class _Kind:
 
 
 def _incomplete(
-    message: str, *, text: str, finish_reason: str, hint: str | None = None, **counts: int
+    message: str,
+    *,
+    text: str,
+    finish_reason: str,
+    hint: str | None = None,
+    by_drafter: str = "[]",
+    **counts: int,
 ) -> IncompleteAnswerError:
+    drafters = tuple(DrafterUsage(**each) for each in json.loads(by_drafter))
     return IncompleteAnswerError(
         message,
         text=text,
         finish_reason=FinishReason(finish_reason),
-        usage=Usage(**counts),
+        usage=Usage(**counts, by_drafter=drafters),
         hint=hint,
     )
 
 
+_BY_DRAFTER = "by_drafter"
+"""The only field of a usage that is no number; it travels as JSON."""
 _KINDS: Mapping[str, _Kind] = {
     error.code: _Kind.of(error)
     for error in (
@@ -92,8 +102,8 @@ _KINDS: Mapping[str, _Kind] = {
 } | {
     IncompleteAnswerError.code: _Kind(
         _incomplete,
-        ("text", "finish_reason", "hint"),
-        tuple(count.name for count in fields(Usage)),
+        ("text", "finish_reason", "hint", _BY_DRAFTER),
+        tuple(count.name for count in fields(Usage) if count.name != _BY_DRAFTER),
     )
 }
 
@@ -109,6 +119,8 @@ def record_error(error: GuidedError) -> ErrorRecord:
     values = {name: getattr(error, name, None) for name in (*kind.texts, *kind.numbers)}
     if isinstance(error, IncompleteAnswerError):
         values |= {name: count or None for name, count in asdict(error.usage).items()}
+        if values[_BY_DRAFTER] is not None:
+            values[_BY_DRAFTER] = json.dumps(values[_BY_DRAFTER])
     fields = {name: str(value) for name, value in values.items() if value is not None}
     return ErrorRecord(error.code, bare_message(str(error), fields), fields)
 

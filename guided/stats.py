@@ -72,6 +72,8 @@ class ModelInfo:
     """Most tokens of prompt and answer together."""
     vocabulary_size: int
     """Tokens that it knows."""
+    drafters: tuple[str, ...] = ()
+    """What drafts tokens for it, by the names that requests use, in their order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,8 @@ class RunningEngine(Protocol):
     @property
     def vocabulary_size(self) -> int: ...
     @property
+    def drafters(self) -> tuple[str, ...]: ...
+    @property
     def has_work(self) -> bool: ...
     def submit(
         self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
@@ -103,7 +105,9 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
         except GuidedError as error:
             socket.send(write(NotStarted(record_error(error))))
             return 1
-        model = ModelInfo(engine.model_name, engine.context_window, engine.vocabulary_size)
+        model = ModelInfo(
+            engine.model_name, engine.context_window, engine.vocabulary_size, engine.drafters
+        )
         _send(socket, Ready(model))
         _serve(engine, socket, settings.parent)
     return 0

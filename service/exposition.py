@@ -6,7 +6,7 @@ and definitions are in docs/metrics.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 from typing_extensions import override
 
 from guided.errors import ServiceError, ServiceUnavailableError
+from guided.spec import DrafterUsage
 from guided.stats import EngineStats, Histogram
 from guided_service.servicers import ModelSource
 
@@ -49,6 +50,7 @@ class EngineCollector(Collector):
         yield InfoMetricFamily("guided_model", "The model.", {"name": model.name})
         yield from _requests(stats)
         yield from _tokens(stats)
+        yield from _drafters(stats)
         yield from _cache(stats)
         yield from _times(stats)
 
@@ -99,6 +101,23 @@ def _tokens(stats: EngineStats) -> Iterator[Metric]:
         ("guided_corrected_calls", "Those that found every guess wrong.", usage.corrected_calls),
     ):
         yield _counter(name, help_text, value)
+
+
+def _drafters(stats: EngineStats) -> Iterator[Metric]:
+    """What each drafter did; only those that were ever asked have samples."""
+    for name, help_text, value in _OF_A_DRAFTER:
+        counts = {each.name: value(each) for each in stats.usage.by_drafter}
+        yield _counters(f"guided_drafter_{name}", help_text, "drafter", counts)
+
+
+_OF_A_DRAFTER: Sequence[tuple[str, str, Callable[[DrafterUsage], float]]] = (
+    ("drafted_tokens", "Tokens that this drafter proposed first.", lambda of: of.drafted_tokens),
+    ("accepted_tokens", "Those that the model agreed with.", lambda of: of.accepted_tokens),
+    ("drafted_calls", "Request calls with tokens of its.", lambda of: of.drafted_calls),
+    ("corrected_calls", "Those that ended where it was wrong.", lambda of: of.corrected_calls),
+    ("skipped_calls", "Request calls it was left out of.", lambda of: of.skipped_calls),
+    ("seconds", "Time that it took to propose.", lambda of: of.draft_seconds),
+)
 
 
 def _cache(stats: EngineStats) -> Iterator[Metric]:

@@ -1,6 +1,6 @@
 """Measuring a model and its engine on a workload, beside plain decoding by the same engine."""
 
-from guided.bench.compare import Comparison, compare
+from guided.bench.compare import Comparison, compare, compare_ways
 from guided.bench.figures import Figures, figures_of, figures_tables
 from guided.bench.target import InProcess, Measured, Remote, Target, Way
 from guided.bench.workload import Workload, read_workload
@@ -15,6 +15,7 @@ __all__ = [
     "Way",
     "Workload",
     "compare",
+    "compare_ways",
     "figures_of",
     "figures_tables",
     "read_workload",

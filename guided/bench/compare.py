@@ -1,17 +1,23 @@
-"""Running a workload in two ways, in turns."""
+"""Running a workload in several ways, in turns."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from guided.bench.target import Measured, Target, Way
 from guided.bench.workload import Workload
 from guided.spec import Forcing, GenerationRequest
 from guided.stats import EngineStats
 
-__all__ = ["Comparison", "Run", "compare"]
+__all__ = ["Change", "Comparison", "Run", "Tell", "compare", "compare_ways"]
+
+Change: TypeAlias = Callable[[GenerationRequest], GenerationRequest]
+"""A way of answering a request: what is asked instead."""
+Tell: TypeAlias = Callable[[str, int, int], None]
+"""Is called before each slice with its way, and how many slices are done of how many."""
 
 _SLICES = 4
 """Parts of the workload in which the ways take turns, at most; each can fill the batch."""
@@ -30,11 +36,12 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A workload, answered in one or both ways."""
+    """A workload, answered in one way or several."""
 
     model: str
     concurrency: int
-    runs: Mapping[Way, tuple[Run, ...]]
+    runs: Mapping[str, tuple[Run, ...]]
+    """By the name of the way."""
 
 
 def compare(
@@ -44,30 +51,45 @@ def compare(
     concurrency: int,
     rounds: int = 1,
     with_plain: bool = True,
-    tell: Callable[[Way, int, int], None] | None = None,
+    tell: Tell | None = None,
 ) -> Comparison:
-    """Answer a workload ``rounds`` times, in slices, both ways taking turns in going first.
+    """Answer a workload as it asks for, and by masks alone for the sake of comparison."""
+    ways: dict[str, Change] = {Way.GUIDED: lambda request: request}
+    if with_plain:
+        # Without forced runs an engine does not draft either.
+        ways[Way.PLAIN] = lambda request: replace(request, forcing=Forcing.OFF)
+    return compare_ways(target, workload, ways, concurrency=concurrency, rounds=rounds, tell=tell)
 
-    So neither way profits from what the other left in caches, nor from a quiet machine. One
-    request of each way warms up first and is not counted. ``tell`` is called before each slice
-    with its way, and how many slices are done of how many.
+
+def compare_ways(
+    target: Target,
+    workload: Workload,
+    ways: Mapping[str, Change],
+    *,
+    concurrency: int,
+    rounds: int = 1,
+    tell: Tell | None = None,
+) -> Comparison:
+    """Answer a workload ``rounds`` times, in slices, all ways taking turns in going first.
+
+    So no way profits from what another left in caches, nor from a quiet machine. One request of
+    each way warms up first and is not counted.
     """
-    # Slices alternate which way goes first, so that none always meets a warmer cache.
-    ways = (Way.GUIDED, Way.PLAIN) if with_plain else (Way.GUIDED,)
     first = dict([next(iter(workload.items()))])
-    for way in ways:
-        target.answer(_in_way(first, way), 1)
+    for change in ways.values():
+        target.answer(_changed(first, change), 1)
     slices = [part for _ in range(rounds) for part in _slices(workload, concurrency)]
+    names = tuple(ways)
     turns = [
         (way, part)
         for number, part in enumerate(slices)
-        for way in (ways if number % 2 == 0 else ways[::-1])
+        for way in (*names[number % len(names) :], *names[: number % len(names)])
     ]
-    runs: dict[Way, list[Run]] = {way: [] for way in ways}
+    runs: dict[str, list[Run]] = {way: [] for way in ways}
     for number, (way, part) in enumerate(turns):
         if tell is not None:
             tell(way, number, len(turns))
-        runs[way].append(_run(target, _in_way(part, way), concurrency))
+        runs[way].append(_run(target, _changed(part, ways[way]), concurrency))
     return Comparison(
         target.model_name, concurrency, {way: tuple(done) for way, done in runs.items()}
     )
@@ -88,11 +110,5 @@ def _slices(workload: Workload, concurrency: int) -> Iterator[Workload]:
         yield dict(items[begin : begin + size])
 
 
-def _in_way(part: Workload, way: Way) -> Workload:
-    """Without forced runs an engine does not draft either."""
-    if way is Way.GUIDED:
-        return part
-    plain: dict[str, GenerationRequest] = {
-        name: replace(request, forcing=Forcing.OFF) for name, request in part.items()
-    }
-    return plain
+def _changed(part: Workload, change: Change) -> Workload:
+    return {name: change(request) for name, request in part.items()}

@@ -147,7 +147,7 @@ _TIMES: Sequence[tuple[str, Callable[[Figures], Spread | None]]] = (
 )
 
 
-def figures_tables(figures: Mapping[Way, Figures]) -> RenderableType:
+def figures_tables(figures: Mapping[str, Figures]) -> RenderableType:
     """All figures, and the speed-up."""
     times = [_times(way, each) for way, each in figures.items()]
     parts: list[RenderableType] = [_counts(figures), *times, _phases(figures)]
@@ -160,14 +160,14 @@ def figures_tables(figures: Mapping[Way, Figures]) -> RenderableType:
     return Group(*parts)
 
 
-def _counts(figures: Mapping[Way, Figures]) -> Table:
+def _counts(figures: Mapping[str, Figures]) -> Table:
     table = Table("", *figures)
     for name, cell in _ROWS:
         table.add_row(name, *map(cell, figures.values()))
     return table
 
 
-def _times(way: Way, figures: Figures) -> Table:
+def _times(way: str, figures: Figures) -> Table:
     kinds = ("mean", *(f"p{percentile}" for percentile in PERCENTILES))
     table = Table(f"{way}, milliseconds", *kinds)
     for name, spread_of in _TIMES:
@@ -177,7 +177,7 @@ def _times(way: Way, figures: Figures) -> Table:
     return table
 
 
-def _phases(figures: Mapping[Way, Figures]) -> Table:
+def _phases(figures: Mapping[str, Figures]) -> Table:
     table = Table("seconds of the engine", *figures)
     for phase in Phase:
         table.add_row(phase, *(f"{each.phases[phase]:.2f}" for each in figures.values()))

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 
 from guided.bench.compare import Comparison, Run
 from guided.bench.figures import figures_of
-from guided.bench.target import Way
 from guided.stats import Phase
 
 __all__ = ["plot_comparison"]
@@ -28,7 +27,7 @@ def plot_comparison(comparison: Comparison, path: Path) -> None:
     figure.savefig(path)
 
 
-def _draw_latencies(axes: Axes, runs: Mapping[Way, tuple[Run, ...]]) -> None:
+def _draw_latencies(axes: Axes, runs: Mapping[str, tuple[Run, ...]]) -> None:
     for way, parts in runs.items():
         seconds = [one.seconds for run in parts for one in run.measured if one.error is None]
         axes.ecdf(seconds, label=way)
@@ -36,7 +35,7 @@ def _draw_latencies(axes: Axes, runs: Mapping[Way, tuple[Run, ...]]) -> None:
     axes.legend()
 
 
-def _draw_tokens(axes: Axes, runs: Mapping[Way, tuple[Run, ...]]) -> None:
+def _draw_tokens(axes: Axes, runs: Mapping[str, tuple[Run, ...]]) -> None:
     """By request: its tokens over the model calls that it took part in."""
     found = {
         way: [
@@ -56,7 +55,7 @@ def _draw_tokens(axes: Axes, runs: Mapping[Way, tuple[Run, ...]]) -> None:
     axes.legend()
 
 
-def _draw_phases(axes: Axes, runs: Mapping[Way, tuple[Run, ...]]) -> None:
+def _draw_phases(axes: Axes, runs: Mapping[str, tuple[Run, ...]]) -> None:
     figures = {way: figures_of(parts) for way, parts in runs.items()}
     bottom = np.zeros(len(figures))
     for phase in Phase:

@@ -65,6 +65,11 @@ class Target(Protocol):
         """The model's name."""
         ...
 
+    @property
+    def drafters(self) -> tuple[str, ...]:
+        """What drafts tokens for it, by the names that requests use."""
+        ...
+
     def stats(self) -> EngineStats:
         """What was done up to the last answer handed out."""
         ...
@@ -84,6 +89,11 @@ class InProcess:
     def model_name(self) -> str:
         """The model's name."""
         return self._engine.model_name
+
+    @property
+    def drafters(self) -> tuple[str, ...]:
+        """What drafts tokens for it."""
+        return self._engine.drafters
 
     def stats(self) -> EngineStats:
         """What was done up to now."""
@@ -125,6 +135,11 @@ class Remote:
         """The model's name."""
         return self._client.model().name
 
+    @property
+    def drafters(self) -> tuple[str, ...]:
+        """What drafts tokens for it."""
+        return self._client.model().drafters
+
     def stats(self) -> EngineStats:
         """What was done up to now; waits until the server's report holds all that was asked here.
 
@@ -156,6 +171,9 @@ class Remote:
             request.prompt,
             max_tokens=request.max_tokens,
             forcing=request.forcing,
+            drafters=request.drafters,
+            temperature=request.sampling.temperature,
+            seed=request.sampling.seed,
         )
         constraint = request.constraint
         if isinstance(constraint, JsonSchema):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -24,13 +22,19 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from guided.cli.bench_reports import (
+    DrafterReport,
+    WorkloadReport,
+    bench_drafters,
+    bench_workload,
+)
 from guided.cli.common import DeviceFlag, DtypeFlag, shown_with
 from guided.errors import RequestError
 from guided.extras import needing
 from guided.runtime.environment import prepare_environment
 
 if TYPE_CHECKING:
-    from guided.bench import Comparison, Figures, Target, Way
+    from guided.bench import Target
 
 __all__ = ["BenchProgress", "bench"]
 
@@ -41,6 +45,7 @@ _PICTURES = (".png", ".svg", ".pdf")
     "guided bench",
     "guided bench --model Qwen/Qwen3-0.6B --dtype int8 --concurrency 8",
     "guided bench --address localhost:50051 --workload mine.jsonl --json figures.json",
+    "guided bench --drafters --concurrency 1 --rounds 3 --temperature 0 --temperature 0.7",
 )
 def bench(
     workload: Annotated[
@@ -56,6 +61,13 @@ def bench(
     plain: Annotated[
         bool, typer.Option(help="Run it by masks alone as well, for the speed-up.")
     ] = True,
+    drafters: Annotated[
+        bool, typer.Option("--drafters", help="Compare each drafter, all of them, and none.")
+    ] = False,
+    temperature: Annotated[
+        list[float] | None,
+        typer.Option(help="With --drafters, a temperature to draw at; may be given again.", min=0),
+    ] = None,
     address: Annotated[
         str | None, typer.Option(help="Measure the server at this address, not an own engine.")
     ] = None,
@@ -75,7 +87,8 @@ def bench(
     """Measure how fast a model answers, with guided's short cuts and without them.
 
     Runs a workload on an engine of its own, or on a server, and prints both beside each other. The
-    small workload that comes with guided takes a minute or two.
+    small workload that comes with guided takes a minute or two. With --drafters it is run without
+    drafting, by each drafter alone and by all together.
     """
     if plot is not None:
         _check_plot(plot)
@@ -83,46 +96,40 @@ def bench(
         raise RequestError(
             "the server at --address has its model, dtype, device and threads already"
         )
+    if temperature and not drafters:
+        raise RequestError("--temperature needs --drafters")
     with needing("guided bench", "client,compiler" if address else "server"):
-        from guided.bench import compare, figures_of, figures_tables, read_workload
+        from guided.bench import read_workload
 
     requests = read_workload(workload)
+    report: WorkloadReport | DrafterReport
     with (
         _opened(address, model, dtype, device, threads, concurrency) as target,
         BenchProgress() as progress,
     ):
-        comparison = compare(
-            target,
-            requests,
-            concurrency=concurrency,
-            rounds=rounds,
-            with_plain=plain,
-            tell=progress.tell,
-        )
-    figures = {way: figures_of(runs) for way, runs in comparison.runs.items()}
-    console = Console()
-    console.print(
-        f"{comparison.model}, {len(requests)} requests, {concurrency} at once", style="bold"
-    )
-    console.print(figures_tables(figures))
+        if drafters:
+            report = bench_drafters(
+                target,
+                requests,
+                temperature or (0.0,),
+                concurrency=concurrency,
+                rounds=rounds,
+                tell=progress.tell,
+            )
+        else:
+            report = bench_workload(
+                target,
+                requests,
+                concurrency=concurrency,
+                rounds=rounds,
+                with_plain=plain,
+                tell=progress.tell,
+            )
+    report.show()
     if json_file is not None:
-        _write_json(json_file, comparison, figures, concurrency)
+        report.write(json_file)
     if plot is not None:
-        from guided.bench.plot import plot_comparison
-
-        plot_comparison(comparison, plot)
-
-
-def _write_json(
-    file: Path, comparison: Comparison, figures: dict[Way, Figures], concurrency: int
-) -> None:
-    report = {
-        "model": comparison.model,
-        "concurrency": concurrency,
-        "figures": {way: asdict(found) for way, found in figures.items()},
-        "runs": {way: list(map(asdict, runs)) for way, runs in comparison.runs.items()},
-    }
-    file.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        report.plot(plot)
 
 
 @contextmanager
@@ -197,11 +204,11 @@ class BenchProgress:
     ) -> None:
         self._bars.stop()
 
-    def tell(self, way: Way, done: int, total: int) -> None:
+    def tell(self, way: str, done: int, total: int) -> None:
         """Say which part of the workload begins, and how many are done of how many."""
-        self._bars.update(self._task, description=way.value, completed=done, total=total)
+        self._bars.update(self._task, description=way, completed=done, total=total)
         seconds = time.monotonic() - self._began
-        self._line(f"{way.value}: part {done + 1} of {total}, after {seconds:.0f} s")
+        self._line(f"{way}: part {done + 1} of {total}, after {seconds:.0f} s")
 
     def _line(self, text: str) -> None:
         if not self._console.is_terminal:

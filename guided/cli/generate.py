@@ -55,9 +55,14 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
         if candidate.score is not None:
             typer.echo(f"score {candidate.score:.4f}, {candidate.finish_reason.value}", err=True)
     usage = answer.usage
+    drafted = "".join(
+        f", {one.accepted_tokens} drafted by {one.name}"
+        for one in usage.by_drafter
+        if one.accepted_tokens
+    )
     Console(stderr=True).print(
         f"{answer.finish_reason.value}: {usage.output_tokens} tokens"
-        f" ({usage.forced_tokens} forced), {usage.model_calls} model calls,"
+        f" ({usage.forced_tokens} forced{drafted}), {usage.model_calls} model calls,"
         f" {answer.verification.value} verification, {answer.seconds:.2f} s",
         style="dim",
         highlight=False,

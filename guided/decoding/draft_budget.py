@@ -56,6 +56,21 @@ class DraftBudget:
         """Nodes that may still be added."""
         return self._room
 
+    @property
+    def step_seconds(self) -> float | None:
+        """One sequence's share of a decoding step without drafts; ``None`` without a curve."""
+        if self._costs is None:
+            return None
+        return self._costs.seconds(self._sequences) / self._sequences
+
+    def seconds_of(self, nodes: int) -> float:
+        """One sequence's share of what its last ``nodes`` add to the call; 0 without a curve."""
+        if self._costs is None:
+            return 0.0
+        seconds, each = self._costs.seconds, self._sequences
+        with_them = self._certain + self._drafted * each
+        return (seconds(with_them) - seconds(with_them - nodes * each)) / each
+
     def pays(self, nodes: int, chance: float) -> bool:
         """Whether to add some nodes, all of which are right with the same ``chance``."""
         if nodes > self._room:

@@ -116,7 +116,7 @@ class Drafter(Protocol):
 class DraftRequest:
     """One sequence of a step that wants proposals."""
 
-    __slots__ = ("builder", "memory", "tokens")
+    __slots__ = ("builder", "memory", "nanoseconds", "skipped", "tokens")
 
     def __init__(
         self, tokens: Sequence[TokenId], memory: DraftMemory, builder: DraftBuilder
@@ -127,6 +127,10 @@ class DraftRequest:
         """The result of ``Drafter.open`` for this sequence."""
         self.builder = builder
         """Takes the proposals, from ``builder.tip`` on."""
+        self.nanoseconds: dict[str, int] = {}
+        """This sequence's share of the time that each drafter took, by name."""
+        self.skipped: list[str] = []
+        """The drafters that were not asked, as they would not have paid."""
 
 
 class DraftBuilder:
@@ -160,7 +164,8 @@ class DraftBuilder:
         self._end_ids = end_ids
         # How many tokens may come after each node. Of the trunk only the last node is asked for.
         self._left = [longest] * len(trunk)
-        self._budget = budget
+        self.budget = budget
+        """What pays, and what there is room for."""
         self.most: Final = len(trunk) + budget.room
         """Nodes that the tree has at most when it is done."""
         # By parent and token, the node from which to continue. Nothing is drafted after the inner
@@ -171,7 +176,7 @@ class DraftBuilder:
     @property
     def room(self) -> int:
         """Nodes that may still be added."""
-        return self._budget.room
+        return self.budget.room
 
     def left(self, node: int) -> int:
         """Tokens that the answer may still have after a drafted node, or after the root."""
@@ -195,7 +200,7 @@ class DraftBuilder:
 
     def pays(self, nodes: int, chance: float) -> bool:
         """Whether there is room for this number of nodes, and they are worth it."""
-        return self._budget.pays(nodes, chance)
+        return self.budget.pays(nodes, chance)
 
     def add(self, node: int, token: TokenId, chance: float = 1.0) -> int | None:
         """Draft ``token`` after ``node`` and return the node from which to continue.
@@ -244,7 +249,7 @@ class DraftBuilder:
         # The run is part of the node: with half of it the verifier could not follow the path.
         if self._left[node] < 1 + len(run) or not self.pays(1 + len(run), chance):
             return None
-        self._budget.spend(1 + len(run), chance)
+        self.budget.spend(1 + len(run), chance)
         self._append(node, token, after, certain=False)
         for forced in run:
             after = after.advance(forced)

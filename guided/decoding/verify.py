@@ -10,8 +10,7 @@ verification differ in the choice (docs/verification.md):
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +23,7 @@ from guided.decoding.penalties import History
 from guided.decoding.typical import typical_path
 from guided.spec import Verification
 
-__all__ = ["Acceptance", "DraftCounts", "verify"]
+__all__ = ["Acceptance", "verify"]
 
 
 class Acceptance(NamedTuple):
@@ -108,25 +107,3 @@ def verify(
     return Acceptance(tuple(path), last, narrowed, tuple(logprobs))
 
 
-@dataclass(slots=True)
-class DraftCounts:
-    """Counters over the trees of one sequence; runs that drafted tokens force are not counted."""
-
-    tokens: int = 0
-    accepted: int = 0
-    calls: int = 0
-    corrected: int = 0
-    """Calls that ended where every drafted token was wrong."""
-
-    def add(self, tree: DraftTree, path: Sequence[int], *, is_followed: bool) -> None:
-        """Count one verified tree, of which ``path`` was taken; ``is_followed`` by a choice."""
-        drafted = [node for node, sure in enumerate(tree.certain) if not sure]
-        # Calls without drafts would lower the mean accepted length.
-        if not drafted:
-            return
-        self.calls += 1
-        self.tokens += len(drafted)
-        self.accepted += sum(not tree.certain[node] for node in path)
-        # Drafts after the path are wrong if something else was chosen there.
-        tried = any(tree.parents[node] == path[-1] for node in drafted)
-        self.corrected += tried and is_followed

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from guided.decoding.draft_policy import Account, DrafterPolicy, RecentGains
 from guided.decoding.drafter import DraftContext, Drafter, DraftMemory, DraftRequest, Verified
 from guided.spec import Forcing, TokenId
 
@@ -12,24 +14,64 @@ __all__ = ["DrafterUnion", "UnionMemory"]
 
 
 class UnionMemory:
-    """The memories of one sequence, by the name of their drafter."""
+    """The memories of one sequence, and what each drafter has won or lost in it, by name."""
 
-    def __init__(self, memories: Mapping[str, DraftMemory]) -> None:
+    def __init__(
+        self,
+        memories: Mapping[str, DraftMemory],
+        policies: Mapping[str, DrafterPolicy],
+        *,
+        is_named: bool,
+    ) -> None:
         self.memories: Final = memories
+        self.is_named: Final = is_named
+        """Whether the request names its drafters, so that they are asked whatever they cost."""
+        self.accounts: Final[dict[str, Account]] = {}
+        self._policies = policies
+        self._gains = RecentGains()
+        self._bills: dict[str, float] | None = None
+
+    def begin(self) -> None:
+        """Begin to draft for a step; what was drafted before and never verified is forgotten."""
+        self._bills = {}
+
+    def charge(self, name: str, steps: float) -> None:
+        """Note what a drafter takes in this step, in decoding steps."""
+        assert self._bills is not None, f"{name!r} is charged before the step began"
+        self._bills[name] = steps
 
     def learn(self, verified: Verified) -> None:
-        """Let every drafter take note of a step."""
+        """Let every drafter take note of a step, and settle what it won or lost."""
         for memory in self.memories.values():
             memory.learn(verified)
+        if self._bills is not None:
+            self._settle(self._bills, _accepted(verified))
+            self._bills = None
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Let every drafter give back what it holds."""
         for memory in self.memories.values():
             memory.end(tokens)
 
+    def _settle(self, bills: Mapping[str, float], accepted: Mapping[str, int]) -> None:
+        for name, bill in bills.items():
+            won = accepted.get(name, 0) / self._gains.without(name)
+            self._policies[name].book(self.accounts.get(name), won - bill)
+        self._gains.add(accepted)
+
+
+def _accepted(verified: Verified) -> Mapping[str, int]:
+    """How many tokens of each drafter the model accepted."""
+    tree, found = verified.tree, dict[str, int]()
+    for node in verified.acceptance.path:
+        if not tree.certain[node]:
+            source = tree.sources[node]
+            found[source] = found.get(source, 0) + 1
+    return found
+
 
 class DrafterUnion:
-    """Lets drafters propose one after the other, in their order.
+    """Lets drafters propose one after the other, in their order, each where it pays.
 
     A node belongs to the first that proposes it, so what a drafter is credited with is what it adds
     to those before it.
@@ -37,10 +79,16 @@ class DrafterUnion:
 
     name: Final = "union"
 
-    def __init__(self, drafters: Sequence[Drafter]) -> None:
+    def __init__(
+        self, drafters: Sequence[Drafter], clock: Callable[[], int] = time.perf_counter_ns
+    ) -> None:
+        """``clock`` tells nanoseconds."""
         self._drafters: Final = tuple(drafters)
         self.names: Final = tuple(drafter.name for drafter in drafters)
         assert len({*self.names}) == len(self.names), f"drafters of one name: {self.names}"
+        self.policies: Final = {name: DrafterPolicy(len(drafters)) for name in self.names}
+        """What is known of what each costs and brings."""
+        self._clock = clock
 
     @property
     def wants_states(self) -> bool:
@@ -61,18 +109,63 @@ class DrafterUnion:
                 memory = drafter.open(context)
                 if memory is not None:
                     memories[drafter.name] = memory
-        return UnionMemory(memories) if memories else None
+        if not memories:
+            return None
+        return UnionMemory(memories, self.policies, is_named=bool(context.drafters))
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
-        """Let each drafter add to the trees of the sequences that it has a memory of."""
+        """Let each drafter add to the trees of the sequences for which it pays."""
+        for draft in drafts:
+            _memory(draft).begin()
         for drafter in self._drafters:
-            its = []
-            for draft in drafts:
-                assert isinstance(draft.memory, UnionMemory)
-                memory = draft.memory.memories.get(drafter.name)
-                if memory is not None:
-                    draft.builder.source, draft.builder.kind = drafter.name, ""
-                    its.append(DraftRequest(draft.tokens, memory, draft.builder))
+            its = [draft for draft in drafts if drafter.name in _memory(draft).memories]
+            asked = [draft for draft in its if self._pays(drafter.name, draft, len(its))]
             # A drafter that runs a model of its own makes a call even for none.
-            if its:
-                drafter.propose(its)
+            if asked:
+                self._ask(drafter, asked)
+
+    def _pays(self, name: str, draft: DraftRequest, sequences: int) -> bool:
+        """Whether to ask a drafter for a sequence, one of several that it may be asked for."""
+        memory, step = _memory(draft), draft.builder.budget.step_seconds
+        if memory.is_named or step is None:
+            return True
+        policy = self.policies[name]
+        price = policy.times.seconds(sequences) / sequences / step
+        account = memory.accounts.get(name)
+        if account is None:
+            account = memory.accounts[name] = policy.open(price)
+        policy.pass_step(account)
+        if account.affords(price):
+            return True
+        draft.skipped.append(name)
+        return False
+
+    def _ask(self, drafter: Drafter, drafts: Sequence[DraftRequest]) -> None:
+        """Let a drafter propose, and charge it with its time and its nodes."""
+        name, count = drafter.name, len(drafts)
+        requests, tips = [], []
+        for draft in drafts:
+            draft.builder.source, draft.builder.kind = name, ""
+            tips.append(draft.builder.tip)
+            memory = _memory(draft).memories[name]
+            requests.append(DraftRequest(draft.tokens, memory, draft.builder))
+        began = self._clock()
+        drafter.propose(requests)
+        nanoseconds = self._clock() - began
+        times = self.policies[name].times
+        times.add(count, nanoseconds / 1e9)
+        # The average and not what this one took, which may be the time of another process.
+        seconds = times.seconds(count) / count
+        for draft, tip in zip(drafts, tips, strict=True):
+            draft.nanoseconds[name] = nanoseconds // count
+            budget = draft.builder.budget
+            step = budget.step_seconds
+            if step is not None:
+                added = budget.seconds_of(draft.builder.tip - tip)
+                _memory(draft).charge(name, (seconds + added) / step)
+
+
+def _memory(draft: DraftRequest) -> UnionMemory:
+    memory = draft.memory
+    assert isinstance(memory, UnionMemory), f"{memory!r} is not of a union"
+    return memory

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from guided.decoding.choice import Choice, Chooser, Closing, advance
+from guided.decoding.draft_counts import DraftCounts
 from guided.decoding.draft_tree import DraftTree
 from guided.decoding.logprobs import ChoiceLogprobs, forced_logprobs
 from guided.decoding.penalties import NO_HISTORY, History, TokenLog
 from guided.decoding.stop_strings import StopSearch
-from guided.decoding.verify import Acceptance, DraftCounts
+from guided.decoding.verify import Acceptance
 from guided.engine.text_stream import TextStream
 from guided.errors import LimitExceededError
 from guided.masks.vocabulary import Vocabulary
@@ -67,7 +68,8 @@ class AnswerState:
         self._end: ChoiceLogprobs | None = None
         self._sampled = 0
         self._forced = 0
-        self._drafts = DraftCounts()
+        self.drafts = DraftCounts()
+        """What was drafted for it, by whom, and what became of that."""
         # A run may be certain from the start, and even be the whole answer.
         self._settle()
 
@@ -116,9 +118,9 @@ class AnswerState:
                 self._append(tree.tokens[node], matcher, next(logprobs, None), is_forced=False)
             if self.finish_reason is not None:
                 # A stop string ends the answer inside the path; what follows does not count.
-                self._drafts.add(tree, path[:length], is_followed=False)
+                self.drafts.add(tree, path[:length], is_followed=False)
                 return
-        self._drafts.add(tree, path, is_followed=acceptance.choice is not None)
+        self.drafts.add(tree, path, is_followed=acceptance.choice is not None)
         self._is_closed_early = self._is_closed_early or acceptance.narrowed
         if acceptance.choice is not None:
             self.take(acceptance.choice)
@@ -168,10 +170,11 @@ class AnswerState:
         return Usage(
             sampled_tokens=self._sampled,
             forced_tokens=self._forced,
-            drafted_tokens=self._drafts.tokens,
-            accepted_tokens=self._drafts.accepted,
-            drafted_calls=self._drafts.calls,
-            corrected_calls=self._drafts.corrected,
+            drafted_tokens=self.drafts.tokens,
+            accepted_tokens=self.drafts.accepted,
+            drafted_calls=self.drafts.calls,
+            corrected_calls=self.drafts.corrected,
+            by_drafter=self.drafts.by_drafter(),
         )
 
     def token_logprobs(self, vocabulary: Vocabulary) -> tuple[TokenLogprobs, ...]:

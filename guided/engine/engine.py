@@ -92,6 +92,8 @@ class Engine:
         self._meter = Meter()
         self._deadlines = Deadlines()
         self._compiling = CompileQueue(start)
+        self.drafters = tuple([drafter.name for drafter in drafters])
+        """What drafts tokens, by the names that requests use, in their order."""
         union = DrafterUnion(drafters) if drafters else None
         self._scheduler = Scheduler(self._cache, limits)
         self._admission = Admission(
@@ -171,9 +173,10 @@ class Engine:
         with phase(Phase.RESERVE):
             steps, segments = self._reserve(steps)
         if steps:
-            with phase(Phase.FORWARD):
+            with phase(Phase.FORWARD) as forward:
                 outputs = self._model.forward(segments, self._meter)
             with phase(Phase.SETTLE):
+                self._share_time(steps, forward.seconds)
                 self._verify_and_commit(steps, outputs)
             # Without drafts, as deadlines foresee a step before anything is drafted for it.
             tokens = sum([count for _, count in plan])
@@ -287,6 +290,13 @@ class Engine:
         # One that failed took other answers of its request with it, which had reserved before.
         kept = [pair for pair in reserved if pair[0].runnable.is_running]
         return [step for step, _ in kept], [segments for _, segments in kept]
+
+    def _share_time(self, steps: Sequence[Step], seconds: float) -> None:
+        """Charge each request with its part of a model call, by the tokens computed for it."""
+        each = 1e9 * seconds / sum([step.num_tokens for step in steps])
+        for step in steps:
+            group = self._groups[step.runnable.request_id]
+            group.target_nanoseconds += round(each * step.num_tokens)
 
     def _verify_and_commit(
         self, steps: Sequence[Step], outputs: Sequence[list[SegmentOutput]]

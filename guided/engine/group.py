@@ -40,6 +40,8 @@ class Group:
         self.clock = submission.clock
         self.model_calls = 0
         """Forward passes that it took part in."""
+        self.target_nanoseconds = 0
+        """Its share of their time."""
         self._chosen_before = 0
 
     @property
@@ -77,6 +79,7 @@ class Group:
             prompt_tokens=len(self.submission.prompt),
             reused_tokens=use.reused or 0,
             model_calls=self.model_calls,
+            target_nanoseconds=self.target_nanoseconds,
             shared_tokens=use.shared,
             copied_tokens=use.copied,
         )

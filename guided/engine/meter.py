@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class Timed:
     """Adds the seconds spent inside of it to those of a phase."""
 
     # A class and not a generator, as several are entered in every step.
-    __slots__ = ("_began", "_clock", "_phase", "_phases")
+    __slots__ = ("_began", "_clock", "_phase", "_phases", "seconds")
 
     def __init__(
         self, phases: dict[Phase, float], phase: Phase, clock: Callable[[], float]
@@ -60,9 +61,12 @@ class Timed:
         self._phase = phase
         self._clock = clock
         self._began = 0.0
+        self.seconds = 0.0
+        """How long it took, once it is left."""
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self._began = self._clock()
+        return self
 
     def __exit__(
         self,
@@ -70,7 +74,8 @@ class Timed:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._phases[self._phase] += self._clock() - self._began
+        self.seconds = self._clock() - self._began
+        self._phases[self._phase] += self.seconds
 
 
 class Meter:

@@ -237,6 +237,11 @@ class Step:
         self.pieces = self._certain
         self._claimed = 0
 
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that it computes."""
+        return sum([len(piece.tree) for piece in self.pieces])
+
     def demand(self) -> tuple[int, ...]:
         """Blocks that it takes, by group of layers."""
         # All nodes of a tree take rows, even those that are given back after the step.

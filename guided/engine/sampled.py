@@ -105,6 +105,8 @@ class SampledRunnable(AnswerRunnable):
             builder = None if step.draft is None else step.draft.builder
             self._trace.note(self.answer.answer_length, tree, acceptance, builder)
         self.answer.extend(tree, acceptance)
+        if step.draft is not None:
+            self.answer.drafts.asked(step.draft.nanoseconds, step.draft.skipped)
         forks = []
         for sibling, choice in zip(siblings, choices, strict=True):
             sibling.extend(tree, choice)

@@ -20,6 +20,7 @@ from guided.spec.request import (
 from guided.spec.result import (
     Alternative,
     CandidateResult,
+    DrafterUsage,
     FinishReason,
     GenerationResult,
     Timing,
@@ -53,6 +54,7 @@ __all__ = [
     "CandidateResult",
     "Choice",
     "Constraint",
+    "DrafterUsage",
     "Ebnf",
     "FinishReason",
     "Forcing",

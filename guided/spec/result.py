@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from itertools import chain
+from operator import add, sub
 from typing import NewType
 
 __all__ = [
     "Alternative",
     "CandidateResult",
+    "DrafterUsage",
     "FinishReason",
     "GenerationResult",
     "Timing",
@@ -73,8 +76,58 @@ _CUT_SHORT = frozenset(
 )
 
 
+class _Drafted:
+    """Rates of what was drafted, by one drafter or by all."""
+
+    __slots__ = ()
+
+    drafted_tokens: int
+    accepted_tokens: int
+    drafted_calls: int
+    corrected_calls: int
+
+    @property
+    def acceptance_rate(self) -> float:
+        """The share of drafted tokens that the model agreed with; 0 where none was drafted."""
+        return self.accepted_tokens / max(1, self.drafted_tokens)
+
+    @property
+    def mean_accepted_length(self) -> float:
+        """Accepted tokens in a model call that had drafted ones to judge; 0 where none had."""
+        return self.accepted_tokens / max(1, self.drafted_calls)
+
+    @property
+    def correction_rate(self) -> float:
+        """The share of calls with drafts that ended where every drafted token was wrong."""
+        return self.corrected_calls / max(1, self.drafted_calls)
+
+
 @dataclass(frozen=True, slots=True)
-class Usage:
+class DrafterUsage(_Drafted):
+    """What one drafter did; a drafted token belongs to the first drafter that proposed it."""
+
+    name: str
+    """How requests name it."""
+    drafted_tokens: int = 0
+    accepted_tokens: int = 0
+    """Of its tokens those that the model agreed with."""
+    drafted_calls: int = 0
+    """Model calls that had tokens of its to judge."""
+    corrected_calls: int = 0
+    """Those of them that ended at a place for which it had drafted, and wrongly."""
+    skipped_calls: int = 0
+    """Model calls for which it was not asked, as it would not have paid."""
+    draft_nanoseconds: int = 0
+    """The time that it took to propose. Whole numbers, so that sums of them never fall."""
+
+    @property
+    def draft_seconds(self) -> float:
+        """The time that it took to propose."""
+        return self.draft_nanoseconds / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Usage(_Drafted):
     """What an answer, or all candidates of a request, cost in tokens and model calls."""
 
     prompt_tokens: int = 0
@@ -98,38 +151,63 @@ class Usage:
     """Tokens that candidates or beams took over from another one, and did not compute again."""
     copied_tokens: int = 0
     """Those of them that had to be copied, as they shared a block of memory with later ones."""
+    by_drafter: tuple[DrafterUsage, ...] = ()
+    """What each drafter did, in the order in which they were first asked."""
+    target_nanoseconds: int = 0
+    """Its share of the time of its model calls, by the tokens that each call computed."""
+
+    @property
+    def target_seconds(self) -> float:
+        """Its share of the time of its model calls."""
+        return self.target_nanoseconds / 1e9
+
+    @property
+    def draft_seconds(self) -> float:
+        """The time that all drafters took."""
+        return sum(each.draft_nanoseconds for each in self.by_drafter) / 1e9
 
     @property
     def output_tokens(self) -> int:
         """Tokens of the answer."""
         return self.sampled_tokens + self.forced_tokens
 
-    @property
-    def acceptance_rate(self) -> float:
-        """The share of guessed tokens that the model agreed with; 0 where none was guessed."""
-        return self.accepted_tokens / max(1, self.drafted_tokens)
-
-    @property
-    def mean_accepted_length(self) -> float:
-        """Accepted guesses in a model call that had any to judge; 0 where none had."""
-        return self.accepted_tokens / max(1, self.drafted_calls)
-
-    @property
-    def correction_rate(self) -> float:
-        """The share of calls with guesses that ended where every guess was wrong."""
-        return self.corrected_calls / max(1, self.drafted_calls)
-
     @classmethod
     def total(cls, usages: Iterable[Usage]) -> Usage:
         """What several answers cost together."""
         every = tuple(usages)
-        names = [each.name for each in fields(cls)]
-        return cls(**{name: sum(getattr(usage, name) for usage in every) for name in names})
+        of_drafters: dict[str, DrafterUsage] = {}
+        for each in chain.from_iterable(usage.by_drafter for usage in every):
+            known = of_drafters.get(each.name)
+            of_drafters[each.name] = each if known is None else _combined(add, known, each)
+        summed = {name: sum(getattr(usage, name) for usage in every) for name in _counts(cls)}
+        return cls(**summed, by_drafter=tuple(of_drafters.values()))
 
     def since(self, earlier: Usage) -> Usage:
-        """What was added after an earlier one."""
-        names = [each.name for each in fields(Usage)]
-        return Usage(**{name: getattr(self, name) - getattr(earlier, name) for name in names})
+        """What was added after an earlier one; of drafters those that did something."""
+        before = {each.name: each for each in earlier.by_drafter}
+        added = (
+            _combined(sub, each, before.get(each.name, DrafterUsage(each.name)))
+            for each in self.by_drafter
+        )
+        left = {name: getattr(self, name) - getattr(earlier, name) for name in _counts(Usage)}
+        return Usage(
+            **left, by_drafter=tuple(each for each in added if each != DrafterUsage(each.name))
+        )
+
+
+def _counts(kind: type[Usage | DrafterUsage]) -> list[str]:
+    """The fields that are numbers."""
+    return [each.name for each in fields(kind) if each.name not in ("name", "by_drafter")]
+
+
+def _combined(
+    operation: Callable[[int, int], int], one: DrafterUsage, other: DrafterUsage
+) -> DrafterUsage:
+    """Two usages of one drafter, number by number."""
+    counts = {
+        name: operation(getattr(one, name), getattr(other, name)) for name in _counts(DrafterUsage)
+    }
+    return DrafterUsage(one.name, **counts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1697,6 +1697,8 @@ class Usage(_message.Message):
     REUSED_TOKENS_FIELD_NUMBER: _builtins.int
     SHARED_TOKENS_FIELD_NUMBER: _builtins.int
     COPIED_TOKENS_FIELD_NUMBER: _builtins.int
+    BY_DRAFTER_FIELD_NUMBER: _builtins.int
+    TARGET_NANOSECONDS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     """Tokens of the prompt as the model saw it."""
     sampled_tokens: _builtins.int
@@ -1719,6 +1721,12 @@ class Usage(_message.Message):
     """Tokens that candidates or beams took over from another one, and did not compute again."""
     copied_tokens: _builtins.int
     """Those of them that had to be copied, as they shared a block of memory with later ones."""
+    target_nanoseconds: _builtins.int
+    """This answer's share of the time of its model calls, by the tokens that each call computed."""
+    @_builtins.property
+    def by_drafter(self) -> _containers.RepeatedCompositeFieldContainer[Global___DrafterUsage]:
+        """What each drafter did for this answer, in the order in which they were first asked."""
+
     def __init__(
         self,
         *,
@@ -1733,11 +1741,59 @@ class Usage(_message.Message):
         reused_tokens: _builtins.int = ...,
         shared_tokens: _builtins.int = ...,
         copied_tokens: _builtins.int = ...,
+        by_drafter: _abc.Iterable[Global___DrafterUsage] | None = ...,
+        target_nanoseconds: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "by_drafter", b"by_drafter", "copied_tokens", b"copied_tokens", "corrected_calls", b"corrected_calls", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "forced_tokens", b"forced_tokens", "model_calls", b"model_calls", "prompt_tokens", b"prompt_tokens", "reused_tokens", b"reused_tokens", "sampled_tokens", b"sampled_tokens", "shared_tokens", b"shared_tokens", "target_nanoseconds", b"target_nanoseconds"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Usage: _TypeAlias = Usage  # noqa: Y015
+
+@_typing.final
+class DrafterUsage(_message.Message):
+    """What one drafter did for an answer. A drafted token belongs to the first drafter that proposed it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DRAFTED_TOKENS_FIELD_NUMBER: _builtins.int
+    ACCEPTED_TOKENS_FIELD_NUMBER: _builtins.int
+    DRAFTED_CALLS_FIELD_NUMBER: _builtins.int
+    CORRECTED_CALLS_FIELD_NUMBER: _builtins.int
+    SKIPPED_CALLS_FIELD_NUMBER: _builtins.int
+    DRAFT_NANOSECONDS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """How requests name the drafter."""
+    drafted_tokens: _builtins.int
+    """Its tokens that were put to the model for judgement."""
+    accepted_tokens: _builtins.int
+    """Those of them that the model agreed with."""
+    drafted_calls: _builtins.int
+    """Model calls that had tokens of its to judge."""
+    corrected_calls: _builtins.int
+    """Those of them that ended at a place for which it had drafted, and wrongly."""
+    skipped_calls: _builtins.int
+    """Model calls for which it was not asked, as it would not have paid."""
+    draft_nanoseconds: _builtins.int
+    """The time that it took to propose."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        drafted_tokens: _builtins.int = ...,
+        accepted_tokens: _builtins.int = ...,
+        drafted_calls: _builtins.int = ...,
+        corrected_calls: _builtins.int = ...,
+        skipped_calls: _builtins.int = ...,
+        draft_nanoseconds: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_tokens", b"accepted_tokens", "corrected_calls", b"corrected_calls", "draft_nanoseconds", b"draft_nanoseconds", "drafted_calls", b"drafted_calls", "drafted_tokens", b"drafted_tokens", "name", b"name", "skipped_calls", b"skipped_calls"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DrafterUsage: _TypeAlias = DrafterUsage  # noqa: Y015

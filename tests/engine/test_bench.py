@@ -9,8 +9,21 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from guided.bench import InProcess, Way, compare, figures_of, figures_tables
-from guided.spec import GenerationRequest, Usage
+from guided.bench import InProcess, Way, compare, compare_ways, figures_of, figures_tables
+from guided.bench.drafters import (
+    ALL,
+    DRAFTS_ALONE,
+    MASKS_ALONE,
+    NO_DRAFTS,
+    drafter_figures,
+    drafter_tables,
+    drafter_ways,
+)
+from guided.drafters import LookupDrafter
+from guided.errors import RequestError
+from guided.spec import Forcing, GenerationRequest, Usage
+from tests.engine.finite_language import make_vocabulary
+from tests.engine.test_trees import DraftAnything, repeating_requests
 from tests.engine.tiny_models import make_engine, words
 
 WORKLOAD = {
@@ -23,7 +36,7 @@ WORKLOAD = {
 
 
 def test_both_ways_answer_everything_and_the_figures_add_up() -> None:
-    told: list[tuple[Way, int, int]] = []
+    told: list[tuple[str, int, int]] = []
     comparison = compare(
         InProcess(make_engine(max_batch=2, reuse_prefixes=False)),
         WORKLOAD,
@@ -32,7 +45,7 @@ def test_both_ways_answer_everything_and_the_figures_add_up() -> None:
         tell=lambda *about: told.append(about),
     )
     # Nine requests in slices of three, twice, in two ways that take turns in going first.
-    assert [way.value[0] for way, _, _ in told] == list("gppg" * 3)
+    assert [way[0] for way, _, _ in told] == list("gppg" * 3)
     assert [about[1:] for about in told] == [(n, 12) for n in range(12)]
     for way, runs in comparison.runs.items():
         measured = [one for run in runs for one in run.measured]
@@ -80,3 +93,57 @@ def test_a_workload_that_is_wholly_refused_has_figures_of_nothing() -> None:
     assert figures.finish_reasons == {"failed": 1}
     assert (figures.latency, figures.first_token, figures.tokens_per_call) == (None, None, 0)
     assert figures.requests_per_second == 0
+
+
+def test_each_drafter_is_measured_alone_and_with_the_others(tmp_path: Path) -> None:
+    """Greedy, so that all ways which force runs give the same answers in fewer calls."""
+    vocabulary = make_vocabulary()
+    engine = make_engine(
+        max_batch=2,
+        reuse_prefixes=False,
+        drafters=(LookupDrafter(vocabulary), DraftAnything()),
+        widest_draft=16,
+    )
+    target = InProcess(engine)
+    assert target.drafters == ("lookup", "one by one")
+    ways = drafter_ways(target.drafters, 0.0)
+    workload = repeating_requests(Forcing.CANONICAL, 0.0)
+    comparison = compare_ways(target, workload, ways, concurrency=2)
+    found = drafter_figures(comparison)
+    assert list(found) == [MASKS_ALONE, NO_DRAFTS, "lookup", "one by one", ALL, DRAFTS_ALONE]
+    texts = {
+        way: {one.name: one.text for run in runs for one in run.measured}
+        for way, runs in comparison.runs.items()
+    }
+    assert texts[NO_DRAFTS] == texts["lookup"] == texts["one by one"] == texts[ALL]
+    for way, names in {
+        MASKS_ALONE: [],
+        NO_DRAFTS: [],
+        "lookup": ["lookup"],
+        "one by one": ["one by one"],
+        ALL: ["lookup", "one by one"],
+        DRAFTS_ALONE: ["lookup", "one by one"],
+    }.items():
+        one = found[way]
+        usage = one.figures.usage
+        assert sorted(each.name for each in usage.by_drafter) == names
+        assert one.calls_per_token * one.tokens_per_call == pytest.approx(1.0)
+        assert one.calls_per_token == usage.model_calls / usage.output_tokens
+        assert (one.draft_share > 0) == bool(names)
+        assert (usage.forced_tokens > 0) == (way not in (MASKS_ALONE, DRAFTS_ALONE))
+    assert found[NO_DRAFTS].speed_up == found[NO_DRAFTS].worst_request == 1.0
+    # Every legal token is drafted, so one of them is always right.
+    for fewer, more in ((ALL, NO_DRAFTS), (NO_DRAFTS, MASKS_ALONE), (DRAFTS_ALONE, MASKS_ALONE)):
+        assert found[fewer].calls_per_token < found[more].calls_per_token
+    console = Console(width=140, file=StringIO(), record=True)
+    console.print(drafter_tables(found))
+    shown = console.export_text()
+    assert all(word in shown for word in ("worst request", DRAFTS_ALONE, "in all drafters"))
+    plot = pytest.importorskip("guided.bench.drafters_plot", exc_type=ImportError)
+    plot.plot_drafters("tiny", {0.0: found, 0.7: found}, tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_drafters_there_is_nothing_to_measure() -> None:
+    with pytest.raises(RequestError, match="there is no drafter to measure"):
+        drafter_ways(InProcess(make_engine()).drafters, 0.0)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from guided.decoding import DraftBuilder
 from guided.engine.meter import BOUNDS, Durations
 from guided.errors import RequestError, TokenRejectedError
-from guided.spec import Beams, FinishReason, Forcing, GenerationRequest, Sampling, Usage
+from guided.spec import Beams, FinishReason, Forcing, GenerationRequest, Sampling, TokenId, Usage
+from guided.stats import Phase
+from tests.engine.drafters import OneByOne
+from tests.engine.finite_language import TOKEN_BYTES
 from tests.engine.test_isolation import FaultyMatcher
 from tests.engine.tiny_models import answers, drain, make_engine, render, words
 
@@ -42,6 +47,63 @@ def test_totals_are_those_of_the_answers() -> None:
     assert stats.model_calls == max(result.usage.model_calls for result in results.values())
     assert 0 < stats.step_seconds < stats.seconds
     assert 0 < stats.overhead < 1
+
+
+class OneRight(OneByOne):
+    """Drafts the next token of a known text."""
+
+    name = "right"
+
+    def __init__(self, known: Sequence[tuple[TokenId, ...]]) -> None:
+        self.known = known
+
+    def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:
+        done, so_far = len(tokens), tuple(tokens)
+        for text in self.known:
+            if len(text) > done and text[:done] == so_far:
+                builder.add(builder.root, text[done])
+
+
+class AllOthers(OneByOne):
+    """Drafts every token that may come next, as far as there is room."""
+
+    name = "wrong"
+
+    def draft(self, tokens: Sequence[TokenId], builder: DraftBuilder) -> None:  # noqa: ARG002
+        for token in range(len(TOKEN_BYTES)):
+            builder.add(builder.root, TokenId(token))
+
+
+def test_each_drafter_is_counted_by_itself_and_their_time_adds_up() -> None:
+    """Two drafters: one is right, the other wrong in its place; both are named, so always asked."""
+    plain = answers(make_engine(), MANY)
+    known = [(*render(str(MANY[name].prompt), None), *plain[name].tokens) for name in MANY]
+    right, wrong = OneRight(known), AllOthers()
+    engine = make_engine(drafters=(right, wrong), widest_draft=24)
+    assert engine.drafters == ("right", "wrong")
+    named = {key: replace(each, drafters=("wrong", "right")) for key, each in MANY.items()}
+    results = answers(engine, named)
+    usage = engine.stats().usage
+    assert usage == Usage.total(result.usage for result in results.values())
+    of_right, of_wrong = usage.by_drafter
+    assert (of_right.name, of_wrong.name) == ("right", "wrong")
+    assert of_right.drafted_tokens + of_wrong.drafted_tokens == usage.drafted_tokens
+    assert of_right.accepted_tokens == usage.accepted_tokens > 0
+    # What is right is in the tree already when the other one is asked.
+    assert of_wrong.accepted_tokens == 0 < of_wrong.drafted_tokens
+    assert 0 < usage.draft_seconds < engine.stats().phases[Phase.DRAFT]
+    assert results["certain"].usage.by_drafter == ()
+    stopped = usage.since(usage)
+    assert stopped == Usage()
+
+
+def test_the_time_of_model_calls_is_shared_among_their_requests() -> None:
+    engine = make_engine()
+    results = answers(engine, MANY)
+    forward = engine.stats().phases[Phase.FORWARD]
+    assert engine.stats().usage.target_seconds == pytest.approx(forward, abs=1e-6)
+    assert results["certain"].usage.target_seconds == 0
+    assert all(results[name].usage.target_seconds > 0 for name in ("plain", "free", "closed"))
 
 
 def test_what_is_under_way_counts_at_once_and_only_once() -> None:

@@ -55,6 +55,7 @@ class EchoEngine:
     model_name: str = "echo"
     context_window: int = 1000
     vocabulary_size: int = 256
+    drafters: tuple[str, ...] = ()
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
     cancelled: int = 0
     answered: int = 0

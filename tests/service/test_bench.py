@@ -44,6 +44,45 @@ def test_a_server_is_measured_and_every_figure_written(
         assert [one["text"] for one in measured] == [f"hello {n}" for n in range(4)]
 
 
+def test_the_drafters_of_a_server_are_compared_without_starting_it_again(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    workload, report = tmp_path / "work.jsonl", tmp_path / "report.json"
+    row = {
+        "prompt": "Say red or green twice.",
+        "schema": {"type": "array", "items": {"enum": ["red", "green"]}, "maxItems": 2},
+        "max_tokens": 20,
+    }
+    workload.write_text(json.dumps(row))
+    done = guided_bench(
+        *("--address", server.address, "--workload", str(workload), "--json", str(report)),
+        *("--drafters", "--temperature", "0", "--temperature", "0.7", "--concurrency", "1"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "greedy" in done.stdout
+    assert "temperature 0.7" in done.stdout
+    tables = json.loads(report.read_text())["drafters"]
+    assert [table["temperature"] for table in tables] == [0.0, 0.7]
+    for table in tables:
+        figures = table["figures"]
+        assert {"masks alone", "forced runs alone", "lookup", "all drafters"} <= figures.keys()
+        calls = {way: of["figures"]["usage"]["model_calls"] for way, of in figures.items()}
+        assert calls["lookup"] < calls["masks alone"]
+        assert figures["lookup"]["figures"]["usage"]["by_drafter"][0]["name"] == "lookup"
+        assert figures["forced runs alone"]["figures"]["usage"]["by_drafter"] == []
+        texts = {
+            way: [one["text"] for run in runs for one in run["measured"]]
+            for way, runs in table["runs"].items()
+        }
+        assert texts["lookup"] == texts["forced runs alone"] == texts["all drafters"]
+
+
+def test_a_server_without_drafters_is_refused(echo_server: ServerProcess) -> None:
+    done = guided_bench("--address", echo_server.address, "--drafters")
+    assert done.returncode != 0
+    assert "there is no drafter to measure" in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -51,6 +90,7 @@ def test_a_server_is_measured_and_every_figure_written(
         (["--address", "localhost:1", "--dtype", "int8"], "has its model, dtype, device and"),
         (["--address", "localhost:1", "--device", "cpu"], "has its model, dtype, device and"),
         (["--device", "gpu"], "device 'gpu' is none of 'auto', 'cpu', 'cuda', 'cuda:N'"),
+        (["--temperature", "0.7"], "--temperature needs --drafters"),
         (["--concurrency", "0"], "Invalid value for '--concurrency'"),
     ],
 )

@@ -64,6 +64,7 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
     ):
         model = client.model()
         assert (model.name, model.vocabulary_size) == ("SmolLM2-135M-Instruct", 49152)
+        assert "lookup" in model.drafters
         before = stats_once_ended(client, 0)
         assert (before.ended, before.usage) == (0, Usage()), "the warm-up is not counted"
         answers = [client.generate("Wet?", schema=SCHEMA, max_tokens=20) for _ in range(2)]
@@ -86,6 +87,12 @@ def test_a_server_names_its_model_counts_and_is_scraped(tmp_path: Path) -> None:
     assert timing.first_token_seconds <= answers[0].seconds
     first = sum(answer.timing.first_token_seconds or 0 for answer in answers)
     assert stats.first_token.total == pytest.approx(first, abs=1e-4)
+
+    (lookup,) = later.usage.by_drafter
+    assert (lookup.name, lookup.accepted_tokens) == ("lookup", later.usage.accepted_tokens)
+    assert answers[0].usage.by_drafter[0].draft_seconds > 0
+    assert samples["guided_drafter_drafted_tokens_total", "lookup"] == lookup.drafted_tokens
+    assert samples["guided_drafter_seconds_total", "lookup"] == lookup.draft_seconds > 0
 
     assert samples["guided_engine_up",] == 1
     assert samples["guided_requests_total", "refused"] == later.refused

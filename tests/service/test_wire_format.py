@@ -17,6 +17,7 @@ from guided.spec import (
     Beams,
     CandidateResult,
     Choice,
+    DrafterUsage,
     Ebnf,
     FinishReason,
     Forcing,
@@ -159,7 +160,15 @@ timings = st.builds(
     mean_inter_token_seconds=st.none() | times,
     max_inter_token_seconds=st.none() | times,
 )
-usages = st.builds(Usage, *[counts] * 11)
+
+
+def usages_of(numbers: st.SearchStrategy[int]) -> st.SearchStrategy[Usage]:
+    drafters = st.builds(DrafterUsage, st.sampled_from(["a", "b", "c"]), *[numbers] * 6)
+    by_drafter = st.lists(drafters, max_size=3, unique_by=lambda one: one.name).map(tuple)
+    return st.builds(Usage, *[numbers] * 11, by_drafter, numbers)
+
+
+usages = usages_of(counts)
 candidates = st.builds(
     CandidateResult,
     index=counts,
@@ -190,7 +199,7 @@ all_stats = st.builds(
     seconds=times,
     running=totals,
     waiting=totals,
-    usage=st.builds(Usage, *[totals] * 11),
+    usage=usages_of(totals),
     model_calls=totals,
     cache=st.builds(CacheStats, counts, *[totals] * 5),
     phases=st.fixed_dictionaries(dict.fromkeys(Phase, times)),

@@ -29,7 +29,7 @@ from guided.errors import (
     UnsupportedFeatureError,
     naming,
 )
-from guided.spec import FinishReason, Usage
+from guided.spec import DrafterUsage, FinishReason, Usage
 
 words = st.text(max_size=20)
 hints = st.none() | words
@@ -56,7 +56,12 @@ errors = st.one_of(
         words,
         text=words,
         finish_reason=st.sampled_from(FinishReason),
-        usage=st.builds(Usage, st.integers(0, 2**40), sampled_tokens=st.integers(0, 9)),
+        usage=st.builds(
+            Usage,
+            st.integers(0, 2**40),
+            sampled_tokens=st.integers(0, 9),
+            by_drafter=st.sampled_from([(), (DrafterUsage("a", 7, 5), DrafterUsage("ü"))]),
+        ),
         hint=hints,
     ),
     st.builds(TokenRejectedError, words, token=st.integers(0, 300_000)),

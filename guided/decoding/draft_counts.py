@@ -1,0 +1,107 @@
+"""Counters of what was drafted for one answer: of all drafters together, and of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from guided.decoding.draft_tree import DraftTree
+from guided.spec import DrafterUsage
+
+__all__ = ["DraftCounts"]
+
+
+class _Counts:
+    """Counters of one drafter, or of all."""
+
+    __slots__ = ("accepted", "calls", "corrected", "nanoseconds", "skipped", "tokens")
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.accepted = 0
+        self.calls = 0
+        self.corrected = 0
+        self.skipped = 0
+        self.nanoseconds = 0
+
+
+class DraftCounts:
+    """Counts the trees of one answer; runs that drafted tokens force are not counted."""
+
+    def __init__(self) -> None:
+        self._whole = _Counts()
+        self._by_drafter: dict[str, _Counts] = {}
+
+    @property
+    def tokens(self) -> int:
+        """Drafted tokens that the model judged."""
+        return self._whole.tokens
+
+    @property
+    def accepted(self) -> int:
+        """Those of them that it agreed with."""
+        return self._whole.accepted
+
+    @property
+    def calls(self) -> int:
+        """Calls that had drafted tokens."""
+        return self._whole.calls
+
+    @property
+    def corrected(self) -> int:
+        """Calls that ended where every drafted token was wrong."""
+        return self._whole.corrected
+
+    def by_drafter(self) -> tuple[DrafterUsage, ...]:
+        """The counters of each drafter, in the order in which they were first asked."""
+        return tuple(
+            [
+                DrafterUsage(
+                    name,
+                    drafted_tokens=counts.tokens,
+                    accepted_tokens=counts.accepted,
+                    drafted_calls=counts.calls,
+                    corrected_calls=counts.corrected,
+                    skipped_calls=counts.skipped,
+                    draft_nanoseconds=counts.nanoseconds,
+                )
+                for name, counts in self._by_drafter.items()
+            ]
+        )
+
+    def asked(self, nanoseconds: Mapping[str, int], skipped: Collection[str]) -> None:
+        """Count what it took to ask drafters for one tree, and those that were not asked."""
+        for name, time in nanoseconds.items():
+            self._of(name).nanoseconds += time
+        for name in skipped:
+            self._of(name).skipped += 1
+
+    def add(self, tree: DraftTree, path: Sequence[int], *, is_followed: bool) -> None:
+        """Count one verified tree, of which ``path`` was taken; ``is_followed`` by a choice."""
+        drafted = [node for node, sure in enumerate(tree.certain) if not sure]
+        # Calls without drafts would lower the mean accepted length.
+        if not drafted:
+            return
+        taken, last = frozenset(path), path[-1]
+        sources: dict[str, bool] = {}
+        for node in drafted:
+            source = tree.sources[node]
+            counts = self._of(source)
+            counts.tokens += 1
+            counts.accepted += node in taken
+            # Drafts after the path are wrong if something else was chosen there.
+            is_wrong = is_followed and tree.parents[node] == last
+            sources[source] = sources.get(source, False) or is_wrong
+        for source, is_corrected in sources.items():
+            counts = self._of(source)
+            counts.calls += 1
+            counts.corrected += is_corrected
+        self._whole.calls += 1
+        self._whole.tokens += len(drafted)
+        self._whole.accepted += sum([node in taken for node in drafted])
+        self._whole.corrected += any(sources.values())
+
+    def _of(self, source: str) -> _Counts:
+        counts = self._by_drafter.get(source)
+        if counts is None:
+            counts = self._by_drafter[source] = _Counts()
+        return counts

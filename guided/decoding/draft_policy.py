@@ -1,0 +1,146 @@
+"""Which drafters are asked: each is charged with its own time, and left alone while it loses.
+
+An *account* says what a drafter has won or lost lately. It is kept in decoding steps, one being the
+time that a step without drafts takes for one sequence of the batch::
+
+    won     tokens of its own that the model accepted / tokens that a step gives without it
+    spent   (its share of the time to propose + what its nodes add to the model call) / one step
+
+A drafter is asked for a sequence as long as the account of that sequence affords it. So an answer
+cannot lose more than it was opened with and a small share of its time. It is opened with what the
+drafter has won in other answers, so that a drafter begins where it is worth it, and the answer's
+own evidence soon outweighs that. See docs/drafter-policy.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ["Account", "DrafterPolicy", "ProposalTimes", "RecentGains"]
+
+_MOST: Final = 8.0
+"""Steps that a drafter may have won or lost at most; what is long ago does not count."""
+_SHARE: Final = 0.01
+"""Of all steps the share that drafters may lose, together; trials are paid from it."""
+_OPENING: Final = 1.0
+"""Steps that an answer is opened with where the drafter has won much."""
+_PROPOSALS: Final = 4.0
+"""Proposals that it is opened with there, where these cost more than that."""
+_TRIAL: Final = 0.3
+"""Steps that an answer is opened with where the drafter has neither won nor lost lately."""
+_RESUMED: Final = 2.0
+"""Proposals that must be affordable before one that was left alone is asked again."""
+_LATEST: Final = 8.0
+"""Steps over which gains are averaged."""
+_TIMED: Final = 16.0
+"""Proposals over which their time is averaged."""
+_OUTLIER: Final = 4.0
+"""A proposal counts as no longer than so many average ones: another process may have run."""
+
+
+class Account:
+    """What a drafter has won or lost in one answer, or in all, in decoding steps."""
+
+    __slots__ = ("balance", "is_asked")
+
+    def __init__(self, balance: float) -> None:
+        self.balance = balance
+        self.is_asked = True
+
+    def book(self, steps: float) -> None:
+        """Note what it won, or with a minus what it lost."""
+        self.balance = max(-_MOST, min(_MOST, self.balance + steps))
+
+    def affords(self, price: float) -> bool:
+        """Whether to ask it for a proposal at this price in steps."""
+        # It is asked again only when there is enough for some in a row, as one says little.
+        needed = price if self.is_asked else _RESUMED * price
+        self.is_asked = self.balance >= needed
+        return self.is_asked
+
+
+class ProposalTimes:
+    """How long a drafter takes to propose, by the number of sequences it proposes for at once."""
+
+    def __init__(self) -> None:
+        # By the bits of the number of sequences: 1, 2 to 3, 4 to 7, 8 to 15.
+        self._seconds: dict[int, float] = {}
+        self._counts: dict[int, float] = {}
+
+    def seconds(self, sequences: int) -> float:
+        """The average; 0 where it was never measured."""
+        width = sequences.bit_length()
+        if width in self._seconds:
+            return self._seconds[width]
+        # What fewer took is no more than this takes; it is measured as soon as it is asked.
+        narrower = [known for known in self._seconds if known < width]
+        known = max(narrower) if narrower else min(self._seconds, default=0)
+        return self._seconds.get(known, 0.0)
+
+    def add(self, sequences: int, seconds: float) -> None:
+        """Note how long one proposal took."""
+        width = sequences.bit_length()
+        count = self._counts.get(width, -1.0) + 1.0
+        self._counts[width] = min(count, _TIMED)
+        # The first of a width is not counted: it may load, compile or allocate.
+        if count == 0.0:
+            return
+        average = self._seconds.get(width, seconds)
+        if count > 2.0:
+            seconds = min(seconds, _OUTLIER * average)
+        self._seconds[width] = average + (seconds - average) / min(count, _TIMED)
+
+
+class RecentGains:
+    """Accepted tokens of each drafter in a step of one sequence, averaged over the latest."""
+
+    def __init__(self) -> None:
+        self._gains: dict[str, float] = {}
+
+    def add(self, accepted: Mapping[str, int]) -> None:
+        """Note a step; who is not named had nothing accepted."""
+        for name in self._gains.keys() | accepted.keys():
+            gain = self._gains.get(name, 0.0)
+            self._gains[name] = gain + (accepted.get(name, 0) - gain) / _LATEST
+
+    def without(self, name: str) -> float:
+        """Tokens that a step gives without one of the drafters."""
+        # Without any drafts there is the token that the model chooses.
+        return 1.0 + sum([gain for other, gain in self._gains.items() if other != name])
+
+
+class DrafterPolicy:
+    """What one engine knows of one of its drafters."""
+
+    def __init__(self, drafters: int) -> None:
+        """``drafters`` are how many the engine has, which share what may be lost."""
+        self._share = _SHARE / drafters
+        self.times = ProposalTimes()
+        # A drafter has credit until it shows what it is worth.
+        self._account = Account(_MOST)
+
+    @property
+    def balance(self) -> float:
+        """What it has won or lost lately in all answers, in steps."""
+        return self._account.balance
+
+    def open(self, price: float) -> Account:
+        """The account of a new answer, where a proposal has this price."""
+        won = self._account.balance / _MOST
+        if won < 0.0:
+            return Account(0.0)
+        return Account(max(_TRIAL, won * max(_OPENING, _PROPOSALS * price)))
+
+    def pass_step(self, account: Account) -> None:
+        """Add what it may lose in a step of an answer."""
+        account.book(self._share)
+        # Whoever has lost rests, and is given a trial when this is made up for.
+        if self._account.balance < 0.0:
+            self._account.book(self._share)
+
+    def book(self, account: Account | None, steps: float) -> None:
+        """Note what it won or lost in a step of an answer; one that names it has no account."""
+        if account is not None:
+            account.book(steps)
+        self._account.book(steps)
