@@ -52,6 +52,9 @@ class Verified:
     states: NDArray[np.float32]
     """The last hidden state of each node, after the final norm: ``[nodes, size]``; no rows unless
     the drafter wants states."""
+    taps: NDArray[np.float32]
+    """What entered the tapped layers of the model at each node, side by side: ``[nodes, taps ·
+    size]``, with rows as in ``states``; no columns unless the engine's runner taps layers."""
     first: int
     """Position of the tree's first node in the sequence."""
 
