@@ -1,0 +1,186 @@
+"""The rows of an EAGLE-3 head: computed for several texts at once, their keys and values kept.
+
+Row ``i`` of a text holds token ``i + 1`` and the feature of position ``i``, and says token
+``i + 2``::
+
+    text         a   b   c   d   e │ certain  │ drafted
+    taps of      a   b   c   d   e │ none: the model has not been there
+    rows           b   c   d   e     f          g ...
+                   └ kept, paged ┘   └ keys and values of their own, given up with the tree
+
+Rows whose feature came from taps stay. The others are computed again once the model has been there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from guided.drafters.heads.eagle_module import EagleHead
+from guided.drafters.heads.products import packed_product
+from guided.kv.block_cache import BlockCache, LayerGroup
+from guided.kv.layer_groups import LayerShape
+from guided.kv.paged_storage import PagedStorage
+from guided.kv.sequence_blocks import SequenceBlocks
+from guided.spec import TokenId
+
+__all__ = ["EagleRows", "Past", "TextRows", "head_layer"]
+
+_BLOCK_SIZE: Final = 8
+
+
+class Past(NamedTuple):
+    """The keys and values that a row sees besides its own, ``[rows, kv_heads, size]`` each."""
+
+    keys: torch.Tensor
+    values: torch.Tensor
+
+    def after(self, keys: torch.Tensor, values: torch.Tensor) -> Past:
+        """With those of the next row, ``[1, kv_heads, size]`` each."""
+        return Past(torch.cat((self.keys, keys)), torch.cat((self.values, values)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextRows:
+    """The next rows of one text whose features come from taps."""
+
+    blocks: SequenceBlocks
+    tokens: Sequence[TokenId]
+    features: torch.Tensor
+    """``[tokens, hidden]``."""
+    position: int
+    """The index of the first of them."""
+
+
+def head_layer(head: EagleHead) -> LayerShape:
+    """What the head keeps of a token."""
+    return LayerShape(head.shape.kv_heads, head.shape.size, head.shape.size)
+
+
+class EagleRows:
+    """One head, with the cache of all its texts; every method works on several texts at once."""
+
+    def __init__(self, head: EagleHead, *, cache_tokens: int) -> None:
+        """``head`` has its embedding, and lies on the device and has the type to compute in.
+
+        ``cache_tokens`` rows are kept of all texts together.
+        """
+        self._head = head
+        weight = head.fc.weight
+        self._dtype, self._device = weight.dtype, weight.device
+        self._say = packed_product(head.lm_head.weight, weight.dtype, weight.device)
+        group = LayerGroup(max(1, -(-cache_tokens // _BLOCK_SIZE)))
+        # Where a prompt is taken from the cache of the model, its taps are not there to be read.
+        self.cache: Final = BlockCache([group], _BLOCK_SIZE, reuse_prefixes=False)
+        self._storage = PagedStorage(
+            {0: head_layer(head)},
+            self.cache.pools[0].num_slots,
+            dtype=self._dtype,
+            device=self._device,
+        )
+
+    @torch.inference_mode()
+    def fuse(self, taps: torch.Tensor) -> torch.Tensor:
+        """The features of some positions: ``[positions, taps · size]`` → ``[positions, hidden]``."""
+        return self._head.fuse(taps.to(self._device, self._dtype))
+
+    @torch.inference_mode()
+    def keep(self, texts: Sequence[TextRows]) -> list[torch.Tensor]:
+        """Compute rows and keep their keys and values; the output of the last of each, ``[hidden]``.
+
+        There has to be room for them (``SequenceBlocks.can_reserve``).
+        """
+        counts = [len(text.tokens) for text in texts]
+        longest = max(counts)
+        places = torch.arange(longest, device=self._device)
+        # A text with fewer rows has some after its own, which none of these sees.
+        tokens = pad_sequence([self._ids(text.tokens) for text in texts], batch_first=True)
+        features = pad_sequence([text.features for text in texts], batch_first=True)
+        first = self._ids([text.position for text in texts])
+        output, keys, values = self._compute(
+            tokens,
+            features,
+            first[:, None] + places,
+            [self.past(text.blocks) for text in texts],
+            places[:, None] >= places[None, :],
+        )
+        # Nothing was taken so far, so a fault up to here leaves all texts as they were.
+        for text, count, of_keys, of_values in zip(texts, counts, keys, values, strict=True):
+            (rows,) = text.blocks.reserve(count)
+            self._storage.copy(rows.copies)
+            slots = self._storage.locate(rows.slots)
+            self._storage.layers[0].write(slots, of_keys[:count], of_values[:count])
+            text.blocks.commit(range(count), text.tokens)
+        return [rows[count - 1] for rows, count in zip(output, counts, strict=True)]
+
+    @torch.inference_mode()
+    def go_on(
+        self,
+        tokens: Sequence[TokenId],
+        features: Sequence[torch.Tensor],
+        positions: Sequence[int],
+        pasts: Sequence[Past],
+    ) -> tuple[list[torch.Tensor], list[Past]]:
+        """One row each after different pasts: its output, ``[hidden]``, and what is past then."""
+        output, keys, values = self._compute(
+            self._ids(tokens)[:, None],
+            torch.stack(list(features))[:, None],
+            self._ids(positions)[:, None],
+            pasts,
+            torch.ones(1, 1, dtype=torch.bool, device=self._device),
+        )
+        after = [past.after(k, v) for past, k, v in zip(pasts, keys, values, strict=True)]
+        return [rows[0] for rows in output], after
+
+    @torch.inference_mode()
+    def say(self, outputs: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The logits after some rows, ``[rows, draft]``."""
+        return self._say(self._head.norm(torch.stack(list(outputs))))
+
+    @torch.inference_mode()
+    def feature(self, output: torch.Tensor) -> torch.Tensor:
+        """The feature of the row after this one, ``[hidden]``."""
+        normed: torch.Tensor = self._head.norm(output)
+        return normed if self._head.shape.norm_output else output
+
+    @torch.inference_mode()
+    def past(self, blocks: SequenceBlocks) -> Past:
+        """The rows that are kept of a text."""
+        slots = self._storage.locate(blocks.tables[0].slots().copy())
+        return Past(*self._storage.layers[0].read(slots))
+
+    def _compute(
+        self,
+        tokens: torch.Tensor,
+        features: torch.Tensor,
+        positions: torch.Tensor,
+        pasts: Sequence[Past],
+        sees_own: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Outputs ``[texts, rows, hidden]``, keys and values ``[texts, rows, kv_heads, size]``.
+
+        ``tokens`` and ``positions`` are ``[texts, rows]``, ``features`` ``[texts, rows, hidden]``,
+        and ``sees_own`` says which of its own rows each of a text sees, ``[rows, rows]``.
+        """
+        layer, (texts, rows) = self._head.layer, tokens.shape
+        read, residual = layer.read(self._head.embed(tokens), features)
+        query, key, value = layer.self_attn.project(read, *self._head.angles(positions))
+        lengths = self._ids([len(past.keys) for past in pasts])
+        # Shorter pasts are padded in front of nobody: the mask hides what is no row.
+        before = pad_sequence([past.keys for past in pasts], batch_first=True)
+        values = pad_sequence([past.values for past in pasts], batch_first=True)
+        is_row = torch.arange(before.shape[1], device=self._device) < lengths[:, None]
+        sees = torch.cat(
+            (is_row[:, None].expand(-1, rows, -1), sees_own.expand(texts, -1, -1)), dim=2
+        )
+        attended = layer.self_attn.attend(
+            query, torch.cat((before, key), 1), torch.cat((values, value), 1), sees
+        )
+        return layer.finish(residual, attended), key, value
+
+    def _ids(self, numbers: Sequence[int]) -> torch.Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self._device)
