@@ -48,8 +48,9 @@ def circling_model() -> PreTrainedModel:
     for name, weight in model.named_parameters():
         if "o_proj" in name or "down_proj" in name:
             weight.zero_()
-    model.get_input_embeddings().weight.copy_(torch.eye(LOGITS_WIDTH))  # type: ignore[operator, union-attr]
-    model.get_output_embeddings().weight.copy_(steps_before(1))  # type: ignore[operator, union-attr]
+    weights = dict(model.named_parameters())
+    weights["model.embed_tokens.weight"].copy_(torch.eye(LOGITS_WIDTH))
+    weights["lm_head.weight"].copy_(steps_before(1))
     return model
 
 
@@ -57,7 +58,9 @@ def circling_model() -> PreTrainedModel:
 def right_medusa(heads: int) -> MedusaHeads:
     module = MedusaHeads(MedusaShape(LOGITS_WIDTH, LOGITS_WIDTH, heads))
     for head in range(heads):
-        module.vocabulary_matrix(head).copy_(steps_before(head + 2))
+        matrix = steps_before(head + 2)
+        matrix[:2] = -0.1  # what ends an answer is not drafted, so it is the last to be said
+        module.vocabulary_matrix(head).copy_(matrix)
     return module.eval()
 
 
@@ -79,6 +82,8 @@ def right_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
         draft_vocabulary_size=size if draft_ids is None else len(draft_ids),
         target_hidden_size=size,
         taps=(1, 3, 5),
+        # Places are next to one another, so that equal tokens look alike wherever they stand.
+        rope={"rope_type": "linear", "rope_theta": 10000.0, "factor": 1e6},
         has_embedding=True,
     )
     ids = None if draft_ids is None else torch.tensor(draft_ids)
@@ -89,7 +94,7 @@ def right_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
     head.embed_tokens.weight.copy_(torch.eye(size))
     token = torch.cat((torch.eye(size), torch.zeros(size, size)), dim=1)
     attention = head.layer.self_attn
-    # Equal tokens meet in the largest product, and where both stand in one place it is largest.
+    # Equal tokens meet in the largest product.
     attention.q_proj.weight.copy_(100 * token)
     attention.k_proj.weight.copy_(token)
     attention.v_proj.weight.copy_(token)

@@ -103,7 +103,7 @@ class EagleMemory:
             if text is not None:
                 self.note(text, self._rows.keep([text])[0])
 
-    def end(self, tokens: Sequence[TokenId]) -> None:
+    def end(self, tokens: Sequence[TokenId]) -> None:  # noqa: ARG002 - whatever they are
         """Give the rows back."""
         self.blocks.release()
 
@@ -157,6 +157,11 @@ class EagleDrafter:
         if head.has_reduced_vocabulary:
             self._ids = head.draft_ids().cpu().numpy()
             self._known = _packed(self._ids, vocabulary_size)
+
+    @property
+    def num_open(self) -> int:
+        """Texts that hold rows, or may."""
+        return self._rows.cache.num_open
 
     def check(self) -> None:
         """Raise unless the cache of rows adds up."""

@@ -196,7 +196,7 @@ def _settle_vocabulary(tensors: dict[str, torch.Tensor], shape: EagleShape) -> N
         tensors.pop("t2d", None)
     elif "d2t" in tensors and "t2d" not in tensors:
         ids = torch.arange(shape.draft_vocabulary_size) + tensors["d2t"]
-        if 0 <= int(ids.min()) and int(ids.max()) < shape.vocabulary_size:
+        if int(ids.min()) >= 0 and int(ids.max()) < shape.vocabulary_size:
             tensors["t2d"] = known_tokens(ids, shape.vocabulary_size)
 
 

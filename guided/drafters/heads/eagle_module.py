@@ -3,12 +3,11 @@
 At each position it reads the token that came next, and what the target thought before it: the
 states that enter three of its layers (*taps*), fused to one row (*feature*)::
 
-    taps  [3 · target] ─▶ fc ─▶ feature [hidden] ─▶ norm ─┐
-    token              ─▶ embedding [hidden]     ─▶ norm ─┴▶ attention, MLP ─▶ row ─▶ norm ─▶ logits
-                                                                               └─▶ feature of the next
+    taps  [3 · target] ─▶ fc ─▶ feature ─▶ norm ─┬▶ attention ▶ MLP ▶ output ▶ norm ▶ logits
+    token       ─▶ embedding [hidden]   ─▶ norm ─┘                      └─▶ the next feature
 
 So a row at index ``i`` holds token ``i + 1`` and the taps of position ``i``, and says token
-``i + 2``. Where the target has not been yet there are no taps: then the row that came out before
+``i + 2``. Where the target has not been yet there are no taps: then the output of the row before
 is the feature. Training walks that way too (*training-time test*).
 
 Li et al., *EAGLE-3: Scaling up Inference Acceleration of Large Language Models via Training-Time

@@ -85,14 +85,14 @@ class EagleRows:
 
     @torch.inference_mode()
     def fuse(self, taps: torch.Tensor) -> torch.Tensor:
-        """The features of some positions: ``[positions, taps · size]`` → ``[positions, hidden]``."""
+        """The feature of each row of taps: ``[rows, taps · size]`` → ``[rows, hidden]``."""
         return self._head.fuse(taps.to(self._device, self._dtype))
 
     @torch.inference_mode()
     def keep(self, texts: Sequence[TextRows]) -> list[torch.Tensor]:
-        """Compute rows and keep their keys and values; the output of the last of each, ``[hidden]``.
+        """Compute rows and keep their keys and values; gives the last output of each text.
 
-        There has to be room for them (``SequenceBlocks.can_reserve``).
+        That is ``[hidden]``. There has to be room for them (``SequenceBlocks.can_reserve``).
         """
         counts = [len(text.tokens) for text in texts]
         longest = max(counts)

@@ -105,9 +105,7 @@ class GrowingTree(Generic[Kept]):
         if width < 1:
             return
         expansion = self._expansion_at(place.depth)
-        for tip, chance in expansion.expand(
-            self._builder, place.node, logits, place.chance, width
-        ):
+        for tip, chance in expansion.expand(self._builder, place.node, logits, place.chance, width):
             if tip not in self._reached:
                 self._reached.add(tip)
                 tokens = self._builder.path(place.node, tip)

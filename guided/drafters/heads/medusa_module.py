@@ -78,11 +78,11 @@ class MedusaHeads(nn.Module):
 
         A training loop that shares one matrix, or that computes the loss in pieces, begins here.
         """
-        return torch.stack([head[:-1](states) for head in self.heads])  # type: ignore[index, operator]
+        return torch.stack([head[:-1](states) for head in self.heads])  # type: ignore[index]
 
     def vocabulary_matrix(self, head: int) -> torch.Tensor:
         """The matrix of one head over the vocabulary, ``[vocabulary, hidden]``."""
-        weight: torch.Tensor = self.heads[head][-1].weight  # type: ignore[index, union-attr, assignment]
+        weight: torch.Tensor = self.heads[head][-1].weight  # type: ignore[index]
         return weight
 
     @torch.no_grad()

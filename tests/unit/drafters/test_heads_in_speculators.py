@@ -76,4 +76,3 @@ def their_logits(
         ttt_steps=steps,
     )
     return torch.stack(found)
-
