@@ -41,6 +41,8 @@ class DraftContext:
     drafters: tuple[str, ...]
     """The drafters that the request names; where it names none, all draft."""
     prompt_length: int
+    prompt: tuple[TokenId, ...] = ()
+    """Its tokens, as far as whoever drafts may look for what it knows of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -129,6 +129,7 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
             cache_salt=request.cache_salt,
             drafters=request.drafters,
             prompt_length=answer.prompt_length,
+            prompt=tuple(answer.tokens[: answer.prompt_length]),
         )
     )
     if memory is not None:

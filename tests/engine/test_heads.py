@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +16,13 @@ from guided.drafters.heads.eagle import EagleDrafter
 from guided.drafters.heads.medusa import MedusaDrafter
 from guided.engine.engine import Engine
 from guided.model.cpu import WeightFormat
-from guided.spec import Forcing, GenerationRequest, Sampling
+from guided.spec import Forcing, GenerationRequest, Sampling, TokenId
 from tests.engine.architectures import LOGITS_WIDTH, SHAPE
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
 from tests.engine.right_heads import circle, circling_model, right_eagle, right_medusa
 from tests.engine.test_trees import calls, requests, tokens
-from tests.engine.tiny_models import answers, drain, make_engine, make_model
+from tests.engine.tiny_models import answers, drain, make_engine, make_model, render
+from tests.kit.draft_context import draft_context
 from tests.unit.drafters.heads import random_eagle
 
 HIDDEN = SHAPE["hidden_size"]
@@ -217,6 +218,38 @@ def test_sibling_samples_draft_from_where_they_part(kind: str) -> None:
     assert [one.tokens for one in drafted.candidates] == [one.tokens for one in plain.candidates]
     assert drafted.usage.accepted_tokens > 0
     check((drafter,))
+
+
+@pytest.mark.parametrize("extra", ["", "x"])
+def test_rows_of_a_prompt_are_kept_as_its_keys_are(extra: str) -> None:
+    """The model takes whole blocks of the prompt from its cache, and the head those of its rows.
+
+    A row needs the token after its own. So where the same text ends with a block, the model's cache
+    has a block more than the head's, and the rows begin after it.
+    """
+    drafter = random_eagle_drafter()
+    engine = engine_with(make_model(dtype=torch.float32), (drafter,), block_size=8)
+    shared = render("Some words that come first in every prompt of them" + extra, None)
+    assert len(shared) % 8 == len(extra)
+    asked = {
+        name: GenerationRequest(prompt=f"{bytes_of(shared)}{name}", max_tokens=12)
+        for name in ("x y", "y x")
+    }
+    found = {name: answers(engine, {name: one})[name] for name, one in asked.items()}
+    assert [one.usage.reused_tokens for one in found.values()] == [0, len(shared) // 8 * 8]
+    plain = answers(make_engine(make_model(dtype=torch.float32)), asked)
+    assert tokens(found) == tokens(plain)
+    check((drafter,))
+    known = (len(shared) - 1) // 8 * 8
+    for salt, first, rows in (("", shared[0], known), ("other", shared[0], 0), ("", 7, 0)):
+        prompt = (TokenId(first), *shared[1:], TokenId(5), TokenId(6))
+        memory = drafter.open(draft_context(prompt=prompt, cache_salt=salt))
+        assert memory.next == rows
+        memory.end(())
+
+
+def bytes_of(text: Sequence[TokenId]) -> str:
+    return b"".join(TOKEN_BYTES[token] or b"" for token in text).decode()
 
 
 def test_a_cancelled_text_gives_its_rows_back() -> None:

@@ -7,8 +7,9 @@ What a text's rows are is told in ``eagle_rows``. In each step::
                2  a row for each certain token after them           one call for each token
                3  trees grow, a row for each drafted token          one call for each of a run
 
-A text that starts where the model took a prompt from its cache, or as a sibling of another, has no
-taps of what stands before; its rows begin where the taps do.
+Where the model takes a prompt from its cache there are no taps of it. Then its rows are taken from
+the cache of rows, which keeps those of every prompt. Where they are not all there, and for siblings
+of a sample, the rows of a text begin where its taps do.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ class EagleMemory:
     def __init__(self, context: DraftContext, rates: ProposalRates, rows: EagleRows) -> None:
         self.expansion: Final = Expansion(context, rates)
         self._rows = rows
-        self.blocks = rows.cache.open()
-        """The rows that are kept."""
+        self.blocks = rows.open(context.prompt, context.cache_salt)
+        """The rows that are kept; at first those that other texts left of the prompt."""
         self.output: torch.Tensor | None = None
         """Of the last of them."""
         self._first = 0
@@ -87,13 +88,11 @@ class EagleMemory:
         self.expansion.learn(verified)
         path = list(verified.acceptance.path)
         expected = self.next + len(self._tokens)
-        if not expected:
-            self._first = expected = verified.first
-        elif verified.first > expected:
-            # What stands between was taken from the model's cache when the text started over.
+        if verified.first > expected:
+            # The model took more of the prompt from its cache than there are rows of.
             self.forget()
             self._first = expected = verified.first
-        # A text that starts over is read again from its beginning, and is the same.
+        # The rest is known: a text that starts over is read again from its beginning.
         path = path[expected - verified.first :]
         if path:
             self._features.append(self._rows.fuse(torch.from_numpy(verified.taps[path])))
@@ -110,7 +109,7 @@ class EagleMemory:
     def forget(self) -> None:
         """Begin anew, with no rows."""
         self.blocks.release()
-        self.blocks = self._rows.cache.open()
+        self.blocks = self._rows.open_apart()
         self.output = None
         self._features, self._tokens = [], []
 

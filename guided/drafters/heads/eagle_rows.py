@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Final, NamedTuple
 
 import torch
@@ -74,14 +75,27 @@ class EagleRows:
         self._dtype, self._device = weight.dtype, weight.device
         self._say = packed_product(head.lm_head.weight, weight.dtype, weight.device)
         group = LayerGroup(max(1, -(-cache_tokens // _BLOCK_SIZE)))
-        # Where a prompt is taken from the cache of the model, its taps are not there to be read.
-        self.cache: Final = BlockCache([group], _BLOCK_SIZE, reuse_prefixes=False)
+        self.cache: Final = BlockCache([group], _BLOCK_SIZE)
+        self._apart = count()
         self._storage = PagedStorage(
             {0: head_layer(head)},
             self.cache.pools[0].num_slots,
             dtype=self._dtype,
             device=self._device,
         )
+
+    def open(self, prompt: Sequence[TokenId], salt: str) -> SequenceBlocks:
+        """The rows that are known of a prompt, for a text that begins with it.
+
+        A row holds the token after its own, so what they depend on besides is the first one.
+        """
+        if not prompt:
+            return self.open_apart()
+        return self.cache.open(prompt[1:], salt=f"{prompt[0]} {salt}")
+
+    def open_apart(self) -> SequenceBlocks:
+        """No rows, for a text of which the beginning is missing: nobody else may have its rows."""
+        return self.cache.open(salt=f"apart {next(self._apart)}")
 
     @torch.inference_mode()
     def fuse(self, taps: torch.Tensor) -> torch.Tensor:
@@ -109,13 +123,13 @@ class EagleRows:
             places[:, None] >= places[None, :],
         )
         # Nothing was taken so far, so a fault up to here leaves all texts as they were.
-        for text, count, of_keys, of_values in zip(texts, counts, keys, values, strict=True):
-            (rows,) = text.blocks.reserve(count)
+        for text, length, of_keys, of_values in zip(texts, counts, keys, values, strict=True):
+            (rows,) = text.blocks.reserve(length)
             self._storage.copy(rows.copies)
             slots = self._storage.locate(rows.slots)
-            self._storage.layers[0].write(slots, of_keys[:count], of_values[:count])
-            text.blocks.commit(range(count), text.tokens)
-        return [rows[count - 1] for rows, count in zip(output, counts, strict=True)]
+            self._storage.layers[0].write(slots, of_keys[:length], of_values[:length])
+            text.blocks.commit(range(length), text.tokens)
+        return [rows[length - 1] for rows, length in zip(output, counts, strict=True)]
 
     @torch.inference_mode()
     def go_on(
