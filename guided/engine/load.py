@@ -150,7 +150,7 @@ def _load_parts(
 ) -> _Parts:
     """Plan the memory, load the model, and time its calls where tokens are to be drafted."""
     # Planned before the weights are read, so that too large a model is refused at once.
-    beside = heads.nbytes(WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device))
+    beside = heads.nbytes(WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device), device)
     footprint, plan = plan_model(files, dtype, asked, device, beside=beside)
     progress.note(f"device: {device_text(device)}")
     progress.note(str(plan))

@@ -3,7 +3,11 @@
 ::
 
     medusa_module, eagle_module    the heads themselves, as torch modules: for training as well
-    medusa_files, eagle_files      their published layouts: reading and writing
+    medusa_files, eagle_files      their published layouts: reading and writing (head_files)
+    growth                         trees of several sequences, the likeliest places first
+    medusa, eagle                  the drafters; eagle_rows has the keys and values of EAGLE-3
+    products                       packed matrices, and logits in the target's vocabulary
+    load                           folders of heads for a target
 
 See docs/heads.md.
 """

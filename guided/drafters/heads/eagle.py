@@ -28,6 +28,7 @@ from guided.drafters.heads.eagle_module import EagleHead
 from guided.drafters.heads.eagle_rows import EagleRows, Past, TextRows
 from guided.drafters.heads.growth import GrowingTree, Logits, Place, grow
 from guided.drafters.heads.products import target_logits
+from guided.model.device import CPU
 from guided.spec import TokenId
 
 __all__ = ["EagleDrafter", "EagleMemory"]
@@ -145,11 +146,19 @@ class EagleDrafter:
     name: Final = "eagle"
     wants_states: Final = True
 
-    def __init__(self, head: EagleHead, *, vocabulary_size: int, cache_tokens: int) -> None:
+    def __init__(
+        self,
+        head: EagleHead,
+        *,
+        vocabulary_size: int,
+        cache_tokens: int,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device = CPU,
+    ) -> None:
         """See ``EagleRows``; the runner has to tap ``taps``."""
         self.taps: Final = head.shape.taps
         """Layers of the target whose input is read."""
-        self._rows = EagleRows(head, cache_tokens=cache_tokens)
+        self._rows = EagleRows(head, cache_tokens=cache_tokens, dtype=dtype, device=device)
         self._rates = ProposalRates(assumed_rates())
         self._vocabulary_size = vocabulary_size
         self._ids = self._known = None

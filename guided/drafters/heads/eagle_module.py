@@ -232,7 +232,7 @@ class EagleHead(nn.Module):
 
     def draft_ids(self) -> torch.Tensor:
         """The target's ids of the tokens that the head says, in its order, ``[draft]``."""
-        count = torch.arange(self.shape.draft_vocabulary_size, device=self.fc.weight.device)
+        count = torch.arange(self.shape.draft_vocabulary_size, device=self.norm.weight.device)
         return count + self.d2t if self.has_reduced_vocabulary else count
 
     def make_angles(self) -> None:
@@ -251,7 +251,7 @@ class EagleHead(nn.Module):
         else:
             assert self._target_embedding, "give the head the target's embedding first"
             weight = self._target_embedding[0]
-        return nn.functional.embedding(tokens, weight).to(self.fc.weight.dtype)
+        return nn.functional.embedding(tokens, weight)
 
     def fuse(self, taps: torch.Tensor) -> torch.Tensor:
         """The feature of each position: ``[..., taps · target]`` → ``[..., hidden]``."""
@@ -264,11 +264,13 @@ class EagleHead(nn.Module):
         features: torch.Tensor = self.fc(taps)
         return features
 
-    def angles(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def angles(
+        self, positions: torch.Tensor, dtype: torch.dtype
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Cosines and sines of some positions, ``[..., size]`` each."""
-        flat = positions.reshape(1, -1)
-        # The first argument says device and type alone.
-        cosines, sines = self._rotary(self.fc.weight[:1], flat)
+        # The first argument says type and device alone.
+        like = torch.empty(0, dtype=dtype, device=positions.device)
+        cosines, sines = self._rotary(like, positions.reshape(1, -1))
         shape = (*positions.shape, -1)
         return cosines[0].reshape(shape), sines[0].reshape(shape)
 
@@ -299,9 +301,10 @@ class EagleHead(nn.Module):
         found = []
         for step in range(steps):
             read = nn.functional.pad(tokens[:, 1 + step :], (0, step))
-            rows, residual = self.layer.read(self.embed(read), features)
+            embedded = self.embed(read).to(features.dtype)
+            rows, residual = self.layer.read(embedded, features)
             query, key, value = self.layer.self_attn.project(
-                rows, *self.angles((places + step).expand(batch, -1))
+                rows, *self.angles((places + step).expand(batch, -1), rows.dtype)
             )
             keys.append(key)
             values.append(value)

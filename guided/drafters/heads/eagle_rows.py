@@ -22,7 +22,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 
 from guided.drafters.heads.eagle_module import EagleHead
-from guided.drafters.heads.products import packed_product
+from guided.drafters.heads.products import pack_linears, rows_dtype
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.kv.layer_groups import LayerShape
 from guided.kv.paged_storage import PagedStorage
@@ -65,15 +65,16 @@ def head_layer(head: EagleHead) -> LayerShape:
 class EagleRows:
     """One head, with the cache of all its texts; every method works on several texts at once."""
 
-    def __init__(self, head: EagleHead, *, cache_tokens: int) -> None:
-        """``head`` has its embedding, and lies on the device and has the type to compute in.
+    def __init__(
+        self, head: EagleHead, *, cache_tokens: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        """``head`` has its embedding; it is taken to a type and a device for good.
 
         ``cache_tokens`` rows are kept of all texts together.
         """
+        pack_linears(head, dtype, device)
         self._head = head
-        weight = head.fc.weight
-        self._dtype, self._device = weight.dtype, weight.device
-        self._say = packed_product(head.lm_head.weight, weight.dtype, weight.device)
+        self._dtype, self._device = rows_dtype(dtype, device), device
         group = LayerGroup(max(1, -(-cache_tokens // _BLOCK_SIZE)))
         self.cache: Final = BlockCache([group], _BLOCK_SIZE)
         self._apart = count()
@@ -153,7 +154,8 @@ class EagleRows:
     @torch.inference_mode()
     def say(self, outputs: Sequence[torch.Tensor]) -> torch.Tensor:
         """The logits after some rows, ``[rows, draft]``."""
-        return self._say(self._head.norm(torch.stack(list(outputs))))
+        logits, _ = self._head.say(torch.stack(list(outputs)))
+        return logits
 
     @torch.inference_mode()
     def feature(self, output: torch.Tensor) -> torch.Tensor:
@@ -181,8 +183,10 @@ class EagleRows:
         and ``sees_own`` says which of its own rows each of a text sees, ``[rows, rows]``.
         """
         layer, (texts, rows) = self._head.layer, tokens.shape
-        read, residual = layer.read(self._head.embed(tokens), features)
-        query, key, value = layer.self_attn.project(read, *self._head.angles(positions))
+        read, residual = layer.read(self._head.embed(tokens).to(self._dtype), features)
+        query, key, value = layer.self_attn.project(
+            read, *self._head.angles(positions, self._dtype)
+        )
         lengths = self._ids([len(past.keys) for past in pasts])
         # Shorter pasts are padded in front of nobody: the mask hides what is no row.
         before = pad_sequence([past.keys for past in pasts], batch_first=True)

@@ -27,6 +27,7 @@ from guided.drafters.heads.head_files import read_config
 from guided.drafters.heads.medusa import MedusaDrafter
 from guided.drafters.heads.medusa_files import MEDUSA_FILES, load_medusa
 from guided.drafters.heads.medusa_module import MedusaHeads
+from guided.drafters.heads.products import rows_dtype
 from guided.errors import ModelError, RequestError
 from guided.kv.layer_groups import bytes_per_slot
 from guided.model.model_files import ModelFiles
@@ -47,13 +48,14 @@ class HeadSet:
     cache_tokens: int
     """Rows that the EAGLE head keeps of all texts together."""
 
-    def nbytes(self, dtype: torch.dtype) -> int:
-        """Memory that they take where they compute in this type."""
+    def nbytes(self, dtype: torch.dtype, device: torch.device) -> int:
+        """Memory that they take where they compute in this type on a device."""
         modules = [module for module in (self.medusa, self.eagle) if module is not None]
         numbers = sum(weight.numel() for module in modules for weight in module.parameters())
         kept = 0
         if self.eagle is not None:
-            kept = self.cache_tokens * bytes_per_slot([head_layer(self.eagle)], dtype)
+            kept_in = rows_dtype(dtype, device)
+            kept = self.cache_tokens * bytes_per_slot([head_layer(self.eagle)], kept_in)
         return numbers * dtype.itemsize + kept
 
     def drafters(self, runner: ModelRunner, vocabulary_size: int) -> tuple[Drafter, ...]:
@@ -63,9 +65,12 @@ class HeadSet:
         if self.eagle is not None:
             if not self.eagle.shape.has_embedding:
                 self.eagle.use_embedding(runner.embedding)
-            head = self.eagle.to(device, dtype)
             eagle = EagleDrafter(
-                head, vocabulary_size=vocabulary_size, cache_tokens=self.cache_tokens
+                self.eagle,
+                vocabulary_size=vocabulary_size,
+                cache_tokens=self.cache_tokens,
+                dtype=dtype,
+                device=device,
             )
             runner.tap(eagle.taps)
             found.append(eagle)

@@ -23,7 +23,7 @@ from guided.decoding.drafter import DraftContext, DraftRequest, Verified
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.drafters.heads.growth import GrowingTree, Logits, Place, grow
 from guided.drafters.heads.medusa_module import MedusaHeads
-from guided.drafters.heads.products import Product, packed_product, target_logits
+from guided.drafters.heads.products import pack_linears, rows_dtype, target_logits
 from guided.model.device import CPU
 from guided.spec import TokenId
 
@@ -90,7 +90,9 @@ class MedusaDrafter:
         device: torch.device = CPU,
         widths: Sequence[int] = (),
     ) -> None:
-        """``widths`` are the most tokens after one node, by head; they go on with the last.
+        """``module`` is taken to a type and a device for good.
+
+        ``widths`` are the most tokens after one node, by head; they go on with the last.
 
         So ``(3, 2)`` drafts the cartesian product of the three likeliest tokens of the first head
         and the two likeliest of every other, as far as its nodes pay.
@@ -101,10 +103,11 @@ class MedusaDrafter:
         self._widths = [*widths, *padding][:heads]
         self._rates = [ProposalRates(assumed_rates()) for _ in range(heads)]
         self._vocabulary_size = vocabulary_size
-        self._device, self._dtype = device, dtype
-        self._blocks = [head[:-1].to(device, dtype) for head in module.heads]  # type: ignore[index]
-        self._products = _distinct(module, dtype, device)
-        self._is_shared = len({*map(id, self._products)}) == 1
+        self._device, self._dtype = device, rows_dtype(dtype, device)
+        module.share_matrices()
+        pack_linears(module, dtype, device)
+        self._parts = [module.parts(head) for head in range(heads)]
+        self._is_shared = len({id(matrix) for _, matrix in self._parts}) == 1
 
     def open(self, context: DraftContext) -> MedusaMemory:
         """Begin a sequence."""
@@ -153,33 +156,19 @@ class MedusaDrafter:
         """One product for each matrix: heads of all sequences together."""
         by_product: dict[int, list[tuple[_Asked, int]]] = {}
         for of_tree, head in wanted:
-            by_product.setdefault(id(self._products[head]), []).append((of_tree, head))
+            by_product.setdefault(id(self._parts[head][1]), []).append((of_tree, head))
         for group in by_product.values():
             rows = torch.stack(
                 [
-                    self._blocks[head](of_tree.state.to(self._device, self._dtype))
+                    self._parts[head][0](of_tree.state.to(self._device, self._dtype))
                     for of_tree, head in group
                 ]
             )  # [group, hidden]
-            product = self._products[group[0][1]]
-            logits = target_logits(product(rows), self._vocabulary_size, None)
+            _, matrix = self._parts[group[0][1]]
+            logits = target_logits(matrix(rows), self._vocabulary_size, None)
             for (of_tree, head), row in zip(group, logits, strict=True):
                 of_tree.logits[head] = row
 
 
 def _expansion(memory: MedusaMemory, first: int, depth: int) -> Expansion:
     return memory.expansions[first + depth]
-
-
-def _distinct(module: MedusaHeads, dtype: torch.dtype, device: torch.device) -> list[Product]:
-    """The product of each head; heads that were trained with one matrix share it."""
-    found: list[tuple[torch.Tensor, Product]] = []
-    products = []
-    for head in range(module.shape.heads):
-        weight = module.vocabulary_matrix(head)
-        known = next((product for same, product in found if torch.equal(same, weight)), None)
-        if known is None:
-            known = packed_product(weight, dtype, device)
-            found.append((weight, known))
-        products.append(known)
-    return products

@@ -85,6 +85,24 @@ class MedusaHeads(nn.Module):
         weight: torch.Tensor = self.heads[head][-1].weight  # type: ignore[index]
         return weight
 
+    def parts(self, head: int) -> tuple[nn.Module, nn.Module]:
+        """The residual blocks of one head, and its matrix over the vocabulary."""
+        whole = self.heads[head]
+        assert isinstance(whole, nn.Sequential)
+        return whole[:-1], whole[-1]
+
+    def share_matrices(self) -> None:
+        """Let heads whose matrices are equal have one of them, as where only blocks were trained.
+
+        What is written then is the same.
+        """
+        for head in range(self.shape.heads):
+            for earlier in range(head):
+                _, matrix = self.parts(earlier)
+                if torch.equal(self.vocabulary_matrix(earlier), self.vocabulary_matrix(head)):
+                    self.heads[head][-1] = matrix  # type: ignore[operator]
+                    break
+
     @torch.no_grad()
     def copy_head(self, weight: torch.Tensor) -> None:
         """Let every head begin as the target's own, of which this is the matrix.

@@ -15,6 +15,7 @@ from transformers.models.llama.modeling_llama import (
 
 from guided.drafters.heads import EagleHead
 from guided.drafters.heads.eagle_rows import EagleRows, TextRows
+from guided.model.device import CPU
 from guided.spec import TokenId
 from tests.unit.drafters.heads import EAGLE_SHAPES, random_eagle
 
@@ -112,7 +113,9 @@ def test_cached_rows_say_the_same_as_whole_texts(name: str) -> None:
     """Two texts in one call, in pieces of different lengths, then on with their own features."""
     head = random_eagle(EAGLE_SHAPES[name])
     taps, tokens = text(head, length=20)
-    rows = EagleRows(head, cache_tokens=64)
+    packed = random_eagle(EAGLE_SHAPES[name])
+    text(packed)
+    rows = EagleRows(packed, cache_tokens=64, dtype=torch.float32, device=CPU)
     features = rows.fuse(taps[0])
     ends = (9, 14)
     texts = [rows.cache.open(), rows.cache.open()]

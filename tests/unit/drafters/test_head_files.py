@@ -25,6 +25,7 @@ from guided.drafters.heads.eagle_files import EagleLayout
 from guided.drafters.heads.load import read_heads
 from guided.drafters.heads.medusa_files import MEDUSA_FILES
 from guided.errors import GuidedError, ModelError
+from guided.model.device import CPU
 from guided.model.model_files import ModelFiles, find_model
 from tests.engine.right_heads import LAYERS
 from tests.unit.drafters.heads import EAGLE_SHAPES, random_eagle, save_target
@@ -143,8 +144,8 @@ def test_kinds_are_told_from_files(tmp_path: Path, target: ModelFiles) -> None:
     assert found.eagle.shape == REDUCED
     weights = [*found.medusa.parameters(), *found.eagle.parameters()]
     rows = 64 * 2 * PLAIN.kv_heads * PLAIN.size
-    assert found.nbytes(torch.float32) == 4 * (sum(map(torch.numel, weights)) + rows)
-    assert read(target).nbytes(torch.float32) == 0
+    assert found.nbytes(torch.float32, CPU) == 4 * (sum(map(torch.numel, weights)) + rows)
+    assert read(target).nbytes(torch.float32, CPU) == 0
 
 
 EAGLE_FAULTS: dict[str, tuple[Callable[[Path], object], str]] = {
