@@ -58,6 +58,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     reuse_prefixes: bool = True
     reward_model: str | None = None
     device: str = "auto"
+    heads: tuple[str, ...] = ()
 
 
 class EngineSettings(msgspec.Struct, frozen=True):

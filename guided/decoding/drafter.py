@@ -43,6 +43,8 @@ class DraftContext:
     drafters: tuple[str, ...]
     """The drafters that the request names; where it names none, all draft."""
     prompt_length: int
+    prompt: tuple[TokenId, ...] = ()
+    """Its tokens, as far as whoever drafts may look for what it knows of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +56,9 @@ class Verified:
     states: NDArray[np.float32]
     """The last hidden state of each node, after the final norm: ``[nodes, size]``; no rows unless
     the drafter wants states."""
+    taps: NDArray[np.float32]
+    """What entered the tapped layers of the model at each node, side by side: ``[nodes, taps ·
+    size]``, with rows as in ``states``; no columns unless the engine's runner taps layers."""
     first: int
     """Position of the tree's first node in the sequence."""
 

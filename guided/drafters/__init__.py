@@ -4,6 +4,7 @@
 
     union         several drafters, whose proposals meet in one tree
     lookup        the same text before, in prompt and answer (text_index); listed values, spellings
+    heads         Medusa and EAGLE-3 heads on the hidden states of the target
 """
 
 from guided.drafters.lookup import LookupDrafter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -14,8 +14,9 @@ from pathlib import Path
 import torch
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import CostCurve
+from guided.decoding import CostCurve, Drafter
 from guided.drafters import LookupDrafter
+from guided.drafters.heads.load import HeadSet, read_heads
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
@@ -72,6 +73,7 @@ def load_engine(
     step_tokens: int = 512,
     reuse_prefixes: bool = True,
     drafts: bool = True,
+    heads: Sequence[str] = (),
     reward_model: str | None = None,
     progress: Progress | None = None,
 ) -> Engine:
@@ -86,8 +88,9 @@ def load_engine(
     ``int8``), ``step_tokens`` the most that one model call computes, drafts aside.
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
-    at the first start and kept in the cache folder. ``reward_model`` is the folder of a model that
-    ranks answers (``guided.model.reward``), on the same device.
+    at the first start and kept in the cache folder. ``heads`` are folders of Medusa and EAGLE-3
+    heads for this model, which draft as well (see docs/heads.md). ``reward_model`` is the folder of
+    a model that ranks answers (``guided.model.reward``), on the same device.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """
     where = choose_device(device)
@@ -101,10 +104,16 @@ def load_engine(
     torch.set_num_threads(threads or physical_cores())
     files = find_model(model, progress)
     check_model(files, dtype)
+    head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
-    parts = _load_parts(files, dtype, asked, where, progress)
-    engine = _build_engine(parts, asked, judge, reuse_prefixes=reuse_prefixes)
+    parts = _load_parts(files, dtype, asked, where, head_set, progress)
+    drafters: tuple[Drafter, ...] = ()
+    if drafts:
+        vocabulary = parts.texts.vocabulary
+        own = head_set.drafters(parts.runner, len(vocabulary))
+        drafters = (LookupDrafter(vocabulary), *own)
+    engine = _build_engine(parts, asked, drafters, judge, reuse_prefixes=reuse_prefixes)
     with progress.step("warming up"):
         _warm_up(engine)
     _freeze_garbage()
@@ -136,11 +145,13 @@ def _load_parts(
     dtype: str | None,
     asked: CacheRequest,
     device: torch.device,
+    heads: HeadSet,
     progress: Progress,
 ) -> _Parts:
     """Plan the memory, load the model, and time its calls where tokens are to be drafted."""
     # Planned before the weights are read, so that too large a model is refused at once.
-    footprint, plan = plan_model(files, dtype, asked, device)
+    beside = heads.nbytes(WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device), device)
+    footprint, plan = plan_model(files, dtype, asked, device, beside=beside)
     progress.note(f"device: {device_text(device)}")
     progress.note(str(plan))
     texts, make_runner = _loaded(files, dtype, device, asked, progress, streams=footprint.streams)
@@ -165,7 +176,12 @@ def _load_parts(
 
 
 def _build_engine(
-    parts: _Parts, asked: CacheRequest, judge: Judge | None, *, reuse_prefixes: bool
+    parts: _Parts,
+    asked: CacheRequest,
+    drafters: Sequence[Drafter],
+    judge: Judge | None,
+    *,
+    reuse_prefixes: bool,
 ) -> Engine:
     texts, limits = parts.texts, asked.limits
     return Engine(
@@ -180,7 +196,7 @@ def _build_engine(
         step_tokens=limits.step_tokens,
         block_size=limits.block_size,
         reuse_prefixes=reuse_prefixes,
-        drafters=(LookupDrafter(texts.vocabulary),) if limits.widest_draft else (),
+        drafters=drafters,
         widest_draft=limits.widest_draft,
         costs=parts.costs,
         judge=judge,

@@ -113,7 +113,9 @@ class SampledRunnable(AnswerRunnable):
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
         # Also without drafts: the memory counts steps, and reads the states of the prompt.
         if self._memory is not None:
-            self._memory.learn(Verified(tree, acceptance, output.states, blocks.committed))
+            self._memory.learn(
+                Verified(tree, acceptance, output.states, output.taps, blocks.committed)
+            )
         # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:
@@ -135,6 +137,7 @@ def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) ->
             cache_salt=request.cache_salt,
             drafters=request.drafters,
             prompt_length=answer.prompt_length,
+            prompt=tuple(answer.tokens[: answer.prompt_length]),
         )
     )
     if memory is not None:

@@ -104,13 +104,21 @@ class StepBatch:
 class SegmentOutput:
     """What the model says to one segment."""
 
-    __slots__ = ("logits", "states")
+    __slots__ = ("logits", "states", "taps")
 
-    def __init__(self, logits: NDArray[np.float32], states: NDArray[np.float32]) -> None:
+    def __init__(
+        self,
+        logits: NDArray[np.float32],
+        states: NDArray[np.float32],
+        taps: NDArray[np.float32],
+    ) -> None:
         self.logits = logits
         """``[deciding, vocabulary]``."""
         self.states = states
         """What the head reads of each token, ``[tokens, size]``; no rows where nobody asks."""
+        self.taps = taps
+        """What enters the tapped layers, side by side, ``[tokens, taps · size]``; no rows where
+        nobody asks for states, no columns where no layer is tapped."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,16 +129,22 @@ class StepOutput:
     """``[rows, vocabulary]``, in the order of ``StepBatch.logits_rows``."""
     states: torch.Tensor
     """Of the last layer after its norm, ``[rows, size]``, as ``StepBatch.states_rows``."""
+    taps: torch.Tensor
+    """What enters the tapped layers, ``[rows, taps · size]``, as ``StepBatch.states_rows``."""
 
     def split(self, segments: Sequence[Segment]) -> list[SegmentOutput]:
         """The part of each segment of the batch."""
-        logits, states = self.logits.numpy(), self.states.numpy()
+        logits, states, taps = self.logits.numpy(), self.states.numpy(), self.taps.numpy()
         outputs = []
         row = state = 0
         for segment in segments:
             next_row = row + len(segment.deciding)
             next_state = state + (len(segment.tokens) if segment.wants_states else 0)
-            outputs.append(SegmentOutput(logits[row:next_row], states[state:next_state]))
+            outputs.append(
+                SegmentOutput(
+                    logits[row:next_row], states[state:next_state], taps[state:next_state]
+                )
+            )
             row, state = next_row, next_state
         assert (row, state) == (len(logits), len(states)), "rows for nobody"
         return outputs

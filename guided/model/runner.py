@@ -33,8 +33,8 @@ __all__ = ["ModelRunner"]
 
 _Storages = Mapping[int | None, PagedStorage]
 """Keys and values by window."""
-_Found = tuple[torch.Tensor, torch.Tensor]
-"""Logits and hidden states, float32 on the CPU, for the rows that a batch asks them of."""
+_Found = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Logits, hidden states and taps, float32 on the CPU, for the rows that a batch asks them of."""
 
 
 class _Forward(Protocol):
@@ -45,11 +45,16 @@ class _Forward(Protocol):
     """Tokens that a text may have at most; ``None`` is any number."""
     description: str
 
+    @property
+    def embedding(self) -> torch.Tensor:
+        """What is looked up for each token, ``[vocabulary, hidden]``."""
+        ...
+
     def open(self, storages: _Storages) -> None:
         """Use these storages from now on."""
         ...
 
-    def forward(self, batch: StepBatch) -> _Found: ...
+    def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found: ...
 
 
 class _OwnForward:
@@ -63,20 +68,29 @@ class _OwnForward:
         self.shape = ModelShape(decoder.layers, decoder.windows, decoder.dtype, CPU)
         self.description = "forward own, cache as computed"
 
+    @property
+    def embedding(self) -> torch.Tensor:
+        return self._decoder.embedding
+
     def open(self, storages: _Storages) -> None:
         layers = [storages[window].layers[n] for n, window in enumerate(self.shape.windows)]
         self._cache = [LayerCache.of(slots.keys.numbers, slots.values.numbers) for slots in layers]
 
-    def forward(self, batch: StepBatch) -> _Found:
+    def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
         windows = window_groups(self.shape.windows)
         visible = {
             window: visible_slots(batch, group, window) for group, window in enumerate(windows)
         }
-        states = self._decoder.states(
-            np.array(batch.tokens), np.array(batch.positions), visible, self._cache
+        wanted = np.array(batch.states_rows, np.int64)
+        states, tapped = self._decoder.states(
+            np.array(batch.tokens),
+            np.array(batch.positions),
+            visible,
+            self._cache,
+            taps if len(wanted) else (),
         )
         logits = self._decoder.logits(states[np.array(batch.logits_rows, np.int64)])
-        return logits, torch.from_numpy(states[np.array(batch.states_rows, np.int64)])
+        return logits, torch.from_numpy(states[wanted]), torch.from_numpy(tapped[wanted])
 
 
 class _TransformersForward:
@@ -94,11 +108,17 @@ class _TransformersForward:
         cache = "int8" if is_quantised else "as computed"
         self.description = f"forward transformers, attention {self._kernel.name}, cache {cache}"
 
+    @property
+    def embedding(self) -> torch.Tensor:
+        found = self._module.get_input_embeddings()
+        assert isinstance(found, torch.nn.Embedding), f"tokens are embedded by {found!r}"
+        return found.weight
+
     def open(self, storages: _Storages) -> None:
         self._storages = storages
 
     @torch.inference_mode()
-    def forward(self, batch: StepBatch) -> _Found:
+    def forward(self, batch: StepBatch, taps: tuple[int, ...]) -> _Found:
         dtype, device = self.shape.dtype, self.shape.device
         step = PackedAttention(
             batch, self._storages, kernel=self._kernel, dtype=dtype, device=device
@@ -112,10 +132,13 @@ class _TransformersForward:
                 # All layers hand theirs out then, so that they are asked only where need be.
                 output_hidden_states=bool(batch.states_rows),
             )
-        states = torch.empty(0, 0)
+        states = tapped = torch.empty(0, 0)
         if batch.states_rows:
-            states = output.hidden_states[-1][0][batch.states_rows].float().cpu()
-        return output.logits[0].float().cpu(), states
+            # The first of them enters the first layer, and so on; the last leaves the last norm.
+            rows = [output.hidden_states[n][0][batch.states_rows] for n in (*taps, -1)]
+            *entering, states = [row.float().cpu() for row in rows]
+            tapped = torch.cat(entering, 1) if entering else states[:, :0]
+        return output.logits[0].float().cpu(), states, tapped
 
 
 class ModelRunner:
@@ -153,6 +176,7 @@ class ModelRunner:
             else _TransformersForward(model, kernel, is_quantised=quantise_cache)
         )
         self._vocabulary_size = vocabulary_size
+        self._taps: tuple[int, ...] = ()
         self._is_cache_quantised = quantise_cache
         self._storages: dict[int | None, PagedStorage] = {}
 
@@ -165,6 +189,11 @@ class ModelRunner:
     def shape(self) -> ModelShape:
         """What the layers keep of a token, and how far they see."""
         return self._forward.shape
+
+    @property
+    def embedding(self) -> torch.Tensor:
+        """What the model looks up for each token, ``[vocabulary, hidden]``."""
+        return self._forward.embedding
 
     @property
     def cache_nbytes(self) -> int:
@@ -180,6 +209,12 @@ class ModelRunner:
         """How many of the wanted tokens a text may have; see ``longest_text``."""
         longest = self._forward.longest_text
         return wanted if longest is None else min(wanted, longest)
+
+    def tap(self, layers: tuple[int, ...]) -> None:
+        """From now on, give what enters these layers with the hidden states of all tokens."""
+        count = len(self.shape.layers)
+        assert all(0 <= layer < count for layer in layers), f"{layers} of {count} layers"
+        self._taps = layers
 
     def open_storages(self, num_slots: Sequence[int]) -> None:
         """Take the memory for the slots of each group; what was stored before is lost."""
@@ -201,15 +236,15 @@ class ModelRunner:
             storage.copy(of_group)
 
     def forward(self, batch: StepBatch) -> StepOutput:
-        """The logits of ``batch.logits_rows``, and the hidden states of ``batch.states_rows``."""
+        """The logits of ``batch.logits_rows``; states and taps of ``batch.states_rows``."""
         longest = max(batch.positions) + 1
         assert self.context_window(longest) == longest, f"a text of {longest} tokens"
-        logits, states = self._forward.forward(batch)
+        logits, states, taps = self._forward.forward(batch, self._taps)
         # Models often pad their logits to a round width; or a tokenizer has more tokens.
         missing = self._vocabulary_size - logits.shape[1]
         if missing > 0:
             logits = torch.nn.functional.pad(logits, (0, missing), value=float("-inf"))
-        return StepOutput(logits[:, : self._vocabulary_size], states)
+        return StepOutput(logits[:, : self._vocabulary_size], states, taps)
 
     def _layers(self, window: int | None) -> dict[int, LayerShape]:
         every = zip(self.shape.layers, self.shape.windows, strict=True)

@@ -330,7 +330,7 @@ def test_states_that_are_not_numbers_end_their_request_alone(
 
     def spoilt(self: ModelRunner, batch: StepBatch) -> StepOutput:
         output = forward(self, batch)
-        return StepOutput(output.logits, output.states * float("nan"))
+        return StepOutput(output.logits, output.states * float("nan"), output.taps)
 
     plain = GenerationRequest("hello", max_tokens=5)
     alone = answers(make_engine(), {"plain": plain})["plain"].tokens

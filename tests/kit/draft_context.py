@@ -28,4 +28,5 @@ def draft_context(sampling: Sampling | None = None, **changed: Any) -> DraftCont
 
 def verified(tree: DraftTree, acceptance: Acceptance) -> Verified:
     """A step without hidden states, at the start of its sequence."""
-    return Verified(tree, acceptance, np.empty((0, 0), np.float32), 0)
+    nothing = np.empty((0, 0), np.float32)
+    return Verified(tree, acceptance, nothing, nothing, 0)

@@ -109,6 +109,11 @@ class CpuDecoder:
         self._epsilon = np.float32(weights.epsilon)
 
     @property
+    def embedding(self) -> torch.Tensor:
+        """What is looked up for each token, ``[vocabulary, hidden]``."""
+        return self._weights.embedding
+
+    @property
     def dtype(self) -> torch.dtype:
         """In which the embedding is kept, and keys and values are to be."""
         return self._weights.embedding.dtype
@@ -142,9 +147,8 @@ class CpuDecoder:
         logits_rows: Sequence[int],
     ) -> torch.Tensor:
         """The logits of some packed tokens, float32 ``[rows, vocabulary]``; see ``states``."""
-        return self.logits(
-            self.states(tokens, positions, visible, cache)[np.asarray(logits_rows, np.int64)]
-        )
+        states, _ = self.states(tokens, positions, visible, cache)
+        return self.logits(states[np.asarray(logits_rows, np.int64)])
 
     @torch.inference_mode()
     def states(
@@ -153,12 +157,14 @@ class CpuDecoder:
         positions: NDArray[np.int64],
         visible: Mapping[int | None, Sequence[VisibleSlots]],
         cache: Sequence[LayerCache],
-    ) -> Numbers:
-        """The states of the last layer after its norm, ``[tokens, size]``.
+        taps: Sequence[int] = (),
+    ) -> tuple[Numbers, Numbers]:
+        """The states of the last layer after its norm, ``[tokens, size]``, and what was tapped.
 
         The packed row, ``tokens`` at ``positions``, has the new tokens of one sequence after the
         other; ``visible`` has what those of each sequence see by the window of the layers. Keys
-        and values are written to ``cache``, by layer.
+        and values are written to ``cache``, by layer. Of the layers in ``taps`` the rows that
+        enter them are returned side by side, ``[tokens, taps · size]``.
         """
         weights = self._weights
         attention = {
@@ -172,13 +178,18 @@ class CpuDecoder:
         hidden = np.empty_like(rows)
         normalise(rows, weights.layers[0].attention_norm, self._epsilon, hidden)
         nexts = [*(layer.attention_norm for layer in weights.layers[1:]), weights.last_norm]
-        for layer, its_cache, norm in zip(weights.layers, cache, nexts, strict=True):
+        tapped = np.empty((len(rows), len(taps), rows.shape[1]), np.float32)
+        for number, (layer, its_cache, norm) in enumerate(
+            zip(weights.layers, cache, nexts, strict=True)
+        ):
+            if number in taps:
+                tapped[:, taps.index(number)] = rows
             added = self._attend(
                 layer, hidden, angles[layer.layer_type], attention[layer.window], its_cache
             )
             self._add(rows, added, layer.after_attention, layer.mlp_norm, hidden)
             self._add(rows, _mlp(layer, hidden), layer.after_mlp, norm, hidden)
-        return hidden
+        return hidden, tapped.reshape(len(rows), -1)
 
     @torch.inference_mode()
     def logits(self, states: Numbers) -> torch.Tensor:

@@ -1,0 +1,277 @@
+"""EAGLE-3 in the engine: drafts level by level with a head of one layer, in dynamic trees.
+
+What a text's rows are is told in ``eagle_rows``. In each step::
+
+    learn      taps of the tokens that stay wait for the token after them
+    propose    1  the rows that waited are computed and kept        one call for all sequences
+               2  a row for each certain token after them           one call for each token
+               3  trees grow, a row for each drafted token          one call for each of a run
+
+Where the model takes a prompt from its cache there are no taps of it. Then its rows are taken from
+the cache of rows, which keeps those of every prompt. Where they are not all there, and for siblings
+of a sample, the rows of a text begin where its taps do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from guided.decoding.drafter import DraftContext, DraftRequest, Verified
+from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
+from guided.drafters.heads.eagle_module import EagleHead
+from guided.drafters.heads.eagle_rows import EagleRows, Past, TextRows
+from guided.drafters.heads.growth import GrowingTree, Logits, Place, grow
+from guided.drafters.heads.products import target_logits
+from guided.model.device import CPU
+from guided.spec import TokenId
+
+__all__ = ["EagleDrafter", "EagleMemory"]
+
+_WIDTH: Final = 4
+"""Tokens after one node."""
+_PLACES: Final = 4
+"""Places from which a tree grows in one round."""
+_ROUNDS: Final = 8
+_LONGEST_RUN: Final = 16
+"""Certain tokens one after the other that are read; each takes a call of the head."""
+_WAITING: Final = 16
+"""Rows that wait for the next call; of more, such as a part of a prompt, each text makes its own.
+"""
+
+
+class _Reached:
+    """What the head knows after a row."""
+
+    __slots__ = ("output", "past", "position")
+
+    def __init__(self, output: torch.Tensor, past: Past, position: int) -> None:
+        self.output = output
+        """``[hidden]``."""
+        self.past = past
+        """All rows up to here."""
+        self.position = position
+        """The index of the row."""
+
+
+_Place: TypeAlias = Place[_Reached]
+
+
+class EagleMemory:
+    """The rows of one text."""
+
+    def __init__(self, context: DraftContext, rates: ProposalRates, rows: EagleRows) -> None:
+        self.expansion: Final = Expansion(context, rates)
+        self._rows = rows
+        self.blocks = rows.open(context.prompt, context.cache_salt)
+        """The rows that are kept; at first those that other texts left of the prompt."""
+        self.output: torch.Tensor | None = None
+        """Of the last of them."""
+        self._first = 0
+        """The index of the first of them."""
+        self._features: list[torch.Tensor] = []
+        """Of the positions after them, ``[positions, hidden]`` each."""
+        self._tokens: list[TokenId] = []
+        """The tokens at these positions."""
+
+    @property
+    def next(self) -> int:
+        """The index of the row after those that are kept."""
+        return self._first + self.blocks.committed
+
+    def learn(self, verified: Verified) -> None:
+        """Let the taps of the tokens that stay wait for the token after them."""
+        self.expansion.learn(verified)
+        path = list(verified.acceptance.path)
+        expected = self.next + len(self._tokens)
+        if verified.first > expected:
+            # The model took more of the prompt from its cache than there are rows of.
+            self.forget()
+            self._first = expected = verified.first
+        # The rest is known: a text that starts over is read again from its beginning.
+        path = path[expected - verified.first :]
+        if path:
+            self._features.append(self._rows.fuse(torch.from_numpy(verified.taps[path])))
+            self._tokens += [verified.tree.tokens[node] for node in path]
+        if len(self._tokens) > _WAITING:
+            text = self._waiting_rows(self._tokens[1:])
+            if text is not None:
+                self.note(text, self._rows.keep([text])[0])
+
+    def end(self, tokens: Sequence[TokenId]) -> None:  # noqa: ARG002 - whatever they are
+        """Give the rows back."""
+        self.blocks.release()
+
+    def forget(self) -> None:
+        """Begin anew, with no rows."""
+        self.blocks.release()
+        self.blocks = self._rows.open_apart()
+        self.output = None
+        self._features, self._tokens = [], []
+
+    def waiting(self, tokens: Sequence[TokenId]) -> TextRows | None:
+        """The rows that wait, of a text of these ``tokens``.
+
+        ``None`` where there are none, or no room for them: then the text begins anew.
+        """
+        first = self.next + 1
+        return self._waiting_rows(tokens[first : first + len(self._tokens)])
+
+    def note(self, text: TextRows, output: torch.Tensor) -> None:
+        """Rows that waited were computed; ``output`` is that of the last."""
+        count = len(text.tokens)
+        self.output = output
+        self._tokens = self._tokens[count:]
+        self._features = [torch.cat(self._features)[count:]] if self._tokens else []
+
+    def _waiting_rows(self, tokens: Sequence[TokenId]) -> TextRows | None:
+        """The first of them, which hold these tokens."""
+        if not tokens:
+            return None
+        if not self.blocks.can_reserve(len(tokens)):
+            self.forget()
+            return None
+        features = torch.cat(self._features)[: len(tokens)]
+        return TextRows(self.blocks, tokens, features, self.next)
+
+
+class EagleDrafter:
+    """Drafts for all sequences of one target."""
+
+    name: Final = "eagle"
+    wants_states: Final = True
+
+    def __init__(
+        self,
+        head: EagleHead,
+        *,
+        vocabulary_size: int,
+        cache_tokens: int,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device = CPU,
+    ) -> None:
+        """See ``EagleRows``; the runner has to tap ``taps``."""
+        self.taps: Final = head.shape.taps
+        """Layers of the target whose input is read."""
+        self._rows = EagleRows(head, cache_tokens=cache_tokens, dtype=dtype, device=device)
+        self._rates = ProposalRates(assumed_rates())
+        self._vocabulary_size = vocabulary_size
+        self._ids = self._known = None
+        if head.has_reduced_vocabulary:
+            self._ids = head.draft_ids().cpu().numpy()
+            self._known = _packed(self._ids, vocabulary_size)
+
+    @property
+    def num_open(self) -> int:
+        """Texts that hold rows, or may."""
+        return self._rows.cache.num_open
+
+    def check(self) -> None:
+        """Raise unless the cache of rows adds up."""
+        self._rows.cache.check()
+
+    def open(self, context: DraftContext) -> EagleMemory:
+        """Begin a sequence."""
+        return EagleMemory(context, self._rates, self._rows)
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        """Grow the trees of all sequences of which there are rows."""
+        self._keep_waiting(drafts)
+        trees = []
+        for draft in drafts:
+            memory = _memory(draft)
+            memory.expansion.begin()
+            # The tokens after the last row are certain, but the model has not been there.
+            ahead = draft.tokens[memory.next + 1 :]
+            if memory.output is None or len(ahead) > _LONGEST_RUN:
+                continue
+            tree: GrowingTree[_Reached] = GrowingTree(
+                draft.builder, partial(_expansion, memory), _width
+            )
+            past = self._rows.past(memory.blocks)
+            tree.root.kept = _Reached(memory.output, past, memory.next - 1)
+            trees.append((tree, ahead))
+        self._read([(tree.root, ahead) for tree, ahead in trees])
+        grow(
+            [tree for tree, _ in trees],
+            self._logits,
+            most_places=_PLACES,
+            rounds=_ROUNDS,
+            known=self._known,
+        )
+
+    def _keep_waiting(self, drafts: Sequence[DraftRequest]) -> None:
+        """Compute the rows that wait, as their last token is known now, of all texts together."""
+        texts = []
+        for draft in drafts:
+            memory = _memory(draft)
+            text = memory.waiting(draft.tokens)
+            if text is not None:
+                texts.append((memory, text))
+        if texts:
+            outputs = self._rows.keep([text for _, text in texts])
+            for (memory, text), output in zip(texts, outputs, strict=True):
+                memory.note(text, output)
+
+    def _logits(self, places: Sequence[_Place]) -> list[Logits | None]:
+        new = [place for place in places if place.before is not None]
+        for place in new:
+            assert place.before is not None
+            place.kept = place.before.kept
+        self._read([(place, place.tokens) for place in new if len(place.tokens) <= _LONGEST_RUN])
+        told = [p for p in places if p.before is None or len(p.tokens) <= _LONGEST_RUN]
+        if not told:
+            return [None] * len(places)
+        logits = target_logits(
+            self._rows.say([_kept(place).output for place in told]),
+            self._vocabulary_size,
+            self._ids,
+        )
+        found: dict[int, Logits] = {id(p): row for p, row in zip(told, logits, strict=True)}
+        return [found.get(id(place)) for place in places]
+
+    def _read(self, places: Sequence[tuple[_Place, Sequence[TokenId]]]) -> None:
+        """Go on from what is kept at each place by its tokens, all places side by side."""
+        step = 0
+        while going := [(place, tokens) for place, tokens in places if len(tokens) > step]:
+            before = [_kept(place) for place, _ in going]
+            outputs, pasts = self._rows.go_on(
+                [tokens[step] for _, tokens in going],
+                [self._rows.feature(known.output) for known in before],
+                [known.position + 1 for known in before],
+                [known.past for known in before],
+            )
+            for (place, _), known, output, past in zip(going, before, outputs, pasts, strict=True):
+                place.kept = _Reached(output, past, known.position + 1)
+            step += 1
+
+
+def _memory(draft: DraftRequest) -> EagleMemory:
+    memory = draft.memory
+    assert isinstance(memory, EagleMemory), f"{memory!r} is of another drafter"
+    return memory
+
+
+def _kept(place: _Place) -> _Reached:
+    assert place.kept is not None, f"nothing was read at node {place.node}"
+    return place.kept
+
+
+def _expansion(memory: EagleMemory, depth: int) -> Expansion:  # noqa: ARG001 - the same everywhere
+    return memory.expansion
+
+
+def _width(depth: int) -> int:  # noqa: ARG001 - the same everywhere
+    return _WIDTH
+
+
+def _packed(ids: NDArray[np.int64], vocabulary_size: int) -> NDArray[np.int32]:
+    """A packed mask of some tokens, as matchers have them."""
+    bits = np.zeros(-(-vocabulary_size // 32) * 32, np.uint8)
+    bits[ids[ids < vocabulary_size]] = 1
+    return np.packbits(bits, bitorder="little").view(np.int32)

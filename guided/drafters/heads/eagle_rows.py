@@ -1,0 +1,204 @@
+"""The rows of an EAGLE-3 head: computed for several texts at once, their keys and values kept.
+
+Row ``i`` of a text holds token ``i + 1`` and the feature of position ``i``, and says token
+``i + 2``::
+
+    text         a   b   c   d   e │ certain  │ drafted
+    taps of      a   b   c   d   e │ none: the model has not been there
+    rows           b   c   d   e     f          g ...
+                   └ kept, paged ┘   └ keys and values of their own, given up with the tree
+
+Rows whose feature came from taps stay. The others are computed again once the model has been there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, NamedTuple
+
+import torch
+from torch.nn.utils.rnn import pad_sequence
+
+from guided.drafters.heads.eagle_module import EagleHead
+from guided.drafters.heads.products import pack_linears, rows_dtype
+from guided.kv.block_cache import BlockCache, LayerGroup
+from guided.kv.layer_groups import LayerShape
+from guided.kv.paged_storage import PagedStorage
+from guided.kv.sequence_blocks import SequenceBlocks
+from guided.spec import TokenId
+
+__all__ = ["EagleRows", "Past", "TextRows", "head_layer"]
+
+_BLOCK_SIZE: Final = 8
+
+
+class Past(NamedTuple):
+    """The keys and values that a row sees besides its own, ``[rows, kv_heads, size]`` each."""
+
+    keys: torch.Tensor
+    values: torch.Tensor
+
+    def after(self, keys: torch.Tensor, values: torch.Tensor) -> Past:
+        """With those of the next row, ``[1, kv_heads, size]`` each."""
+        return Past(torch.cat((self.keys, keys)), torch.cat((self.values, values)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextRows:
+    """The next rows of one text whose features come from taps."""
+
+    blocks: SequenceBlocks
+    tokens: Sequence[TokenId]
+    features: torch.Tensor
+    """``[tokens, hidden]``."""
+    position: int
+    """The index of the first of them."""
+
+
+def head_layer(head: EagleHead) -> LayerShape:
+    """What the head keeps of a token."""
+    return LayerShape(head.shape.kv_heads, head.shape.size, head.shape.size)
+
+
+class EagleRows:
+    """One head, with the cache of all its texts; every method works on several texts at once."""
+
+    def __init__(
+        self, head: EagleHead, *, cache_tokens: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
+        """``head`` has its embedding; it is taken to a type and a device for good.
+
+        ``cache_tokens`` rows are kept of all texts together.
+        """
+        pack_linears(head, dtype, device)
+        self._head = head
+        self._dtype, self._device = rows_dtype(dtype, device), device
+        group = LayerGroup(max(1, -(-cache_tokens // _BLOCK_SIZE)))
+        self.cache: Final = BlockCache([group], _BLOCK_SIZE)
+        self._apart = count()
+        self._storage = PagedStorage(
+            {0: head_layer(head)},
+            self.cache.pools[0].num_slots,
+            dtype=self._dtype,
+            device=self._device,
+        )
+
+    def open(self, prompt: Sequence[TokenId], salt: str) -> SequenceBlocks:
+        """The rows that are known of a prompt, for a text that begins with it.
+
+        A row holds the token after its own, so what they depend on besides is the first one.
+        """
+        if not prompt:
+            return self.open_apart()
+        return self.cache.open(prompt[1:], salt=f"{prompt[0]} {salt}")
+
+    def open_apart(self) -> SequenceBlocks:
+        """No rows, for a text of which the beginning is missing: nobody else may have its rows."""
+        return self.cache.open(salt=f"apart {next(self._apart)}")
+
+    @torch.inference_mode()
+    def fuse(self, taps: torch.Tensor) -> torch.Tensor:
+        """The feature of each row of taps: ``[rows, taps · size]`` → ``[rows, hidden]``."""
+        return self._head.fuse(taps.to(self._device, self._dtype))
+
+    @torch.inference_mode()
+    def keep(self, texts: Sequence[TextRows]) -> list[torch.Tensor]:
+        """Compute rows and keep their keys and values; gives the last output of each text.
+
+        That is ``[hidden]``. There has to be room for them (``SequenceBlocks.can_reserve``).
+        """
+        counts = [len(text.tokens) for text in texts]
+        longest = max(counts)
+        places = torch.arange(longest, device=self._device)
+        # A text with fewer rows has some after its own, which none of these sees.
+        tokens = pad_sequence([self._ids(text.tokens) for text in texts], batch_first=True)
+        features = pad_sequence([text.features for text in texts], batch_first=True)
+        first = self._ids([text.position for text in texts])
+        output, keys, values = self._compute(
+            tokens,
+            features,
+            first[:, None] + places,
+            [self.past(text.blocks) for text in texts],
+            places[:, None] >= places[None, :],
+        )
+        # Nothing was taken so far, so a fault up to here leaves all texts as they were.
+        for text, length, of_keys, of_values in zip(texts, counts, keys, values, strict=True):
+            (rows,) = text.blocks.reserve(length)
+            self._storage.copy(rows.copies)
+            slots = self._storage.locate(rows.slots)
+            self._storage.layers[0].write(slots, of_keys[:length], of_values[:length])
+            text.blocks.commit(range(length), text.tokens)
+        return [rows[length - 1] for rows, length in zip(output, counts, strict=True)]
+
+    @torch.inference_mode()
+    def go_on(
+        self,
+        tokens: Sequence[TokenId],
+        features: Sequence[torch.Tensor],
+        positions: Sequence[int],
+        pasts: Sequence[Past],
+    ) -> tuple[list[torch.Tensor], list[Past]]:
+        """One row each after different pasts: its output, ``[hidden]``, and what is past then."""
+        output, keys, values = self._compute(
+            self._ids(tokens)[:, None],
+            torch.stack(list(features))[:, None],
+            self._ids(positions)[:, None],
+            pasts,
+            torch.ones(1, 1, dtype=torch.bool, device=self._device),
+        )
+        after = [past.after(k, v) for past, k, v in zip(pasts, keys, values, strict=True)]
+        return [rows[0] for rows in output], after
+
+    @torch.inference_mode()
+    def say(self, outputs: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The logits after some rows, ``[rows, draft]``."""
+        logits, _ = self._head.say(torch.stack(list(outputs)))
+        return logits
+
+    @torch.inference_mode()
+    def feature(self, output: torch.Tensor) -> torch.Tensor:
+        """The feature of the row after this one, ``[hidden]``."""
+        normed: torch.Tensor = self._head.norm(output)
+        return normed if self._head.shape.norm_output else output
+
+    @torch.inference_mode()
+    def past(self, blocks: SequenceBlocks) -> Past:
+        """The rows that are kept of a text."""
+        slots = self._storage.locate(blocks.tables[0].slots().copy())
+        return Past(*self._storage.layers[0].read(slots))
+
+    def _compute(
+        self,
+        tokens: torch.Tensor,
+        features: torch.Tensor,
+        positions: torch.Tensor,
+        pasts: Sequence[Past],
+        sees_own: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Outputs ``[texts, rows, hidden]``, keys and values ``[texts, rows, kv_heads, size]``.
+
+        ``tokens`` and ``positions`` are ``[texts, rows]``, ``features`` ``[texts, rows, hidden]``,
+        and ``sees_own`` says which of its own rows each of a text sees, ``[rows, rows]``.
+        """
+        layer, (texts, rows) = self._head.layer, tokens.shape
+        read, residual = layer.read(self._head.embed(tokens).to(self._dtype), features)
+        query, key, value = layer.self_attn.project(
+            read, *self._head.angles(positions, self._dtype)
+        )
+        lengths = self._ids([len(past.keys) for past in pasts])
+        # Shorter pasts are padded in front of nobody: the mask hides what is no row.
+        before = pad_sequence([past.keys for past in pasts], batch_first=True)
+        values = pad_sequence([past.values for past in pasts], batch_first=True)
+        is_row = torch.arange(before.shape[1], device=self._device) < lengths[:, None]
+        sees = torch.cat(
+            (is_row[:, None].expand(-1, rows, -1), sees_own.expand(texts, -1, -1)), dim=2
+        )
+        attended = layer.self_attn.attend(
+            query, torch.cat((before, key), 1), torch.cat((values, value), 1), sees
+        )
+        return layer.finish(residual, attended), key, value
+
+    def _ids(self, numbers: Sequence[int]) -> torch.Tensor:
+        return torch.tensor(numbers, dtype=torch.long, device=self._device)

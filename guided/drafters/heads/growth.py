@@ -1,0 +1,137 @@
+"""How trees of several sequences grow together: the likeliest places first, a few each round.
+
+A *place* is a node of a tree after which more may be drafted. Each round takes the likeliest places
+of every tree, asks the heads for the logits after all of them at once, and drafts there; what was
+drafted are places of the next round::
+
+    round 1    root                                   the heads are asked once a round,
+    round 2    root ─┬─ A (0.6)                       for all sequences of the step
+                     └─ B (0.2)
+    round 3          ├─ A ─┬─ C (0.4)
+                     │     └─ D (0.1)
+                     └─ B ──── E (0.1)
+
+That is the dynamic tree of EAGLE-2 (Li et al., 2024, section 4.1), with the rates that were
+measured (``Expansion``) for confidence.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.drafter import DraftBuilder
+from guided.decoding.expansion import Expansion
+from guided.errors import LimitExceededError
+from guided.spec import TokenId
+
+__all__ = ["GrowingTree", "Logits", "Place", "grow"]
+
+Logits: TypeAlias = NDArray[np.float32]
+"""``[vocabulary]``."""
+Kept = TypeVar("Kept")
+"""What heads keep of a place."""
+
+
+class Place(Generic[Kept]):
+    """A node after which tokens may be drafted."""
+
+    __slots__ = ("before", "chance", "depth", "kept", "node", "tokens", "tree")
+
+    def __init__(
+        self,
+        tree: GrowingTree[Kept],
+        node: int,
+        chance: float,
+        *,
+        before: Place[Kept] | None,
+        tokens: Sequence[TokenId],
+    ) -> None:
+        self.tree = tree
+        self.node: Final = node
+        self.chance: Final = chance
+        """How likely the answer gets here."""
+        self.before: Final = before
+        """The place from which this one was drafted; ``None`` at the root."""
+        self.tokens: Final = tokens
+        """The tokens from there to here: one that was drafted, and the run that it forces."""
+        self.depth: Final[int] = 0 if before is None else before.depth + len(tokens)
+        """Tokens from the root to here."""
+        self.kept: Kept | None = None
+        """What the heads know here, once they were asked."""
+
+
+class GrowingTree(Generic[Kept]):
+    """The tree of one sequence."""
+
+    def __init__(
+        self,
+        builder: DraftBuilder,
+        expansion_at: Callable[[int], Expansion],
+        width_at: Callable[[int], int],
+    ) -> None:
+        """Both functions are asked by the depth of a place: how it is drafted there, how widely."""
+        self._builder = builder
+        self._expansion_at = expansion_at
+        self._width_at = width_at
+        self.root: Final[Place[Kept]] = Place(self, builder.root, 1.0, before=None, tokens=())
+        # By falling chance, then by age, so that the same logits give the same tree.
+        self._heap = [(-1.0, 0, self.root)]
+        self._reached = {builder.root}
+
+    def take(self, most: int) -> list[Place[Kept]]:
+        """The likeliest places after which a token could pay; they are not given out again."""
+        found: list[Place[Kept]] = []
+        while self._heap and len(found) < most:
+            _, _, place = heapq.heappop(self._heap)
+            can_grow = self._builder.left(place.node) > 0 and self._width_at(place.depth) > 0
+            if can_grow and self._builder.pays(1, place.chance) and self._is_open(place):
+                found.append(place)
+        return found
+
+    def expand(self, place: Place[Kept], logits: Logits, known: NDArray[np.int32] | None) -> None:
+        """Draft after a place; ``known`` are the tokens that logits speak of, as a packed mask."""
+        width = self._width_at(place.depth)
+        if known is not None:
+            try:
+                mask = self._builder.matcher(place.node).mask()
+            except LimitExceededError:
+                return  # it is for the choice at this node to close the answer
+            width = min(width, int(np.bitwise_count(mask & known).sum()))
+        if width < 1:
+            return
+        expansion = self._expansion_at(place.depth)
+        for tip, chance in expansion.expand(self._builder, place.node, logits, place.chance, width):
+            if tip not in self._reached:
+                self._reached.add(tip)
+                tokens = self._builder.path(place.node, tip)
+                after = Place(self, tip, chance, before=place, tokens=tokens)
+                heapq.heappush(self._heap, (-chance, len(self._reached), after))
+
+    def _is_open(self, place: Place[Kept]) -> bool:
+        return not self._builder.matcher(place.node).is_complete
+
+
+def grow(
+    trees: Sequence[GrowingTree[Kept]],
+    logits_at: Callable[[Sequence[Place[Kept]]], Sequence[Logits | None]],
+    *,
+    most_places: int,
+    rounds: int,
+    known: NDArray[np.int32] | None = None,
+) -> None:
+    """Grow trees for some rounds, in each of them from a few places of every tree.
+
+    ``logits_at`` is asked once a round; where it says ``None`` nothing is drafted.
+    """
+    for _ in range(rounds):
+        places = [place for tree in trees for place in tree.take(most_places)]
+        if not places:
+            return
+        for place, logits in zip(places, logits_at(places), strict=True):
+            if logits is not None:
+                place.tree.expand(place, logits, known)

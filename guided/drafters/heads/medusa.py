@@ -1,0 +1,174 @@
+"""Medusa in the engine: drafts several tokens from the last hidden state of a text.
+
+The state belongs to the last token that the model has computed. Which head speaks of a token
+depends on how far it is from there, whatever stands between::
+
+    computed ... p │ certain, not yet computed   │ drafted
+                   │ p+1   the token chosen last │ p+4  head 2
+                   │ p+2   and the run after it  │ p+5  head 3
+                   │ p+3                         │ ...
+
+So runs pass heads over, and where a run is longer than there are heads nothing is drafted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final
+
+import torch
+
+from guided.decoding.drafter import DraftContext, DraftRequest, Verified
+from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
+from guided.drafters.heads.growth import GrowingTree, Logits, Place, grow
+from guided.drafters.heads.medusa_module import MedusaHeads
+from guided.drafters.heads.products import pack_linears, rows_dtype, target_logits
+from guided.model.device import CPU
+from guided.spec import TokenId
+
+__all__ = ["MedusaDrafter", "MedusaMemory"]
+
+_WIDTH: Final = 4
+"""Tokens after one node, where a head has no width of its own."""
+_PLACES: Final = 8
+"""Places from which a tree grows in one round."""
+
+
+class MedusaMemory:
+    """The last hidden state of one sequence, and what its heads proposed."""
+
+    def __init__(self, context: DraftContext, rates: Sequence[ProposalRates]) -> None:
+        self.expansions: Final = [Expansion(context, of_head) for of_head in rates]
+        """By head: how often a rank is right depends on how far ahead a head looks."""
+        self.state: torch.Tensor | None = None
+        """``[hidden]``; ``None`` until something was computed."""
+        self.position = 0
+        """Of the state."""
+
+    def learn(self, verified: Verified) -> None:
+        """Keep the state of the last token that stays."""
+        for expansion in self.expansions:
+            expansion.learn(verified)
+        path = verified.acceptance.path
+        # A copy, as the array has the states of all sequences of the step.
+        self.state = torch.from_numpy(verified.states[path[-1]].copy())
+        self.position = verified.first + len(path) - 1
+
+    def end(self, tokens: Sequence[TokenId]) -> None:
+        """Nothing is held."""
+
+    def first_head(self, tokens: Sequence[TokenId]) -> int:
+        """The head that speaks of the token after these."""
+        return len(tokens) - 2 - self.position
+
+
+class _Asked:
+    """The logits of one tree's heads, by head, as far as they were asked."""
+
+    __slots__ = ("first", "logits", "state")
+
+    def __init__(self, state: torch.Tensor, first: int) -> None:
+        self.state = state
+        self.first = first
+        """The head that speaks of the token after the root."""
+        self.logits: dict[int, Logits] = {}
+
+
+class MedusaDrafter:
+    """Drafts for all sequences of one target."""
+
+    name: Final = "medusa"
+    wants_states: Final = True
+
+    def __init__(
+        self,
+        module: MedusaHeads,
+        *,
+        vocabulary_size: int,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device = CPU,
+        widths: Sequence[int] = (),
+    ) -> None:
+        """``module`` is taken to a type and a device for good.
+
+        ``widths`` are the most tokens after one node, by head; they go on with the last.
+
+        So ``(3, 2)`` drafts the cartesian product of the three likeliest tokens of the first head
+        and the two likeliest of every other, as far as its nodes pay.
+        """
+        heads = module.shape.heads
+        self._heads = heads
+        padding = [widths[-1] if widths else _WIDTH] * heads
+        self._widths = [*widths, *padding][:heads]
+        self._rates = [ProposalRates(assumed_rates()) for _ in range(heads)]
+        self._vocabulary_size = vocabulary_size
+        self._device, self._dtype = device, rows_dtype(dtype, device)
+        module.share_matrices()
+        pack_linears(module, dtype, device)
+        self._parts = [module.parts(head) for head in range(heads)]
+        self._is_shared = len({id(matrix) for _, matrix in self._parts}) == 1
+
+    def open(self, context: DraftContext) -> MedusaMemory:
+        """Begin a sequence."""
+        return MedusaMemory(context, self._rates)
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        """Grow the trees of all sequences whose next token some head speaks of."""
+        asked: dict[GrowingTree[None], _Asked] = {}
+        for draft in drafts:
+            memory = draft.memory
+            assert isinstance(memory, MedusaMemory), f"{memory!r} is of another drafter"
+            for expansion in memory.expansions:
+                expansion.begin()
+            first = memory.first_head(draft.tokens)
+            if memory.state is None or not 0 <= first < self._heads:
+                continue
+            tree: GrowingTree[None] = GrowingTree(
+                draft.builder,
+                partial(_expansion, memory, first),
+                partial(self._width, first),
+            )
+            asked[tree] = _Asked(memory.state, first)
+        logits_at = partial(self._logits, asked)
+        grow([*asked], logits_at, most_places=_PLACES, rounds=self._heads)
+
+    def _width(self, first: int, depth: int) -> int:
+        head = first + depth
+        return self._widths[head] if head < self._heads else 0
+
+    def _logits(
+        self, asked: dict[GrowingTree[None], _Asked], places: Sequence[Place[None]]
+    ) -> list[Logits]:
+        wanted: dict[tuple[int, int], _Asked] = {}
+        for place in places:
+            of_tree = asked[place.tree]
+            head = of_tree.first + place.depth
+            if head not in of_tree.logits:
+                # Where heads share their matrix it is read once for all that may be asked.
+                heads = range(of_tree.first, self._heads) if self._is_shared else (head,)
+                wanted |= {(id(of_tree), head): of_tree for head in heads}
+        self._ask([(of_tree, head) for (_, head), of_tree in wanted.items()])
+        return [asked[p.tree].logits[asked[p.tree].first + p.depth] for p in places]
+
+    @torch.inference_mode()
+    def _ask(self, wanted: Iterable[tuple[_Asked, int]]) -> None:
+        """One product for each matrix: heads of all sequences together."""
+        by_product: dict[int, list[tuple[_Asked, int]]] = {}
+        for of_tree, head in wanted:
+            by_product.setdefault(id(self._parts[head][1]), []).append((of_tree, head))
+        for group in by_product.values():
+            rows = torch.stack(
+                [
+                    self._parts[head][0](of_tree.state.to(self._device, self._dtype))
+                    for of_tree, head in group
+                ]
+            )  # [group, hidden]
+            _, matrix = self._parts[group[0][1]]
+            logits = target_logits(matrix(rows), self._vocabulary_size, None)
+            for (of_tree, head), row in zip(group, logits, strict=True):
+                of_tree.logits[head] = row
+
+
+def _expansion(memory: MedusaMemory, first: int, depth: int) -> Expansion:
+    return memory.expansions[first + depth]

@@ -1,0 +1,86 @@
+"""What heads multiply: matrices packed as those of the model are, and logits of the target.
+
+On the CPU matrices are packed (``guided.model.cpu``), since most of the time that heads take is
+spent reading them; rows are float32 then. Elsewhere they stay what they are.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from guided.model.cpu.formats import Pack, WeightFormat, matrix_packer, multiplies
+from guided.model.device import CPU
+
+__all__ = ["NOT_SAID", "pack_linears", "rows_dtype", "target_logits"]
+
+NOT_SAID: Final = -1e30
+"""The logit of a token that a head does not know; not infinite, so that it can be adjusted."""
+_FORMATS: Final = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
+
+
+class _PackedLinear(nn.Module):
+    """A linear layer that is packed; its weights are no parameters any more."""
+
+    def __init__(self, linear: nn.Linear, pack: Pack) -> None:
+        super().__init__()
+        bias = None if linear.bias is None else linear.bias.detach()
+        self._matrix = pack(linear.weight.detach(), bias)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """``[..., in]`` → ``[..., out]``, float32."""
+        flat = rows.detach().reshape(-1, rows.shape[-1]).float().numpy()
+        out = torch.from_numpy(self._matrix.multiply(np.ascontiguousarray(flat)))
+        return out.view(*rows.shape[:-1], -1)
+
+
+def rows_dtype(dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """The type of rows, where weights are of a type on a device."""
+    return dtype if _format(dtype, device) is None else torch.float32
+
+
+def pack_linears(module: nn.Module, dtype: torch.dtype, device: torch.device) -> None:
+    """Take a module to a device and a type, with its linear layers packed where that is faster."""
+    module.to(device, dtype)
+    chosen = _format(dtype, device)
+    if chosen is None:
+        return
+    pack = matrix_packer(chosen)
+    packed: dict[nn.Linear, _PackedLinear] = {}
+    for parent in list(module.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, nn.Linear):
+                # One that stands in two places is packed once.
+                if child not in packed:
+                    packed[child] = _PackedLinear(child, pack)
+                setattr(parent, name, packed[child])
+
+
+def _format(dtype: torch.dtype, device: torch.device) -> WeightFormat | None:
+    found = _FORMATS.get(dtype)
+    return found if device == CPU and found is not None and multiplies(found) else None
+
+
+def target_logits(
+    logits: torch.Tensor, vocabulary_size: int, ids: NDArray[np.int64] | None
+) -> NDArray[np.float32]:
+    """Logits of heads as the target's: ``[rows, said]`` → ``[rows, vocabulary_size]``.
+
+    ``ids`` are the target's tokens that they speak of, ascending; ``None`` is the first ones.
+    """
+    said = logits.float().cpu().numpy()
+    if ids is None and said.shape[1] == vocabulary_size:
+        return np.ascontiguousarray(said)
+    whole = np.full((len(said), vocabulary_size), NOT_SAID, np.float32)
+    if ids is None:
+        width = min(said.shape[1], vocabulary_size)
+        whole[:, :width] = said[:, :width]
+        return whole
+    # Models often pad their vocabulary, and no token stands for what is added.
+    count = int(np.searchsorted(ids, vocabulary_size))
+    whole[:, ids[:count]] = said[:, :count]
+    return whole
