@@ -105,5 +105,3 @@ def verify(
         if choice.logprobs is not None:
             logprobs.append(choice.logprobs)
     return Acceptance(tuple(path), last, narrowed, tuple(logprobs))
-
-
