@@ -8,9 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import ByteSize, Field, model_validator
+from pydantic import ByteSize, Field, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -53,6 +54,8 @@ class ServerConfig(BaseSettings):
     """Format of the weights, e.g. float32 or int8; else bfloat16, or another where that is slow."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of a model call; else one for each core."""
+    drafters: Annotated[tuple[str, ...] | None, NoDecode] = None
+    """What guesses tokens, in this order, of lookup, suffix and lookahead; else suffix,lookup."""
     cache_tokens: Annotated[int | None, _MEMORY] = Field(default=None, ge=1)
     """Tokens that all running requests may hold together; else 16,384, or as many as fit."""
     kv_memory: Annotated[ByteSize | None, _MEMORY] = Field(default=None, gt=0)
@@ -83,6 +86,14 @@ class ServerConfig(BaseSettings):
     """Wait before a lost engine is started again; 0.5, doubled by each failure."""
     max_restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
     """Longest such wait; 30."""
+
+    @field_validator("drafters", mode="before")
+    @classmethod
+    def _split_names(cls, given: object) -> object:
+        """Names in one text are parted by commas."""
+        if isinstance(given, str):
+            return tuple(name.strip() for name in given.split(",") if name.strip())
+        return given
 
     @model_validator(mode="after")
     def _cache_has_one_size(self) -> Self:

@@ -58,6 +58,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     reuse_prefixes: bool = True
     reward_model: str | None = None
     device: str = "auto"
+    drafters: tuple[str, ...] | None = None
 
 
 class EngineSettings(msgspec.Struct, frozen=True):

@@ -8,14 +8,15 @@ along the run that each of them forces. See docs/tree-verify.md, "Adding a draft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from guided.decoding.choice import Chooser
+from guided.decoding.choice import Choice, Chooser
 from guided.decoding.draft_budget import DraftBudget
 from guided.decoding.draft_tree import DraftTree
 from guided.errors import LimitExceededError
@@ -54,6 +55,8 @@ class Verified:
     the drafter wants states."""
     first: int
     """Position of the tree's first node in the sequence."""
+    scouted: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
+    """The logits after scouts that ask for them, ``[vocabulary]`` each, by node."""
 
     @property
     def judged(self) -> frozenset[int]:
@@ -67,6 +70,17 @@ class Verified:
         """The tokens that the model confirmed, each with the node that it follows."""
         tree = self.tree
         return frozenset((tree.parents[node], tree.tokens[node]) for node in self.acceptance.path)
+
+    @property
+    def chosen(self) -> dict[int, TokenId]:
+        """The tokens that the model chose, each by the node that it follows."""
+        tree, path, choice = self.tree, self.acceptance.path, self.acceptance.choice
+        chosen = {
+            before: tree.tokens[node] for before, node in pairwise(path) if not tree.certain[node]
+        }
+        if isinstance(choice, Choice):
+            chosen[path[-1]] = choice.token
+        return chosen
 
 
 class DraftMemory(Protocol):
@@ -145,6 +159,7 @@ class DraftBuilder:
         self._certain = list(trunk.certain)
         self._matchers = list(trunk.matchers)
         self._sources = list(trunk.sources)
+        self._scouts: dict[int, bool] = {}
         self._root = len(trunk) - 1
         self.source = ""
         """The name of the drafter that adds next; nodes of the tree keep it."""
@@ -218,6 +233,21 @@ class DraftBuilder:
         self._children[node, token] = self.tip
         return self.tip
 
+    def scout(self, before: int, token: TokenId, *, asks: bool = False) -> int:
+        """Let a token ride along after the root or another scout, and return its node.
+
+        It is computed like a drafted one, and nothing else: no matcher prunes it, the verifier does
+        not see it, and its row is given back. Where it ``asks``, ``Verified.scouted`` has what the
+        model says after it. The caller looks for room, and for what it costs (``pays``).
+        """
+        assert before == self._root or before in self._scouts, f"node {before} is no scout"
+        assert self._budget.room > 0 and self._left[before] > 0, "no room for a scout"
+        self._budget.spend(1, 0.0)
+        node = len(self._tokens)
+        self._scouts[node] = asks
+        self._append_node(before, token, None, certain=False)
+        return node
+
     def find(self, node: int, token: TokenId) -> int | None:
         """The node from which to continue where the token is in the tree already."""
         return self._children.get((node, token))
@@ -239,13 +269,19 @@ class DraftBuilder:
             certain=tuple(self._certain),
             matchers=tuple(self._matchers),
             sources=tuple(self._sources),
+            scouts=dict(self._scouts),
         )
 
     def _append(self, parent: int, token: TokenId, matcher: Matcher, *, certain: bool) -> None:
+        self._append_node(parent, token, matcher, certain=certain)
+        self._children[parent, token] = self.tip
+
+    def _append_node(
+        self, parent: int, token: TokenId, matcher: Matcher | None, *, certain: bool
+    ) -> None:
         self._tokens.append(token)
         self._left.append(self._left[parent] - 1)
         self._parents.append(parent)
         self._certain.append(certain)
         self._matchers.append(matcher)
         self._sources.append(self.source)
-        self._children[parent, token] = self.tip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ import torch
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve
-from guided.drafters import LookupDrafter
+from guided.drafters.named import check_drafters, default_drafters, make_drafters
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
@@ -72,6 +72,7 @@ def load_engine(
     step_tokens: int = 512,
     reuse_prefixes: bool = True,
     drafts: bool = True,
+    drafters: Sequence[str] | None = None,
     reward_model: str | None = None,
     progress: Progress | None = None,
 ) -> Engine:
@@ -86,8 +87,9 @@ def load_engine(
     ``int8``), ``step_tokens`` the most that one model call computes, drafts aside.
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
-    at the first start and kept in the cache folder. ``reward_model`` is the folder of a model that
-    ranks answers (``guided.model.reward``), on the same device.
+    at the first start and kept in the cache folder; ``drafters`` names what drafts them, in this
+    order (``None``: see ``default_drafters``). ``reward_model`` is the folder of a model that ranks
+    answers (``guided.model.reward``), on the same device.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """
     where = choose_device(device)
@@ -95,6 +97,9 @@ def load_engine(
     # What is wrong with the settings is told before anything is fetched.
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
+    if drafters is None:
+        drafters = default_drafters(reuse_prefixes=reuse_prefixes)
+    check_drafters(drafters)
     limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     progress = progress or RichProgress()
@@ -104,7 +109,7 @@ def load_engine(
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
     parts = _load_parts(files, dtype, asked, where, progress)
-    engine = _build_engine(parts, asked, judge, reuse_prefixes=reuse_prefixes)
+    engine = _build_engine(parts, asked, judge, drafters, reuse_prefixes=reuse_prefixes)
     with progress.step("warming up"):
         _warm_up(engine)
     _freeze_garbage()
@@ -165,7 +170,12 @@ def _load_parts(
 
 
 def _build_engine(
-    parts: _Parts, asked: CacheRequest, judge: Judge | None, *, reuse_prefixes: bool
+    parts: _Parts,
+    asked: CacheRequest,
+    judge: Judge | None,
+    drafters: Sequence[str],
+    *,
+    reuse_prefixes: bool,
 ) -> Engine:
     texts, limits = parts.texts, asked.limits
     return Engine(
@@ -180,7 +190,7 @@ def _build_engine(
         step_tokens=limits.step_tokens,
         block_size=limits.block_size,
         reuse_prefixes=reuse_prefixes,
-        drafters=(LookupDrafter(texts.vocabulary),) if limits.widest_draft else (),
+        drafters=make_drafters(drafters, texts.vocabulary) if limits.widest_draft else (),
         widest_draft=limits.widest_draft,
         costs=parts.costs,
         judge=judge,

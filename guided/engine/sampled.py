@@ -105,7 +105,8 @@ class SampledRunnable(AnswerRunnable):
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
         # Also without drafts: the memory counts steps, and reads the states of the prompt.
         if self._memory is not None:
-            self._memory.learn(Verified(tree, acceptance, output.states, blocks.committed))
+            scouted = {node: logits[node] for node, asks in tree.scouts.items() if asks}
+            self._memory.learn(Verified(tree, acceptance, output.states, blocks.committed, scouted))
         # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:
