@@ -48,7 +48,7 @@ def main() -> None:
     parser.add_argument("--temperature", type=float, default=0.0)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--costs", type=Path)
-    parser.add_argument("--sets", nargs="+", default=["lookup", "suffix,lookup"])
+    parser.add_argument("--sets", nargs="+", default=["lookup", "lookup,suffix"])
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     requests = read_requests(options.workload, options.temperature)

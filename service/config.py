@@ -55,7 +55,7 @@ class ServerConfig(BaseSettings):
     threads: int | None = Field(default=None, ge=1)
     """Threads of a model call; else one for each core."""
     drafters: Annotated[tuple[str, ...] | None, NoDecode] = None
-    """What guesses tokens, in this order, of lookup, suffix and lookahead; else suffix,lookup."""
+    """What guesses tokens, in this order, of lookup, suffix and lookahead; else lookup,suffix."""
     cache_tokens: Annotated[int | None, _MEMORY] = Field(default=None, ge=1)
     """Tokens that all running requests may hold together; else 16,384, or as many as fit."""
     kv_memory: Annotated[ByteSize | None, _MEMORY] = Field(default=None, gt=0)

@@ -10,10 +10,17 @@ from guided.decoding.drafter import Drafter
 from guided.drafters.lookahead import LookaheadDrafter
 from guided.drafters.lookup import LookupDrafter
 from guided.drafters.suffix import SuffixDrafter
+from guided.drafters.suffix_pools import MOST_BYTES
 from guided.errors import RequestError
 from guided.masks.vocabulary import Vocabulary
 
-__all__ = ["DRAFTER_NAMES", "check_drafters", "default_drafters", "make_drafters"]
+__all__ = [
+    "DRAFTER_NAMES",
+    "check_drafters",
+    "default_drafters",
+    "describe_drafters",
+    "make_drafters",
+]
 
 _LOOKUP: Final = LookupDrafter.name
 _SUFFIX: Final = SuffixDrafter.name
@@ -25,7 +32,7 @@ def default_drafters(*, reuse_prefixes: bool) -> tuple[str, ...]:
 
     Where no request may profit from another, earlier answers are not kept either.
     """
-    return (_SUFFIX, _LOOKUP) if reuse_prefixes else (_LOOKUP,)
+    return (_LOOKUP, _SUFFIX) if reuse_prefixes else (_LOOKUP,)
 
 
 def check_drafters(names: Sequence[str]) -> None:
@@ -46,6 +53,12 @@ def make_drafters(names: Sequence[str], vocabulary: Vocabulary) -> tuple[Drafter
     """The drafters of these names, which draft in this order."""
     check_drafters(names)
     return tuple([_make(name, vocabulary) for name in names])
+
+
+def describe_drafters(names: Sequence[str]) -> str:
+    """What drafts, in its order, and the memory that earlier answers may take."""
+    kept = f"{_SUFFIX} (at most {MOST_BYTES // 2**20} MiB of earlier answers)"
+    return ", ".join([kept if name == _SUFFIX else name for name in names]) or "none"
 
 
 def _make(name: str, vocabulary: Vocabulary) -> Drafter:

@@ -4,10 +4,9 @@ An answer is remembered when its request ends, for requests of the same ``cache_
 constraint alone. The longest end of the text that an earlier answer knows tells what may follow;
 where that was wrong before, shorter ends have their say, as in prediction by partial matching::
 
-    text  ... "status":"open","team":"          chance of the followers
-    16 tokens, seen once     billing            rate · 1
-     5 tokens, seen 9 times  billing 6, it 3    (1 - rate) · rate · 3/3 for it: billing was said
-     ...
+    text  ... "status":"open","team":"          chance
+    8 tokens, seen once      billing            of billing: r of such contexts
+    5 tokens, seen 9 times   billing 6, it 3    of it: (1 - r) · r' of such contexts
 
 Texts are matched in tokens: under one constraint keys and punctuation are always spelled alike, and
 so a value begins at the same token as before. See docs/suffix-cache.md.

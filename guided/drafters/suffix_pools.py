@@ -17,7 +17,7 @@ MOST_BYTES: Final = 32 * 2**20
 _LARGEST_SHARE: Final = 4
 """One constraint may take this part of it: a quarter."""
 _POOL_BYTES: Final = 4096
-_LENGTHS: Final = (1, 2, 3, 5, 9)
+_LENGTHS: Final = (1, 2, 3, 5, 8)
 """Lengths of a context that are told apart, and how often it was seen."""
 _COUNTS: Final = (1, 2, 4)
 

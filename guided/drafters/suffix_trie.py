@@ -21,7 +21,7 @@ from guided.spec import TokenId
 
 __all__ = ["LONGEST_CONTEXT", "Context", "Contexts", "SuffixTrie"]
 
-LONGEST_CONTEXT: Final = 16
+LONGEST_CONTEXT: Final = 8
 """Tokens that are compared at most."""
 _DEPTH: Final = LONGEST_CONTEXT + 1
 _NODE_BYTES: Final = 120

@@ -15,7 +15,12 @@ import torch
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve
-from guided.drafters.named import check_drafters, default_drafters, make_drafters
+from guided.drafters.named import (
+    check_drafters,
+    default_drafters,
+    describe_drafters,
+    make_drafters,
+)
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
@@ -109,6 +114,8 @@ def load_engine(
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
     parts = _load_parts(files, dtype, asked, where, progress)
+    if limits.widest_draft:
+        progress.note(f"drafters: {describe_drafters(drafters)}")
     engine = _build_engine(parts, asked, judge, drafters, reuse_prefixes=reuse_prefixes)
     with progress.step("warming up"):
         _warm_up(engine)
