@@ -28,7 +28,8 @@ ARCHITECTURES = ("llama", "mistral_sliding", "gemma2_soft_capped", "gpt2")
 
 def engine_with(names: Sequence[str], **options: Any) -> Engine:
     drafters = make_drafters(names, make_vocabulary())
-    return make_engine(**{"drafters": drafters, "widest_draft": 16, "max_batch": 3} | options)
+    settings: dict[str, Any] = {"drafters": drafters, "widest_draft": 16, "max_batch": 3}
+    return make_engine(**settings | options)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
