@@ -63,6 +63,8 @@ class ServerConfig(BaseSettings):
     """Format of the weights, e.g. float32 or int8; else bfloat16, or another where that is slow."""
     threads: int | None = Field(default=None, ge=1)
     """Threads of a model call; else one for each core."""
+    drafters: Annotated[tuple[str, ...] | None, NoDecode] = None
+    """What guesses tokens, in this order, of lookup, suffix and lookahead; else lookup,suffix."""
     cache_tokens: Annotated[int | None, _MEMORY] = Field(default=None, ge=1)
     """Tokens that all running requests may hold together; else 16,384, or as many as fit."""
     kv_memory: Annotated[ByteSize | None, _MEMORY] = Field(default=None, gt=0)
@@ -94,10 +96,13 @@ class ServerConfig(BaseSettings):
     max_restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
     """Longest such wait; 30."""
 
-    @field_validator("heads", mode="before")
+    @field_validator("heads", "drafters", mode="before")
     @classmethod
-    def _several(cls, given: object) -> object:
-        return given.split(",") if isinstance(given, str) else given
+    def _split(cls, given: object) -> object:
+        """Several in one text are parted by commas."""
+        if isinstance(given, str):
+            return tuple(name.strip() for name in given.split(",") if name.strip())
+        return given
 
     @model_validator(mode="after")
     def _cache_has_one_size(self) -> Self:

@@ -59,6 +59,7 @@ class ModelChoice(msgspec.Struct, frozen=True):
     reward_model: str | None = None
     device: str = "auto"
     heads: tuple[str, ...] = ()
+    drafters: tuple[str, ...] | None = None
 
 
 class EngineSettings(msgspec.Struct, frozen=True):

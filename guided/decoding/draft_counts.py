@@ -77,7 +77,7 @@ class DraftCounts:
 
     def add(self, tree: DraftTree, path: Sequence[int], *, is_followed: bool) -> None:
         """Count one verified tree, of which ``path`` was taken; ``is_followed`` by a choice."""
-        drafted = [node for node, sure in enumerate(tree.certain) if not sure]
+        drafted = tree.drafted
         # Calls without drafts would lower the mean accepted length.
         if not drafted:
             return

@@ -7,6 +7,9 @@ drafted tokens, with several continuations at a node. Plain decoding is a trunk 
     ──────────────────         ────────────────────────────
     "name"  →  :  →  "   ┬→  A  →  lice    (drafted, drafted)
                          └→  B  →  ob
+
+*Scouts* may ride along: tokens that a drafter wants computed for what the model says after them.
+They are no part of the draft: the verifier does not see them.
 """
 
 from __future__ import annotations
@@ -48,6 +51,8 @@ class DraftTree:
     draws: Mapping[int, tuple[Proposal, ...]] = field(default_factory=dict)
     """For nodes after which tokens were drawn, all that was proposed there, in order: draws that
     are no nodes too, as whether they are depends on what was drawn."""
+    scouts: Mapping[int, bool] = field(default_factory=dict)
+    """The scouts among the nodes, each with whether the logits after it are wanted."""
 
     @classmethod
     def chain(cls, tokens: Sequence[TokenId], matcher: Matcher | None) -> DraftTree:
@@ -85,13 +90,24 @@ class DraftTree:
 
     @property
     def deciding(self) -> tuple[int, ...]:
-        """The nodes whose logits are needed: those after which something is to be chosen."""
+        """The nodes whose logits are needed: those after which something is to be chosen, and
+        scouts that ask for them."""
         # After a node with a certain child there is nothing to choose.
         decided = {parent for parent, sure in zip(self.parents, self.certain, strict=True) if sure}
         return tuple(
             node
             for node, matcher in enumerate(self.matchers)
-            if matcher is not None and not matcher.is_complete and node not in decided
+            if self.scouts.get(node, False)
+            or (matcher is not None and not matcher.is_complete and node not in decided)
+        )
+
+    @property
+    def drafted(self) -> tuple[int, ...]:
+        """The nodes that a drafter proposed, without the runs that they force."""
+        return tuple(
+            node
+            for node, is_certain in enumerate(self.certain)
+            if not is_certain and node not in self.scouts
         )
 
     def depths(self) -> tuple[int, ...]:
@@ -102,10 +118,10 @@ class DraftTree:
         return tuple(depths)
 
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """The nodes that follow each node."""
+        """The nodes that follow each node, scouts aside."""
         found: list[list[int]] = [[] for _ in self.tokens]
         for child, parent in enumerate(self.parents):
-            if parent is not None:
+            if parent is not None and child not in self.scouts:
                 found[parent].append(child)
         return tuple(map(tuple, found))
 
@@ -153,6 +169,12 @@ class DraftTree:
             parent = self.parents[node]
             assert parent is not None, f"node {node} is a second root"
             assert 0 <= parent < node, f"node {node} precedes its parent"
+            is_scout = node in self.scouts
+            assert is_scout or parent not in self.scouts, f"node {node} is drafted after a scout"
+            if is_scout:
+                assert parent == trunk - 1 or parent in self.scouts, f"scout {node} follows a draft"
+                assert self.matchers[node] is None, f"scout {node} has a matcher"
+                continue
             assert (parent, self.tokens[node]) not in siblings, f"node {node} is there twice"
             siblings.add((parent, self.tokens[node]))
             assert self.certain[node] or parent not in certain_parents, (

@@ -8,8 +8,9 @@ along the run that each of them forces. See docs/tree-verify.md, "Adding a draft
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
@@ -61,6 +62,8 @@ class Verified:
     size]``, with rows as in ``states``; no columns unless the engine's runner taps layers."""
     first: int
     """Position of the tree's first node in the sequence."""
+    scouted: Mapping[int, NDArray[np.float32]] = field(default_factory=dict)
+    """The logits after scouts that ask for them, ``[vocabulary]`` each, by node."""
 
     @property
     def judged(self) -> frozenset[int]:
@@ -78,6 +81,17 @@ class Verified:
         if isinstance(choice, Choice):
             taken.add((path[-1], choice.token))
         return frozenset(taken)
+
+    @property
+    def chosen(self) -> dict[int, TokenId]:
+        """The tokens that the model chose, each by the node that it follows."""
+        tree, path, choice = self.tree, self.acceptance.path, self.acceptance.choice
+        chosen = {
+            before: tree.tokens[node] for before, node in pairwise(path) if not tree.certain[node]
+        }
+        if isinstance(choice, Choice):
+            chosen[path[-1]] = choice.token
+        return chosen
 
 
 class DraftMemory(Protocol):
@@ -160,6 +174,7 @@ class DraftBuilder:
         self._certain = list(trunk.certain)
         self._matchers = list(trunk.matchers)
         self._sources = list(trunk.sources)
+        self._scouts: dict[int, bool] = {}
         self._root = len(trunk) - 1
         self.source = ""
         """The name of the drafter that adds next; nodes of the tree keep it."""
@@ -275,6 +290,21 @@ class DraftBuilder:
         ``width`` tokens are proposed after ``node``, which has this ``chance``.
         """
 
+    def scout(self, before: int, token: TokenId, *, asks: bool = False) -> int:
+        """Let a token ride along after the root or another scout, and return its node.
+
+        It is computed like a drafted one, and nothing else: no matcher prunes it, the verifier does
+        not see it, and its row is given back. Where it ``asks``, ``Verified.scouted`` has what the
+        model says after it. The caller looks for room, and for what it costs (``pays``).
+        """
+        assert before == self._root or before in self._scouts, f"node {before} is no scout"
+        assert self.budget.room > 0 and self._left[before] > 0, "no room for a scout"
+        self.budget.spend(1, 0.0)
+        node = len(self._tokens)
+        self._scouts[node] = asks
+        self._append_node(before, token, None, certain=False)
+        return node
+
     def find(self, node: int, token: TokenId) -> int | None:
         """The node from which to continue where the token is in the tree already."""
         return self._children.get((node, token))
@@ -302,13 +332,19 @@ class DraftBuilder:
             matchers=tuple(self._matchers),
             sources=tuple(self._sources),
             draws={node: tuple(drawn) for node, drawn in self._draws.items()},
+            scouts=dict(self._scouts),
         )
 
     def _append(self, parent: int, token: TokenId, matcher: Matcher, *, certain: bool) -> None:
+        self._append_node(parent, token, matcher, certain=certain)
+        self._children[parent, token] = self.tip
+
+    def _append_node(
+        self, parent: int, token: TokenId, matcher: Matcher | None, *, certain: bool
+    ) -> None:
         self._tokens.append(token)
         self._left.append(self._left[parent] - 1)
         self._parents.append(parent)
         self._certain.append(certain)
         self._matchers.append(matcher)
         self._sources.append(self.source)
-        self._children[parent, token] = self.tip

@@ -3,7 +3,11 @@
 ::
 
     union         several drafters, whose proposals meet in one tree
+    named         which of them an engine has
     lookup        the same text before, in prompt and answer (text_index); listed values, spellings
+    suffix        earlier answers to the same constraint (suffix_trie, suffix_pools)
+    lookahead     what the model itself guesses of places further on, beside each call
+    best_first    growing a tree by its likeliest token
     heads         Medusa and EAGLE-3 heads on the hidden states of the target
 """
 

@@ -15,8 +15,13 @@ import torch
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve, Drafter
-from guided.drafters import LookupDrafter
 from guided.drafters.heads.load import HeadSet, read_heads
+from guided.drafters.named import (
+    check_drafters,
+    default_drafters,
+    describe_drafters,
+    make_drafters,
+)
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
@@ -73,6 +78,7 @@ def load_engine(
     step_tokens: int = 512,
     reuse_prefixes: bool = True,
     drafts: bool = True,
+    drafters: Sequence[str] | None = None,
     heads: Sequence[str] = (),
     reward_model: str | None = None,
     progress: Progress | None = None,
@@ -88,9 +94,10 @@ def load_engine(
     ``int8``), ``step_tokens`` the most that one model call computes, drafts aside.
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
-    at the first start and kept in the cache folder. ``heads`` are folders of Medusa and EAGLE-3
-    heads for this model, which draft as well (see docs/heads.md). ``reward_model`` is the folder of
-    a model that ranks answers (``guided.model.reward``), on the same device.
+    at the first start and kept in the cache folder; ``drafters`` names what drafts them, in this
+    order (``None``: see ``default_drafters``). ``heads`` are folders of Medusa and EAGLE-3 heads
+    for this model, which draft after these (see docs/heads.md). ``reward_model`` is the folder of a
+    model that ranks answers (``guided.model.reward``), on the same device.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """
     where = choose_device(device)
@@ -98,6 +105,9 @@ def load_engine(
     # What is wrong with the settings is told before anything is fetched.
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
+    if drafters is None:
+        drafters = default_drafters(reuse_prefixes=reuse_prefixes)
+    check_drafters(drafters)
     limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     progress = progress or RichProgress()
@@ -108,12 +118,13 @@ def load_engine(
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
     parts = _load_parts(files, dtype, asked, where, head_set, progress)
-    drafters: tuple[Drafter, ...] = ()
+    drafting: tuple[Drafter, ...] = ()
     if drafts:
         vocabulary = parts.texts.vocabulary
         own = head_set.drafters(parts.runner, len(vocabulary))
-        drafters = (LookupDrafter(vocabulary), *own)
-    engine = _build_engine(parts, asked, drafters, judge, reuse_prefixes=reuse_prefixes)
+        drafting = (*make_drafters(drafters, vocabulary), *own)
+        progress.note(f"drafters: {describe_drafters(drafters)}")
+    engine = _build_engine(parts, asked, drafting, judge, reuse_prefixes=reuse_prefixes)
     with progress.step("warming up"):
         _warm_up(engine)
     _freeze_garbage()

@@ -113,9 +113,9 @@ class SampledRunnable(AnswerRunnable):
             forks.append(SampledRunnable(self.submission, sibling, self._drafter))
         # Also without drafts: the memory counts steps, and reads the states of the prompt.
         if self._memory is not None:
-            self._memory.learn(
-                Verified(tree, acceptance, output.states, output.taps, blocks.committed)
-            )
+            scouted = {node: logits[node] for node, asks in tree.scouts.items() if asks}
+            states, taps = output.states, output.taps
+            self._memory.learn(Verified(tree, acceptance, states, taps, blocks.committed, scouted))
         # Siblings fork what is committed, so the commit comes before they start.
         copies = blocks.commit(acceptance.path, [tree.tokens[node] for node in acceptance.path])
         for fork in forks:

@@ -144,7 +144,7 @@ class Speculation:
                 tree, self._rows(tree, answer), chooser, len(answer), _history(answer)
             )
             self._count(tree, accepted)
-            memory.learn(Verified(tree, accepted, _NO_STATES, 0))
+            memory.learn(Verified(tree, accepted, _NO_STATES, _NO_STATES, 0))
             answer = (*answer, *(tree.tokens[node] for node in accepted.path[1:]))
             matcher = tree.matchers[accepted.path[-1]]
             choice = accepted.choice

@@ -107,9 +107,10 @@ def test_on_the_cpu_all_is_as_it_was(
         found.append({name: result.tokens for name, result in results.items()})
         told.append(notes.texts)
     assert found[0] == found[1] == found[2]
-    for device, memory in told:
+    for device, memory, drafters in told:
         assert device == "device: cpu"
         assert memory.startswith("memory: weights ")
+        assert drafters == "drafters: lookup, suffix (at most 32 MiB of earlier answers)"
     assert "transformers computes" not in caplog.text
 
 

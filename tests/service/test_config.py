@@ -36,6 +36,19 @@ def test_the_device_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     assert choice_of(ServerConfig(device="cpu")).device == "cpu"
 
 
+def test_drafters_are_named_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choice_of(ServerConfig()).drafters == ModelChoice().drafters is None
+    given = ServerConfig.model_validate({"drafters": "suffix, lookup"})
+    assert choice_of(given).drafters == ("suffix", "lookup")
+    file = tmp_path / "server.toml"
+    file.write_text('drafters = ["lookup", "lookahead"]')
+    assert read_config({}, file).drafters == ("lookup", "lookahead")
+    monkeypatch.setenv("GUIDED_DRAFTERS", "lookup")
+    assert read_config({}, file).drafters == ("lookup",)
+    settings = EngineSettings(choice_of(given), "ipc:///x", 7)
+    assert read_settings(msgspec.json.encode(settings).decode()) == settings
+
+
 def test_every_setting_is_documented() -> None:
     undocumented = [n for n, field in ServerConfig.model_fields.items() if not field.description]
     assert set(undocumented) == {"model_config"} & set(undocumented)

@@ -58,6 +58,28 @@ def test_nothing_is_decided_where_the_answer_is_complete_or_a_run_follows() -> N
     assert tree.deciding == (0, 2)
 
 
+def with_scouts(**changed: Any) -> DraftTree:
+    """A trunk of two, a draft, and two scouts after the trunk, the first like the draft."""
+    tree = replace(
+        tree_of([None, 0, 1, 1, 3], trunk=2),
+        tokens=tuple(map(TokenId, (1, 2, 3, 3, 4))),
+        matchers=(HERE, HERE, HERE, None, None),
+        scouts={3: False, 4: True},
+    )
+    return replace(tree, **changed)
+
+
+def test_scouts_are_computed_and_no_part_of_the_draft() -> None:
+    tree = with_scouts()
+    tree.check()
+    assert tree.trunk == 2
+    assert tree.drafted == (2,)
+    assert tree.children() == ((1,), (2,), (), (), ())
+    assert tree.deciding == (1, 2, 4)
+    assert tree.depths() == (0, 1, 2, 2, 3)
+    assert list(tree.ancestors()[4]) == [True, True, False, True, True]
+
+
 @given(trees())
 def test_a_node_sees_itself_and_what_its_parent_sees(tree: DraftTree) -> None:
     tree.check()
@@ -96,6 +118,9 @@ def test_a_tree_is_a_chain_when_no_node_has_two_children(tree: DraftTree) -> Non
         ),
         (replace(tree_of([None, 0]), matchers=(HERE, None)), "has no matcher"),
         (replace(tree_of([None, 0]), matchers=(HERE,)), "differ in length"),
+        (with_scouts(scouts={3: True}), "node 4 is drafted after a scout"),
+        (with_scouts(parents=(None, 0, 1, 2, 3)), "scout 3 follows a draft"),
+        (with_scouts(matchers=(HERE,) * 5), "scout 3 has a matcher"),
     ],
 )
 def test_a_broken_tree_is_named(broken: DraftTree, message: str) -> None:

@@ -1,0 +1,57 @@
+"""Growing a draft tree by its likeliest token, whatever it is that tells what is likely.
+
+A node's chance is its parent's times its own, so no node is ever likelier than the one before it.
+So the tree is the best one for any number of nodes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from guided.decoding.drafter import DraftBuilder
+from guided.spec import TokenId
+
+__all__ = ["draft_best_first"]
+
+State = TypeVar("State")
+
+
+def draft_best_first(
+    builder: DraftBuilder,
+    begin: State,
+    propose: Callable[[int, State], Sequence[tuple[TokenId, float]]],
+    follow: Callable[[State, list[TokenId]], State],
+) -> None:
+    """Draft from the root on, as long as it pays.
+
+    ``begin`` is the drafter's state at the root. ``propose`` gives the tokens that may follow a
+    node in some state, each with its chance where the node is right. ``follow`` gives the state
+    after some more tokens: a token and the run that it forces.
+    """
+    root = builder.root
+    states = {root: begin}
+    # The age breaks ties, so the same proposals always give the same tree.
+    heap: list[tuple[float, int, int, TokenId]] = []
+    made = 0
+    waiting: list[tuple[int, float]] = [(root, 1.0)]
+    while waiting or heap:
+        for node, chance in waiting:
+            # No token after a node is likelier than the node.
+            if builder.matcher(node).is_complete or not builder.pays(1, chance):
+                continue
+            for token, likely in propose(node, states[node]):
+                if builder.pays(1, chance * likely):
+                    heapq.heappush(heap, (1.0 - chance * likely, made, node, token))
+                    made += 1
+        waiting = []
+        if heap:
+            loss, _, node, token = heapq.heappop(heap)
+            tip = builder.add(node, token, 1.0 - loss)
+            if tip is None:
+                # Another drafter may have been first; else it is not allowed or not worth it.
+                tip = builder.find(node, token)
+            if tip is not None and tip not in states:
+                states[tip] = follow(states[node], builder.path(node, tip))
+                waiting = [(tip, 1.0 - loss)]

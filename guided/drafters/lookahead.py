@@ -1,0 +1,208 @@
+"""Lookahead decoding: guesses of the model itself, made in the same call as everything else.
+
+Beside the drafted tree some *scouts* ride along in a model call: tokens that stand for places
+further on, a window of several columns, each with the guesses of the last calls below one another.
+What the model says after the last row is a new guess for every column; a column and the new guess
+are an n-gram, which is drafted when its first token comes (Fu et al., *Break the Sequential
+Dependency of LLM Inference Using Lookahead Decoding*, arXiv 2402.02057)::
+
+    root ─ a0 ─ a1 ─ a2 ─ a3       the guesses of the call before last, one after the other
+           │    │    │    │
+           b0   b1   b2   b3       those of the last call: b1 follows a0 a1
+           ↓    ↓    ↓    ↓
+           c0   c1   c2   c3       what this call says; pooled: a0 b0 c0, a1 b1 c1, ...
+
+    next   root ─ b0 ─ b1 ─ b2 ─ b3     with c0 to c3 below
+
+This is Jacobi iteration: b1 was said when a0 and a1 stood before it, c1 when b1 did. See
+docs/lookahead.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+from guided.decoding.draft_budget import AcceptanceRates
+from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, Verified
+from guided.drafters.best_first import draft_best_first
+from guided.spec import TokenId
+
+__all__ = ["LookaheadDrafter", "LookaheadMemory", "NgramPool"]
+
+_COLUMNS: Final = 5
+_NGRAM: Final = 3
+_MOST_NGRAMS: Final = 4
+"""N-grams that are kept of one first token."""
+_MOST_TOKENS: Final = 1024
+"""First tokens that n-grams are kept of."""
+_WINDOW: Final = -1
+"""A kind of its own, beside the ranks of n-grams: a step with a window, right where an n-gram
+was."""
+_ASSUMED_OF_WINDOW: Final = 0.5
+_ASSUMED: Final = 0.3
+
+Ngram: TypeAlias = tuple[TokenId, ...]
+
+
+class NgramPool:
+    """The n-grams that the model has guessed, by their first token; the latest first."""
+
+    def __init__(self) -> None:
+        self._rests: dict[TokenId, list[Ngram]] = {}
+        """The one that was added to last is the last."""
+
+    def __len__(self) -> int:
+        return len(self._rests)
+
+    def add(self, first: TokenId, rest: Ngram) -> None:
+        """Keep an n-gram, and forget the oldest of what is too much."""
+        rests = [other for other in self._rests.pop(first, []) if other != rest]
+        self._rests[first] = [rest, *rests[: _MOST_NGRAMS - 1]]
+        if len(self._rests) > _MOST_TOKENS:
+            del self._rests[next(iter(self._rests))]
+
+    def after(self, first: TokenId) -> list[Ngram]:
+        """What followed a token, the latest first."""
+        return self._rests.get(first, [])
+
+
+class LookaheadMemory:
+    """The window and the n-grams of one sequence; knows no other sequence."""
+
+    def __init__(self, columns: int, ngram: int) -> None:
+        self.pool = NgramPool()
+        self.rates = AcceptanceRates[int](
+            dict.fromkeys(range(_MOST_NGRAMS), _ASSUMED) | {_WINDOW: _ASSUMED_OF_WINDOW}
+        )
+        """How often an n-gram's token was right, by how many later n-grams there were."""
+        self.drafted: dict[tuple[int, TokenId], int] = {}
+        """The tokens of the latest tree, by the node that they follow, with their rank."""
+        self._columns = columns
+        self._num_levels = ngram - 1
+        self._levels: list[list[TokenId]] = []
+        """The guesses of the latest calls, by call, the oldest first; equally many in each."""
+        self._asking: list[int] = []
+        """The scouts of the latest tree after which the next guesses come."""
+
+    @property
+    def num_scouts(self) -> int:
+        """Nodes that the window takes."""
+        return sum(map(len, self._levels))
+
+    def begin(self, tokens: Sequence[TokenId]) -> None:
+        """Begin a tree."""
+        self.drafted.clear()
+        self._asking = []
+        if not self._levels:
+            # The first guesses are worth nothing, so any tokens will do: those of the text, of
+            # which one is lost with each call that adds a level.
+            count = self._columns + self._num_levels - 1
+            self._levels = [[tokens[place % len(tokens)] for place in range(count)]]
+
+    def scout(self, builder: DraftBuilder) -> None:
+        """Let the window ride along where that pays."""
+        levels = self._levels
+        deepest = len(levels[0]) + len(levels) - 1
+        chance = self.rates.rate(_WINDOW)
+        if builder.left(builder.root) < deepest or not builder.pays(self.num_scouts, chance):
+            return
+        above: list[int] = []
+        for number, level in enumerate(levels, start=1):
+            nodes: list[int] = []
+            for column, token in enumerate(level):
+                # The oldest guesses are a chain, the later ones hang below them.
+                before = above[column] if above else nodes[-1] if nodes else builder.root
+                nodes.append(builder.scout(before, token, asks=number == len(levels)))
+            above = nodes
+        self._asking = above
+
+    def learn(self, verified: Verified) -> None:
+        """Note which n-grams were right, and what the model guesses now."""
+        self._judge(verified)
+        guesses = [verified.scouted.get(node) for node in self._asking]
+        self._asking = []
+        # A window that was given up for want of room is tried again as it is.
+        said = [TokenId(int(logits.argmax())) for logits in guesses if logits is not None]
+        if said and len(said) == len(guesses):
+            self._advance(said)
+
+    def _judge(self, verified: Verified) -> None:
+        self.rates.pass_step()
+        judged, taken = verified.judged, verified.taken
+        was_right = False
+        for (node, token), rank in self.drafted.items():
+            if node in judged:
+                is_hit = (node, token) in taken
+                was_right = was_right or is_hit
+                self.rates.add(rank, 1.0, is_hit=is_hit)
+        # A step pays for its window with what earlier windows brought it.
+        if self._asking and len(self.pool):
+            self.rates.add(_WINDOW, 1.0, is_hit=was_right)
+
+    def _advance(self, said: list[TokenId]) -> None:
+        """Take what the model said after the last level as the next one."""
+        levels = self._levels
+        if len(levels) == self._num_levels:
+            for column, token in enumerate(said):
+                first, *rest = [level[column] for level in levels]
+                self.pool.add(first, (*rest, token))
+            self._levels = [*levels[1:], said]
+        else:
+            # The text moves on by a token, so the first place of each level is passed.
+            self._levels = [level[1:] for level in (*levels, said)]
+
+    def end(self, tokens: Sequence[TokenId]) -> None:
+        """Nothing is held."""
+
+
+_Rests: TypeAlias = list[tuple[int, Ngram]]
+"""What n-grams say of the next tokens, each with its rank."""
+
+
+class LookaheadDrafter:
+    """Drafts n-grams that the model guessed itself in earlier calls of the same sequence."""
+
+    name: Final = "lookahead"
+    wants_states: Final = False
+
+    def __init__(self, columns: int = _COLUMNS, ngram: int = _NGRAM) -> None:
+        """A window of so many ``columns``, for n-grams of ``ngram`` tokens, two at least."""
+        assert columns >= 1 and ngram >= 2, f"a window of {columns} columns for {ngram} tokens"
+        self._columns = columns
+        self._ngram = ngram
+
+    def open(self, context: DraftContext) -> LookaheadMemory:  # noqa: ARG002 - drafts for all
+        """Begin a sequence."""
+        return LookaheadMemory(self._columns, self._ngram)
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        """Add a window to each tree where it pays, and n-grams as long as they pay."""
+        for draft in drafts:
+            memory = draft.memory
+            assert isinstance(memory, LookaheadMemory), f"{memory!r} is of another drafter"
+            memory.begin(draft.tokens)
+            memory.scout(draft.builder)
+            begin: _Rests = list(enumerate(memory.pool.after(draft.tokens[-1])))
+            draft_best_first(
+                draft.builder, begin, partial(_next_tokens, memory), partial(_follow, memory.pool)
+            )
+
+
+def _next_tokens(memory: LookaheadMemory, node: int, rests: _Rests) -> list[tuple[TokenId, float]]:
+    """The tokens that n-grams say come after a node, each with its chance."""
+    found: dict[TokenId, float] = {}
+    for rank, rest in rests:
+        if rest[0] not in found:
+            found[rest[0]] = memory.rates.rate(rank)
+            memory.drafted[node, rest[0]] = rank
+    return list(found.items())
+
+
+def _follow(pool: NgramPool, rests: _Rests, tokens: list[TokenId]) -> _Rests:
+    """What n-grams say after some more tokens: those that said these, then those of the last."""
+    for token in tokens:
+        rests = [(rank, rest[1:]) for rank, rest in rests if rest[0] == token and len(rest) > 1]
+        rests += enumerate(pool.after(token))
+    return rests

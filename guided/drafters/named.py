@@ -1,0 +1,67 @@
+"""The drafters that need nothing but a vocabulary, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Final
+
+from guided.decoding.drafter import Drafter
+from guided.drafters.lookahead import LookaheadDrafter
+from guided.drafters.lookup import LookupDrafter
+from guided.drafters.suffix import SuffixDrafter
+from guided.drafters.suffix_pools import MOST_BYTES
+from guided.errors import RequestError
+from guided.masks.vocabulary import Vocabulary
+
+__all__ = [
+    "DRAFTER_NAMES",
+    "check_drafters",
+    "default_drafters",
+    "describe_drafters",
+    "make_drafters",
+]
+
+_LOOKUP: Final = LookupDrafter.name
+_SUFFIX: Final = SuffixDrafter.name
+DRAFTER_NAMES: Final = (_LOOKUP, _SUFFIX, LookaheadDrafter.name)
+
+
+def default_drafters(*, reuse_prefixes: bool) -> tuple[str, ...]:
+    """The drafters of an engine that was told none.
+
+    Where no request may profit from another, earlier answers are not kept either.
+    """
+    return (_LOOKUP, _SUFFIX) if reuse_prefixes else (_LOOKUP,)
+
+
+def check_drafters(names: Sequence[str]) -> None:
+    """Raise RequestError for a name that there is not, or one that is there twice."""
+    for place, name in enumerate(names):
+        if name not in DRAFTER_NAMES:
+            close = get_close_matches(name, DRAFTER_NAMES, 1)
+            raise RequestError(
+                f"drafters names {name!r}, which is none of {', '.join(map(repr, DRAFTER_NAMES))}",
+                field="drafters",
+                hint=f"name {close[0]!r}" if close else "name some of these",
+            )
+        if name in names[:place]:
+            raise RequestError(f"drafters names {name!r} twice", field="drafters")
+
+
+def make_drafters(names: Sequence[str], vocabulary: Vocabulary) -> tuple[Drafter, ...]:
+    """The drafters of these names, which draft in this order."""
+    check_drafters(names)
+    return tuple([_make(name, vocabulary) for name in names])
+
+
+def describe_drafters(names: Sequence[str]) -> str:
+    """What drafts, in its order, and the memory that earlier answers may take."""
+    kept = f"{_SUFFIX} (at most {MOST_BYTES // 2**20} MiB of earlier answers)"
+    return ", ".join([kept if name == _SUFFIX else name for name in names]) or "none"
+
+
+def _make(name: str, vocabulary: Vocabulary) -> Drafter:
+    if name == _LOOKUP:
+        return LookupDrafter(vocabulary)
+    return SuffixDrafter() if name == _SUFFIX else LookaheadDrafter()

@@ -1,0 +1,159 @@
+"""Drafts what earlier answers to the same constraint said after the same tokens.
+
+An answer is remembered when its request ends, for requests of the same ``cache_salt`` and the same
+constraint alone. The longest end of the text that an earlier answer knows tells what may follow;
+where that was wrong before, shorter ends have their say, as in prediction by partial matching::
+
+    text  ... "status":"open","team":"          chance
+    8 tokens, seen once      billing            of billing: r of such contexts
+    5 tokens, seen 9 times   billing 6, it 3    of it: (1 - r) · r' of such contexts
+
+Texts are matched in tokens: under one constraint keys and punctuation are always spelled alike, and
+so a value begins at the same token as before. See docs/suffix-cache.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from guided.decoding.choice import Choice
+from guided.decoding.drafter import DraftContext, DraftRequest, Verified
+from guided.drafters.best_first import draft_best_first
+from guided.drafters.suffix_pools import (
+    MOST_BYTES,
+    ContextKind,
+    PoolKey,
+    SuffixPool,
+    SuffixPools,
+    kind_of,
+)
+from guided.drafters.suffix_trie import LONGEST_CONTEXT, Contexts
+from guided.spec import TokenId
+
+__all__ = ["SuffixDrafter", "SuffixMemory"]
+
+_MOST_TOKENS: Final = 2048
+"""Of a longer answer only the beginning is remembered."""
+_MOST_FOLLOWERS: Final = 32
+"""A context that more tokens have followed says little of the next."""
+_MOST_KINDS: Final = 3
+"""Contexts that have a say at one place."""
+_LEAST: Final = 0.06
+"""Where the longer contexts are so likely right, the shorter are not asked."""
+
+
+class _Told:
+    """What one context told of a place."""
+
+    __slots__ = ("kind", "tokens")
+
+    def __init__(self, kind: ContextKind, tokens: frozenset[TokenId]) -> None:
+        self.kind = kind
+        self.tokens = tokens
+        """Those that longer contexts had not told."""
+
+
+class SuffixMemory:
+    """One sequence: whose answers it shares, and how much of it the model has said."""
+
+    def __init__(self, pools: SuffixPools, key: PoolKey, prompt_length: int) -> None:
+        self.pools = pools
+        self.key = key
+        self.told: dict[int, list[_Told]] = {}
+        """By node of the latest tree."""
+        self._prompt_length = prompt_length
+        # Prompt, and what the model confirmed or chose: not the tokens that close a cut answer.
+        self._said = prompt_length
+
+    def learn(self, verified: Verified) -> None:
+        """Note which contexts knew the tokens that the model chose."""
+        acceptance = verified.acceptance
+        said = verified.first + len(acceptance.path)
+        if isinstance(acceptance.choice, Choice) and acceptance.choice.matcher is not None:
+            said += 1
+        # A sequence that starts over reads again what was said already.
+        self._said = max(self._said, said)
+        told, self.told = self.told, {}
+        pool = self.pools.find(self.key)
+        if pool is None or not told:
+            return
+        pool.rates.pass_step()
+        for node, token in verified.chosen.items():
+            for each in told.get(node, ()):
+                is_hit = token in each.tokens
+                pool.rates.add(each.kind, 1.0, is_hit=is_hit)
+                if is_hit:
+                    break
+
+    def end(self, tokens: Sequence[TokenId]) -> None:
+        """Remember what the model said, also of an answer that was cut short or cancelled."""
+        begin = self._prompt_length
+        # A stop string may have taken away what was confirmed.
+        end = min(self._said, len(tokens), begin + _MOST_TOKENS)
+        if end > begin:
+            # The end of the prompt goes with it, as it tells how answers begin.
+            self.pools.add(self.key, tokens[max(0, begin - LONGEST_CONTEXT) : end])
+
+
+class SuffixDrafter:
+    """Drafts for all sequences of an engine from the answers that it has made."""
+
+    name: Final = "suffix"
+    wants_states: Final = False
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self.pools: Final = SuffixPools(most_bytes)
+
+    def open(self, context: DraftContext) -> SuffixMemory:
+        """Begin a sequence."""
+        digest = "" if context.constraint is None else context.constraint.digest()
+        key = PoolKey(context.cache_salt, digest)
+        self.pools.use(key)
+        return SuffixMemory(self.pools, key, context.prompt_length)
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        """Add tokens to each tree as long as they pay."""
+        for draft in drafts:
+            memory = draft.memory
+            assert isinstance(memory, SuffixMemory), f"{memory!r} is of another drafter"
+            memory.told = {}
+            pool = self.pools.find(memory.key)
+            if pool is not None:
+                trie = pool.trie
+                draft_best_first(
+                    draft.builder,
+                    trie.contexts(draft.tokens),
+                    partial(_followers, memory, pool),
+                    trie.follow,
+                )
+
+
+def _followers(
+    memory: SuffixMemory, pool: SuffixPool, node: int, contexts: Contexts
+) -> list[tuple[TokenId, float]]:
+    """The tokens that followed some contexts, each with its chance after ``node``."""
+    chances: dict[TokenId, float] = {}
+    told: list[_Told] = []
+    left, seen = 1.0, 0
+    for context in contexts:
+        if not context.length or context.num_followers > _MOST_FOLLOWERS:
+            break
+        # As often as the longer one before it, it is always followed by the same.
+        if context.count == seen:
+            continue
+        seen = context.count
+        new = [(token, times) for token, times in context.followers() if token not in chances]
+        if not new:
+            continue
+        kind = kind_of(context)
+        rate, total = pool.rates.rate(kind), sum([times for _, times in new])
+        for token, times in new:
+            chances[token] = left * rate * times / total
+        told.append(_Told(kind, frozenset([token for token, _ in new])))
+        left *= 1.0 - rate
+        if left < _LEAST or len(told) == _MOST_KINDS:
+            break
+    memory.told[node] = told
+    return list(chances.items())

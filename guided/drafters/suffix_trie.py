@@ -1,0 +1,224 @@
+"""What stood in earlier texts after the same tokens, and how often: a trie of their suffixes.
+
+Every suffix of every text is a way from the root, cut after some tokens. A node counts how often
+its tokens stood one after the other, its children how often each token followed::
+
+    texts     a b c d     a b c e               b ─2─ c ─2─┬─ d ─1
+                                                           └─ e ─1
+
+What has been seen once is a leaf that points into its text, so a text that resembles no other costs
+about one node for each of its tokens. A leaf grows by a node when the same is seen once more. To
+forget a text its suffixes are counted down again, so that nothing of it is left.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from guided.spec import TokenId
+
+__all__ = ["LONGEST_CONTEXT", "Context", "Contexts", "SuffixTrie"]
+
+LONGEST_CONTEXT: Final = 8
+"""Tokens that are compared at most."""
+_DEPTH: Final = LONGEST_CONTEXT + 1
+_NODE_BYTES: Final = 120
+"""Memory of a node, about, its place in the table of its parent included."""
+_TABLE_BYTES: Final = 230
+"""Memory of a table of children."""
+_TOKEN_BYTES: Final = 40
+_TEXT_BYTES: Final = 200
+
+_Text: TypeAlias = tuple[TokenId, ...]
+
+
+class _Node:
+    """Tokens that stood one after the other in some text."""
+
+    __slots__ = ("children", "count", "place", "text")
+
+    def __init__(self, text: _Text, place: int) -> None:
+        self.count = 1
+        self.children: dict[TokenId, _Node] | None = None
+        """By the token that follows; ``None`` in a leaf."""
+        self.text = text
+        """Of a leaf, the only text where it was seen; empty where a way is cut."""
+        self.place = place
+        """Of a leaf, where in that text it goes on."""
+
+
+class Context:
+    """The last tokens of a text, found in the trie."""
+
+    __slots__ = ("_ahead", "_node", "length")
+
+    def __init__(self, length: int, node: _Node, ahead: int) -> None:
+        self.length = length
+        """How many tokens are the same."""
+        self._node = node
+        # How many tokens of the text of a leaf were passed; without nodes of their own.
+        self._ahead = ahead
+
+    @property
+    def count(self) -> int:
+        """How often these tokens were seen."""
+        return self._node.count
+
+    @property
+    def num_followers(self) -> int:
+        """How many different tokens followed."""
+        children = self._node.children
+        return 1 if children is None else len(children)
+
+    def followers(self) -> list[tuple[TokenId, int]]:
+        """The tokens that followed, each with how often, the most frequent first."""
+        node = self._node
+        if node.children is None:
+            at = node.place + self._ahead
+            return [(node.text[at], 1)] if at < len(node.text) else []
+        counted = [(token, child.count) for token, child in node.children.items()]
+        # By id where they are equal, so that the order does not depend on what was forgotten.
+        counted.sort(key=_most_frequent)
+        return counted
+
+    def after(self, token: TokenId) -> Context | None:
+        """The context with one more token; ``None`` where that never followed."""
+        node = self._node
+        if node.children is None:
+            at = node.place + self._ahead
+            if at < len(node.text) and node.text[at] == token:
+                return Context(self.length + 1, node, self._ahead + 1)
+            return None
+        child = node.children.get(token)
+        return None if child is None else Context(self.length + 1, child, 0)
+
+
+def _most_frequent(follower: tuple[TokenId, int]) -> tuple[int, int]:
+    return -follower[1], follower[0]
+
+
+Contexts: TypeAlias = list[Context]
+"""What is known of the end of a text: the longest context first, the last is that of no tokens."""
+
+
+class SuffixTrie:
+    """Texts, the oldest of which are forgotten first."""
+
+    def __init__(self) -> None:
+        self._root = _Node((), 0)
+        self._root.children = {}
+        self._texts: deque[_Text] = deque()
+        self._num_nodes = 0
+        self._num_tables = 0
+        """Nodes that have a table of children."""
+        self._num_tokens = 0
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that it takes, about."""
+        nodes = self._num_nodes * _NODE_BYTES + self._num_tables * _TABLE_BYTES
+        return nodes + self._num_tokens * _TOKEN_BYTES + len(self._texts) * _TEXT_BYTES
+
+    def add(self, tokens: Sequence[TokenId]) -> None:
+        """Remember a text."""
+        text = tuple(tokens)
+        self._texts.append(text)
+        self._num_tokens += len(text)
+        for start in range(len(text)):
+            self._count_up(text, start)
+
+    def forget_oldest(self) -> None:
+        """Forget the text that was added first."""
+        text = self._texts.popleft()
+        self._num_tokens -= len(text)
+        for start in range(len(text)):
+            self._count_down(text, start)
+
+    def contexts(self, tokens: Sequence[TokenId]) -> Contexts:
+        """The contexts that the last of some tokens are."""
+        return self.follow([], tokens[-LONGEST_CONTEXT:])
+
+    def follow(self, contexts: Contexts, tokens: Iterable[TokenId]) -> Contexts:
+        """The contexts after some more tokens."""
+        nothing = Context(0, self._root, 0)
+        for token in tokens:
+            longer = [context.after(token) for context in contexts or [nothing]]
+            contexts = [context for context in longer if context is not None]
+            contexts.append(nothing)
+        return contexts or [nothing]
+
+    def check(self) -> None:
+        """Raise unless the nodes are as many as counted, and children no more than their parent."""
+        assert self._root.children is not None
+        found, tables, waiting = 0, 0, list(self._root.children.values())
+        while waiting:
+            node = waiting.pop()
+            found += 1
+            assert node.count > 0, "a node that nothing passes"
+            if node.children is None:
+                assert node.count == 1 or not node.text, "a leaf that was seen twice"
+                continue
+            tables += 1
+            assert not node.text, "a node with children holds on to a text"
+            counts = [child.count for child in node.children.values()]
+            assert sum(counts) <= node.count, f"{counts} followed {node.count} times"
+            waiting += node.children.values()
+        counted = self._num_nodes, self._num_tables
+        assert (found, tables) == counted, f"{found} nodes, {tables} tables, counted as {counted}"
+
+    def _count_up(self, text: _Text, start: int) -> None:
+        node, end = self._root, min(len(text), start + _DEPTH)
+        for place in range(start, end):
+            children = node.children
+            assert children is not None, "a way leads through a leaf"
+            child = children.get(text[place])
+            is_cut = place + 1 == start + _DEPTH
+            if child is None:
+                children[text[place]] = _Node(() if is_cut else text, place + 1)
+                self._num_nodes += 1
+                return
+            child.count += 1
+            # Seen twice, it may go on in two ways: from here on those are counted.
+            if child.children is None and not is_cut:
+                self._grow(child, is_cut=place + 2 == start + _DEPTH)
+            node = child
+
+    def _grow(self, leaf: _Node, *, is_cut: bool) -> None:
+        """Give what follows a leaf in its text a node, where its way may be cut."""
+        text, place = leaf.text, leaf.place
+        leaf.children = {}
+        leaf.text = ()
+        self._num_tables += 1
+        if place < len(text):
+            leaf.children[text[place]] = _Node(() if is_cut else text, place + 1)
+            self._num_nodes += 1
+
+    def _count_down(self, text: _Text, start: int) -> None:
+        node, end = self._root, min(len(text), start + _DEPTH)
+        for place in range(start, end):
+            children = node.children
+            assert children is not None, "a way leads through a leaf"
+            child = children[text[place]]
+            child.count -= 1
+            if not child.count:
+                # Only this suffix came here, so what follows is a single way, and gone as well.
+                del children[text[place]]
+                self._drop(child)
+                return
+            node = child
+
+    def _drop(self, node: _Node) -> None:
+        """Count a way without branches off."""
+        while True:
+            self._num_nodes -= 1
+            if node.children is None:
+                return
+            self._num_tables -= 1
+            if not node.children:
+                return
+            node = next(iter(node.children.values()))
