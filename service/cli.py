@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from guided.cli.common import shown_with
 from guided.cli.flags import flag, with_flags
-from guided_service.config import Group, ServerConfig, read_config
+from guided_service.config import Group, ServerConfig, Several, read_config
 from guided_service.server import serve as serve_config
 
 __all__ = ["serve"]
@@ -24,14 +24,18 @@ def _setting_flags() -> Iterator[Parameter]:
     for name, field in ServerConfig.model_fields.items():
         kinds = (field.annotation, *get_args(field.annotation))
         # Words and sizes are texts here.
-        kind = next((kind for kind in kinds if kind in (bool, int, float, str)), str)
+        kind: Any = next((kind for kind in kinds if kind in (bool, int, float, str)), str)
+        several = next((told for told in field.metadata if isinstance(told, Several)), None)
+        if several is not None:
+            kind = str if several.option is None else list[str]
         dashed = name.replace("_", "-")
+        spelled = f"--{dashed}/--no-{dashed}" if kind is bool else None
         yield flag(
             name,
             kind | None,
             None,
             " ".join((field.description or "").split()),
-            spelled=f"--{dashed}/--no-{dashed}" if kind is bool else None,
+            spelled=spelled if several is None else several.option,
             group="".join(told.title for told in field.metadata if isinstance(told, Group)),
         )
 
@@ -40,6 +44,7 @@ def _setting_flags() -> Iterator[Parameter]:
     "guided serve",
     "guided serve --model Qwen/Qwen3-0.6B --dtype int8 --kv-memory 2GiB",
     "guided serve --config server.toml --port 50052",
+    "guided serve --model Qwen/Qwen3-4B --draft-model Qwen/Qwen3-0.6B",
     "GUIDED_MODEL=model.gguf guided serve --metrics-port 9464",
 )
 @with_flags(*_setting_flags())

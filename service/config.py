@@ -8,9 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import ByteSize, Field, model_validator
+from pydantic import ByteSize, Field, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -18,13 +19,20 @@ from pydantic_settings import (
 
 from guided.errors import RequestError
 
-__all__ = ["Group", "ServerConfig", "read_config"]
+__all__ = ["Group", "ServerConfig", "Several", "read_config"]
 
 
 class Group(NamedTuple):
     """The heading that a setting is listed under in the help of ``guided serve``."""
 
     title: str
+
+
+class Several(NamedTuple):
+    """A setting of several values; as one text they are separated by commas."""
+
+    option: str | None = None
+    """The option of ``guided serve`` that gives one of them, and may be given again."""
 
 
 _MEMORY = Group("Memory")
@@ -47,6 +55,10 @@ class ServerConfig(BaseSettings):
     """Hub id, folder or GGUF file; else the default model."""
     reward_model: str | None = None
     """Folder of a reward model (a classifier of one label), for requests that rank by it."""
+    draft_models: Annotated[tuple[str, ...], NoDecode, Several("--draft-model")] = ()
+    """Model of the same tokens that drafts, named as the model is; may be given again."""
+    draft_widths: Annotated[tuple[int, ...] | None, NoDecode, Several()] = None
+    """Tokens that draft models draft after each token, level by level, e.g. 3,2,1,1; 1,1,1,1."""
     device: str = "auto"
     """Where the model computes: auto (CUDA if there is any), cpu, cuda or cuda:N."""
     dtype: Literal["bfloat16", "float16", "float32", "float64", "int8"] | None = None
@@ -83,6 +95,11 @@ class ServerConfig(BaseSettings):
     """Wait before a lost engine is started again; 0.5, doubled by each failure."""
     max_restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
     """Longest such wait; 30."""
+
+    @field_validator("draft_models", "draft_widths", mode="before")
+    @classmethod
+    def _several(cls, given: object) -> object:
+        return given.split(",") if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _cache_has_one_size(self) -> Self:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -14,27 +14,20 @@ from pathlib import Path
 import torch
 
 from guided.constraint import ConstraintCompiler
-from guided.decoding import CostCurve
+from guided.decoding import CostCurve, Drafter
 from guided.drafters import LookupDrafter
 from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
-from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
+from guided.engine.formats import check_formats, check_model
+from guided.engine.load_drafters import DraftPlan, check_widths, load_drafters, plan_drafters
+from guided.engine.load_runner import load_runner
 from guided.engine.memory_plan import MemoryPlan, plan_memory, plan_model
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
-from guided.model.cpu import WeightFormat, multiplies, why_not
-from guided.model.device import AUTO, CPU, choose_device, device_text
-from guided.model.load import (
-    LoadedModel,
-    ModelTexts,
-    load_decoder,
-    load_model,
-    load_texts,
-    native_dtype,
-    why_not_read,
-)
+from guided.model.device import AUTO, choose_device, device_text
+from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
@@ -54,9 +47,7 @@ _WARM_UP = """{
     "required": ["name", "kind"]
 }"""
 _WARM_UP_TOKENS = 24
-_FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 _log = logging.getLogger(__name__)
-_Report = Callable[[int], None]
 
 
 def load_engine(
@@ -72,6 +63,8 @@ def load_engine(
     step_tokens: int = 512,
     reuse_prefixes: bool = True,
     drafts: bool = True,
+    draft_models: Sequence[str] = (),
+    draft_widths: Sequence[int] | None = None,
     reward_model: str | None = None,
     progress: Progress | None = None,
 ) -> Engine:
@@ -86,8 +79,10 @@ def load_engine(
     ``int8``), ``step_tokens`` the most that one model call computes, drafts aside.
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
-    at the first start and kept in the cache folder. ``reward_model`` is the folder of a model that
-    ranks answers (``guided.model.reward``), on the same device.
+    at the first start and kept in the cache folder. ``draft_models``, which have the same tokens as
+    this one, draft as well, ``draft_widths`` tokens after each, level by level (``None``: a chain;
+    see docs/draft-models.md). ``reward_model`` is the folder of a model that ranks answers
+    (``guided.model.reward``). All are on the same device.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """
     where = choose_device(device)
@@ -95,6 +90,7 @@ def load_engine(
     # What is wrong with the settings is told before anything is fetched.
     if threads is not None and threads < 1:
         raise RequestError(f"threads {threads!r} is below 1", field="threads")
+    widths = check_widths(draft_models, draft_widths, drafts=drafts)
     limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     progress = progress or RichProgress()
@@ -103,8 +99,11 @@ def load_engine(
     check_model(files, dtype)
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
-    parts = _load_parts(files, dtype, asked, where, progress)
-    engine = _build_engine(parts, asked, judge, reuse_prefixes=reuse_prefixes)
+    plans = plan_drafters(draft_models, dtype, asked, where, progress)
+    parts = _load_parts(files, dtype, asked, where, plans, progress)
+    loaded = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
+    lookup = (LookupDrafter(parts.texts.vocabulary),) if drafts else ()
+    engine = _build_engine(parts, asked, (*lookup, *loaded), judge, reuse_prefixes=reuse_prefixes)
     with progress.step("warming up"):
         _warm_up(engine)
     _freeze_garbage()
@@ -136,14 +135,18 @@ def _load_parts(
     dtype: str | None,
     asked: CacheRequest,
     device: torch.device,
+    drafts: Sequence[DraftPlan],
     progress: Progress,
 ) -> _Parts:
     """Plan the memory, load the model, and time its calls where tokens are to be drafted."""
     # Planned before the weights are read, so that too large a model is refused at once.
-    footprint, plan = plan_model(files, dtype, asked, device)
+    beside = sum(draft.nbytes for draft in drafts)
+    footprint, plan = plan_model(files, dtype, asked, device, beside=beside)
     progress.note(f"device: {device_text(device)}")
     progress.note(str(plan))
-    texts, make_runner = _loaded(files, dtype, device, asked, progress, streams=footprint.streams)
+    texts, make_runner = load_runner(
+        files, dtype, device, asked, progress, streams=footprint.streams
+    )
     size = files.checkpoint.nbytes
     with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
         compiler, runner = _prepared(texts.vocabulary, partial(make_runner, report))
@@ -165,7 +168,12 @@ def _load_parts(
 
 
 def _build_engine(
-    parts: _Parts, asked: CacheRequest, judge: Judge | None, *, reuse_prefixes: bool
+    parts: _Parts,
+    asked: CacheRequest,
+    drafters: Sequence[Drafter],
+    judge: Judge | None,
+    *,
+    reuse_prefixes: bool,
 ) -> Engine:
     texts, limits = parts.texts, asked.limits
     return Engine(
@@ -180,7 +188,7 @@ def _build_engine(
         step_tokens=limits.step_tokens,
         block_size=limits.block_size,
         reuse_prefixes=reuse_prefixes,
-        drafters=(LookupDrafter(texts.vocabulary),) if limits.widest_draft else (),
+        drafters=drafters,
         widest_draft=limits.widest_draft,
         costs=parts.costs,
         judge=judge,
@@ -197,47 +205,6 @@ def _freeze_garbage() -> None:
         gc.unfreeze()
         gc.collect()
     gc.freeze()
-
-
-def _loaded(
-    files: ModelFiles,
-    dtype: str | None,
-    device: torch.device,
-    asked: CacheRequest,
-    progress: Progress,
-    *,
-    streams: bool,
-) -> tuple[ModelTexts, Callable[[_Report], ModelRunner]]:
-    """What speaks to a model, and what makes its runner, given where to report the bytes read.
-
-    Who computes the forward pass is settled here.
-    """
-    kept = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device)
-    chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
-    can_be_own = chosen is not None and multiplies(chosen) and not asked.is_quantised
-    if can_be_own and device == CPU and why_not_read(files) is None:
-        texts = load_texts(files, progress)
-
-        # Our own decoder reads its weights from the files, without the module of transformers.
-        def read(report: _Report) -> ModelRunner:
-            assert chosen is not None
-            decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
-            return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
-
-        return texts, read
-    loaded = load_model(files, dtype=kept, device=device, progress=progress)
-
-    def take(report: _Report) -> ModelRunner:
-        report(files.checkpoint.nbytes)
-        return ModelRunner(
-            loaded.module,
-            vocabulary_size=len(loaded.vocabulary),
-            weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
-            streams=streams,
-            quantise_cache=asked.is_quantised,
-        )
-
-    return loaded, take
 
 
 def _prepared(
@@ -281,18 +248,6 @@ def _warm_up(engine: Engine) -> None:
         engine.step()
     # The first request of a caller should find counters at zero.
     engine.count_anew()
-
-
-def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None:
-    """The format for our own forward pass, ``None`` where the one of transformers is needed."""
-    found = _FORMATS.get(loaded.module.dtype)
-    reason = "its cache is kept as int8" if asked.is_quantised else why_not(loaded.module)
-    if reason is None and (found is None or not multiplies(found)):
-        reason = f"this processor does not multiply matrices of {loaded.module.dtype}"
-    if reason is None:
-        return found
-    _log.info("transformers computes the forward pass of %s: %s", loaded.name, reason)
-    return None
 
 
 def physical_cores() -> int:

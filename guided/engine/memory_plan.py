@@ -2,6 +2,7 @@
 
 free ─┬─ weights   numbers in the files, in the format they are computed in
       ├─ working   the engine's own tables, and the rows of one model call
+      ├─ beside    draft models, with their caches
       └─ cache     keys and values: what was asked for, else at most half of the rest
 """
 
@@ -19,7 +20,7 @@ from guided.model.free_memory import free_memory, size_text
 from guided.model.load import native_dtype
 from guided.model.model_files import ModelFiles
 
-__all__ = ["Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
+__all__ = ["TABLES", "Footprint", "MemoryPlan", "measure_footprint", "plan_memory", "plan_model"]
 
 _MOST_TOKENS = 16384
 """The largest cache that is chosen where the settings name no size."""
@@ -27,7 +28,7 @@ _FEWEST_TOKENS = 1024
 """The smallest one, unless the context window is smaller."""
 _SHARE = 0.5
 """The share of free memory, after weights and working memory, that such a cache takes."""
-_TABLES = 300 * 2**20
+TABLES = 300 * 2**20
 """Tables of the vocabulary, masks, machine code, and buffers of the libraries: about what the
 default model came to on the CPU. On CUDA the tables lie elsewhere, and buffers are larger."""
 _LOGITS_ROWS = 128
@@ -54,10 +55,17 @@ class Footprint:
     device: torch.device
     """Where all of it is taken."""
     context_window: int
+    beside: int = 0
+    """What draft models take, with their caches."""
 
 
 def measure_footprint(
-    files: ModelFiles, dtype: str | None, step_tokens: int, device: torch.device
+    files: ModelFiles,
+    dtype: str | None,
+    step_tokens: int,
+    device: torch.device,
+    *,
+    beside: int = 0,
 ) -> Footprint:
     """What ``files`` would take with weights of a format; ``None`` is the engine's own choice."""
     loaded = native_dtype(device) if dtype in (None, "int8") else getattr(torch, str(dtype))
@@ -89,10 +97,11 @@ def measure_footprint(
         f"{'/'.join(sorted(files.checkpoint.types))} in the files",
         streams=streams,
         cache_dtype=loaded,
-        working=_TABLES + rows + logits,
+        working=TABLES + rows + logits,
         free=free,
         device=device,
         context_window=files.context_window,
+        beside=beside,
     )
 
 
@@ -111,11 +120,13 @@ class MemoryPlan:
     """Before any of it is taken."""
     device: torch.device
     """Where it is taken."""
+    beside: int = 0
+    """What draft models take, with their caches."""
 
     @property
     def needed(self) -> int:
         """Bytes in all."""
-        return self.weights + self.working + self.cache
+        return self.weights + self.working + self.cache + self.beside
 
     def lines(self) -> list[tuple[str, str, str]]:
         """What, how much, and why so much."""
@@ -127,6 +138,7 @@ class MemoryPlan:
                 f"{self.cache_tokens:,} tokens, {size_text(self.bytes_per_token)} each",
             ),
             ("working memory", size_text(self.working), "tables, and the rows of one model call"),
+            *([("draft models", size_text(self.beside), "with caches")] if self.beside else []),
             ("needed", size_text(self.needed), ""),
             ("free", size_text(self.free), "" if self.device == CPU else f"on {self.device}"),
         ]
@@ -158,7 +170,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
             )
     elif cache_tokens is None:
         # Nobody chose: half of what is left, so that other processes keep some room.
-        left = footprint.free - footprint.weights - footprint.working
+        left = footprint.free - footprint.weights - footprint.working - footprint.beside
         fewest = min(_FEWEST_TOKENS, footprint.context_window)
         cache_tokens = max(fewest, cache.tokens_within(int(_SHARE * left), _MOST_TOKENS))
     plan = MemoryPlan(
@@ -170,6 +182,7 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
         bytes_per_token=cache.bytes_per_token,
         free=footprint.free,
         device=footprint.device,
+        beside=footprint.beside,
     )
     if plan.needed > plan.free:
         raise ModelError(_shortage(plan), hint=_hint(plan))
@@ -177,10 +190,15 @@ def plan_memory(footprint: Footprint, cache: CacheSize, asked: CacheRequest) -> 
 
 
 def plan_model(
-    files: ModelFiles, dtype: str | None, asked: CacheRequest, device: torch.device
+    files: ModelFiles,
+    dtype: str | None,
+    asked: CacheRequest,
+    device: torch.device,
+    *,
+    beside: int = 0,
 ) -> tuple[Footprint, MemoryPlan]:
     """Plan for a model that is not loaded, by the layers that its config describes."""
-    footprint = measure_footprint(files, dtype, asked.limits.step_tokens, device)
+    footprint = measure_footprint(files, dtype, asked.limits.step_tokens, device, beside=beside)
     cache = asked.size(files.layers, files.windows, footprint.cache_dtype)
     return footprint, plan_memory(footprint, cache, asked)
 
@@ -192,13 +210,15 @@ def _shortage(plan: MemoryPlan) -> str:
         f"{where}: weights {size_text(plan.weights)} ({plan.weight_format}), "
         f"cache {size_text(plan.cache)} ({plan.cache_tokens:,} tokens), "
         f"working memory {size_text(plan.working)}"
+        + (f", draft models {size_text(plan.beside)}" if plan.beside else "")
     )
 
 
 def _hint(plan: MemoryPlan) -> str:
     # Without the cache it would fit, so a smaller cache is enough.
     if plan.needed - plan.cache < plan.free:
-        return f"set kv_memory below {size_text(plan.free - plan.weights - plan.working)}"
+        others = plan.needed - plan.cache
+        return f"set kv_memory below {size_text(plan.free - others)}"
     if plan.device != CPU:
         return "choose a smaller dtype, a smaller model, a device with more memory, or device 'cpu'"
     example = ", such as int8" if multiplies(WeightFormat.INT8) else ""

@@ -1,0 +1,15 @@
+"""Draft models: smaller models that draft for a target.
+
+::
+
+    drafter       the calls of a draft model, for all sequences of a step
+    tree_growth   the tree of one sequence, level by level
+    text_cache    what was read of each sequence, as far as its cache holds it
+    read_text     the rows of one sequence
+    vocabularies  whether a model can draft for another
+"""
+
+from guided.drafters.draft_model.drafter import CHAIN, DraftModel, DraftModelMemory
+from guided.drafters.draft_model.vocabularies import require_same_tokens
+
+__all__ = ["CHAIN", "DraftModel", "DraftModelMemory", "require_same_tokens"]
