@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 from guided.drafters.draft_model import CHAIN, DraftModel
 from guided.engine.engine import Engine
 from guided.kv.block_cache import BlockCache, LayerGroup
+from guided.model.cpu import WeightFormat
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest, GenerationResult
 from tests.engine.finite_language import TOKEN_BYTES
@@ -24,9 +25,10 @@ def make_draft(
     widths: Sequence[int] = CHAIN,
     num_blocks: int = 200,
     reuse_prefixes: bool = True,
+    weights: WeightFormat | None = None,
     **options: Any,
 ) -> DraftModel:
-    runner = ModelRunner(model, vocabulary_size=len(TOKEN_BYTES))
+    runner = ModelRunner(model, vocabulary_size=len(TOKEN_BYTES), weights=weights)
     groups = [LayerGroup(num_blocks, window) for window in runner.windows]
     cache = BlockCache(groups, 4, reuse_prefixes=reuse_prefixes)
     runner.open_storages([pool.num_slots for pool in cache.pools])

@@ -41,6 +41,11 @@ class TextCache:
         return self._cache.index is not None
 
     @property
+    def num_texts(self) -> int:
+        """Sequences that hold pages."""
+        return len(self._texts)
+
+    @property
     def num_blocks_held(self) -> int:
         """Blocks that sequences hold, in all groups of layers."""
         return sum(pool.num_held for pool in self._cache.pools)
