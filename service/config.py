@@ -56,7 +56,7 @@ class ServerConfig(BaseSettings):
     reward_model: str | None = None
     """Folder of a reward model (a classifier of one label), for requests that rank by it."""
     draft_models: Annotated[tuple[str, ...], NoDecode, Several("--draft-model")] = ()
-    """Model of the same tokens that drafts, named as the model is; may be given again."""
+    """Smaller model that drafts, best with the same tokens; may be given again."""
     draft_widths: Annotated[tuple[int, ...] | None, NoDecode, Several()] = None
     """Tokens that draft models draft after each token, level by level, e.g. 3,2,1,1; 1,1,1,1."""
     device: str = "auto"

@@ -79,9 +79,9 @@ def load_engine(
     ``int8``), ``step_tokens`` the most that one model call computes, drafts aside.
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
-    at the first start and kept in the cache folder. ``draft_models``, which have the same tokens as
-    this one, draft as well, ``draft_widths`` tokens after each, level by level (``None``: a chain;
-    see docs/draft-models.md). ``reward_model`` is the folder of a model that ranks answers
+    at the first start and kept in the cache folder. ``draft_models`` are smaller models that draft
+    as well, ``draft_widths`` tokens after each, level by level (``None``: a chain; see
+    docs/draft-models.md). ``reward_model`` is the folder of a model that ranks answers
     (``guided.model.reward``). All are on the same device.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """

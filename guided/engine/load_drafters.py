@@ -14,7 +14,7 @@ from typing import Final
 
 import torch
 
-from guided.drafters.draft_model import CHAIN, DraftModel, require_same_tokens
+from guided.drafters.draft_model import CHAIN, DraftModel, Respelling, difference
 from guided.engine.cache_size import CacheRequest, open_cache
 from guided.engine.formats import check_model
 from guided.engine.load_runner import load_runner
@@ -24,6 +24,7 @@ from guided.model.free_memory import size_text
 from guided.model.load import ModelTexts
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress
+from guided.spec import TokenId
 
 __all__ = ["DraftPlan", "check_widths", "load_drafters", "plan_drafters"]
 
@@ -132,7 +133,7 @@ def load_drafters(
     *,
     reuse_prefixes: bool,
 ) -> tuple[DraftModel, ...]:
-    """Load what was planned; raises ``ModelError`` for a model of another vocabulary."""
+    """Load what was planned; raises ``ModelError`` where a model cannot spell every text."""
     return tuple(
         [_load(plan, target, widths, progress, reuse_prefixes=reuse_prefixes) for plan in plans]
     )
@@ -148,21 +149,9 @@ def _load(
 ) -> DraftModel:
     files, limits = plan.files, plan.asked.limits
     texts, make_runner = load_runner(
-        files,
-        plan.dtype,
-        plan.device,
-        plan.asked,
-        progress,
-        streams=plan.streams,
-        vocabulary_size=len(target.vocabulary),
+        files, plan.dtype, plan.device, plan.asked, progress, streams=plan.streams
     )
-    require_same_tokens(
-        target.vocabulary,
-        texts.vocabulary,
-        name=files.name,
-        known=1 + max(target.tokenizer.get_vocab().values()),
-        readable=int(files.config.get_text_config().vocab_size),
-    )
+    respelling = _respelling(plan, target, texts, progress)
     with progress.step(f"loading {plan.name}", total_bytes=files.checkpoint.nbytes) as report:
         runner = make_runner(report)
     return DraftModel(
@@ -172,4 +161,42 @@ def _load(
         context_window=texts.context_window,
         widths=widths,
         step_tokens=limits.step_tokens,
+        respelling=respelling,
     )
+
+
+def _respelling(
+    plan: DraftPlan, target: ModelTexts, draft: ModelTexts, progress: Progress
+) -> Respelling | None:
+    """How the draft model reads the target's tokens, where they are not its own."""
+    differing = difference(
+        target.vocabulary,
+        draft.vocabulary,
+        known=1 + max(target.tokenizer.get_vocab().values()),
+        readable=int(plan.files.config.get_text_config().vocab_size),
+    )
+    # Vocabularies of one family may be padded to different widths.
+    if differing is None and len(target.vocabulary) == len(draft.vocabulary):
+        return None
+    respelling = Respelling(
+        target.vocabulary,
+        draft.vocabulary,
+        special=_special(target),
+        known_special={name: token for token, name in _special(draft).items()},
+    )
+    if differing is not None:
+        progress.note(
+            f"{plan.name} has other tokens than {target.name} ({differing}): it reads them spelled "
+            f"anew, and drafts the {respelling.num_common:,} that both have"
+        )
+    return respelling
+
+
+def _special(texts: ModelTexts) -> dict[TokenId, str]:
+    """The tokens that stand for no text, with the names that the tokenizer gives them."""
+    token_bytes = texts.vocabulary.token_bytes
+    return {
+        TokenId(token): name
+        for name, token in texts.tokenizer.get_vocab().items()
+        if token < len(token_bytes) and token_bytes[token] is None
+    }

@@ -45,12 +45,10 @@ def load_runner(
     progress: Progress,
     *,
     streams: bool,
-    vocabulary_size: int | None = None,
 ) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
     """What speaks to a model, and what makes its runner, given where to report the bytes read.
 
-    Who computes the forward pass is settled here. Logits are as wide as the model's vocabulary,
-    unless ``vocabulary_size`` says otherwise.
+    Who computes the forward pass is settled here.
     """
     kept = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device)
     chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
@@ -62,7 +60,7 @@ def load_runner(
         def read(report: Report) -> ModelRunner:
             assert chosen is not None
             decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
-            return ModelRunner(decoder, vocabulary_size=vocabulary_size or len(texts.vocabulary))
+            return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
 
         return texts, read
     loaded = load_model(files, dtype=kept, device=device, progress=progress)
@@ -71,7 +69,7 @@ def load_runner(
         report(files.checkpoint.nbytes)
         return ModelRunner(
             loaded.module,
-            vocabulary_size=vocabulary_size or len(loaded.vocabulary),
+            vocabulary_size=len(loaded.vocabulary),
             weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
             streams=streams,
             quantise_cache=asked.is_quantised,

@@ -7,12 +7,13 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from guided.drafters.draft_model import CHAIN, DraftModel
+from guided.drafters.draft_model import CHAIN, DraftModel, Respelling
 from guided.engine.engine import Engine
 from guided.kv.block_cache import BlockCache, LayerGroup
 from guided.model.cpu import WeightFormat
 from guided.model.runner import ModelRunner
 from guided.spec import GenerationRequest, GenerationResult
+from tests.engine.architectures import LOGITS_WIDTH
 from tests.engine.finite_language import TOKEN_BYTES
 
 __all__ = ["checked_answers", "make_draft"]
@@ -26,13 +27,15 @@ def make_draft(
     num_blocks: int = 200,
     reuse_prefixes: bool = True,
     weights: WeightFormat | None = None,
+    respelling: Respelling | None = None,
     **options: Any,
 ) -> DraftModel:
-    runner = ModelRunner(model, vocabulary_size=len(TOKEN_BYTES), weights=weights)
+    size = len(TOKEN_BYTES) if respelling is None else LOGITS_WIDTH
+    runner = ModelRunner(model, vocabulary_size=size, weights=weights)
     groups = [LayerGroup(num_blocks, window) for window in runner.windows]
     cache = BlockCache(groups, 4, reuse_prefixes=reuse_prefixes)
     runner.open_storages([pool.num_slots for pool in cache.pools])
-    settings = {"context_window": 512} | options
+    settings = {"context_window": 512, "respelling": respelling} | options
     return DraftModel(name, runner, cache, widths=widths, **settings)
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from functools import cache
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from guided.drafters.draft_model import DraftModel
+from guided.drafters.draft_model.read_text import in_a_row
+from guided.model.batch import Segment, StepBatch
 from guided.spec import GenerationRequest, Sampling, TokenId
 from tests.engine.draft_models import checked_answers, make_draft
 from tests.engine.test_draft_models import drafting
@@ -141,3 +147,51 @@ def test_a_text_that_is_not_the_one_that_was_read_is_read_anew() -> None:
     assert texts.find(key, (*first[:5], TokenId(7), *first)) is None
     texts.check()
     assert texts.num_texts == 0
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma3_sliding"])
+def test_what_is_kept_of_a_tree_is_what_the_text_has_taken(architecture: str) -> None:
+    """Random trees, computed in random parts; then the next logits are those of a fresh reading."""
+    draw = random.Random(5)
+    drafter = make_draft(make_model(architecture), reuse_prefixes=False)
+    texts, key = drafter.texts, object()
+    tokens = [TokenId(draw.randrange(2, 200)) for _ in range(9)]
+    texts.begin_step()
+    text = texts.open(key, tokens, "")
+    for _ in range(12):
+        unread = tokens[len(text) :]
+        nodes = in_a_row(unread)
+        for _ in range(draw.randrange(12)):
+            # Few tokens, so that branches often begin alike.
+            node = (draw.randrange(len(unread) - 1, len(nodes)), TokenId(draw.randrange(2, 6)))
+            if node not in nodes:
+                nodes.append(node)
+        assert texts.reserve(text, len(nodes) + 3)
+        cut = draw.randrange(len(unread), len(nodes) + 1)
+        for part in filter(None, (nodes[:cut], nodes[cut:])):
+            found = logits(drafter, text.read(part, (0,)))
+        # Walks down the tree for a while, then leaves it.
+        at, taken = len(unread) - 1, 0
+        children = [row for row, (parent, _) in enumerate(nodes) if parent == at]
+        while children and draw.random() < 0.8:
+            at = draw.choice(children)
+            tokens.append(nodes[at][1])
+            taken += 1
+            children = [row for row, (parent, _) in enumerate(nodes) if parent == at]
+        tokens.append(TokenId(draw.randrange(200, 250)))
+        before = len(text)
+        texts.begin_step()
+        assert texts.find(key, tokens) is text
+        assert len(text) == before + len(unread) + taken
+        texts.check()
+    assert texts.reserve(text, 1)
+    found = logits(drafter, text.read(in_a_row(tokens[len(text) :]), (0,)))
+    fresh = texts.open(object(), tokens, "")
+    assert texts.reserve(fresh, len(tokens))
+    read = logits(drafter, fresh.read(in_a_row(tokens), (len(tokens) - 1,)))
+    np.testing.assert_allclose(found, read, rtol=1e-5, atol=1e-5)
+
+
+def logits(drafter: DraftModel, segment: Segment) -> NDArray[np.float32]:
+    (output,) = drafter._runner.forward(StepBatch((segment,))).split([segment])
+    return output.logits

@@ -11,13 +11,15 @@ import torch
 
 from guided.decoding import CostCurve, DraftBuilder, Drafter
 from guided.drafters import LookupDrafter
+from guided.drafters.draft_model import Respelling
 from guided.errors import GuidedError, ModelError
+from guided.masks.vocabulary import Vocabulary
 from guided.model.cpu import WeightFormat
 from guided.spec import FinishReason, Forcing, GenerationRequest, Sampling, TokenId
-from tests.engine.architectures import CONFIGS
+from tests.engine.architectures import CONFIGS, LOGITS_WIDTH
 from tests.engine.draft_models import checked_answers, make_draft
 from tests.engine.drafters import OneByOne
-from tests.engine.finite_language import make_vocabulary, spell_bytes
+from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary, spell_bytes
 from tests.engine.test_trees import calls, repeating_requests, tokens
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, render
 
@@ -249,3 +251,53 @@ def test_logits_that_are_no_numbers_end_the_request_at_fault_alone(
     assert ended["good"].outcome.tokens == plain.tokens  # type: ignore[union-attr]
     drafter.texts.check()
     assert drafter.texts.num_blocks_held == 0
+
+
+def backwards(model: Any) -> Any:
+    """The same model over a vocabulary whose tokens of text stand in the opposite order."""
+    size = len(TOKEN_BYTES)
+    order = torch.tensor([0, 1, *range(size - 1, 1, -1), *range(size, LOGITS_WIDTH)])
+    for layer in (model.get_input_embeddings(), model.get_output_embeddings()):
+        layer.weight.data = layer.weight.data[order].contiguous()
+    return model
+
+
+def other_tokens(token_bytes: Sequence[bytes | None]) -> Respelling:
+    own = make_vocabulary()
+    draft = Vocabulary(tuple(token_bytes), own.end_ids, spell_nothing)
+    return Respelling(own, draft, special={}, known_special={})
+
+
+def spell_nothing(text: str) -> list[int]:
+    raise ModelError(f"{text!r} is not spelled")
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_model_of_other_tokens_drafts_those_that_both_have(temperature: float) -> None:
+    """With the weights of the target, under other ids, it is as right as the target itself."""
+    model = make_model()
+    respelling = other_tokens([None, None, *TOKEN_BYTES[:1:-1]])
+    asked = repeating_requests(Forcing.CANONICAL, temperature)
+    plain = answers(make_engine(model, **NARROW), asked)
+    same = make_draft(make_model())
+    expected = checked_answers(drafting(model, same), [same], asked)
+    other = make_draft(backwards(make_model()), respelling=respelling)
+    found = checked_answers(drafting(model, other), [other], asked)
+    assert tokens(found) == tokens(plain)
+    assert calls(found) == calls(expected) < calls(plain)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_tokens_that_it_does_not_have_are_read_spelled_anew(temperature: float) -> None:
+    """It knows nothing but bytes, so a token of the target, and a forced run, takes several."""
+    model = make_model()
+    asked = repeating_requests(Forcing.CANONICAL, temperature)
+    plain = answers(make_engine(model, **NARROW), asked)
+    drafter = make_draft(
+        make_model("gemma3_sliding", seed=1),
+        widths=TREE,
+        respelling=other_tokens([None, None, *[bytes([byte]) for byte in range(256)]]),
+    )
+    found = checked_answers(drafting(model, drafter, staged=True), [drafter], asked)
+    assert tokens(found) == tokens(plain)
+    assert drafter.num_calls > 0

@@ -10,7 +10,7 @@ import torch
 from transformers import LlamaConfig
 
 from guided.engine import load_engine
-from guided.errors import ModelError, RequestError
+from guided.errors import RequestError
 from guided.model.progress import SilentProgress
 from guided.spec import GenerationRequest, JsonSchema
 from tests.engine.tiny_models import answers, from_config
@@ -79,10 +79,18 @@ def test_draft_models_are_loaded_beside_the_model(tmp_path: Path) -> None:
         engine.submit("x", GenerationRequest("a", drafters=("medusa",)))
 
 
-def test_a_draft_model_of_other_tokens_is_refused(tmp_path: Path) -> None:
+def test_a_draft_model_of_other_tokens_is_told_of(tmp_path: Path) -> None:
     target, other = save(tmp_path / "target"), save(tmp_path / "other", "built without splits")
-    with pytest.raises(ModelError, match=r"the draft model .*other has another vocabulary: token"):
-        load_engine(target, dtype="float32", device="cpu", draft_models=[other])
+    notes = Notes()
+    engine = load_engine(
+        target, dtype="float32", device="cpu", draft_models=[other], progress=notes
+    )
+    assert re.match(
+        rf"draft has other tokens than {target} \(token \d+ is b'.*' and b'.*', .* more differ\): "
+        r"it reads them spelled anew, and drafts the \d+ that both have",
+        notes.texts[-1],
+    )
+    assert answers(engine, {"r": REQUEST})["r"].text
 
 
 @pytest.mark.parametrize("widths", [(), (0,), (1, 9), (1,) * 17])

@@ -14,13 +14,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from guided.decoding.drafter import DraftContext, DraftMemory, DraftRequest, Verified
+import numpy as np
+from numpy.typing import NDArray
+
+from guided.decoding.drafter import DraftBuilder, DraftContext, DraftMemory, DraftRequest, Verified
 from guided.decoding.expansion import Expansion, ProposalRates, assumed_rates
 from guided.drafters.draft_model.read_text import ReadText, in_a_row
+from guided.drafters.draft_model.respelling import RespelledText, Respelling
 from guided.drafters.draft_model.text_cache import TextCache
 from guided.drafters.draft_model.tree_growth import TreeGrowth
 from guided.kv.block_cache import BlockCache
-from guided.model.batch import Segment, SegmentOutput, StepBatch
+from guided.model.batch import Segment, StepBatch
 from guided.model.runner import ModelRunner
 from guided.spec import TokenId
 
@@ -28,15 +32,28 @@ __all__ = ["CHAIN", "DraftModel", "DraftModelMemory"]
 
 CHAIN: Final = (1, 1, 1, 1)
 """Expansion widths of a chain of four tokens."""
+_ROWS_OF_RESPELLED: Final = 2
+"""Rows set aside for a node that is spelled anew; nodes that find none are not read."""
 
 
 class DraftModelMemory:
     """What a draft model keeps of one sequence, besides what it has read of it."""
 
-    def __init__(self, context: DraftContext, rates: ProposalRates, texts: TextCache) -> None:
+    def __init__(
+        self,
+        context: DraftContext,
+        rates: ProposalRates,
+        texts: TextCache,
+        respelling: Respelling | None,
+    ) -> None:
         self.salt = context.cache_salt
         self.expansion = Expansion(context, rates)
         self._texts = texts
+        self._respelled = None if respelling is None else RespelledText(respelling)
+
+    def read_as(self, tokens: Sequence[TokenId]) -> Sequence[TokenId]:
+        """The text of these tokens as the draft model reads it."""
+        return tokens if self._respelled is None else self._respelled.spelled(tokens)
 
     def learn(self, verified: Verified) -> None:
         """Note which of its proposals the target agreed with."""
@@ -46,11 +63,11 @@ class DraftModelMemory:
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Give the pages back."""
-        self._texts.end(self, tokens)
+        self._texts.end(self, self.read_as(tokens))
 
 
 class DraftModel:
-    """Drafts with a model of the target's vocabulary."""
+    """Drafts with another model than the target."""
 
     wants_states: Final = False
 
@@ -63,11 +80,13 @@ class DraftModel:
         context_window: int,
         widths: Sequence[int] = CHAIN,
         step_tokens: int = 512,
+        respelling: Respelling | None = None,
     ) -> None:
         """``widths`` say how many tokens are drafted after a node, level by level.
 
-        The runner gives logits as wide as the target's vocabulary, and has storages for the slots
-        of the cache. Texts that leave the ``context_window`` are not drafted for any more.
+        The runner gives logits as wide as the target's vocabulary, or as the ``respelling`` takes
+        them, and has storages for the slots of the cache. Texts that leave the ``context_window``
+        are not drafted for any more.
         ``step_tokens`` are the most unread ones that one call computes.
         """
         assert widths and min(widths) > 0, f"expansion widths {widths!r}"
@@ -84,10 +103,12 @@ class DraftModel:
         self._context_window = runner.context_window(context_window)
         self._widths = tuple(widths)
         self._step_tokens = step_tokens
+        self._respelling = respelling
+        self._spell = _in_one if respelling is None else respelling.spell
 
     def open(self, context: DraftContext) -> DraftMemory:
         """Begin a sequence, which holds no pages until it drafts."""
-        return DraftModelMemory(context, self.rates, self.texts)
+        return DraftModelMemory(context, self.rates, self.texts, self._respelling)
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Grow the tree of each request, level by level, as long as that pays."""
@@ -104,8 +125,8 @@ class DraftModel:
         outputs = self._call([*segments, *[growth.first_segment() for growth in growing]])
         outputs = outputs[len(segments) :]
         while growing:
-            for growth, output in zip(growing, outputs, strict=True):
-                growth.take(output.logits)
+            for growth, logits in zip(growing, outputs, strict=True):
+                growth.take(logits)
             following = [(growth, growth.next_segment()) for growth in growing]
             growing = [growth for growth, segment in following if segment is not None]
             outputs = self._call([segment for _, segment in following if segment is not None])
@@ -115,50 +136,53 @@ class DraftModel:
         segments: list[Segment] = []
         growing: list[TreeGrowth] = []
         left = self._step_tokens
-        for draft, text in self._texts_of(drafts):
-            unread = draft.tokens[len(text) :][:left]
-            is_whole = len(text) + len(unread) == len(draft.tokens)
-            count = len(unread)
-            if is_whole:
-                count = TreeGrowth.rows_needed(draft.builder, len(unread))
-            if not unread or not self.texts.reserve(text, count):
+        for reading in self._readings(drafts):
+            text = reading.text
+            assert text is not None
+            unread = reading.tokens[len(text) :][:left]
+            is_whole = len(text) + len(unread) == len(reading.tokens)
+            count = len(unread) + (self._rows_for_nodes(reading.draft.builder) if is_whole else 0)
+            if not unread:
+                continue  # others take all tokens of this step
+            if not self.texts.reserve(text, count):
                 # It begins anew when there is room; others may grow until then.
-                self.texts.release(draft.memory)
+                self.texts.release(reading.memory)
                 continue
             left -= len(unread)
             if is_whole:
-                expansion = _memory_of(draft).expansion
-                growing.append(TreeGrowth(draft.builder, expansion, text, unread, self._widths))
+                growing.append(
+                    TreeGrowth(
+                        reading.draft.builder,
+                        reading.memory.expansion,
+                        text,
+                        unread,
+                        self._widths,
+                        self._spell,
+                    )
+                )
             else:
                 segments.append(text.read(in_a_row(unread), ()))
         return segments, growing
 
-    def _texts_of(self, drafts: Sequence[DraftRequest]) -> list[tuple[DraftRequest, ReadText]]:
+    def _readings(self, drafts: Sequence[DraftRequest]) -> list[_Reading]:
         """The sequences that can be drafted for, with what was read of them, the shortest first."""
-        found: list[tuple[DraftRequest, ReadText]] = []
-        new: list[DraftRequest] = []
+        found: list[_Reading] = []
         for draft in drafts:
-            memory = _memory_of(draft)
-            memory.expansion.begin()
-            if not self._can_draft(draft):
-                continue
-            text = self.texts.find(memory, draft.tokens)
-            if text is None:
-                new.append(draft)
-            else:
-                found.append((draft, text))
+            reading = _Reading(draft)
+            reading.memory.expansion.begin()
+            if self._can_draft(reading):
+                reading.text = self.texts.find(reading.memory, reading.tokens)
+                found.append(reading)
         # Opened last: what the others have committed may be what these begin with.
-        found += self._opened(new)
+        self._open([reading for reading in found if reading.text is None])
         # So an answer under way does not wait for a long prompt.
-        found.sort(key=lambda each: len(each[0].tokens) - len(each[1]))
-        return found
+        return sorted([each for each in found if each.text is not None], key=_num_unread)
 
-    def _opened(self, drafts: Sequence[DraftRequest]) -> list[tuple[DraftRequest, ReadText]]:
+    def _open(self, readings: Sequence[_Reading]) -> None:
         """Begin to read sequences; of those that begin alike only one, so the others wait."""
-        found = []
         begun: set[tuple[str, tuple[TokenId, ...]]] = set()
-        for draft in drafts:
-            memory, tokens = _memory_of(draft), draft.tokens
+        for reading in readings:
+            memory, tokens = reading.memory, reading.tokens
             text = self.texts.open(memory, tokens, memory.salt)
             ahead = (memory.salt, tuple(tokens[len(text) :][: self.texts.block_size]))
             # In the next step the prefix index knows what the first of them has read.
@@ -166,26 +190,53 @@ class DraftModel:
                 self.texts.release(memory)
                 continue
             begun.add(ahead)
-            found.append((draft, text))
-        return found
+            reading.text = text
 
-    def _can_draft(self, draft: DraftRequest) -> bool:
+    def _can_draft(self, reading: _Reading) -> bool:
         """Whether a draft may pay at all, and stays in the context window."""
-        builder = draft.builder
+        builder = reading.draft.builder
         if not builder.pays(1, 1.0):
             return False
-        drafted = builder.tip - builder.root + builder.room
-        deepest = len(draft.tokens) + min(drafted, builder.left(builder.root))
+        deepest = len(reading.tokens) + self._rows_for_nodes(builder)
         return deepest <= self._context_window
 
-    def _call(self, segments: Sequence[Segment]) -> list[SegmentOutput]:
+    def _rows_for_nodes(self, builder: DraftBuilder) -> int:
+        """Rows that a tree takes at the most; tokens that are spelled anew may take several."""
+        nodes = builder.tip - builder.root + builder.room
+        return nodes if self._respelling is None else _ROWS_OF_RESPELLED * nodes
+
+    def _call(self, segments: Sequence[Segment]) -> list[NDArray[np.float32]]:
+        """The logits that each segment asks for."""
         if not segments:
             return []
         self.num_calls += 1
         self.num_tokens += sum([len(segment.tokens) for segment in segments])
-        return self._runner.forward(StepBatch(tuple(segments))).split(segments)
+        outputs = self._runner.forward(StepBatch(tuple(segments))).split(segments)
+        return [self._translated(output.logits) for output in outputs]
+
+    def _translated(self, logits: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Logits for the target's tokens."""
+        return logits if self._respelling is None else self._respelling.logits(logits)
 
 
-def _memory_of(draft: DraftRequest) -> DraftModelMemory:
-    assert isinstance(draft.memory, DraftModelMemory), f"{draft.memory!r} is of another drafter"
-    return draft.memory
+class _Reading:
+    """One sequence of a step."""
+
+    def __init__(self, draft: DraftRequest) -> None:
+        memory = draft.memory
+        assert isinstance(memory, DraftModelMemory), f"{memory!r} is of another drafter"
+        self.draft = draft
+        self.memory = memory
+        self.tokens = memory.read_as(draft.tokens)
+        """Prompt and answer so far, as the draft model reads them."""
+        self.text: ReadText | None = None
+        """What was read of it; ``None`` where nothing was, and where it has to wait."""
+
+
+def _num_unread(reading: _Reading) -> int:
+    return len(reading.tokens) - (0 if reading.text is None else len(reading.text))
+
+
+def _in_one(token: TokenId) -> tuple[TokenId, ...]:
+    """The spelling of a token by a model that has it."""
+    return (token,)

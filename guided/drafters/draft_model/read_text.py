@@ -42,6 +42,11 @@ class ReadText:
     def __len__(self) -> int:
         return len(self._tokens)
 
+    @property
+    def room(self) -> int:
+        """Reserved rows that are not computed yet."""
+        return self.blocks.reserved - len(self._depths)
+
     def begins(self, tokens: Sequence[TokenId]) -> bool:
         """Whether what was read is a beginning of these tokens, and not all of them."""
         return len(self) < len(tokens) and list(tokens[: len(self)]) == self._tokens
@@ -87,7 +92,8 @@ class ReadText:
                 self._sees[row] = self._sees[parent]
             self._sees[row, row] = True
             self._depths.append(0 if parent is None else self._depths[parent] + 1)
-            self._children[parent, token] = row
+            # Two tokens of a target may begin with the same one of a draft model with others.
+            self._children.setdefault((parent, token), row)
             new.append(token)
         last = first + len(new)
         return Segment(
@@ -105,8 +111,8 @@ class ReadText:
         assert len(self) == self.blocks.committed, (
             f"{len(self)} tokens read, {self.blocks.committed} rows committed"
         )
-        assert len(self._children) == len(self._depths) <= self.blocks.reserved, (
-            f"{len(self._children)} tokens in {self.blocks.reserved} reserved rows"
+        assert len(self._children) <= len(self._depths) <= self.blocks.reserved, (
+            f"{len(self._children)} tokens, {len(self._depths)} rows of {self.blocks.reserved}"
         )
 
     def _commit(self, kept: Sequence[int], taken: Sequence[TokenId]) -> tuple[SlotCopies, ...]:

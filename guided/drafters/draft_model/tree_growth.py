@@ -17,8 +17,8 @@ same tokens, it goes on from there at once, without a call: so look-ups draft fo
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +29,12 @@ from guided.drafters.draft_model.read_text import ReadText, in_a_row
 from guided.model.batch import Segment
 from guided.spec import TokenId
 
-__all__ = ["MOST_STAGED", "TreeGrowth"]
+__all__ = ["MOST_STAGED", "Spell", "TreeGrowth"]
 
 MOST_STAGED: Final = 16
 """Drafted tokens of others that are read; they are in the order of what pays, the best first."""
+
+Spell: TypeAlias = Callable[[TokenId], Sequence[TokenId]]
 
 
 class TreeGrowth:
@@ -45,17 +47,22 @@ class TreeGrowth:
         text: ReadText,
         unread: Sequence[TokenId],
         widths: Sequence[int],
+        spell: Spell,
     ) -> None:
-        """``unread`` end with the root; there is room in the text for ``rows_needed``."""
+        """``unread`` end with the root; rows are reserved in the text for them and for some nodes.
+
+        ``spell`` gives the tokens by which the draft model reads one of a node.
+        """
         self._builder = builder
         self._expansion = expansion
         self._text = text
         self._unread = unread
         self._widths = widths
+        self._spell = spell
         self._level = 0
         self._num_rows = 0
         self._rows = {builder.root: len(unread) - 1}
-        """The row of each node that was read."""
+        """The row of each node that was read, the last where it takes several."""
         self._logits: dict[int, NDArray[np.float32]] = {}
         """What follows a node, where it was read and something is to be chosen there."""
         self._asked: list[int] = []
@@ -63,15 +70,13 @@ class TreeGrowth:
         self._likely = [(builder.root, 1.0)]
         """Nodes to expand next, each with the chance that the answer reaches it."""
 
-    @staticmethod
-    def rows_needed(builder: DraftBuilder, unread: int) -> int:
-        """Rows of a step that has so many unread tokens, at most."""
-        return unread + builder.tip - builder.root + builder.room
-
     def first_segment(self) -> Segment:
         """The unread tokens, and what is in the tree already."""
         root, tip = self._builder.root, self._builder.tip
-        return self._read(in_a_row(self._unread), range(root + 1, min(tip, root + MOST_STAGED) + 1))
+        staged = range(root + 1, min(tip, root + MOST_STAGED) + 1)
+        segment = self._read(in_a_row(self._unread), staged)
+        assert segment is not None, "what follows the root is not asked"
+        return segment
 
     def take(self, logits: NDArray[np.float32]) -> None:
         """Note what the model said to a segment, and expand the tree by one level."""
@@ -84,6 +89,8 @@ class TreeGrowth:
         # The likeliest first, as what they add may leave too little for the others to pay.
         while heap:
             loss, node = heapq.heappop(heap)
+            if node not in self._logits:  # there was no room to read it
+                continue
             found = self._expansion.expand(self._builder, node, self._logits[node], -loss, width)
             for tip, chance in found:
                 # Another drafter was first, and the model has read on from there already.
@@ -115,18 +122,29 @@ class TreeGrowth:
                 at = tree.parents[at]
         return self._read([], sorted(wanted))
 
-    def _read(self, trunk: Sequence[tuple[int | None, TokenId]], nodes: Iterable[int]) -> Segment:
-        """The segment that computes the trunk, where it is unread, and then some nodes."""
+    def _read(
+        self, trunk: Sequence[tuple[int | None, TokenId]], nodes: Iterable[int]
+    ) -> Segment | None:
+        """The segment that computes the trunk, where it is unread, and then what nodes fit.
+
+        ``None`` where something is to be chosen after none of them.
+        """
         tree, first = self._builder.tree(), self._num_rows
         tokens, asked = list(trunk), [self._builder.root] if trunk else []
         deciding = set(tree.deciding)
         for node in nodes:
-            parent = tree.parents[node]
-            assert parent is not None, f"node {node} is a second root"
-            self._rows[node] = first + len(tokens)
-            tokens.append((self._rows[parent], tree.tokens[node]))
+            parent, spelled = tree.parents[node], self._spell(tree.tokens[node])
+            if parent not in self._rows or len(tokens) + len(spelled) > self._text.room:
+                continue
+            at = self._rows[parent]
+            for token in spelled:
+                tokens.append((at, token))
+                at = first + len(tokens) - 1
+            self._rows[node] = at
             if node in deciding:
                 asked.append(node)
+        if not asked:
+            return None
         self._num_rows += len(tokens)
         self._asked = asked
         return self._text.read(tokens, tuple([self._rows[node] - first for node in asked]))

@@ -1,25 +1,22 @@
-"""Whether a model can draft for another: both have to mean the same by a token."""
+"""Whether a draft model means the same by a token as the model that it drafts for."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
 from typing import Final
 
-from guided.errors import ModelError
 from guided.masks.vocabulary import Vocabulary
 
-__all__ = ["require_same_tokens"]
+__all__ = ["difference"]
 
 _SHOWN: Final = 3
 
 
-def require_same_tokens(
-    target: Vocabulary, draft: Vocabulary, *, name: str, known: int, readable: int
-) -> None:
-    """Raise ``ModelError`` unless the draft model called ``name`` has the target's tokens.
+def difference(target: Vocabulary, draft: Vocabulary, *, known: int, readable: int) -> str | None:
+    """Which tokens two models understand differently; ``None`` where they are the same.
 
     Every token has to stand for the same bytes in both, or for none. Models of one family often pad
-    their vocabulary to different widths; so ids that stand for nothing may be missing, but of the
+    their vocabulary to different widths; so ids that stand for nothing may be missing. But of the
     ids ``known`` to the target's tokenizer, which a prompt may hold, all have to be among the
     ``readable`` ones of the draft model. Which tokens end a text may differ, as none of them is
     drafted.
@@ -28,20 +25,13 @@ def require_same_tokens(
     differing = [(token, *pair) for token, pair in enumerate(pairs) if pair[0] != pair[1]]
     if differing:
         shown = ", ".join(
-            f"{token} is {_told(own)} to the model and {_told(its)} to the draft model"
-            for token, own, its in differing[:_SHOWN]
+            f"{token} is {_told(own)} and {_told(its)}" for token, own, its in differing[:_SHOWN]
         )
         more = f", and {len(differing) - _SHOWN} more differ" if len(differing) > _SHOWN else ""
-        raise ModelError(
-            f"the draft model {name} has another vocabulary: token {shown}{more}",
-            hint="choose a draft model of the same family, with the same tokenizer",
-        )
+        return f"token {shown}{more}"
     if known > readable:
-        raise ModelError(
-            f"the draft model {name} reads tokens up to {readable - 1}, but the tokenizer of the "
-            f"model has tokens up to {known - 1}",
-            hint="choose a draft model of the same family, with the same tokenizer",
-        )
+        return f"there are tokens up to {known - 1} and {readable - 1}"
+    return None
 
 
 def _told(text: bytes | None) -> str:
