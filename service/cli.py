@@ -44,6 +44,7 @@ def _setting_flags() -> Iterator[Parameter]:
     "guided serve",
     "guided serve --model Qwen/Qwen3-0.6B --dtype int8 --kv-memory 2GiB",
     "guided serve --config server.toml --port 50052",
+    "guided serve --model Qwen/Qwen3-4B --draft-model Qwen/Qwen3-0.6B",
     "GUIDED_MODEL=model.gguf guided serve --metrics-port 9464",
 )
 @with_flags(*_setting_flags())

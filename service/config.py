@@ -55,6 +55,10 @@ class ServerConfig(BaseSettings):
     """Hub id, folder or GGUF file; else the default model."""
     reward_model: str | None = None
     """Folder of a reward model (a classifier of one label), for requests that rank by it."""
+    draft_models: Annotated[tuple[str, ...], NoDecode, Several("--draft-model")] = ()
+    """Smaller model that drafts, best with the same tokens; may be given again."""
+    draft_widths: Annotated[tuple[int, ...] | None, NoDecode, Several()] = None
+    """Tokens that draft models draft after each token, level by level, e.g. 3,2,1,1; 1,1,1,1."""
     heads: Annotated[tuple[str, ...], NoDecode, Several("--heads")] = ()
     """Folder of Medusa or EAGLE-3 heads for the model, which draft; may be given again."""
     device: str = "auto"
@@ -96,7 +100,7 @@ class ServerConfig(BaseSettings):
     max_restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
     """Longest such wait; 30."""
 
-    @field_validator("heads", "drafters", mode="before")
+    @field_validator("heads", "drafters", "draft_models", "draft_widths", mode="before")
     @classmethod
     def _split(cls, given: object) -> object:
         """Several in one text are parted by commas."""

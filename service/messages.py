@@ -58,6 +58,8 @@ class ModelChoice(msgspec.Struct, frozen=True):
     reuse_prefixes: bool = True
     reward_model: str | None = None
     device: str = "auto"
+    draft_models: tuple[str, ...] = ()
+    draft_widths: tuple[int, ...] | None = None
     heads: tuple[str, ...] = ()
     drafters: tuple[str, ...] | None = None
 

@@ -15,7 +15,7 @@ import torch
 
 from guided.constraint import ConstraintCompiler
 from guided.decoding import CostCurve, Drafter
-from guided.drafters.heads.load import HeadSet, read_heads
+from guided.drafters.heads.load import read_heads
 from guided.drafters.named import (
     check_drafters,
     default_drafters,
@@ -26,21 +26,14 @@ from guided.engine.cache_size import CacheRequest, StepLimits
 from guided.engine.call_costs import costs_here
 from guided.engine.engine import Engine
 from guided.engine.formats import WEIGHT_DTYPES, check_formats, check_model
+from guided.engine.load_drafters import check_widths, load_drafters, plan_drafters
+from guided.engine.load_runner import load_runner
 from guided.engine.memory_plan import MemoryPlan, plan_memory, plan_model
 from guided.engine.scoring import Judge
 from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
-from guided.model.cpu import WeightFormat, multiplies, why_not
-from guided.model.device import AUTO, CPU, choose_device, device_text
-from guided.model.load import (
-    LoadedModel,
-    ModelTexts,
-    load_decoder,
-    load_model,
-    load_texts,
-    native_dtype,
-    why_not_read,
-)
+from guided.model.device import AUTO, choose_device, device_text
+from guided.model.load import ModelTexts, native_dtype
 from guided.model.model_files import ModelFiles, find_model
 from guided.model.progress import Progress, RichProgress
 from guided.model.prompt import render_prompt
@@ -60,9 +53,7 @@ _WARM_UP = """{
     "required": ["name", "kind"]
 }"""
 _WARM_UP_TOKENS = 24
-_FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
 _log = logging.getLogger(__name__)
-_Report = Callable[[int], None]
 
 
 def load_engine(
@@ -79,6 +70,8 @@ def load_engine(
     reuse_prefixes: bool = True,
     drafts: bool = True,
     drafters: Sequence[str] | None = None,
+    draft_models: Sequence[str] = (),
+    draft_widths: Sequence[int] | None = None,
     heads: Sequence[str] = (),
     reward_model: str | None = None,
     progress: Progress | None = None,
@@ -95,9 +88,11 @@ def load_engine(
     ``reuse_prefixes`` keeps what was computed of prompts for requests that begin alike. ``drafts``
     lets the engine draft tokens, as many as pay by what model calls cost here, which is measured
     at the first start and kept in the cache folder; ``drafters`` names what drafts them, in this
-    order (``None``: see ``default_drafters``). ``heads`` are folders of Medusa and EAGLE-3 heads
-    for this model, which draft after these (see docs/heads.md). ``reward_model`` is the folder of a
-    model that ranks answers (``guided.model.reward``), on the same device.
+    order (``None``: see ``default_drafters``). ``draft_models`` are smaller models that draft as
+    well, ``draft_widths`` tokens after each, level by level (``None``: a chain; see
+    docs/draft-models.md), and ``heads`` are folders of Medusa and EAGLE-3 heads for this model (see
+    docs/heads.md). ``reward_model`` is the folder of a model that ranks answers
+    (``guided.model.reward``). All are on the same device.
     Raises ``ModelError`` before the weights are read where memory would be short.
     """
     where = choose_device(device)
@@ -108,6 +103,7 @@ def load_engine(
     if drafters is None:
         drafters = default_drafters(reuse_prefixes=reuse_prefixes)
     check_drafters(drafters)
+    widths = check_widths(draft_models, draft_widths, drafts=drafts)
     limits = StepLimits(max_batch, step_tokens, widest_draft=WIDEST_DRAFT if drafts else 0)
     asked = CacheRequest(cache_tokens, kv_memory, kv_dtype == "int8", limits)
     progress = progress or RichProgress()
@@ -117,12 +113,16 @@ def load_engine(
     head_set = read_heads(heads, files, cache_tokens=cache_tokens, drafts=drafts)
     # The judge is loaded first, so that the plan counts with what it leaves of the memory.
     judge = _load_judge(reward_model, where, progress)
-    parts = _load_parts(files, dtype, asked, where, head_set, progress)
+    plans = plan_drafters(draft_models, dtype, asked, where, progress)
+    kept_as = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(where)
+    beside = head_set.nbytes(kept_as, where) + sum(plan.nbytes for plan in plans)
+    parts = _load_parts(files, dtype, asked, where, beside, progress)
     drafting: tuple[Drafter, ...] = ()
     if drafts:
+        models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
         vocabulary = parts.texts.vocabulary
-        own = head_set.drafters(parts.runner, len(vocabulary))
-        drafting = (*make_drafters(drafters, vocabulary), *own)
+        with_heads = head_set.drafters(parts.runner, len(vocabulary))
+        drafting = (*make_drafters(drafters, vocabulary), *models, *with_heads)
         progress.note(f"drafters: {describe_drafters(drafters)}")
     engine = _build_engine(parts, asked, drafting, judge, reuse_prefixes=reuse_prefixes)
     with progress.step("warming up"):
@@ -156,16 +156,20 @@ def _load_parts(
     dtype: str | None,
     asked: CacheRequest,
     device: torch.device,
-    heads: HeadSet,
+    beside: int,
     progress: Progress,
 ) -> _Parts:
-    """Plan the memory, load the model, and time its calls where tokens are to be drafted."""
+    """Plan the memory, load the model, and time its calls where tokens are to be drafted.
+
+    ``beside`` the model other weights and caches will take as many bytes.
+    """
     # Planned before the weights are read, so that too large a model is refused at once.
-    beside = heads.nbytes(WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device), device)
     footprint, plan = plan_model(files, dtype, asked, device, beside=beside)
     progress.note(f"device: {device_text(device)}")
     progress.note(str(plan))
-    texts, make_runner = _loaded(files, dtype, device, asked, progress, streams=footprint.streams)
+    texts, make_runner = load_runner(
+        files, dtype, device, asked, progress, streams=footprint.streams
+    )
     size = files.checkpoint.nbytes
     with progress.step("preparing kernels and packing weights", total_bytes=size) as report:
         compiler, runner = _prepared(texts.vocabulary, partial(make_runner, report))
@@ -226,47 +230,6 @@ def _freeze_garbage() -> None:
     gc.freeze()
 
 
-def _loaded(
-    files: ModelFiles,
-    dtype: str | None,
-    device: torch.device,
-    asked: CacheRequest,
-    progress: Progress,
-    *,
-    streams: bool,
-) -> tuple[ModelTexts, Callable[[_Report], ModelRunner]]:
-    """What speaks to a model, and what makes its runner, given where to report the bytes read.
-
-    Who computes the forward pass is settled here.
-    """
-    kept = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device)
-    chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
-    can_be_own = chosen is not None and multiplies(chosen) and not asked.is_quantised
-    if can_be_own and device == CPU and why_not_read(files) is None:
-        texts = load_texts(files, progress)
-
-        # Our own decoder reads its weights from the files, without the module of transformers.
-        def read(report: _Report) -> ModelRunner:
-            assert chosen is not None
-            decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
-            return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
-
-        return texts, read
-    loaded = load_model(files, dtype=kept, device=device, progress=progress)
-
-    def take(report: _Report) -> ModelRunner:
-        report(files.checkpoint.nbytes)
-        return ModelRunner(
-            loaded.module,
-            vocabulary_size=len(loaded.vocabulary),
-            weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
-            streams=streams,
-            quantise_cache=asked.is_quantised,
-        )
-
-    return loaded, take
-
-
 def _prepared(
     vocabulary: Vocabulary, make_runner: Callable[[], ModelRunner]
 ) -> tuple[ConstraintCompiler, ModelRunner]:
@@ -308,18 +271,6 @@ def _warm_up(engine: Engine) -> None:
         engine.step()
     # The first request of a caller should find counters at zero.
     engine.count_anew()
-
-
-def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None:
-    """The format for our own forward pass, ``None`` where the one of transformers is needed."""
-    found = _FORMATS.get(loaded.module.dtype)
-    reason = "its cache is kept as int8" if asked.is_quantised else why_not(loaded.module)
-    if reason is None and (found is None or not multiplies(found)):
-        reason = f"this processor does not multiply matrices of {loaded.module.dtype}"
-    if reason is None:
-        return found
-    _log.info("transformers computes the forward pass of %s: %s", loaded.name, reason)
-    return None
 
 
 def physical_cores() -> int:

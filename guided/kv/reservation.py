@@ -61,3 +61,12 @@ class Reservation:
     def slots(self) -> NDArray[np.int64]:
         """Slots of the new rows, ``[count]``."""
         return self.seen[len(self.seen) - self.count :]
+
+    def part(self, first: int, last: int) -> Reservation:
+        """The new rows from ``first`` up to ``last``, after all rows before them.
+
+        So the nodes of a tree may be computed in several calls. Copies are left to the whole.
+        """
+        assert 0 <= first < last <= self.count, f"rows {first} to {last} of {self.count}"
+        before = len(self.seen) - self.count
+        return Reservation(self.start, self.seen[: before + last], last - first, SlotCopies.none())

@@ -18,7 +18,16 @@ __all__ = ["Segment", "SegmentOutput", "StepBatch", "StepOutput"]
 class Segment:
     """The new tokens of one sequence, and where their keys and values go."""
 
-    __slots__ = ("ancestors", "committed", "deciding", "depths", "rows", "tokens", "wants_states")
+    __slots__ = (
+        "ancestors",
+        "committed",
+        "deciding",
+        "depths",
+        "earlier",
+        "rows",
+        "tokens",
+        "wants_states",
+    )
 
     def __init__(
         self,
@@ -30,6 +39,7 @@ class Segment:
         ancestors: NDArray[np.bool_] | None,
         deciding: tuple[int, ...],
         wants_states: bool = False,
+        earlier: tuple[int, ...] = (),
     ) -> None:
         self.rows = rows
         """By group of layers; the new tokens are the last rows of each."""
@@ -39,11 +49,15 @@ class Segment:
         self.depths = depths
         """How many of the new tokens lie before each, so its position is ``committed + depth``."""
         self.ancestors = ancestors
-        """Which new tokens each one sees, ``[tokens, tokens]``; ``None`` when they form a chain."""
+        """Which tokens of their tree the new ones see, ``[tokens, earlier + tokens]``; ``None``
+        when they form a chain, and are the whole of it."""
         self.deciding = deciding
         """The tokens whose logits are wanted."""
         self.wants_states = wants_states
         """Whether the hidden states of all its tokens are wanted."""
+        self.earlier = earlier
+        """The depths of those tokens of the same tree that earlier calls computed. Their rows come
+        right before the new ones, and are not committed either."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -52,7 +52,7 @@ class TritonAttention:
         self._most_new = max(len(rows.mask) for rows in visible)
         self._slots = self._placed(np.concatenate([rows.slots for rows in visible]))
         self._first_seen = self._placed(np.concatenate([_first_seen(rows) for rows in visible]))
-        among = [rows.mask[:, len(rows.slots) - len(rows.mask) :].reshape(-1) for rows in visible]
+        among = [rows.mask[:, len(rows.slots) - _tree(rows) :].reshape(-1) for rows in visible]
         self._among = torch.from_numpy(np.concatenate(among).view(np.int8)).to(device)
         self._pieces: dict[int, torch.Tensor] = {}
 
@@ -119,10 +119,13 @@ class TritonAttention:
             token = row = among = 0
             for rows in self._visible:
                 new, count = rows.mask.shape
+                tree, earlier = _tree(rows), rows.earlier
+                # Nodes count from the first of the tree, of which earlier calls computed some.
+                start = among - earlier * tree
                 for node in range(0, new, tokens):
                     own = min(tokens, new - node)
-                    pieces.append((token + node, own, node, new, row, count, among))
-                token, row, among = token + new, row + count, among + new * new
+                    pieces.append((token + node, own, earlier + node, tree, row, count, start))
+                token, row, among = token + new, row + count, among + new * tree
             self._pieces[tokens] = self._placed(np.array(pieces))
         return self._pieces[tokens]
 
@@ -130,13 +133,18 @@ class TritonAttention:
         return torch.from_numpy(numbers.astype(np.int32)).to(self._device)
 
 
+def _tree(rows: VisibleSlots) -> int:
+    """How many of the last rows the ancestor mask tells of."""
+    return rows.earlier + len(rows.mask)
+
+
 def _first_seen(rows: VisibleSlots) -> NDArray[np.int64]:
-    """The first row that each new token sees of those before the new ones, ``[new]``."""
-    new, count = rows.mask.shape
-    old = rows.mask[:, : count - new]
-    first: NDArray[np.int64] = count - new - old.sum(axis=1)
-    if not np.array_equal(old, np.arange(count - new) >= first[:, None]):
-        raise ValueError("a token does not see all rows from its first one to the new ones")
+    """The first row that each new token sees of those before its tree, ``[new]``."""
+    before = len(rows.slots) - _tree(rows)
+    old = rows.mask[:, :before]
+    first: NDArray[np.int64] = before - old.sum(axis=1)
+    if not np.array_equal(old, np.arange(before) >= first[:, None]):
+        raise ValueError("a token does not see all rows from its first one to its tree")
     return first
 
 
@@ -151,7 +159,7 @@ def _attend(
     output: Any,  # [tokens, heads, value size]
     slots: Any,  # [rows of all sequences]
     first_seen: Any,  # [tokens]
-    among: Any,  # [new * new, of all sequences]
+    among: Any,  # [new * nodes of the tree, of all sequences]
     pieces: Any,  # [programs, 7]
     query_step: Any,
     output_step: Any,

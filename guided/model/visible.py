@@ -5,6 +5,9 @@ slot      19 20 21 |22 23 40        ``slots``, window 4
 6          x  x  x | x              ``mask``: the ancestors among the new tokens,
 7             x  x | x  x           and of the tokens before them those in the window
 7             x  x | x     x
+
+A tree may be computed in several calls. Its earlier tokens then stand before the new ones, and the
+ancestors say which of them are seen as well.
 """
 
 from __future__ import annotations
@@ -20,13 +23,15 @@ __all__ = ["VisibleSlots", "attention_mask", "visible_slots"]
 class VisibleSlots:
     """The slots of one sequence in one group of layers, and which of them each new token sees."""
 
-    __slots__ = ("mask", "slots")
+    __slots__ = ("earlier", "mask", "slots")
 
-    def __init__(self, slots: NDArray[np.int64], mask: NDArray[np.bool_]) -> None:
+    def __init__(self, slots: NDArray[np.int64], mask: NDArray[np.bool_], earlier: int = 0) -> None:
         self.slots = slots
         """``[rows]``: those of earlier tokens, then those of the new ones."""
         self.mask = mask
         """Who sees which of them, ``[new, rows]``; every new token sees itself at least."""
+        self.earlier = earlier
+        """How many rows right before the new ones are of the same tree, so seen by some only."""
 
     @property
     def new_slots(self) -> NDArray[np.int64]:
@@ -37,7 +42,11 @@ class VisibleSlots:
 def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[VisibleSlots]:
     """What the new tokens see in one group of layers, by segment."""
     return [
-        VisibleSlots(segment.rows[group].seen, attention_mask(segment, group, window))
+        VisibleSlots(
+            segment.rows[group].seen,
+            attention_mask(segment, group, window),
+            len(segment.earlier),
+        )
         for segment in batch.segments
     ]
 
@@ -45,14 +54,14 @@ def visible_slots(batch: StepBatch, group: int, window: int | None) -> list[Visi
 def attention_mask(segment: Segment, group: int, window: int | None) -> NDArray[np.bool_]:
     """Which rows of its reservation each new token of a segment sees, ``[new, rows]``."""
     rows = segment.rows[group]
-    depths = np.array(segment.depths)
+    depths = np.array((*segment.earlier, *segment.depths))
     positions = np.concatenate(
         [np.arange(rows.start, segment.committed), segment.committed + depths]
     )
-    new = len(depths)
+    new = len(segment.depths)
     mask = np.ones((new, len(positions)), dtype=np.bool_)
     among = np.tri(new, dtype=np.bool_) if segment.ancestors is None else segment.ancestors
-    mask[:, len(positions) - new :] = among
+    mask[:, len(positions) - len(depths) :] = among
     if window is not None:
         mask &= positions[-new:, None] - positions[None, :] < window
     return mask

@@ -49,6 +49,29 @@ def test_drafters_are_named_in_their_order(tmp_path: Path, monkeypatch: pytest.M
     assert read_settings(msgspec.json.encode(settings).decode()) == settings
 
 
+def test_draft_models_are_several(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the environment separated by commas, in a file a list."""
+    assert choice_of(ServerConfig()).draft_models == ModelChoice().draft_models == ()
+    monkeypatch.setenv("GUIDED_DRAFT_MODELS", "a,b")
+    monkeypatch.setenv("GUIDED_DRAFT_WIDTHS", "3,2,1")
+    assert choice_of(ServerConfig()).draft_models == ("a", "b")
+    assert choice_of(ServerConfig()).draft_widths == (3, 2, 1)
+    file = tmp_path / "server.toml"
+    file.write_text('draft_models = ["c"]\n')
+    monkeypatch.delenv("GUIDED_DRAFT_MODELS")
+    assert read_config({}, file).draft_models == ("c",)
+
+
+def test_draft_models_are_options_that_may_be_given_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[ServerConfig] = []
+    monkeypatch.setattr("guided_service.cli.serve_config", lambda config: served.append(config))
+    given = ["--draft-model", "a", "--draft-model", "b", "--draft-widths", "2,1"]
+    assert CliRunner().invoke(app, given).exit_code == 0
+    assert (served[0].draft_models, served[0].draft_widths) == (("a", "b"), (2, 1))
+    wrong = CliRunner().invoke(app, ["--draft-widths", "many"])
+    assert "--draft-widths" in wrong.output
+
+
 def test_every_setting_is_documented() -> None:
     undocumented = [n for n, field in ServerConfig.model_fields.items() if not field.description]
     assert set(undocumented) == {"model_config"} & set(undocumented)

@@ -45,6 +45,8 @@ class Tree:
 
     committed: int
     parents: tuple[int | None, ...]
+    earlier: int = 0
+    """How many of the new ones an earlier call has computed."""
 
 
 def chain(committed: int, new: int) -> Tree:
@@ -57,12 +59,14 @@ SEQUENCES: dict[str, list[Tree]] = {
     "prompt": [chain(0, 70)],
     "chunk of a prompt": [chain(65, 40)],
     "tree": [Tree(9, (None, 0, 0, 1, 2, None, 5))],
+    "rest of a tree": [Tree(9, (None, 0, 0, 1, 2, None, 5), earlier=4)],
     "all kinds": [
         chain(130, 1),
         Tree(7, (None, 0, 0, 2)),
         chain(0, 33),
         chain(3, 5),
         chain(64, 2),
+        Tree(20, (None, 0, 1, 1, 0, 3), earlier=3),
     ],
     "of like size": [chain(20 + n, 1 + n % 3) for n in range(5)],
 }
@@ -95,7 +99,7 @@ def seen_by(sequence: Tree, slots: NDArray[np.int64], window: int | None) -> Vis
     positions = np.concatenate([np.arange(committed), committed + np.array(depths)])
     if window is not None:
         sees &= positions[committed:, None] - positions[None, :] < window
-    return VisibleSlots(slots, sees)
+    return VisibleSlots(slots, sees[sequence.earlier :], sequence.earlier)
 
 
 def by_definition(
@@ -205,7 +209,7 @@ def test_rows_of_bytes(kernel: AttentionKernel) -> None:
 def trees(draw: st.DrawFn) -> Tree:
     new = draw(st.integers(1, 12))
     parents = [draw(st.none() | st.integers(0, node - 1)) if node else None for node in range(new)]
-    return Tree(draw(st.integers(0, 80)), tuple(parents))
+    return Tree(draw(st.integers(0, 80)), tuple(parents), draw(st.integers(0, new - 1)))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

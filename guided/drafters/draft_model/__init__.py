@@ -1,0 +1,17 @@
+"""Draft models: smaller models that draft for a target.
+
+::
+
+    drafter       the calls of a draft model, for all sequences of a step
+    tree_growth   the tree of one sequence, level by level
+    text_cache    what was read of each sequence, as far as its cache holds it
+    read_text     the rows of one sequence
+    vocabularies  whether two models mean the same by a token
+    respelling    how a draft model reads and drafts tokens that are not its own
+"""
+
+from guided.drafters.draft_model.drafter import CHAIN, DraftModel, DraftModelMemory
+from guided.drafters.draft_model.respelling import Respelling
+from guided.drafters.draft_model.vocabularies import difference
+
+__all__ = ["CHAIN", "DraftModel", "DraftModelMemory", "Respelling", "difference"]

@@ -1,0 +1,128 @@
+"""What a draft model has read of one sequence, and the rows of its cache that hold it.
+
+::
+
+    committed                       reserved, some of them computed
+    ────────────────────────────    ─────────────────────────────────────
+    a beginning of the sequence     what was unread │ drafted, as a tree
+
+The rows of a step stay reserved until the next step shows which of them the sequence has taken.
+Those are committed then and not read again, whatever became of the others: drafts that were wrong
+or given up, and an answer that starts over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from guided.kv.reservation import Reservation, SlotCopies
+from guided.kv.sequence_blocks import SequenceBlocks
+from guided.model.batch import Segment
+from guided.spec import TokenId
+
+__all__ = ["ReadText", "in_a_row"]
+
+
+class ReadText:
+    """The tokens of one sequence that a draft model has read; holds its blocks until released."""
+
+    def __init__(self, blocks: SequenceBlocks, tokens: Sequence[TokenId]) -> None:
+        """``tokens`` are those whose rows the blocks hold already."""
+        self.blocks = blocks
+        self._tokens = list(tokens)
+        self._depths: list[int] = []
+        """Of the computed rows, how many of the step's tokens lie before each."""
+        self._children: dict[tuple[int | None, TokenId], int] = {}
+        """The computed rows, by the row that each follows and its token."""
+        self._reserved: tuple[Reservation, ...] = ()
+        self._sees = np.empty((0, 0), np.bool_)
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    @property
+    def room(self) -> int:
+        """Reserved rows that are not computed yet."""
+        return self.blocks.reserved - len(self._depths)
+
+    def begins(self, tokens: Sequence[TokenId]) -> bool:
+        """Whether what was read is a beginning of these tokens, and not all of them."""
+        return len(self) < len(tokens) and list(tokens[: len(self)]) == self._tokens
+
+    def settle(self, tokens: Sequence[TokenId]) -> tuple[SlotCopies, ...]:
+        """Commit those rows of the last step that ``tokens``, the sequence now, has taken.
+
+        Its last token is always left to be read, since what follows it is wanted. Returns the
+        copies to be made in the cache, by group of layers.
+        """
+        kept: list[int] = []
+        row: int | None = None
+        for token in tokens[len(self) : -1]:
+            row = self._children.get((row, token))
+            if row is None:
+                break
+            kept.append(row)
+        taken = tokens[len(self) : len(self) + len(kept)]
+        return self._commit(kept, taken)
+
+    def forget_step(self) -> None:
+        """Give back the rows of a step that failed: what is in them is not known."""
+        self._commit((), ())
+
+    def reserve(self, count: int) -> tuple[SlotCopies, ...]:
+        """Set aside the rows of a step; returns the copies to be made before they are written."""
+        self._reserved = self.blocks.reserve(count)
+        self._sees = np.zeros((count, count), np.bool_)
+        return tuple([rows.copies for rows in self._reserved])
+
+    def read(
+        self, tokens: Iterable[tuple[int | None, TokenId]], deciding: tuple[int, ...]
+    ) -> Segment:
+        """The segment of a model call that computes the next reserved rows.
+
+        ``tokens`` come each with the row that it follows; ``None`` is the committed text.
+        ``deciding`` are those whose logits are wanted, counted from the first of this call.
+        """
+        first = len(self._depths)
+        new = []
+        for row, (parent, token) in enumerate(tokens, first):
+            if parent is not None:
+                self._sees[row] = self._sees[parent]
+            self._sees[row, row] = True
+            self._depths.append(0 if parent is None else self._depths[parent] + 1)
+            # Two tokens of a target may begin with the same one of a draft model with others.
+            self._children.setdefault((parent, token), row)
+            new.append(token)
+        last = first + len(new)
+        return Segment(
+            rows=tuple([rows.part(first, last) for rows in self._reserved]),
+            committed=len(self),
+            tokens=tuple(new),
+            depths=tuple(self._depths[first:]),
+            ancestors=self._sees[first:last, :last],
+            deciding=deciding,
+            earlier=tuple(self._depths[:first]),
+        )
+
+    def check(self) -> None:
+        """Raise unless tokens and rows agree."""
+        assert len(self) == self.blocks.committed, (
+            f"{len(self)} tokens read, {self.blocks.committed} rows committed"
+        )
+        assert len(self._children) <= len(self._depths) <= self.blocks.reserved, (
+            f"{len(self._children)} tokens, {len(self._depths)} rows of {self.blocks.reserved}"
+        )
+
+    def _commit(self, kept: Sequence[int], taken: Sequence[TokenId]) -> tuple[SlotCopies, ...]:
+        copies = self.blocks.commit(kept, taken)
+        self._tokens += taken
+        self._depths.clear()
+        self._children.clear()
+        return copies
+
+
+def in_a_row(tokens: Sequence[TokenId]) -> list[tuple[int | None, TokenId]]:
+    """Tokens after the committed text, each with the row that it follows."""
+    return [(row - 1 if row else None, token) for row, token in enumerate(tokens)]

@@ -1,0 +1,202 @@
+"""Loading draft models, whose memory is planned before that of the model they draft for.
+
+names ──▶ plan_drafters ──▶ DraftPlan    files found, memory told
+                                │        the target is planned and loaded beside them
+                                ▼
+                           load_drafters ──▶ DraftModel
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+
+from guided.drafters.draft_model import CHAIN, DraftModel, Respelling, difference
+from guided.engine.cache_size import CacheRequest, open_cache
+from guided.engine.formats import check_model
+from guided.engine.load_runner import load_runner
+from guided.engine.memory_plan import TABLES, measure_footprint
+from guided.errors import RequestError
+from guided.model.free_memory import size_text
+from guided.model.load import ModelTexts
+from guided.model.model_files import ModelFiles, find_model
+from guided.model.progress import Progress
+from guided.spec import TokenId
+
+__all__ = ["DraftPlan", "check_widths", "load_drafters", "plan_drafters"]
+
+_MOST_TOKENS: Final = 16384
+"""Tokens that a draft model keeps at most, unless the target's cache is set to another size."""
+_FEWEST_TOKENS: Final = 1024
+_SHARE: Final = 0.1
+"""The share of free memory that the cache of a draft model takes at most, beyond the fewest."""
+_DEEPEST: Final = 16
+_WIDEST: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class DraftPlan:
+    """A draft model that was found, and what it will take."""
+
+    name: str
+    """How requests name it."""
+    files: ModelFiles
+    dtype: str | None
+    device: torch.device
+    asked: CacheRequest
+    cache_tokens: int
+    streams: bool
+    """See ``Footprint``."""
+    weights: int
+    cache: int
+    working: int
+    """Rows of one of its calls. In bytes, as the two before it."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory in all."""
+        return self.weights + self.cache + self.working
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.files.name}, weights {size_text(self.weights)}, "
+            f"cache {size_text(self.cache)} ({self.cache_tokens:,} tokens)"
+        )
+
+
+def check_widths(
+    models: Sequence[str], widths: Sequence[int] | None, *, drafts: bool
+) -> tuple[int, ...]:
+    """The expansion widths that were asked for, or a chain; raises ``RequestError``."""
+    if models and not drafts:
+        raise RequestError(
+            "draft models are named, but drafting is off",
+            field="draft_models",
+            hint="leave them out, or let the engine draft",
+        )
+    chosen = CHAIN if widths is None else tuple(widths)
+    if not 1 <= len(chosen) <= _DEEPEST or not all(1 <= width <= _WIDEST for width in chosen):
+        raise RequestError(
+            f"draft_widths {list(chosen)} are not 1 to {_DEEPEST} numbers from 1 to {_WIDEST}",
+            field="draft_widths",
+            hint="a chain of four tokens is 1,1,1,1",
+        )
+    return chosen
+
+
+def plan_drafters(
+    models: Sequence[str],
+    dtype: str | None,
+    asked: CacheRequest,
+    device: torch.device,
+    progress: Progress,
+) -> tuple[DraftPlan, ...]:
+    """Find draft models, and tell what they take; ``asked`` is the cache of the target.
+
+    They keep keys and values as they are computed, whatever the target does.
+    """
+    plans = []
+    own = CacheRequest(asked.cache_tokens, limits=asked.limits)
+    for number, model in enumerate(models, 1):
+        files = find_model(model, progress)
+        check_model(files, dtype)
+        footprint = measure_footprint(files, dtype, asked.limits.step_tokens, device)
+        size = own.size(files.layers, files.windows, footprint.cache_dtype)
+        most = asked.cache_tokens or _MOST_TOKENS
+        within = size.tokens_within(int(_SHARE * footprint.free), most)
+        tokens = max(min(_FEWEST_TOKENS, most), within)
+        plan = DraftPlan(
+            name="draft" if number == 1 else f"draft-{number}",
+            files=files,
+            dtype=dtype,
+            device=device,
+            asked=own,
+            cache_tokens=tokens,
+            streams=footprint.streams,
+            weights=footprint.weights,
+            cache=size.nbytes(tokens),
+            working=footprint.working - TABLES,
+        )
+        progress.note(str(plan))
+        plans.append(plan)
+    return tuple(plans)
+
+
+def load_drafters(
+    plans: Sequence[DraftPlan],
+    target: ModelTexts,
+    widths: tuple[int, ...],
+    progress: Progress,
+    *,
+    reuse_prefixes: bool,
+) -> tuple[DraftModel, ...]:
+    """Load what was planned; raises ``ModelError`` where a model cannot spell every text."""
+    return tuple(
+        [_load(plan, target, widths, progress, reuse_prefixes=reuse_prefixes) for plan in plans]
+    )
+
+
+def _load(
+    plan: DraftPlan,
+    target: ModelTexts,
+    widths: tuple[int, ...],
+    progress: Progress,
+    *,
+    reuse_prefixes: bool,
+) -> DraftModel:
+    files, limits = plan.files, plan.asked.limits
+    texts, make_runner = load_runner(
+        files, plan.dtype, plan.device, plan.asked, progress, streams=plan.streams
+    )
+    respelling = _respelling(plan, target, texts, progress)
+    with progress.step(f"loading {plan.name}", total_bytes=files.checkpoint.nbytes) as report:
+        runner = make_runner(report)
+    return DraftModel(
+        plan.name,
+        runner,
+        open_cache(runner, plan.cache_tokens, limits, reuse_prefixes=reuse_prefixes),
+        context_window=texts.context_window,
+        widths=widths,
+        step_tokens=limits.step_tokens,
+        respelling=respelling,
+    )
+
+
+def _respelling(
+    plan: DraftPlan, target: ModelTexts, draft: ModelTexts, progress: Progress
+) -> Respelling | None:
+    """How the draft model reads the target's tokens, where they are not its own."""
+    differing = difference(
+        target.vocabulary,
+        draft.vocabulary,
+        known=1 + max(target.tokenizer.get_vocab().values()),
+        readable=int(plan.files.config.get_text_config().vocab_size),
+    )
+    # Vocabularies of one family may be padded to different widths.
+    if differing is None and len(target.vocabulary) == len(draft.vocabulary):
+        return None
+    respelling = Respelling(
+        target.vocabulary,
+        draft.vocabulary,
+        special=_special(target),
+        known_special={name: token for token, name in _special(draft).items()},
+    )
+    if differing is not None:
+        progress.note(
+            f"{plan.name} has other tokens than {target.name} ({differing}): it reads them spelled "
+            f"anew, and drafts the {respelling.num_common:,} that both have"
+        )
+    return respelling
+
+
+def _special(texts: ModelTexts) -> dict[TokenId, str]:
+    """The tokens that stand for no text, with the names that the tokenizer gives them."""
+    token_bytes = texts.vocabulary.token_bytes
+    return {
+        TokenId(token): name
+        for name, token in texts.tokenizer.get_vocab().items()
+        if token < len(token_bytes) and token_bytes[token] is None
+    }

@@ -1,0 +1,90 @@
+"""Loading one model as a runner, whoever computes its forward pass.
+
+Our own decoder reads the weights from the files; where it cannot, a module of transformers is
+loaded, which may still give its weights up to our own pass.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeAlias
+
+import torch
+
+from guided.engine.cache_size import CacheRequest
+from guided.engine.formats import WEIGHT_DTYPES
+from guided.model.cpu import WeightFormat, multiplies, why_not
+from guided.model.device import CPU
+from guided.model.load import (
+    LoadedModel,
+    ModelTexts,
+    load_decoder,
+    load_model,
+    load_texts,
+    native_dtype,
+    why_not_read,
+)
+from guided.model.model_files import ModelFiles
+from guided.model.progress import Progress
+from guided.model.runner import ModelRunner
+
+__all__ = ["Report", "load_runner"]
+
+Report: TypeAlias = Callable[[int], None]
+"""Told how many bytes of the weights were read."""
+_FORMATS = {torch.bfloat16: WeightFormat.BF16, torch.float32: WeightFormat.FP32}
+_log = logging.getLogger(__name__)
+
+
+def load_runner(
+    files: ModelFiles,
+    dtype: str | None,
+    device: torch.device,
+    asked: CacheRequest,
+    progress: Progress,
+    *,
+    streams: bool,
+) -> tuple[ModelTexts, Callable[[Report], ModelRunner]]:
+    """What speaks to a model, and what makes its runner, given where to report the bytes read.
+
+    Who computes the forward pass is settled here.
+    """
+    kept = WEIGHT_DTYPES.get(str(dtype)) or native_dtype(device)
+    chosen = WeightFormat.INT8 if dtype == "int8" else _FORMATS.get(kept)
+    can_be_own = chosen is not None and multiplies(chosen) and not asked.is_quantised
+    if can_be_own and device == CPU and why_not_read(files) is None:
+        texts = load_texts(files, progress)
+
+        # Our own decoder reads its weights from the files, without the module of transformers.
+        def read(report: Report) -> ModelRunner:
+            assert chosen is not None
+            decoder = load_decoder(files, chosen, dtype=kept, streams=streams, report=report)
+            return ModelRunner(decoder, vocabulary_size=len(texts.vocabulary))
+
+        return texts, read
+    loaded = load_model(files, dtype=kept, device=device, progress=progress)
+
+    def take(report: Report) -> ModelRunner:
+        report(files.checkpoint.nbytes)
+        return ModelRunner(
+            loaded.module,
+            vocabulary_size=len(loaded.vocabulary),
+            weights=WeightFormat.INT8 if dtype == "int8" else _own_format(loaded, asked),
+            streams=streams,
+            quantise_cache=asked.is_quantised,
+        )
+
+    return loaded, take
+
+
+def _own_format(loaded: LoadedModel, asked: CacheRequest) -> WeightFormat | None:
+    """The format for our own forward pass, ``None`` where the one of transformers is needed."""
+    found = _FORMATS.get(loaded.module.dtype)
+    reason = "its cache is kept as int8" if asked.is_quantised else why_not(loaded.module)
+    if reason is None and (found is None or not multiplies(found)):
+        reason = f"this processor does not multiply matrices of {loaded.module.dtype}"
+    if reason is None:
+        return found
+    _log.info("transformers computes the forward pass of %s: %s", loaded.name, reason)
+    return None
