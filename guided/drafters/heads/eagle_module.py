@@ -1,0 +1,360 @@
+"""An EAGLE-3 head: one decoder layer that goes on where the target's hidden states end.
+
+At each position it reads the token that came next, and what the target thought before it: the
+states that enter three of its layers (*taps*), fused to one row (*feature*)::
+
+    taps  [3 · target] ─▶ fc ─▶ feature [hidden] ─▶ norm ─┐
+    token              ─▶ embedding [hidden]     ─▶ norm ─┴▶ attention, MLP ─▶ row ─▶ norm ─▶ logits
+                                                                               └─▶ feature of the next
+
+So a row at index ``i`` holds token ``i + 1`` and the taps of position ``i``, and says token
+``i + 2``. Where the target has not been yet there are no taps: then the row that came out before
+is the feature. Training walks that way too (*training-time test*).
+
+Li et al., *EAGLE-3: Scaling up Inference Acceleration of Large Language Models via Training-Time
+Test*, 2025.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention, silu
+
+__all__ = ["EagleHead", "EagleLayer", "EagleShape", "default_taps", "known_tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class EagleShape:
+    """What the tensors of a head look like, and how they are joined."""
+
+    hidden_size: int
+    intermediate_size: int
+    """Numbers between the matrices of the MLP."""
+    heads: int
+    kv_heads: int
+    size: int
+    """Numbers in a head of the attention."""
+    vocabulary_size: int
+    """Tokens of the target."""
+    draft_vocabulary_size: int
+    """Tokens that the head can say."""
+    target_hidden_size: int
+    taps: tuple[int, ...]
+    """Layers of the target whose input is read, counted from 0."""
+    longest: int = 4096
+    """Tokens of a text that the positions are made for."""
+    epsilon: float = 1e-6
+    rope: Mapping[str, Any] = field(
+        default_factory=lambda: {"rope_type": "default", "rope_theta": 10000.0}
+    )
+    """The rotary positions, as ``rope_parameters`` in a config of transformers."""
+    has_embedding: bool = False
+    """Whether the head has an embedding of its own; else it reads the target's."""
+    attention_bias: bool = False
+    has_head_norms: bool = False
+    """Whether heads of queries and of keys are normalised, as in Qwen 3."""
+    norm_before_residual: bool = False
+    """Whether the feature is normalised before it is added to what the attention says."""
+    norm_before_fc: bool = False
+    """Whether all taps of a position are normalised as one row."""
+    fc_norm: bool = False
+    """Whether each of the taps is normalised (EAGLE-3.1)."""
+    norm_output: bool = False
+    """Whether the feature of the next row is what the last norm gives (EAGLE-3.1)."""
+
+    def __post_init__(self) -> None:
+        assert self.heads % self.kv_heads == 0, f"{self.heads} heads for {self.kv_heads} keys"
+        assert self.taps, "a head that reads no layer"
+        assert not (self.norm_before_fc and self.fc_norm), "taps are normalised twice"
+
+
+def default_taps(layers: int) -> tuple[int, ...]:
+    """The layers of which the input is read where an artefact does not say: low, middle, high."""
+    return (2, layers // 2, layers - 3)
+
+
+class RmsNorm(nn.Module):
+    """Rows of length 1 in the root mean square, times a weight; computed in float32 at least."""
+
+    def __init__(self, size: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self._epsilon = epsilon
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """``[..., size]`` → ``[..., size]``."""
+        exact = rows if rows.dtype == torch.float64 else rows.float()
+        exact = exact * torch.rsqrt(exact.square().mean(-1, keepdim=True) + self._epsilon)
+        return self.weight * exact.to(rows.dtype)
+
+
+class EagleAttention(nn.Module):
+    """The matrices of the attention, which reads embedding and feature side by side."""
+
+    def __init__(self, shape: EagleShape) -> None:
+        super().__init__()
+        read, bias = 2 * shape.hidden_size, shape.attention_bias
+        self._heads = (shape.heads, shape.kv_heads, shape.size)
+        self.q_proj = nn.Linear(read, shape.heads * shape.size, bias=bias)
+        self.k_proj = nn.Linear(read, shape.kv_heads * shape.size, bias=bias)
+        self.v_proj = nn.Linear(read, shape.kv_heads * shape.size, bias=bias)
+        self.o_proj = nn.Linear(shape.heads * shape.size, shape.hidden_size, bias=bias)
+        if shape.has_head_norms:
+            self.q_norm = RmsNorm(shape.size, shape.epsilon)
+            self.k_norm = RmsNorm(shape.size, shape.epsilon)
+        self._is_normalised = shape.has_head_norms
+
+    def project(
+        self, rows: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Queries ``[..., heads, size]``, keys and values ``[..., kv_heads, size]``, turned.
+
+        ``rows`` are ``[..., 2 · hidden]``, ``cosines`` and ``sines`` ``[..., size]``.
+        """
+        heads, kv_heads, size = self._heads
+        query = self.q_proj(rows).unflatten(-1, (heads, size))
+        key = self.k_proj(rows).unflatten(-1, (kv_heads, size))
+        value = self.v_proj(rows).unflatten(-1, (kv_heads, size))
+        if self._is_normalised:
+            query, key = self.q_norm(query), self.k_norm(key)
+        return _turn(query, cosines, sines), _turn(key, cosines, sines), value
+
+    def attend(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, sees: torch.Tensor
+    ) -> torch.Tensor:
+        """``[batch, rows, hidden]``; ``sees`` says which of the keys, ``[batch, rows, keys]``."""
+        heads, kv_heads, _ = self._heads
+        found = scaled_dot_product_attention(
+            query.transpose(1, 2),
+            _repeat(key.transpose(1, 2), heads // kv_heads),
+            _repeat(value.transpose(1, 2), heads // kv_heads),
+            attn_mask=sees[:, None],
+        )  # [batch, heads, rows, size]
+        out: torch.Tensor = self.o_proj(found.transpose(1, 2).flatten(2))
+        return out
+
+
+class EagleMlp(nn.Module):
+    """``down(SiLU(gate) · up)``."""
+
+    def __init__(self, shape: EagleShape) -> None:
+        super().__init__()
+        hidden, inner = shape.hidden_size, shape.intermediate_size
+        self.gate_proj = nn.Linear(hidden, inner, bias=False)
+        self.up_proj = nn.Linear(hidden, inner, bias=False)
+        self.down_proj = nn.Linear(inner, hidden, bias=False)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """``[..., hidden]`` → ``[..., hidden]``."""
+        out: torch.Tensor = self.down_proj(silu(self.gate_proj(rows)) * self.up_proj(rows))
+        return out
+
+
+class EagleLayer(nn.Module):
+    """The decoder layer, in two halves, so that whoever calls it keeps keys and values."""
+
+    def __init__(self, shape: EagleShape) -> None:
+        super().__init__()
+        hidden, epsilon = shape.hidden_size, shape.epsilon
+        self.hidden_norm = RmsNorm(hidden, epsilon)
+        self.input_layernorm = RmsNorm(hidden, epsilon)
+        self.post_attention_layernorm = RmsNorm(hidden, epsilon)
+        self.self_attn = EagleAttention(shape)
+        self.mlp = EagleMlp(shape)
+        self._norm_before_residual = shape.norm_before_residual
+
+    def read(
+        self, embedded: torch.Tensor, features: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What the attention reads, ``[..., 2 · hidden]``, and what its output is added to."""
+        normed = self.hidden_norm(features)
+        rows = torch.cat((self.input_layernorm(embedded), normed), dim=-1)
+        return rows, normed if self._norm_before_residual else features
+
+    def finish(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
+        """The output of the layer, ``[..., hidden]``."""
+        rows = residual + attended
+        out: torch.Tensor = rows + self.mlp(self.post_attention_layernorm(rows))
+        return out
+
+
+class EagleHead(nn.Module):
+    """A head of one target; its tensors are named as in speculators' files.
+
+    ``embed_tokens`` is there where the shape ``has_embedding``; else ``embed`` is to be given the
+    target's, which is not part of the module's state. ``d2t`` says by how much the target's id of
+    each token of the draft vocabulary is larger, ``t2d`` which of the target's tokens are in it.
+    """
+
+    d2t: torch.Tensor
+    t2d: torch.Tensor
+
+    def __init__(self, shape: EagleShape, *, draft_ids: torch.Tensor | None = None) -> None:
+        """``draft_ids`` are the target's ids of the draft vocabulary, ascending.
+
+        ``None`` is the whole vocabulary, or its first tokens until a state is loaded.
+        """
+        super().__init__()
+        self.shape = shape
+        hidden, epsilon, taps = shape.hidden_size, shape.epsilon, len(shape.taps)
+        self.fc = nn.Linear(taps * shape.target_hidden_size, hidden, bias=False)
+        self.layers = nn.ModuleList([EagleLayer(shape)])
+        self.norm = RmsNorm(hidden, epsilon)
+        self.lm_head = nn.Linear(hidden, shape.draft_vocabulary_size, bias=False)
+        if shape.norm_before_fc:
+            self.input_norm = RmsNorm(taps * shape.target_hidden_size, epsilon)
+        if shape.fc_norm:
+            norms = (RmsNorm(shape.target_hidden_size, epsilon) for _ in range(taps))
+            self.fc_norm = nn.ModuleList(norms)
+        if shape.has_embedding:
+            self.embed_tokens = nn.Embedding(shape.vocabulary_size, hidden)
+            self.embed_tokens.requires_grad_(False)
+        self._target_embedding: list[torch.Tensor] = []  # in a list, so it is no part of the state
+        if shape.draft_vocabulary_size != shape.vocabulary_size:
+            self._keep_draft_ids(draft_ids)
+        self.make_angles()
+
+    @property
+    def has_reduced_vocabulary(self) -> bool:
+        """Whether the head says a part of the target's tokens."""
+        return self.shape.draft_vocabulary_size != self.shape.vocabulary_size
+
+    @property
+    def layer(self) -> EagleLayer:
+        """The one layer."""
+        layer = self.layers[0]
+        assert isinstance(layer, EagleLayer)
+        return layer
+
+    def draft_ids(self) -> torch.Tensor:
+        """The target's ids of the tokens that the head says, in its order, ``[draft]``."""
+        count = torch.arange(self.shape.draft_vocabulary_size, device=self.fc.weight.device)
+        return count + self.d2t if self.has_reduced_vocabulary else count
+
+    def make_angles(self) -> None:
+        """Compute the rotary frequencies, which are no part of the state, on the default device."""
+        self._rotary = _rotary(self.shape)
+
+    def use_embedding(self, weight: torch.Tensor) -> None:
+        """Read the target's embedding, ``[vocabulary, hidden]``."""
+        assert not self.shape.has_embedding, "the head has an embedding of its own"
+        self._target_embedding = [weight]
+
+    def embed(self, tokens: torch.Tensor) -> torch.Tensor:
+        """The rows of tokens in the target's vocabulary, ``[..., hidden]``."""
+        if self.shape.has_embedding:
+            weight = self.embed_tokens.weight
+        else:
+            assert self._target_embedding, "give the head the target's embedding first"
+            weight = self._target_embedding[0]
+        return nn.functional.embedding(tokens, weight).to(self.fc.weight.dtype)
+
+    def fuse(self, taps: torch.Tensor) -> torch.Tensor:
+        """The feature of each position: ``[..., taps · target]`` → ``[..., hidden]``."""
+        if self.shape.norm_before_fc:
+            taps = self.input_norm(taps)
+        if self.shape.fc_norm:
+            parts = taps.chunk(len(self.shape.taps), dim=-1)
+            normed = [norm(part) for norm, part in zip(self.fc_norm, parts, strict=True)]
+            taps = torch.cat(normed, dim=-1)
+        features: torch.Tensor = self.fc(taps)
+        return features
+
+    def angles(self, positions: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Cosines and sines of some positions, ``[..., size]`` each."""
+        flat = positions.reshape(1, -1)
+        # The first argument says device and type alone.
+        cosines, sines = self._rotary(self.fc.weight[:1], flat)
+        shape = (*positions.shape, -1)
+        return cosines[0].reshape(shape), sines[0].reshape(shape)
+
+    def say(self, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of outputs of the layer, the logits ``[..., draft]`` and the features ``[..., hidden]``.
+
+        The features are those of the next rows.
+        """
+        normed = self.norm(rows)
+        return self.lm_head(normed), normed if self.shape.norm_output else rows
+
+    def forward(self, taps: torch.Tensor, tokens: torch.Tensor, *, steps: int = 1) -> torch.Tensor:
+        """The logits of whole texts, as they are trained: ``[steps, batch, length - 1, draft]``.
+
+        ``taps`` (``[batch, length, taps · target]``) are what the target says at ``tokens``
+        (``[batch, length]``). Step ``s`` of index ``i`` says token ``i + 2 + s``: with the taps of
+        position ``i`` and the right tokens up to ``i + 1 + s``, so ``s`` features are its own.
+        Where no such token is left it means nothing, and must not be part of a loss.
+        """
+        batch, count = tokens.shape[0], tokens.shape[1] - 1
+        features = self.fuse(taps[:, :-1])
+        places = torch.arange(count, device=tokens.device)
+        # A row sees those before it in the first step, and of the other steps its own.
+        sees = places[:, None] >= places[None, :]
+        own = places[:, None] == places[None, :]
+        keys: list[torch.Tensor] = []
+        values: list[torch.Tensor] = []
+        found = []
+        for step in range(steps):
+            read = nn.functional.pad(tokens[:, 1 + step :], (0, step))
+            rows, residual = self.layer.read(self.embed(read), features)
+            query, key, value = self.layer.self_attn.project(
+                rows, *self.angles((places + step).expand(batch, -1))
+            )
+            keys.append(key)
+            values.append(value)
+            mask = torch.cat((sees, *([own] * step)), dim=1).expand(batch, -1, -1)
+            attended = self.layer.self_attn.attend(
+                query, torch.cat(keys, 1), torch.cat(values, 1), mask
+            )
+            logits, features = self.say(self.layer.finish(residual, attended))
+            found.append(logits)
+        return torch.stack(found)
+
+    def _keep_draft_ids(self, draft_ids: torch.Tensor | None) -> None:
+        shape = self.shape
+        first = torch.arange(shape.draft_vocabulary_size)
+        ids = first
+        if draft_ids is not None:
+            ids = draft_ids.to(first)
+            assert ids.shape == first.shape, f"{len(ids)} ids for {len(first)} tokens"
+            assert bool((ids[1:] > ids[:-1]).all()), "the draft vocabulary is out of order"
+        self.register_buffer("d2t", ids - first)
+        self.register_buffer("t2d", known_tokens(ids, shape.vocabulary_size))
+
+
+def known_tokens(draft_ids: torch.Tensor, vocabulary_size: int) -> torch.Tensor:
+    """Which of the target's tokens are in the draft vocabulary, ``[vocabulary]``."""
+    known = torch.zeros(vocabulary_size, dtype=torch.bool, device=draft_ids.device)
+    known[draft_ids] = True
+    return known
+
+
+def _turn(heads: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
+    """Heads ``[..., heads, size]`` turned by the angles of their position, ``[..., size]``."""
+    first, second = heads.chunk(2, dim=-1)
+    turned = torch.cat((-second, first), dim=-1)
+    return heads * cosines[..., None, :] + turned * sines[..., None, :]
+
+
+def _repeat(heads: torch.Tensor, times: int) -> torch.Tensor:
+    """Keys or values, ``[batch, kv_heads, rows, size]``, for every head of the queries."""
+    return heads.repeat_interleave(times, dim=1) if times > 1 else heads
+
+
+def _rotary(shape: EagleShape) -> Any:
+    """The rotary positions, by transformers, which knows all kinds that configs name."""
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
+
+    config = LlamaConfig(
+        hidden_size=shape.heads * shape.size,
+        num_attention_heads=shape.heads,
+        head_dim=shape.size,
+        max_position_embeddings=shape.longest,
+        rope_parameters=dict(shape.rope),
+    )
+    return LlamaRotaryEmbedding(config)

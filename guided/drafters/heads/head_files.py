@@ -1,0 +1,90 @@
+"""What folders of heads have in common: a config, tensors in one file or several, a card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from guided.errors import ModelError
+from guided.model.transformers_calls import reading
+
+__all__ = ["read_config", "read_tensors", "write_card", "write_config", "write_tensors"]
+
+_INDEX: Final = ".index.json"
+CONFIG: Final = "config.json"
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The config of a folder of heads; raises ``ModelError`` where there is none."""
+    file = folder / CONFIG
+    if not file.is_file():
+        raise ModelError(
+            f"{str(folder)!r} is no folder of heads: there is no {CONFIG} in it",
+            hint="name the folder that holds the config and the weights of the heads",
+        )
+    with reading("config", folder):
+        config = json.loads(file.read_text("utf-8"))
+    if not isinstance(config, dict):
+        raise ModelError(f"cannot read {file}: it holds no object")
+    return config
+
+
+def read_tensors(folder: Path, *names: str) -> dict[str, torch.Tensor]:
+    """The tensors of the first of these files that is there, or of the parts that it is in.
+
+    Files that are not safetensors are read as tensors alone, so nothing in them is run.
+    """
+    for name in names:
+        for file in (folder / name, folder / (name + _INDEX)):
+            if file.is_file():
+                with reading("weights", folder):
+                    return _tensors(file)
+    raise ModelError(
+        f"cannot read the weights of {folder}: there is no {' and no '.join(names)}",
+        hint="fetch the rest of it, or name the folder that holds them",
+    )
+
+
+def _tensors(file: Path) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    if file.name.endswith(_INDEX):
+        parts = sorted(set(json.loads(file.read_text("utf-8"))["weight_map"].values()))
+        found: dict[str, torch.Tensor] = {}
+        for part in parts:
+            found |= _tensors(file.parent / part)
+        return found
+    if file.suffix == ".safetensors":
+        return load_file(file)
+    tensors = torch.load(file, map_location="cpu", weights_only=True)
+    if not isinstance(tensors, dict):
+        raise ModelError(f"cannot read the weights of {file}: it holds no named tensors")
+    return tensors
+
+
+def write_config(folder: Path, config: Mapping[str, Any]) -> None:
+    """Write a config; the folder is made where it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", "utf-8")
+
+
+def write_tensors(file: Path, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write tensors as safetensors, or as torch writes them where the file's name says ``.pt``."""
+    from safetensors.torch import save_file
+
+    # A copy each, as tensors that share their memory cannot be written as safetensors.
+    whole = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    if file.suffix == ".safetensors":
+        save_file(whole, file, metadata={"format": "pt"})
+    else:
+        torch.save(whole, file)
+
+
+def write_card(folder: Path, base_model: str, title: str, text: str) -> None:
+    """Write a README that says what the heads are for."""
+    lines = ["---", f"base_model: {base_model}", "library_name: guided", "---", "", f"# {title}"]
+    (folder / "README.md").write_text("\n".join([*lines, "", text.strip(), ""]), "utf-8")
