@@ -20,6 +20,7 @@ from guided.cli.generate import generate
 from guided.cli.grammars import dump_stages, grammars, inspect_grammar
 from guided.cli.inspect_model import inspect_model
 from guided.cli.inspect_schema import inspect_schema
+from guided.cli.train import train
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
@@ -34,6 +35,7 @@ def main() -> None:
     for function in (check, generate, bench, _prepare):
         _command(app, function, function.__name__.lstrip("_"))
     app.add_typer(grammars)
+    app.add_typer(train, name="train")
     inspect = typer.Typer(no_args_is_help=True)
     inspect.callback(invoke_without_command=True, epilog=examples_of(_inspect))(_inspect)
     _command(inspect, inspect_model, "model")
