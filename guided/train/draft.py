@@ -54,14 +54,25 @@ class DraftTraining(nn.Module):
 
     def __init__(self, model: PreTrainedModel) -> None:
         super().__init__()
-        self.model = model
+        self._model = [model]  # in a list, as its parts are what is trained
+        self.decoder = model.base_model
+        head = cast("nn.Linear", model.get_output_embeddings())
+        self._is_tied = head.weight is model.get_input_embeddings().weight
+        if not self._is_tied:
+            self.head = head
+
+    @property
+    def model(self) -> PreTrainedModel:
+        """The model that has these parts; it is trained where they are."""
+        return self._model[0]
 
     def logits(self, tokens: torch.Tensor, text: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
         """What the model says after some places of a batch, ``[places, vocabulary]``."""
-        model: Any = self.model
-        states = model.base_model(input_ids=tokens, use_cache=False).last_hidden_state
-        found: torch.Tensor = model.get_output_embeddings()(states[text, token])
-        return found
+        decoder: Any = self.decoder
+        states = decoder(input_ids=tokens, use_cache=False).last_hidden_state[text, token]
+        # A matrix that has two names would be written twice.
+        matrix = decoder.get_input_embeddings().weight if self._is_tied else self.head.weight
+        return nn.functional.linear(states, matrix)
 
     def forward(
         self,
@@ -100,7 +111,8 @@ class DraftLesson:
 
     def make_module(self) -> DraftTraining:
         make = _cut if self.shape.from_layers else _make_small
-        return DraftTraining(make(self.target.module, self.shape).to(self.target.device))
+        module = DraftTraining(make(self.target.module, self.shape))
+        return module.to(self.target.device)
 
     def collate(self, examples: Sequence[Example]) -> Batch:
         return self._batch(examples, every=False)
@@ -117,7 +129,8 @@ class DraftLesson:
 
     def save(self, module: nn.Module, folder: Path, about: str) -> None:
         assert isinstance(module, DraftTraining)
-        model = module.model.to(self.target.module.dtype)
+        model = module.model
+        nn.Module.to(model, dtype=self.target.module.dtype)
         model.generation_config = copy.deepcopy(self.target.module.generation_config)
         model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)

@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from guided.drafters.heads import EagleHead, EagleShape, save_eagle
 from guided.drafters.heads.eagle_module import default_taps
+from guided.errors import RequestError
 from guided.train.accuracy import Accuracy
 from guided.train.examples import Example, draw_places, most_frequent
 from guided.train.lesson import Batch, weighted_loss
@@ -207,10 +208,17 @@ def eagle_lesson(
     steps on its own features, at so many ``places`` of each text.
     """
     config = loaded.module.config.get_text_config()
-    taps = default_taps(int(config.num_hidden_layers))
-    whole = len(loaded.module.get_input_embeddings().weight)
+    layers = int(config.num_hidden_layers)
+    taps = default_taps(layers)
+    if not 0 < taps[0] < taps[1] < taps[2]:
+        raise RequestError(
+            f"{loaded.name} has {layers} layers, too few for a head that reads three of them",
+            hint="train Medusa heads, which read the last one",
+        )
+    target = FrozenTarget(loaded.module, taps=taps)
+    whole = len(target.embedding)
     return EagleLesson(
-        target=FrozenTarget(loaded.module, taps=taps),
+        target=target,
         base_model=loaded.name,
         taps=taps,
         draft_ids=most_frequent(examples, min(vocabulary, whole), whole),

@@ -38,7 +38,8 @@ def split(answers: Iterable[Answer], *, longest: int) -> tuple[list[Example], li
     Which are held out depends on their keys alone, so it is the same in every run. Raises
     ``RequestError`` where there are too few.
     """
-    training, held_out = [], []
+    training: list[Example] = []
+    held_out: list[Example] = []
     for answer in sorted(answers, key=lambda each: each.key):
         marks = (False,) * len(answer.prompt) + answer.chosen
         example = Example(answer.key, answer.tokens[:longest], marks[:longest])

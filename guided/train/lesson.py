@@ -25,8 +25,10 @@ class Lesson(Protocol):
     the numbers that are trained and no others, however they are spread over processes.
     """
 
-    depth_name: str
-    """What a depth is called where accuracies are told."""
+    @property
+    def depth_name(self) -> str:
+        """What a depth is called where accuracies are told."""
+        ...
 
     def make_module(self) -> nn.Module:
         """A module to be trained; its ``forward`` takes a batch and returns ``{"loss": ...}``."""

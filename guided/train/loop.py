@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -90,9 +90,9 @@ class _Tell(TrainerCallback):
         args: TrainingArguments,  # noqa: ARG002 - given by the caller
         state: TrainerState,
         control: TrainerControl,  # noqa: ARG002 - given by the caller
-        logs: dict[str, float],
-        **_: Any,
+        **given: Any,
     ) -> None:
+        logs: Mapping[str, float] = given["logs"]
         if "loss" in logs:
             self._progress.note(
                 f"step {state.global_step} of {state.max_steps}: loss {float(logs['loss']):.3f}, "

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import torch
-from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
 from guided.train.examples import Example
@@ -39,7 +38,8 @@ class FrozenTarget:
         self, module: PreTrainedModel, *, taps: tuple[int, ...] = (), kept_bytes: int = _KEPT_BYTES
     ) -> None:
         """``taps`` are the layers of which the input is wanted, counted from 0."""
-        self.module = module.requires_grad_(False).eval()
+        self.module = module.requires_grad_(False)
+        self.module.train(mode=False)
         self._taps = taps
         self._room = kept_bytes
         self._kept: dict[str, Seen] = {}
@@ -62,14 +62,16 @@ class FrozenTarget:
     @property
     def head(self) -> torch.Tensor:
         """The matrix over the vocabulary, ``[vocabulary, hidden]``."""
-        found = self.module.get_output_embeddings()
-        assert isinstance(found, nn.Module), f"{type(self.module).__name__} has no head"
-        return cast("torch.Tensor", found.weight)
+        module: Any = self.module
+        weight: torch.Tensor = module.get_output_embeddings().weight
+        return weight
 
     @property
     def embedding(self) -> torch.Tensor:
         """The rows that tokens are read as, ``[vocabulary, hidden]``."""
-        return cast("torch.Tensor", self.module.get_input_embeddings().weight)
+        module: Any = self.module
+        weight: torch.Tensor = module.get_input_embeddings().weight
+        return weight
 
     def see(self, examples: Sequence[Example]) -> list[Seen]:
         """What the target thinks at every token of some texts."""

@@ -35,7 +35,7 @@ from guided.train.target import FrozenTarget
 from tests.kit.effort import is_long
 from tests.train.tiny_target import PROMPTS, write_prompts, write_target
 
-_STEPS = 20
+_STEPS = 40
 _ROOT = Path(__file__).parents[2]
 Make = Callable[[LoadedModel, Sequence[Example]], Lesson]
 
@@ -68,7 +68,7 @@ def _train(place: Path, out: Path, make: Make, *, steps: int = _STEPS) -> Traine
         AnswerSettings(place / "answers.jsonl", read_prompts(place / "prompts.jsonl"), 0.8),
         make,
         out,
-        Schedule(steps, None, batch=8, learning_rate=5e-3, save_every=5, seed=0),
+        Schedule(steps, None, batch=8, learning_rate=2e-2, save_every=10, seed=0),
         Place("cpu", 1),
         TrainingProgress(),
     )
@@ -87,7 +87,8 @@ def test_the_loss_falls_and_the_card_tells_the_accuracy(
     (_, first), *_, (_, last) = trained.losses
     assert last < 0.9 * first
     depth = min(trained.accuracy.counts)
-    assert 0 < trained.accuracy.share(depth, 1) <= trained.accuracy.share(depth, 3) <= 1
+    assert 0 <= trained.accuracy.share(depth, 1) <= trained.accuracy.share(depth, 8) <= 1
+    assert trained.accuracy.counts[depth] > 10
     card = (tmp_path / "README.md").read_text()
     assert f"{trained.accuracy.share(depth, 1):.3f}" in card
     assert f"trained for {_STEPS} steps" in card
@@ -102,30 +103,31 @@ def _trained_module(lesson: Lesson, out: Path) -> nn.Module:
     return module.eval()
 
 
-@torch.no_grad()
 def test_medusa_heads_are_read_as_they_were_trained(place: Path, tmp_path: Path) -> None:
     _train(place, tmp_path, _medusa, steps=4)
     module = _trained_module(_lesson(place, _medusa), tmp_path)
     assert isinstance(module, MedusaTraining)
     states = torch.randn(5, 32)
     heads = load_medusa(tmp_path).float()
-    expected = torch.stack(module.float().logits(states))
+    with torch.no_grad():
+        expected = torch.stack(module.float().logits(states))
     torch.testing.assert_close(heads(states), expected, atol=0.05, rtol=0.05)
     # They have moved from where they began, which is the target's own head.
-    assert (heads(states)[0] - states @ _target(place).module.lm_head.weight.T).abs().max() > 0.05
+    own = states @ FrozenTarget(_target(place).module).head.T
+    assert (heads(states)[0] - own).abs().max() > 0.05
 
 
-@torch.no_grad()
 def test_an_eagle_head_is_read_as_it_was_trained(place: Path, tmp_path: Path) -> None:
     _train(place, tmp_path, _eagle, steps=4)
     lesson = _lesson(place, _eagle)
     module = _trained_module(lesson, tmp_path)
     assert isinstance(module, EagleTraining)
-    head = load_eagle(tmp_path, target_layers=6).float()
-    head.use_embedding(_target(place).module.get_input_embeddings().weight)
+    head = load_eagle(tmp_path, target_layers=8).float()
+    head.use_embedding(FrozenTarget(_target(place).module).embedding)
     assert torch.equal(head.draft_ids(), module.head.draft_ids())
     taps, tokens = torch.randn(2, 7, 96), torch.randint(0, 200, (2, 7))
-    found, expected = head(taps, tokens, steps=2), module.head(taps, tokens, steps=2)
+    with torch.no_grad():
+        found, expected = head(taps, tokens, steps=2), module.head(taps, tokens, steps=2)
     torch.testing.assert_close(found, expected, atol=0.1, rtol=0.1)
 
 
@@ -160,9 +162,9 @@ def test_a_draft_model_begins_with_layers_of_the_target(place: Path) -> None:
     for name, tensor in its.items():
         source = name.replace("layers.1.", "layers.4.").replace("layers.0.", "layers.1.")
         assert torch.equal(tensor, own[source]), name
-    with pytest.raises(RequestError, match="layers 0 to 5, and no 6"):
+    with pytest.raises(RequestError, match="layers 0 to 7, and no 8"):
         DraftLesson(
-            target, loaded.name, loaded.tokenizer, DraftShape(from_layers=(6,)), 8
+            target, loaded.name, loaded.tokenizer, DraftShape(from_layers=(8,)), 8
         ).make_module()
 
 
@@ -210,7 +212,7 @@ def _command(place: Path, out: Path, kind: str, steps: int) -> list[str]:
     return [
         *("train", kind, str(place / "target"), "--out", str(out), "--steps", str(steps)),
         *("--data", str(place / "prompts.jsonl"), "--answers", str(place / "answers.jsonl")),
-        *("--temperature", "0.8", "--save-every", "5", "--threads", "1", "--device", "cpu"),
+        *("--temperature", "0.8", "--save-every", "20", "--threads", "1", "--device", "cpu"),
     ]
 
 
@@ -227,7 +229,7 @@ def _start(command: Sequence[str]) -> subprocess.Popen[str]:
 
 def test_a_training_that_was_killed_goes_on(place: Path, tmp_path: Path) -> None:
     _answer(place)
-    steps = 400
+    steps = 120
     command = [sys.executable, "-m", "guided.cli", *_command(place, tmp_path, "medusa", steps)]
     killed = _start(command)
     deadline = time.monotonic() + 200
@@ -241,7 +243,6 @@ def test_a_training_that_was_killed_goes_on(place: Path, tmp_path: Path) -> None
     assert last is not None
     assert not (tmp_path / "config.json").exists()
     assert 0 < int(last.name.partition("-")[2]) < steps
-    # With fewer steps, so that the test is quick: it ends where the whole run would.
     done = _start(command)
     said = done.communicate(timeout=250)[0]
     assert done.returncode == 0, said
@@ -279,6 +280,6 @@ def test_two_processes_train_together(place: Path, tmp_path: Path, way: str, kin
     if kind == "medusa":
         load_medusa(tmp_path)
     elif kind == "eagle":
-        load_eagle(tmp_path, target_layers=6)
+        load_eagle(tmp_path, target_layers=8)
     else:
         load_model(str(tmp_path))

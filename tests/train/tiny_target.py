@@ -17,7 +17,7 @@ _TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}
 
 
 def write_target(folder: Path) -> Path:
-    """A Llama of six layers, whose tokenizer has a chat template."""
+    """A Llama of eight layers, whose tokenizer has a chat template."""
     tokenizer = loaded(BUILT["built like GPT-2"]())
     tokenizer.chat_template = _TEMPLATE
     tokenizer.save_pretrained(folder)
@@ -26,7 +26,7 @@ def write_target(folder: Path) -> Path:
         vocab_size=len(tokenizer),
         hidden_size=32,
         intermediate_size=48,
-        num_hidden_layers=6,
+        num_hidden_layers=8,
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=256,
