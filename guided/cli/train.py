@@ -89,6 +89,7 @@ def medusa(
     Takes up again what was interrupted. The default model's heads take less than half an hour on
     two cores, its answers included.
     """
+    prepare_environment()
     with needing("guided train", "train"):
         from guided.train.medusa import medusa_lesson
 
@@ -125,6 +126,7 @@ def eagle(
 
     Takes up again what was interrupted.
     """
+    prepare_environment()
     with needing("guided train", "train"):
         from guided.train.eagle import eagle_lesson
 
@@ -166,6 +168,7 @@ def draft(
 
     Takes up again what was interrupted.
     """
+    prepare_environment()
     with needing("guided train", "train"):
         from guided.train.draft import DraftLesson, DraftShape
         from guided.train.target import FrozenTarget
@@ -182,7 +185,6 @@ def draft(
 def _run(
     make_lesson: MakeLesson, model: str | None, out: Path, device: str, flags: dict[str, Any]
 ) -> None:
-    prepare_environment()
     from guided.train.loop import Schedule
     from guided.train.progress import TrainingProgress
     from guided.train.prompts import made_prompts, read_prompts

@@ -29,12 +29,13 @@ from guided.train.progress import TrainingProgress
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState
 
-__all__ = ["Schedule", "Trained", "train"]
+__all__ = ["Schedule", "Trained", "last_checkpoint", "train", "trained_module"]
 
 _CHECKPOINT: Final = re.compile(r"checkpoint-(\d+)")
 _STATE: Final = "trainer_state.json"
 _SETTINGS: Final = "training.json"
 _CHECKPOINTS: Final = "checkpoints"
+_TRAINED: Final = "trained"
 _WARM_UP: Final = 0.05
 
 
@@ -119,6 +120,7 @@ class _TimeLimit(TrainerCallback):
         (is_over,) = broadcast_object_list([time.monotonic() > self._end])
         if is_over:
             control.should_training_stop = True
+            control.should_save = True
 
 
 def train(
@@ -162,14 +164,16 @@ def train(
         for entry in trainer.state.log_history
         if "loss" in entry
     )
-    module = _gathered(trainer, lesson, folder)
+    # However it was spread, this writes all that was trained into one file.
+    whole = folder / _CHECKPOINTS / _TRAINED
+    trainer.save_model(str(whole))
+    trainer.accelerator.wait_for_everyone()
     accuracy = Accuracy()
     if trainer.is_world_process_zero():
-        accuracy = lesson.measure(module.eval(), held_out)
-        told = (
-            f"{facts} It was trained for {steps} steps.\n\n{accuracy.markdown(lesson.depth_name)}"
-        )
-        lesson.save(module, folder, told)
+        module = trained_module(lesson, folder)
+        accuracy = lesson.measure(module, held_out)
+        shares = accuracy.markdown(lesson.depth_name)
+        lesson.save(module, folder, f"{facts} It was trained for {steps} steps.\n\n{shares}")
     trainer.accelerator.wait_for_everyone()
     return Trained(steps, seconds, losses, accuracy, lesson.depth_name)
 
@@ -238,13 +242,10 @@ def _arguments(folder: Path, schedule: Schedule, device: torch.device) -> Traini
     return arguments
 
 
-def _gathered(trainer: Trainer, lesson: Lesson, folder: Path) -> nn.Module:
-    """A module of one process with all that was trained, however it was spread."""
+def trained_module(lesson: Lesson, folder: Path) -> nn.Module:
+    """What a training that ended in a folder has trained, for one process."""
     from safetensors.torch import load_file
 
-    place = folder / _CHECKPOINTS / "trained"
-    trainer.save_model(str(place))
-    trainer.accelerator.wait_for_everyone()
     module = lesson.make_module()
-    module.load_state_dict(load_file(place / "model.safetensors"))
-    return module
+    module.load_state_dict(load_file(folder / _CHECKPOINTS / _TRAINED / "model.safetensors"))
+    return module.eval()

@@ -36,6 +36,16 @@ class TrainingProgress(RichProgress):
         self._console = Console(stderr=True, soft_wrap=True)
         self.is_first = os.environ.get("RANK", "0") == "0"
 
+    @contextmanager
+    def step(
+        self, title: str, *, total_bytes: int | None = None
+    ) -> Iterator[Callable[[int], None]]:
+        if self.is_first:
+            with super().step(title, total_bytes=total_bytes) as report:
+                yield report
+        else:
+            yield lambda _done: None
+
     def note(self, text: str) -> None:
         if self.is_first:
             self._console.print(text, highlight=False, markup=False)
