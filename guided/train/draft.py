@@ -56,10 +56,10 @@ class DraftTraining(nn.Module):
         super().__init__()
         self._model = [model]  # in a list, as its parts are what is trained
         self.decoder = model.base_model
-        head = cast("nn.Linear", model.get_output_embeddings())
-        self._is_tied = head.weight is model.get_input_embeddings().weight
+        parts: Any = model
+        self._is_tied = parts.get_output_embeddings().weight is parts.get_input_embeddings().weight
         if not self._is_tied:
-            self.head = head
+            self.head = parts.get_output_embeddings()
 
     @property
     def model(self) -> PreTrainedModel:
