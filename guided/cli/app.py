@@ -20,7 +20,7 @@ from guided.cli.generate import generate
 from guided.cli.grammars import dump_stages, grammars, inspect_grammar
 from guided.cli.inspect_model import inspect_model
 from guided.cli.inspect_schema import inspect_schema
-from guided.cli.train import train
+from guided.cli.train import draft, eagle, medusa
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
@@ -35,12 +35,15 @@ def main() -> None:
     for function in (check, generate, bench, _prepare):
         _command(app, function, function.__name__.lstrip("_"))
     app.add_typer(grammars)
-    app.add_typer(train, name="train")
     inspect = typer.Typer(no_args_is_help=True)
     inspect.callback(invoke_without_command=True, epilog=examples_of(_inspect))(_inspect)
     _command(inspect, inspect_model, "model")
     _command(inspect, inspect_schema, "schema")
     app.add_typer(inspect, name="inspect")
+    train = typer.Typer(no_args_is_help=True, help="Train what makes a model faster or better.")
+    for function in (medusa, eagle, draft):
+        _command(train, function, function.__name__)
+    app.add_typer(train, name="train")
     for command in entry_points(group="guided.commands"):
         _add(app, command)
     try:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 from rich.console import Console
 
-from guided.cli.common import DeviceFlag, examples_of, shown_with
+from guided.cli.common import DeviceFlag, shown_with
 from guided.cli.flags import flag, with_flags
 from guided.errors import RequestError
 from guided.extras import needing
@@ -18,12 +17,8 @@ from guided.runtime.environment import prepare_environment
 if TYPE_CHECKING:
     from guided.train.run import MakeLesson
 
-__all__ = ["train"]
+__all__ = ["draft", "eagle", "medusa"]
 
-train = typer.Typer(
-    no_args_is_help=True,
-    help="Train what makes a model draft better, on its own answers.",
-)
 ModelArgument: TypeAlias = Annotated[
     str | None, typer.Argument(help="Name or folder of the model; else the default model.")
 ]
@@ -214,11 +209,3 @@ def _run(
         console.print(
             f"{out}: {trained.steps} steps, this run's in {trained.seconds:.0f} s", highlight=False
         )
-
-
-def _add(command: Callable[..., Any]) -> None:
-    train.command(command.__name__, epilog=examples_of(command))(command)
-
-
-for _command in (medusa, eagle, draft):
-    _add(_command)

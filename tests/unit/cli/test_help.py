@@ -37,6 +37,9 @@ def _run(*arguments: str, **environment: str) -> str:
         ("inspect", "schema"),
         ("prepare",),
         ("serve",),
+        ("train", "draft"),
+        ("train", "eagle"),
+        ("train", "medusa"),
     ],
 )
 def test_every_command_shows_how_it_is_used(command: tuple[str, ...]) -> None:
