@@ -74,7 +74,7 @@ class FrozenTarget:
         return weight
 
     def see(self, examples: Sequence[Example]) -> list[Seen]:
-        """What the target thinks at every token of some texts."""
+        """What the target thinks at every token of some texts, on the CPU."""
         new = [example for example in examples if example.key not in self._kept]
         computed = dict(zip((each.key for each in new), self._compute(new), strict=True))
         found = [self._kept.get(each.key) or computed[each.key] for each in examples]
@@ -82,7 +82,7 @@ class FrozenTarget:
             size = seen.last.nbytes + seen.taps.nbytes
             if size <= self._room:
                 self._room -= size
-                self._kept[key] = Seen(seen.last.cpu(), seen.taps.cpu())
+                self._kept[key] = seen
         return found
 
     @torch.no_grad()
@@ -101,5 +101,6 @@ class FrozenTarget:
             last = output.last_hidden_state[number, : len(row)]
             taps = [output.hidden_states[tap][number, : len(row)] for tap in self._taps]
             # Clones, as a view would keep the states of the whole batch.
-            found.append(Seen(last.clone(), torch.cat(taps, -1) if taps else last[:, :0].clone()))
+            tapped = torch.cat(taps, -1) if taps else last[:, :0].clone()
+            found.append(Seen(last.clone().cpu(), tapped.cpu()))
         return found
