@@ -60,7 +60,7 @@ def tree_of(step: TracedStep, vocabulary: Vocabulary, tokens: Sequence[TracedTok
 def about(step: TracedStep) -> str:
     """The numbers of a step, in one line."""
     tree = step.tree
-    drafted = [node for node, is_certain in enumerate(tree.certain) if not is_certain]
+    drafted = tree.drafted
     taken = len({*drafted} & {*step.acceptance.path})
     outcomes = Counter(one.outcome for one in step.proposals)
     return (

@@ -119,6 +119,6 @@ def _chosen(step: TracedStep) -> Iterator[_Chosen]:
         yield _Chosen(index, origin, tree.sources[node], kind)
     # A token that ends the answer is no part of it.
     if isinstance(choice, Choice) and choice.matcher is not None:
-        is_corrected = path[-1] in tree.parents
+        is_corrected = bool(tree.children()[path[-1]])
         origin = Origin.CORRECTED if is_corrected else Origin.SAMPLED
         yield _Chosen(step.position + len(path) - trunk, origin)

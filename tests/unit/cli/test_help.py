@@ -38,6 +38,9 @@ def _run(*arguments: str, **environment: str) -> str:
         ("inspect", "--generate"),
         ("prepare",),
         ("serve",),
+        ("train", "draft"),
+        ("train", "eagle"),
+        ("train", "medusa"),
     ],
 )
 def test_every_command_shows_how_it_is_used(command: tuple[str, ...]) -> None:

@@ -1,0 +1,206 @@
+"""The target's own answers to prompts, made by an engine in this process: what drafters learn from.
+
+Each answer is a line of a file, written through to the disk before the next one, so that a run that
+was killed goes on where it stopped::
+
+    {"key": "5f1c...", "prompt": [1, 4093, ...], "answer": [504, ...], "chosen": "0011...",
+     "text": "...", "temperature": 0.0}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from guided.errors import GuidedError, RequestError
+from guided.spec import GenerationRequest, GenerationResult, Sampling
+from guided.train.prompts import Prompts
+
+if TYPE_CHECKING:
+    from guided.engine import Engine
+    from guided.engine.engine import Render
+
+__all__ = ["Answer", "AnswerFile", "Wanted", "make_answers", "wanted_answers"]
+
+_FORMAT: Final = 1
+Tell = Callable[[int, int], None]
+"""Is told how many answers there are, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer of the target, as tokens."""
+
+    key: str
+    """Tells which request was answered; see ``wanted_answers``."""
+    prompt: tuple[int, ...]
+    answer: tuple[int, ...]
+    chosen: tuple[bool, ...]
+    """Which tokens of the answer the model chose; the constraint left no choice about others."""
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """What the model has read at its end."""
+        return self.prompt + self.answer
+
+
+Wanted = Mapping[str, GenerationRequest]
+"""The requests to be answered, by their keys."""
+
+
+def wanted_answers(prompts: Prompts, *, temperature: float) -> dict[str, GenerationRequest]:
+    """The prompts, by turns to be answered greedily and drawn at a temperature.
+
+    The key of a request follows from all that its answer follows from, so a prompt that was changed
+    is answered again.
+    """
+    wanted = {}
+    for number, request in enumerate(prompts.values()):
+        asked = replace(request, top_logprobs=0)
+        if temperature > 0 and number % 2:
+            asked = replace(asked, sampling=Sampling(temperature, seed=number))
+        wanted[_key(asked)] = asked
+    return wanted
+
+
+def _key(request: GenerationRequest) -> str:
+    constraint = "" if request.constraint is None else request.constraint.digest()
+    told = (request.prompt, constraint, request.max_tokens, request.sampling)
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+
+
+class AnswerFile:
+    """The answers of one model in a file of JSON lines; the first line says which model."""
+
+    def __init__(self, path: Path, *, model: str, vocabulary: str) -> None:
+        """``vocabulary`` is the digest of the model's tokens.
+
+        Raises ``RequestError`` where the file holds the answers of another model. A last line that
+        was being written when its process ended is taken off.
+        """
+        self._path = path
+        self._head = {"format": _FORMAT, "model": model, "vocabulary": vocabulary}
+        self._rows: dict[str, dict[str, Any]] = {}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            self._read()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._rows
+
+    def answers(self, wanted: Wanted) -> list[Answer]:
+        """The answers to these requests, in their order, apart from those that failed."""
+        rows = (self._rows[key] for key in wanted if key in self._rows)
+        return [
+            Answer(
+                row["key"],
+                tuple(row["prompt"]),
+                tuple(row["answer"]),
+                tuple(mark == "1" for mark in row["chosen"]),
+            )
+            for row in rows
+            if "error" not in row
+        ]
+
+    def errors(self, wanted: Wanted) -> list[str]:
+        """Why requests were not answered."""
+        rows = (self._rows[key] for key in wanted if key in self._rows)
+        return [str(row["error"]) for row in rows if "error" in row]
+
+    @contextmanager
+    def writing(self) -> Iterator[Callable[[dict[str, Any]], None]]:
+        """What adds a row, which is on the disk when it returns."""
+        is_new = not self._path.exists()
+        with self._path.open("a", encoding="utf-8") as file:
+            if is_new:
+                _write_line(file, self._head)
+
+            def add(row: dict[str, Any]) -> None:
+                _write_line(file, row)
+                self._rows[row["key"]] = row
+
+            yield add
+
+    def _read(self) -> None:
+        whole = self._path.read_bytes()
+        kept, newline, _ = whole.rpartition(b"\n")
+        if len(kept) + len(newline) < len(whole):
+            os.truncate(self._path, len(kept) + len(newline))
+        if not kept:
+            self._path.unlink()
+            return
+        try:
+            head, *rows = map(json.loads, kept.decode().splitlines())
+            self._rows = {row["key"]: row for row in rows}
+        except (ValueError, KeyError, TypeError) as error:
+            raise RequestError(
+                f"{self._path} holds no answers: {error}", hint="name another folder"
+            ) from error
+        if head != self._head:
+            raise RequestError(
+                f"{self._path} holds answers of {head.get('model')!r}, or in another form",
+                hint="name another folder, or delete the file",
+            )
+
+
+def make_answers(
+    engine: Engine, render: Render, file: AnswerFile, wanted: Wanted, *, at_once: int, tell: Tell
+) -> None:
+    """Let an engine answer what is not answered yet, ``at_once`` requests at a time.
+
+    ``render`` gives the tokens of a prompt, as the engine reads it. A request that fails is noted
+    and left out.
+    """
+    coming = [key for key in wanted if key not in file]
+    done = len(wanted) - len(coming)
+    tell(done, len(wanted))
+    coming.reverse()
+    running: set[str] = set()
+    prompts: dict[str, list[int]] = {}
+    with ExitStack() as stack:
+        add = stack.enter_context(file.writing())
+        while coming or running:
+            while coming and len(running) < at_once:
+                key = coming.pop()
+                try:
+                    prompts[key] = list(render(wanted[key].prompt, None))
+                    engine.submit(key, wanted[key])
+                    running.add(key)
+                except GuidedError as error:
+                    add({"key": key, "error": str(error)})
+            for finished in engine.step():
+                key = finished.request_id
+                running.discard(key)
+                prompt = prompts.pop(key)
+                add(_row(key, wanted[key], prompt, finished.outcome))
+            tell(len(wanted) - len(coming) - len(running), len(wanted))
+
+
+def _row(
+    key: str,
+    request: GenerationRequest,
+    prompt: list[int],
+    outcome: GenerationResult | GuidedError,
+) -> dict[str, Any]:
+    if isinstance(outcome, GuidedError):
+        return {"key": key, "error": str(outcome)}
+    return {
+        "key": key,
+        "prompt": prompt,
+        "answer": list(outcome.tokens),
+        "chosen": "".join("01"[not each.is_forced] for each in outcome.logprobs),
+        "text": outcome.text,
+        "temperature": request.sampling.temperature,
+    }
+
+
+def _write_line(file: IO[str], row: Mapping[str, Any]) -> None:
+    file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,157 @@
+"""Medusa heads on a frozen target.
+
+Each head learns the token of the target's own answer that comes some places after the next one, by
+cross-entropy; the heads count 1, 0.8, 0.64, ... (Cai et al., *Medusa*, 2024, section 2.2.1). The
+residual blocks are trained, while the target's own matrix over the vocabulary stays as it is and is
+shared by all: it is most of what there is to train and to read, and one product then serves every
+head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import torch
+from torch import nn
+
+from guided.drafters.heads import MedusaHeads, MedusaShape, save_medusa
+from guided.train.accuracy import Accuracy
+from guided.train.candidates import CandidateSampler
+from guided.train.examples import Example, draw_places, most_frequent
+from guided.train.lesson import Batch, weighted_loss
+from guided.train.target import FrozenTarget
+
+if TYPE_CHECKING:
+    from guided.model.load import LoadedModel
+
+__all__ = ["MedusaLesson", "MedusaTraining", "medusa_lesson"]
+
+_DECAY: Final = 0.8
+_MEASURED_AT_ONCE: Final = 8
+_FREQUENT: Final = 4096
+"""Tokens that are among the candidates of every step, and others that are drawn for it."""
+_DRAWN: Final = 4096
+
+
+class MedusaTraining(nn.Module):
+    """The residual blocks of all heads, before a matrix that is not trained."""
+
+    matrix: torch.Tensor
+
+    def __init__(self, shape: MedusaShape, matrix: torch.Tensor) -> None:
+        super().__init__()
+        # What the heads have of matrices takes no memory here.
+        with torch.device("meta"):
+            heads = MedusaHeads(shape)
+        self.blocks = nn.ModuleList(head[:-1] for head in heads.heads)  # type: ignore[index]
+        self.blocks.to_empty(device=matrix.device)
+        for parameter in self.blocks.parameters():
+            nn.init.zeros_(parameter)
+        self.register_buffer("matrix", matrix.detach(), persistent=False)
+
+    def logits(
+        self, states: torch.Tensor, candidates: torch.Tensor | None = None
+    ) -> list[torch.Tensor]:
+        """``[places, candidates]`` for each head, of ``[places, hidden]`` states.
+
+        ``candidates`` are tokens; ``None`` is the whole vocabulary.
+        """
+        matrix = self.matrix if candidates is None else self.matrix[candidates]
+        return [
+            nn.functional.linear(block(states.float()).to(matrix.dtype), matrix)
+            for block in self.blocks
+        ]
+
+    def forward(
+        self,
+        states: torch.Tensor,
+        candidates: torch.Tensor,
+        extra: torch.Tensor,
+        right: torch.Tensor,
+        weights: torch.Tensor,
+    ) -> dict[str, torch.Tensor]:
+        """The loss; ``right`` and ``weights`` are ``[places, heads]``, see ``Candidates``."""
+        losses = [
+            _DECAY**head * weighted_loss(logits + extra, right[:, head], weights[:, head])
+            for head, logits in enumerate(self.logits(states, candidates))
+        ]
+        return {"loss": torch.stack(losses).sum()}
+
+
+def medusa_lesson(
+    loaded: LoadedModel, examples: Sequence[Example], *, heads: int, layers: int, places: int
+) -> MedusaLesson:
+    """Heads of so many residual blocks each, trained at so many places of a batch."""
+    target = FrozenTarget(loaded.module)
+    vocabulary = len(target.head)
+    frequent = most_frequent(examples, min(_FREQUENT, vocabulary), vocabulary)
+    sampler = CandidateSampler(frequent, vocabulary, _DRAWN)
+    return MedusaLesson(target, loaded.name, heads, layers, places, sampler)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MedusaLesson:
+    """Heads of some shape for a target."""
+
+    target: FrozenTarget
+    base_model: str
+    """The target's name, for the config of the heads."""
+    heads: int
+    layers: int
+    places: int
+    """Places of a batch that are trained on."""
+    candidates: CandidateSampler
+    depth_name: str = "head"
+
+    def make_module(self) -> MedusaTraining:
+        return MedusaTraining(self._shape, self.target.head)
+
+    def collate(self, examples: Sequence[Example]) -> Batch:
+        batch = self._batch(examples, every=False)
+        found = self.candidates.sample(batch.pop("following"))
+        return {**batch, "candidates": found.tokens, "extra": found.extra, "right": found.right}
+
+    @torch.no_grad()
+    def measure(self, module: nn.Module, examples: Sequence[Example]) -> Accuracy:
+        assert isinstance(module, MedusaTraining)
+        accuracy = Accuracy()
+        for start in range(0, len(examples), _MEASURED_AT_ONCE):
+            batch = self._batch(examples[start : start + _MEASURED_AT_ONCE], every=True)
+            states, device = batch["states"], module.matrix.device
+            for head, logits in enumerate(module.logits(states.to(device))):
+                counts = batch["weights"][:, head] == 1.0
+                accuracy.add(head + 1, logits[counts].cpu(), batch["following"][counts, head])
+        return accuracy
+
+    def save(self, module: nn.Module, folder: Path, about: str) -> None:
+        assert isinstance(module, MedusaTraining)
+        with torch.device("meta"):
+            whole = MedusaHeads(self._shape)
+        dtype = module.matrix.dtype
+        tensors = {
+            name: tensor.to(dtype) for name, tensor in module.blocks.state_dict().items()
+        } | {f"{head}.{self.layers}.weight": module.matrix for head in range(self.heads)}
+        whole.heads.load_state_dict(tensors, assign=True)
+        save_medusa(folder, whole, base_model=self.base_model, about=about)
+
+    def told(self) -> Mapping[str, Any]:
+        return {"kind": "medusa", "heads": self.heads, "layers": self.layers}
+
+    @property
+    def _shape(self) -> MedusaShape:
+        vocabulary, hidden = self.target.head.shape
+        return MedusaShape(hidden, vocabulary, heads=self.heads, layers=self.layers)
+
+    def _batch(self, examples: Sequence[Example], *, every: bool) -> Batch:
+        places = draw_places(examples, self.places, self.heads + 1, every=every)
+        seen = self.target.see(examples)
+        pairs = zip(places.text.tolist(), places.token.tolist(), strict=True)
+        return {
+            "states": torch.stack([seen[text].last[token] for text, token in pairs]),
+            # The target itself says the first token after a place.
+            "following": places.following[:, 1:],
+            "weights": places.weights[:, 1:],
+        }
