@@ -130,6 +130,8 @@ class LookaheadMemory:
 
     def _judge(self, verified: Verified) -> None:
         self.rates.pass_step()
+        if verified.tree.trunk == len(verified.tree):
+            return  # what was drafted was given up for want of room
         judged, taken = verified.judged, verified.taken
         was_right = False
         for (node, token), rank in self.drafted.items():
