@@ -3,7 +3,6 @@
 ::
 
     union         several drafters, whose proposals meet in one tree
-    draft_model   smaller models
     lookup        the same text before, in prompt and answer (text_index); listed values, spellings
 """
 
