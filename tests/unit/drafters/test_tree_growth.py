@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +24,7 @@ from tests.engine.finite_language import END_IDS, TOKEN_BYTES, WordMatcher, spel
 from tests.kit.draft_context import draft_context
 
 PROMPT = spell_bytes(b"name or me: ")
-AFTER = WordMatcher.of(['ab",me', 'ab",na', 'cd",me', 'cd",na'])
+AFTER: Any = WordMatcher.of(['ab",me', 'ab",na', 'cd",me', 'cd",na'])
 """One of two tokens, the run that both force, and one of two again."""
 
 
