@@ -132,8 +132,8 @@ def _fastest(runs: Sequence[Run]) -> dict[str, float]:
 
 def drafter_tables(found: Mapping[str, DrafterFigures]) -> RenderableType:
     """All ways beside each other, and what each drafter brings among the others."""
-    columns = ("accepted", "length", "corrected", "calls a token", "tokens a call")
-    table = Table("", *columns, "drafting", "seconds", "speed-up", "worst request")
+    tokens = Table("", "rate", "length", "corrected", "calls a token", "tokens a call")
+    times = Table("", "drafting", "seconds", "speed-up", "worst request")
     for way, one in found.items():
         usage = one.figures.usage
         has_drafts = usage.drafted_calls > 0
@@ -142,22 +142,25 @@ def drafter_tables(found: Mapping[str, DrafterFigures]) -> RenderableType:
             f"{usage.mean_accepted_length:.2f}",
             f"{usage.correction_rate:.2f}",
         )
-        table.add_row(
+        tokens.add_row(
             way,
             *(rates if has_drafts else ("-",) * len(rates)),
             f"{one.calls_per_token:.3f}",
             f"{one.tokens_per_call:.2f}",
+        )
+        times.add_row(
+            way,
             f"{one.draft_share:.1%}",
             f"{one.figures.wall:.2f}",
             f"{one.speed_up:.2f}x",
             "-" if one.worst_request is None else f"{one.worst_request:.2f}x",
         )
-    return Group(table, _together(found[ALL].figures.usage.by_drafter))
+    return Group(tokens, times, _together(found[ALL].figures.usage.by_drafter))
 
 
 def _together(drafters: Sequence[DrafterUsage]) -> Table:
-    columns = ("drafted", "accepted", "rate", "length", "corrected", "calls", "left out", "ms")
-    table = Table(f"in {ALL}", *columns)
+    columns = ("drafted", "accepted", "rate", "length", "corrected", "left out", "ms")
+    table = Table("together", *columns)
     for one in drafters:
         table.add_row(
             one.name,
@@ -166,7 +169,6 @@ def _together(drafters: Sequence[DrafterUsage]) -> Table:
             f"{one.acceptance_rate:.2f}",
             f"{one.mean_accepted_length:.2f}",
             f"{one.correction_rate:.2f}",
-            str(one.drafted_calls),
             str(one.skipped_calls),
             f"{1e3 * one.draft_seconds:.0f}",
         )

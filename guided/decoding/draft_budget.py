@@ -35,16 +35,24 @@ class DraftBudget:
     """
 
     def __init__(
-        self, room: int, costs: CostCurve | None = None, *, certain: int = 1, sequences: int = 1
+        self,
+        room: int,
+        costs: CostCurve | None = None,
+        *,
+        certain: int = 1,
+        sequences: int = 1,
+        slowness: float = 1.0,
     ) -> None:
         """``certain`` tokens are computed anyway, for all of the ``sequences`` of the step.
 
-        Without a cost curve everything pays that there is room for.
+        Calls take ``slowness`` times what the curve says. Without a cost curve everything pays
+        that there is room for.
         """
         self._room = room
         self._costs = costs
         self._certain = certain
         self._sequences = sequences
+        self._slowness = slowness
         self._drafted = 0
         # Plain decoding gives one token as well.
         self._gain = 1.0
@@ -61,7 +69,7 @@ class DraftBudget:
         """One sequence's share of a decoding step without drafts; ``None`` without a curve."""
         if self._costs is None:
             return None
-        return self._costs.seconds(self._sequences) / self._sequences
+        return self._slowness * self._costs.seconds(self._sequences) / self._sequences
 
     def seconds_of(self, nodes: int) -> float:
         """One sequence's share of what its last ``nodes`` add to the call; 0 without a curve."""
@@ -69,7 +77,7 @@ class DraftBudget:
             return 0.0
         seconds, each = self._costs.seconds, self._sequences
         with_them = self._certain + self._drafted * each
-        return (seconds(with_them) - seconds(with_them - nodes * each)) / each
+        return self._slowness * (seconds(with_them) - seconds(with_them - nodes * each)) / each
 
     def pays(self, nodes: int, chance: float) -> bool:
         """Whether to add some nodes, all of which are right with the same ``chance``."""

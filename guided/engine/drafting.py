@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from guided.decoding.draft_budget import CostCurve, DraftBudget
 from guided.drafters.union import DrafterUnion
@@ -15,6 +15,10 @@ __all__ = ["Drafting", "Plan"]
 Plan: TypeAlias = Sequence[tuple[Runnable, int]]
 """How many of its pending tokens each of the running computes."""
 
+_CALLS: Final = 16.0
+"""Model calls over which it is averaged how slow they are."""
+_OUTLIER: Final = 4.0
+
 
 class Drafting:
     """Begins the steps of a plan, and lets the drafter add to their trees."""
@@ -25,6 +29,9 @@ class Drafting:
         self._drafter = drafter
         self._widest_draft = widest_draft
         self._costs = costs
+        self.slowness = 1.0
+        """What calls take lately, as a multiple of what the curve says: other processes run, and
+        long texts take longer than those that it was measured with."""
 
     def draft(self, plan: Plan, isolated: Callable[[str], Isolation]) -> list[Step]:
         """One step for each of the plan, but for those whose request fails here.
@@ -46,6 +53,13 @@ class Drafting:
             return self._draft_alone(plan, isolated)
         return steps
 
+    def note_call(self, tokens: int, seconds: float) -> None:
+        """Note how long a model call over so many tokens took."""
+        if self._costs is not None:
+            # One that was interrupted must not count for all that follow.
+            ratio = min(seconds / self._costs.seconds(tokens), _OUTLIER * self.slowness)
+            self.slowness += (ratio - self.slowness) / _CALLS
+
     def _draft_alone(self, plan: Plan, isolated: Callable[[str], Isolation]) -> list[Step]:
         steps = []
         for (runnable, count), budget in zip(plan, self._budgets(plan), strict=True):
@@ -62,7 +76,13 @@ class Drafting:
         drafting = sum([count == runnable.pending for runnable, count in plan])
         # One for each, as a budget counts what its own sequence drafts.
         return [
-            DraftBudget(self._widest_draft, self._costs, certain=certain, sequences=drafting)
+            DraftBudget(
+                self._widest_draft,
+                self._costs,
+                certain=certain,
+                sequences=drafting,
+                slowness=self.slowness,
+            )
             for _ in plan
         ]
 

@@ -293,7 +293,9 @@ class Engine:
 
     def _share_time(self, steps: Sequence[Step], seconds: float) -> None:
         """Charge each request with its part of a model call, by the tokens computed for it."""
-        each = 1e9 * seconds / sum([step.num_tokens for step in steps])
+        tokens = sum([step.num_tokens for step in steps])
+        self._drafting.note_call(tokens, seconds)
+        each = 1e9 * seconds / tokens
         for step in steps:
             group = self._groups[step.runnable.request_id]
             group.target_nanoseconds += round(each * step.num_tokens)

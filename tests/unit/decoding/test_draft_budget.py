@@ -68,6 +68,15 @@ def test_many_sequences_draft_less_each() -> None:
     assert lengths == [7, 3, 1, 0]
 
 
+def test_seconds_are_those_of_one_sequence_and_of_calls_as_slow_as_they_are_now() -> None:
+    for slowness in (1.0, 3.0):
+        budget = DraftBudget(9, FLAT_THEN_STEEP, certain=4, sequences=4, slowness=slowness)
+        assert budget.step_seconds == slowness / 4
+        budget.spend(2, 0.9)
+        assert (budget.seconds_of(2), budget.seconds_of(1)) == (slowness / 8, slowness / 8)
+    assert (DraftBudget(9).step_seconds, DraftBudget(9).seconds_of(3)) == (None, 0.0)
+
+
 def test_where_a_token_costs_as_much_as_a_call_nothing_pays() -> None:
     linear = CostCurve(((1, 1.0), (2, 2.0)))
     for certain in (1, 10, 1000):
