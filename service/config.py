@@ -83,8 +83,13 @@ class ServerConfig(BaseSettings):
     """Port to listen on; 50051. 0 takes a free one."""
     metrics_port: Annotated[int | None, _NETWORK] = Field(default=None, ge=0, le=65535)
     """Port for Prometheus metrics, on the same address; else none. 0 takes a free one."""
+    max_connections: Annotated[int, _LIMITS] = Field(default=2000, ge=1)
+    """Connections at once; 2000, or half of the descriptors that the system allows. More are closed
+    at once."""
     max_requests_in_flight: Annotated[int, _LIMITS] = Field(default=64, ge=1)
-    """Requests at once, each of a batch counted; 64. More are told to come again."""
+    """Requests at once, each of a batch counted; 64. More have to wait."""
+    max_requests_queued: Annotated[int, _LIMITS] = Field(default=4096, ge=0)
+    """Requests that may wait for a place; 4096. More are told to come again."""
     max_batch_size: Annotated[int, _LIMITS] = Field(default=64, ge=1)
     """Requests in one batch; 64."""
     max_message_bytes: Annotated[int, _LIMITS] = Field(default=4 * 2**20, ge=1024)
@@ -92,7 +97,15 @@ class ServerConfig(BaseSettings):
     retry_after_seconds: Annotated[float, _TIMES] = Field(default=0.5, gt=0)
     """What callers who are turned away are asked to wait; 0.5."""
     stall_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
-    """How long the reader of a stream may take nothing before it is cut off; 60."""
+    """How long the reader of a stream or a batch may take nothing before it is cut off; 60."""
+    silence_seconds: Annotated[float, _TIMES] = Field(default=15.0, gt=0)
+    """How long the engine may say nothing before the server is not serving any more; 15."""
+    hang_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
+    """How long the engine may say nothing before it is killed and started again; 60."""
+    stuck_seconds: Annotated[float, _TIMES] = Field(default=900.0, gt=0)
+    """How long one step of the engine may take before it is killed and started again; 900."""
+    idle_seconds: Annotated[float, _TIMES] = Field(default=900.0, gt=0)
+    """How long a connection may stay open without a call; 900."""
     drain_seconds: Annotated[float, _TIMES] = Field(default=30.0, ge=0)
     """What running requests have to finish after SIGTERM; 30."""
     restart_backoff_seconds: Annotated[float, _TIMES] = Field(default=0.5, ge=0)
@@ -112,6 +125,15 @@ class ServerConfig(BaseSettings):
     def _cache_has_one_size(self) -> Self:
         if self.cache_tokens is not None and self.kv_memory is not None:
             raise ValueError("cache_tokens and kv_memory both say how large the cache is")
+        return self
+
+    @model_validator(mode="after")
+    def _silence_comes_before_the_end(self) -> Self:
+        if self.hang_seconds < self.silence_seconds:
+            raise ValueError(
+                f"hang_seconds {self.hang_seconds:g} is below silence_seconds "
+                f"{self.silence_seconds:g}"
+            )
         return self
 
     @model_validator(mode="after")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
@@ -29,16 +30,18 @@ from guided_service.messages import (
     Grown,
     ModelChoice,
     NotStarted,
+    Pulse,
     Ready,
     Report,
     Stop,
     Submit,
     ToEngine,
     read_from_engine,
+    read_pulse,
     write,
 )
 
-__all__ = ["CutOffError", "EngineConnection", "Outbox"]
+__all__ = ["CutOffError", "EngineConnection", "Outbox", "Patience"]
 
 _LAST_WORDS_SECONDS = 0.1
 """How long messages of an ended process may take through the socket."""
@@ -46,6 +49,18 @@ _LAST_WORDS_SECONDS = 0.1
 
 class CutOffError(ServiceUnavailableError):
     """The request had begun to run when its engine ended, so it may be what ended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long an engine process may keep its server waiting, in seconds."""
+
+    silence_seconds: float
+    """Without a pulse, until no requests are taken."""
+    hang_seconds: float
+    """Without a pulse, until it is killed."""
+    stuck_seconds: float
+    """In one turn of its loop, until it is killed."""
 
 
 class Outbox:
@@ -87,11 +102,13 @@ class EngineConnection:
         process: asyncio.subprocess.Process,
         context: zmq.asyncio.Context,
         socket: zmq.asyncio.Socket,
+        pulses: zmq.asyncio.Socket,
         folder: TemporaryDirectory[str],
     ) -> None:
         self._process = process
         self._context = context
         self._socket = socket
+        self._pulses = pulses
         self._folder = folder
         self._waiting: dict[str, asyncio.Future[GenerationResult]] = {}
         self.stats: EngineStats | None = None
@@ -101,20 +118,33 @@ class EngineConnection:
     @classmethod
     async def start(cls, command: Sequence[str], choice: ModelChoice) -> Self:
         """Start the process and a socket for it; it loads the model in its own time."""
-        # Private to this user, so nobody else can talk to the engine.
-        folder = TemporaryDirectory(prefix="guided-")
-        endpoint = f"ipc://{Path(folder.name) / 'engine'}"
-        context = zmq.asyncio.Context()
-        socket = context.socket(zmq.PAIR)
-        # Unbounded, since admission bounds what can be under way.
-        socket.set_hwm(0)
-        socket.linger = 0
-        socket.bind(endpoint)
-        settings = EngineSettings(choice, endpoint, parent=os.getpid())
-        process = await asyncio.create_subprocess_exec(
-            *command, msgspec.json.encode(settings).decode(), stdin=asyncio.subprocess.DEVNULL
-        )
-        return cls(process, context, socket, folder)
+        with ExitStack() as opened:
+            try:
+                # Private to this user, so nobody else can talk to the engine.
+                folder = TemporaryDirectory(prefix="guided-")
+                opened.callback(folder.cleanup)
+                endpoint = f"ipc://{Path(folder.name) / 'engine'}"
+                settings = EngineSettings(choice, endpoint, parent=os.getpid())
+                context = zmq.asyncio.Context()
+                opened.callback(context.destroy, linger=0)
+                socket, pulses = context.socket(zmq.PAIR), context.socket(zmq.PULL)
+                # Unbounded, since admission bounds what can be under way.
+                socket.set_hwm(0)
+                socket.linger = 0
+                socket.bind(endpoint)
+                pulses.bind(settings.pulse_endpoint)
+                process = await asyncio.create_subprocess_exec(
+                    *command,
+                    msgspec.json.encode(settings).decode(),
+                    stdin=asyncio.subprocess.DEVNULL,
+                )
+            except (OSError, zmq.ZMQError) as error:
+                raise ServiceUnavailableError(
+                    f"the engine process cannot be started: {error}",
+                    hint="free descriptors, memory or room for temporary files",
+                ) from error
+            opened.pop_all()
+        return cls(process, context, socket, pulses, folder)
 
     @property
     def process_id(self) -> int:
@@ -160,6 +190,34 @@ class EngineConnection:
             CutOffError(f"the engine process {ending} while the request ran", hint="try again")
         )
         return ending
+
+    async def watch(self, limits: Patience, set_alive: Callable[[bool], Awaitable[None]]) -> None:
+        """Say when the process falls silent and when it speaks again; kill one that hangs.
+
+        Runs until it is cancelled, or has killed the process.
+        """
+        heard = moved = time.monotonic()
+        turns, is_alive = -1, True
+        while True:
+            pulse = await self._next_pulse(limits.silence_seconds / 4)
+            now = time.monotonic()
+            if pulse is not None:
+                heard = now
+                if pulse.turns != turns:
+                    moved, turns = now, pulse.turns
+            silent = now - heard
+            if silent > limits.hang_seconds or now - moved > limits.stuck_seconds:
+                with suppress(ProcessLookupError):  # it may have ended in this moment
+                    self._process.kill()
+                return
+            if is_alive != (silent < limits.silence_seconds):
+                is_alive = not is_alive
+                await set_alive(is_alive)
+
+    async def _next_pulse(self, seconds: float) -> Pulse | None:
+        if not await self._pulses.poll(int(seconds * 1000)):
+            return None
+        return read_pulse(await self._pulses.recv())
 
     async def generate(self, request: GenerationRequest) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
@@ -221,6 +279,7 @@ class EngineConnection:
     def close(self) -> None:
         """Release the socket and its folder; the process must have ended."""
         self._socket.close()
+        self._pulses.close(linger=0)
         self._context.term()
         self._folder.cleanup()
 

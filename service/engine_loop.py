@@ -6,8 +6,10 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from typing import Protocol
 
 import zmq
@@ -25,6 +27,7 @@ from guided_service.messages import (
     Grown,
     ModelChoice,
     NotStarted,
+    Pulse,
     Ready,
     Report,
     Stop,
@@ -49,6 +52,11 @@ _POLL_MILLIS = 1000
 
 _REPORT_SECONDS = 1.0
 """Least time between two reports of what the engine has done."""
+
+_PULSE_SECONDS = 1.0
+
+_TAKING_SECONDS = 0.02
+"""How long requests are taken between two steps, one at least: their prompts are tokenized then."""
 
 
 class FinishedRequest(Protocol):
@@ -108,25 +116,64 @@ def run_engine(settings: EngineSettings, load: Loader) -> int:
         model = ModelInfo(
             engine.model_name, engine.context_window, engine.vocabulary_size, engine.drafters
         )
-        _send(socket, Ready(model))
-        _serve(engine, socket, settings.parent)
+        with closing(_Heart(context, settings.pulse_endpoint)) as heart:
+            _send(socket, Ready(model))
+            _serve(engine, socket, settings.parent, heart)
     return 0
 
 
-def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int) -> None:
+class _Heart:
+    """Sends a pulse each second from a thread of its own, until it is closed.
+
+    A process that is stopped or swapped out sends none; one that is in a long model call does.
+    """
+
+    def __init__(self, context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> None:
+        self.turns = 0
+        self._context = context
+        self._endpoint = endpoint
+        self._is_closing = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="pulse", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread."""
+        self._is_closing.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        with self._context.socket(zmq.PUSH) as socket:
+            # Pulses that nobody takes are of no use later.
+            socket.set_hwm(2)
+            socket.linger = 0
+            socket.connect(self._endpoint)
+            while not self._is_closing.wait(_PULSE_SECONDS):
+                try:
+                    socket.send(write(Pulse(self.turns)), zmq.DONTWAIT)
+                except zmq.Again:
+                    continue  # a server that does not listen now may do so later
+
+
+def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int, heart: _Heart) -> None:
     next_report = time.monotonic()
+    waiting: dict[str, Submit] = {}
     while not is_orphan(parent):
+        heart.turns += 1
         if time.monotonic() >= next_report:
             _send(socket, Report(engine.stats()))
             next_report = time.monotonic() + _REPORT_SECONDS
-        for message in _received(socket, wait=not engine.has_work):
+        # All messages are read before any request is taken: one that was cancelled meanwhile costs
+        # nothing, however long its prompt is.
+        for message in _received(socket, wait=not (engine.has_work or waiting)):
             match message:
                 case Submit():
-                    _submit(engine, socket, message)
+                    waiting[message.request_id] = message
                 case Cancel(request_id):
-                    engine.cancel(request_id)
+                    if waiting.pop(request_id, None) is None:
+                        engine.cancel(request_id)
                 case Stop():
                     return
+        _take_waiting(engine, socket, waiting)
         # An error that leaves a step has left the engine in no known state: the process ends
         # with it, and the server starts another.
         if engine.has_work:
@@ -135,6 +182,15 @@ def _serve(engine: RunningEngine, socket: zmq.Socket[bytes], parent: int) -> Non
                 _send(socket, Grown(tuple((delta.request_id, delta.text) for delta in deltas)))
             for finished in ended:
                 _send(socket, _message(finished.request_id, finished.outcome))
+
+
+def _take_waiting(
+    engine: RunningEngine, socket: zmq.Socket[bytes], waiting: dict[str, Submit]
+) -> None:
+    """Submit what waits, in its order, as long as the answers under way can be kept waiting."""
+    began = time.monotonic()
+    while waiting and time.monotonic() - began < _TAKING_SECONDS:
+        _submit(engine, socket, waiting.pop(next(iter(waiting))))
 
 
 def _received(socket: zmq.Socket[bytes], *, wait: bool) -> Iterator[ToEngine]:

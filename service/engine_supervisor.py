@@ -13,7 +13,8 @@ from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
-from guided_service.engine_connection import CutOffError, EngineConnection
+from guided_service.descriptors import DescriptorReserve
+from guided_service.engine_connection import CutOffError, EngineConnection, Patience
 from guided_service.messages import ModelChoice
 
 __all__ = ["EngineSupervisor", "HealthListener", "choice_of"]
@@ -23,6 +24,8 @@ HealthListener = Callable[[bool], Awaitable[None]]
 
 _STOP_SECONDS = 5.0
 """How long an engine may take to finish its step and end."""
+
+_STARTING = "is starting"
 
 _log = structlog.get_logger()
 
@@ -46,8 +49,10 @@ class EngineSupervisor:
         self._config = config
         self._set_serving = set_serving
         self._connection: EngineConnection | None = None
-        self._is_ready = False
+        self._absence: str | None = _STARTING
+        """What keeps requests from being taken, ``None`` where nothing does."""
         self._model: ModelInfo | None = None
+        self._reserve = DescriptorReserve()
 
     async def run(self) -> None:
         """Start the engine, and again whenever it ends, until cancelled.
@@ -57,10 +62,30 @@ class EngineSupervisor:
         await self._start()
         while True:
             assert self._connection is not None, "the engine was not started"
-            ending = await self._connection.serve()
+            ending = await self._serve(self._connection)
             await self._lose()
             _log.error("engine lost", ending=ending)
             await self._restart()
+
+    async def _serve(self, connection: EngineConnection) -> str:
+        """Hand out answers and watch the process until it ends; returns how it ended."""
+        config = self._config
+        patience = Patience(config.silence_seconds, config.hang_seconds, config.stuck_seconds)
+        watching = asyncio.create_task(connection.watch(patience, self._set_alive))
+        try:
+            return await connection.serve()
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+
+    async def _set_alive(self, is_alive: bool) -> None:
+        """Take requests only while the engine is heard of."""
+        self._absence = None if is_alive else "does not answer"
+        if is_alive:
+            _log.info("engine is heard of again")
+        else:
+            _log.error("engine has fallen silent", seconds=self._config.silence_seconds)
+        await self._set_serving(is_alive)
 
     def check_ready(self) -> None:
         """Raise ``ServiceUnavailableError`` unless requests are taken."""
@@ -99,17 +124,19 @@ class EngineSupervisor:
 
     async def stop(self) -> None:
         """End the engine process."""
-        connection, was_ready = self._connection, self._is_ready
-        self._connection, self._is_ready = None, False
+        connection, was_ready = self._connection, self._absence is None
+        self._connection, self._absence = None, "is stopping"
+        self._reserve.close()
         if connection is not None:
             # One that is still loading would not hear of it for minutes.
             await connection.stop(_STOP_SECONDS if was_ready else 0.0)
 
     async def _start(self) -> None:
         begun = time.monotonic()
-        self._connection = await EngineConnection.start(self._command, choice_of(self._config))
+        with self._reserve.lent():
+            self._connection = await EngineConnection.start(self._command, choice_of(self._config))
         self._model = (await self._connection.ready()).model
-        self._is_ready = True
+        self._absence = None
         await self._set_serving(True)
         _log.info(
             "engine ready",
@@ -119,8 +146,8 @@ class EngineSupervisor:
         )
 
     def _ready_connection(self) -> EngineConnection:
-        if self._connection is None or not self._is_ready:
-            raise ServiceUnavailableError("the engine is starting", hint="try again shortly")
+        if self._connection is None or self._absence is not None:
+            raise ServiceUnavailableError(f"the engine {self._absence}", hint="try again shortly")
         return self._connection
 
     async def _restart(self) -> None:
@@ -137,7 +164,7 @@ class EngineSupervisor:
                 return
 
     async def _lose(self) -> None:
-        self._is_ready = False
+        self._absence = _STARTING
         connection, self._connection = self._connection, None
         await self._set_serving(False)
         if connection is not None:

@@ -9,6 +9,7 @@
       │  ◀── Grown, after each step that added text  │
       │  ◀── Answered or Failed ───────────────────  │
       │  ◀── Report, at most once a second ────────  │
+      │  ◀── Pulse, each second, on another socket   │
       │  ── Cancel, Stop ─────────────────────────▶  │
 """
 
@@ -33,12 +34,14 @@ __all__ = [
     "Grown",
     "ModelChoice",
     "NotStarted",
+    "Pulse",
     "Ready",
     "Report",
     "Stop",
     "Submit",
     "ToEngine",
     "read_from_engine",
+    "read_pulse",
     "read_settings",
     "read_to_engine",
     "write",
@@ -72,6 +75,11 @@ class EngineSettings(msgspec.Struct, frozen=True):
     """Socket of the server that started it."""
     parent: int
     """Process id of that server, with which the engine ends."""
+
+    @property
+    def pulse_endpoint(self) -> str:
+        """Socket on which the server listens for pulses."""
+        return f"{self.endpoint}.pulse"
 
 
 class Submit(msgspec.Struct, frozen=True, tag=True):
@@ -119,6 +127,13 @@ class Report(msgspec.Struct, frozen=True, tag=True):
     stats: EngineStats
 
 
+class Pulse(msgspec.Struct, frozen=True, tag=True):
+    """The process is alive; a thread says so, which does not wait for a long model call."""
+
+    turns: int
+    """How often its loop has come round."""
+
+
 class NotStarted(msgspec.Struct, frozen=True, tag=True):
     """The engine cannot be made of its settings, and the process ends."""
 
@@ -154,7 +169,10 @@ _to_engine: msgspec.msgpack.Decoder[ToEngine] = msgspec.msgpack.Decoder(ToEngine
 _from_engine: msgspec.msgpack.Decoder[FromEngine] = msgspec.msgpack.Decoder(FromEngine)
 
 
-def write(message: ToEngine | FromEngine) -> bytes:
+_pulse: msgspec.msgpack.Decoder[Pulse] = msgspec.msgpack.Decoder(Pulse)
+
+
+def write(message: ToEngine | FromEngine | Pulse) -> bytes:
     """A message as bytes."""
     return _encoder.encode(message)
 
@@ -167,6 +185,11 @@ def read_to_engine(payload: bytes) -> ToEngine:
 def read_from_engine(payload: bytes) -> FromEngine:
     """The message that the engine process wrote."""
     return _from_engine.decode(payload)
+
+
+def read_pulse(payload: bytes) -> Pulse:
+    """The pulse that the engine process wrote."""
+    return _pulse.decode(payload)
 
 
 def read_settings(text: str) -> EngineSettings:

@@ -25,6 +25,7 @@ from guided.v1 import generation_pb2, model_pb2
 from guided.v1.generation_pb2_grpc import add_GenerationServiceServicer_to_server
 from guided.v1.model_pb2_grpc import add_ModelServiceServicer_to_server
 from guided_service.config import ServerConfig
+from guided_service.descriptors import raise_descriptor_limit
 from guided_service.engine_supervisor import EngineSupervisor
 from guided_service.exposition import EngineCollector, start_exposition
 from guided_service.logs import configure_logs
@@ -131,6 +132,14 @@ def _wired(
             # Well above the limit, so that a message too large meets the error that says so.
             ("grpc.max_receive_message_length", 2 * config.max_message_bytes + 2**20),
             ("grpc.max_send_message_length", -1),
+            ("grpc.max_allowed_incoming_connections", _most_connections(config)),
+            ("grpc.max_connection_idle_ms", int(config.idle_seconds * 1000)),
+            # A caller may send pings to keep its connection, though not a flood of them.
+            ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+            ("grpc.keepalive_permit_without_calls", 1),
+            # One that is gone without a word is found out.
+            ("grpc.keepalive_time_ms", 60_000),
+            ("grpc.keepalive_timeout_ms", 20_000),
         ),
     )
     add_GenerationServiceServicer_to_server(servicer, server)
@@ -139,6 +148,11 @@ def _wired(
     names = (SERVICE_NAME, _MODEL_SERVICE_NAME, HEALTH_NAME, reflection.SERVICE_NAME)
     reflection.enable_server_reflection(names, server)
     return server
+
+
+def _most_connections(config: ServerConfig) -> int:
+    """Connections that leave descriptors for everything else."""
+    return max(1, min(config.max_connections, raise_descriptor_limit() // 2))
 
 
 def _bind(server: grpc.aio.Server, config: ServerConfig) -> int:

@@ -29,7 +29,7 @@ from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
-from guided_service.admission import Admission
+from guided_service.admission import Admission, Places
 from guided_service.config import ServerConfig
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.status import Context, abort, shown, status_of
@@ -67,7 +67,7 @@ class GenerationServicer(GenerationServiceServicer):
     def __init__(self, maker: AnswerMaker, config: ServerConfig) -> None:
         self._maker = maker
         self._config = config
-        self.admission = Admission(config.max_requests_in_flight)
+        self.admission = Admission(config.max_requests_in_flight, config.max_requests_queued)
 
     @override
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
@@ -94,19 +94,21 @@ class GenerationServicer(GenerationServiceServicer):
         self, request: pb.GenerateRequest, context: Context
     ) -> pb.GenerateResponse:
         self._check_size(request.ByteSize())
-        with self.admission.admitted(1):
+        async with self.admission.admitted(1):
             return await self._answer(request, context)
 
     async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
         self._check_size(message.ByteSize())
-        with self.admission.admitted(1):
+        async with self.admission.admitted(1):
             refuse_unknown_fields(message)
             request = _asked(message.request, context)
             async with aclosing(self._maker.stream(request)) as events:
                 async for event in events:
                     await self._write(encode_event(event), context)
 
-    async def _write(self, message: pb.GenerateStreamResponse, context: Context) -> None:
+    async def _write(
+        self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
+    ) -> None:
         """Send a message, once the caller has read enough of those before it."""
         seconds = self._config.stall_seconds
         try:
@@ -115,36 +117,41 @@ class GenerationServicer(GenerationServiceServicer):
         except TimeoutError as error:
             raise RequestCancelledError(
                 f"the caller took nothing of the stream for {seconds:g} s",
-                hint="read faster, or ask for the whole answer",
+                hint="read faster, or ask for less at once",
             ) from error
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
         self._check_size(batch.ByteSize())
         self._check_batch(len(batch.requests))
         self._maker.check_ready()
-        with self.admission.admitted(len(batch.requests)):
-            await self._answer_all(batch, context)
+        async with self.admission.admitted(len(batch.requests)) as places:
+            await self._answer_all(batch, context, places)
 
-    async def _answer_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
+    async def _answer_all(
+        self, batch: pb.GenerateBatchRequest, context: Context, places: Places
+    ) -> None:
         running = [
-            asyncio.create_task(self._outcome(index, request, context))
+            asyncio.create_task(self._outcome(index, request, context, places))
             for index, request in enumerate(batch.requests)
         ]
         try:
             for outcome in asyncio.as_completed(running):
-                await context.write(await outcome)
+                await self._write(await outcome, context)
         finally:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
 
     async def _outcome(
-        self, index: int, request: pb.GenerateRequest, context: Context
+        self, index: int, request: pb.GenerateRequest, context: Context, places: Places
     ) -> pb.GenerateBatchResponse:
         try:
             response = await self._answer(request, context)
         except Exception as error:
             return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
+        finally:
+            # An answer that waits to be read keeps nobody else from being served.
+            places.give_back_one()
         return pb.GenerateBatchResponse(index=index, response=response)
 
     async def _answer(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:

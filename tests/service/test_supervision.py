@@ -223,22 +223,24 @@ def test_a_call_that_could_not_be_taken_is_tried_again(tmp_path: Path) -> None:
 
 def test_requests_above_the_bound_are_told_to_come_again(tmp_path: Path) -> None:
     settings = {
-        "max_requests_in_flight": "2",
-        "max_batch_size": "2",
+        "max_requests_in_flight": "1",
+        "max_requests_queued": "0",
+        "max_batch_size": "1",
         "retry_after_seconds": "0.05",
     }
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,
         Client(server.address) as client,
     ):
-        completed = client.as_completed([raw("wait"), raw("refuse")])
-        assert next(completed).index == 1
+        stream = client.stream(RawPrompt("wait"))
+        next(stream)
         with pytest.raises(ServiceUnavailableError) as caught:
             client.generate("one more", max_tokens=1)
         assert str(caught.value) == (
-            "2 requests are in flight and 1 more came, above the limit of 2; try again shortly"
+            "1 requests are in flight, 0 wait and 1 more came, above the limits of 1 and 0; "
+            "try again shortly"
         )
-        completed.close()
+        stream.close()
         assert client.generate("now", max_tokens=1).text == "now"
 
 

@@ -1,0 +1,295 @@
+"""What one caller does, or what becomes of the machine, takes the service from nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+import zmq
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from guided.client import Client, RawPrompt, wait_until_serving
+from guided.client.channel import CHANNEL_OPTIONS
+from guided.errors import DeadlineExceededError, GuidedError, ServiceUnavailableError
+from guided.spec import GenerationRequest
+from guided.v1 import generation_pb2 as pb
+from guided.v1.generation_pb2_grpc import GenerationServiceStub
+from guided_service.admission import Admission, OverloadedError
+from guided_service.descriptors import DescriptorReserve
+from guided_service.engine_loop import run_engine
+from guided_service.messages import (
+    Cancel,
+    EngineSettings,
+    ModelChoice,
+    Stop,
+    Submit,
+    read_from_engine,
+    write,
+)
+from tests.service.echo_engine import EchoEngine
+from tests.service.server_process import ECHO_SERVER, ServerProcess, listening, serving
+from tests.service.test_supervision import eventually, raw
+
+HEALTH = health_pb2.HealthCheckResponse
+
+
+def health_of(server: ServerProcess) -> int:
+    with grpc.insecure_channel(server.address) as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        status: int = stub.Check(health_pb2.HealthCheckRequest(), timeout=10).status
+        return status
+
+
+# The queue in front of the engine
+
+
+def test_requests_above_the_bound_wait_for_their_turn(tmp_path: Path) -> None:
+    """Two hundred at once, of which one runs: nobody is refused."""
+    settings = {"max_requests_in_flight": "1", "max_batch_size": "1"}
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+        ThreadPoolExecutor(200) as callers,
+    ):
+        texts = [f"{number}" for number in range(200)]
+        answers = callers.map(lambda text: client.generate(RawPrompt(text)).text, texts)
+        assert [*answers] == texts
+
+
+def test_who_waits_in_the_queue_keeps_its_deadline_and_leaves_no_gap(tmp_path: Path) -> None:
+    settings = {"max_requests_in_flight": "1", "max_batch_size": "1"}
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+    ):
+        stream = client.stream(RawPrompt("wait"))
+        next(stream)
+        with pytest.raises(DeadlineExceededError):
+            client.generate(RawPrompt("late"), timeout=0.3)
+        stream.close()
+        assert client.generate(RawPrompt("now"), max_tokens=1).text == "now"
+
+
+def test_places_are_given_in_the_order_of_the_queue() -> None:
+    entered: list[str] = []
+
+    async def call(admission: Admission, name: str, requests: int, left: asyncio.Event) -> None:
+        async with admission.admitted(requests):
+            entered.append(name)
+            await left.wait()
+
+    async def use() -> None:
+        admission, leave = Admission(3, 10), asyncio.Event()
+        calls = [
+            asyncio.create_task(call(admission, name, requests, leave))
+            for name, requests in (("a", 2), ("large", 3), ("b", 1), ("c", 1))
+        ]
+        await asyncio.sleep(0)
+        # A place is free, but who came first needs three.
+        assert entered == ["a"]
+        assert (admission.in_flight, admission.waiting) == (2, 5)
+        calls[1].cancel()
+        await asyncio.sleep(0.01)
+        assert entered == ["a", "b"]
+        leave.set()
+        await asyncio.gather(*calls, return_exceptions=True)
+        assert entered == ["a", "b", "c"]
+        assert (admission.in_flight, admission.waiting) == (0, 0)
+        with pytest.raises(OverloadedError):
+            async with admission.admitted(14):
+                pass
+
+    asyncio.run(use())
+
+
+# Callers who do not read
+
+
+def test_a_batch_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
+    """Its answers are there, so its places are free; and in the end it is cut off."""
+    settings = {
+        "stall_seconds": "1",
+        "max_message_bytes": str(2**26),
+        "max_requests_in_flight": "4",
+        "max_requests_queued": "0",
+        "max_batch_size": "4",
+    }
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        grpc.insecure_channel(server.address, options=CHANNEL_OPTIONS) as channel,
+        Client(server.address) as other,
+    ):
+        long = pb.GenerateRequest(text="x" * 2**23, max_tokens=1500)
+        unread = GenerationServiceStub(channel).GenerateBatch(
+            pb.GenerateBatchRequest(requests=[long] * 4)
+        )
+        eventually(lambda: not _answered(other), 15)
+        eventually(lambda: len(_answered(other)) == 4, 30)
+        time.sleep(2)
+        with pytest.raises(grpc.RpcError) as caught:
+            list(unread)
+        assert isinstance(caught.value, grpc.Call)
+        assert caught.value.code() is grpc.StatusCode.CANCELLED
+
+
+def _answered(client: Client) -> list[str]:
+    try:
+        return [a.text for a in client.batch([raw("hello")] * 4) if not isinstance(a, GuidedError)]
+    except ServiceUnavailableError:
+        return []
+
+
+# Requests that nobody waits for any more
+
+
+class CountingEngine(EchoEngine):
+    submitted: list[str]
+
+    def submit(
+        self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
+    ) -> None:
+        self.submitted = [*getattr(self, "submitted", []), request_id]
+        time.sleep(0.03)  # as a long prompt takes
+        super().submit(request_id, request, received=received, stream=stream)
+
+
+def test_what_was_cancelled_meanwhile_costs_no_work(tmp_path: Path) -> None:
+    """A hundred long prompts, all of them cancelled at once, and then one that somebody wants."""
+    engine, all_sent = CountingEngine(), threading.Event()
+
+    def load(_: ModelChoice) -> CountingEngine:
+        assert all_sent.wait(20)
+        return engine
+
+    settings = EngineSettings(ModelChoice(), f"ipc://{tmp_path / 'engine'}", os.getppid())
+    loop = threading.Thread(target=run_engine, args=(settings, load))
+    with zmq.Context() as context, context.socket(zmq.PAIR) as socket:
+        socket.bind(settings.endpoint)
+        loop.start()
+        for number in range(100):
+            request = GenerationRequest("wait", max_tokens=10**6)
+            socket.send(write(_submit(f"{number}", request)))
+        for number in range(100):
+            socket.send(write(Cancel(f"{number}")))
+        socket.send(write(_submit("wanted", GenerationRequest("wanted", max_tokens=1))))
+        all_sent.set()
+        try:
+            answered = None
+            while answered is None and socket.poll(20_000):
+                answered = getattr(read_from_engine(socket.recv()), "result", None)
+        finally:
+            socket.send(write(Stop()))
+            loop.join()
+    assert answered is not None
+    assert answered.text == "wanted"
+    # Some may be taken before their cancellation is through the socket.
+    assert len(engine.submitted) < 10
+
+
+def _submit(request_id: str, request: GenerationRequest) -> Submit:
+    return Submit.of(request_id, request, received=time.monotonic(), stream=False)
+
+
+# An engine that hangs
+
+
+def test_a_stopped_engine_is_noticed_and_replaced(tmp_path: Path) -> None:
+    settings = {
+        "silence_seconds": "1.5",
+        "hang_seconds": "4",
+        "restart_backoff_seconds": "0.05",
+    }
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+    ):
+        engine = server.engine_process_id()
+        os.kill(engine, signal.SIGSTOP)
+        eventually(lambda: health_of(server) == HEALTH.NOT_SERVING, 10)
+        with grpc.insecure_channel(server.address) as channel:
+            stub = GenerationServiceStub(channel)
+            with pytest.raises(grpc.RpcError, match="the engine does not answer"):
+                stub.Generate(pb.GenerateRequest(text="hello", max_tokens=1), timeout=5)
+        eventually(lambda: health_of(server) == HEALTH.SERVING, 15)
+        assert server.engine_process_id() != engine
+        assert client.generate("hello", max_tokens=1).text == "hello"
+    assert "engine has fallen silent" in server.log.read_text()
+
+
+def test_an_engine_that_goes_on_is_not_killed(tmp_path: Path) -> None:
+    settings = {"silence_seconds": "1.5", "hang_seconds": "20"}
+    with serving(ECHO_SERVER, tmp_path / "log", settings) as server:
+        engine = server.engine_process_id()
+        os.kill(engine, signal.SIGSTOP)
+        eventually(lambda: health_of(server) == HEALTH.NOT_SERVING, 10)
+        os.kill(engine, signal.SIGCONT)
+        eventually(lambda: health_of(server) == HEALTH.SERVING, 10)
+        assert server.engine_process_id() == engine
+
+
+# What a machine may run out of
+
+
+def test_a_restart_outlasts_a_folder_for_temporary_files_that_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    os.environ["TMPDIR"] = str(folder)
+    try:
+        with listening(
+            ECHO_SERVER, tmp_path / "log", {"restart_backoff_seconds": "0.05"}
+        ) as server:
+            wait_until_serving(server.address, 30)
+            gone = tmp_path / "gone"
+            folder.rename(gone)
+            os.kill(server.engine_process_id(), signal.SIGKILL)
+            eventually(lambda: "engine not started" in server.log.read_text(), 15)
+            gone.rename(folder)
+            wait_until_serving(server.address, 30)
+            with Client(server.address) as client:
+                assert client.generate("hello", max_tokens=1).text == "hello"
+    finally:
+        del os.environ["TMPDIR"]
+
+
+def test_an_engine_is_started_again_where_callers_hold_all_descriptors(tmp_path: Path) -> None:
+    """Of 300 descriptors connections take at most half, and the restart has some of its own."""
+    command = ("prlimit", "--nofile=300:300", *ECHO_SERVER)
+    with serving(command, tmp_path / "log", {"restart_backoff_seconds": "0.05"}) as server:
+        held = [
+            grpc.insecure_channel(server.address, options=[("grpc.use_local_subchannel_pool", 1)])
+            for _ in range(250)
+        ]
+        for channel in held:
+            channel.subscribe(lambda _: None, try_to_connect=True)
+        time.sleep(2)
+        os.kill(server.engine_process_id(), signal.SIGKILL)
+        eventually(lambda: server.log.read_text().count("engine ready") == 2, 20)
+        for channel in held:
+            channel.close()
+        wait_until_serving(server.address, 30)
+
+
+def test_descriptors_are_kept_and_lent() -> None:
+    def count() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    before = count()
+    reserve = DescriptorReserve(5)
+    assert count() == before + 5
+    with reserve.lent():
+        assert count() == before
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before + 2, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert before <= count() < before + 5
+    reserve.close()
+    assert count() == before
