@@ -20,6 +20,7 @@ from guided.cli.generate import generate
 from guided.cli.grammars import dump_stages, grammars, inspect_grammar
 from guided.cli.inspect_model import inspect_model
 from guided.cli.inspect_schema import inspect_schema
+from guided.cli.reward_tune import reward_tune
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
 from guided.runtime.native import is_native
@@ -39,6 +40,9 @@ def main() -> None:
     _command(inspect, inspect_model, "model")
     _command(inspect, inspect_schema, "schema")
     app.add_typer(inspect, name="inspect")
+    train = typer.Typer(no_args_is_help=True, help="Train what makes a model faster or better.")
+    _command(train, reward_tune, "reward-tune")
+    app.add_typer(train, name="train")
     for command in entry_points(group="guided.commands"):
         _add(app, command)
     try:

@@ -37,6 +37,7 @@ def _run(*arguments: str, **environment: str) -> str:
         ("inspect", "schema"),
         ("prepare",),
         ("serve",),
+        ("train", "reward-tune"),
     ],
 )
 def test_every_command_shows_how_it_is_used(command: tuple[str, ...]) -> None:

@@ -1,0 +1,1 @@
+"""Training: what makes a model draft better, or answer better."""
