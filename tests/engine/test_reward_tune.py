@@ -47,7 +47,7 @@ _TEMPLATE = (
 _JUDGE = Judge()
 _SETTINGS = Settings(
     sft_steps=4,
-    preference_steps=2,
+    preference_steps=4,
     sft_batch=2,
     preference_batch=4,
     group=2,
@@ -90,6 +90,12 @@ def engine(model: Path) -> Iterator[Engine]:
 
 def _tasks(count: int = 6) -> tuple[Task, ...]:
     return tuple(replace(task, max_tokens=12) for task in extraction_tasks(count, 0, seed=2)[0])
+
+
+def _ascii_tasks() -> list[Task]:
+    """Of random bytes some are of ASCII, so that some beginnings are legal and others are not."""
+    ascii_text = Lark("start: /[ -~]+/")
+    return [Task(str(n), (Message("user", str(n)),), ascii_text, "a", 3) for n in range(8)]
 
 
 def _expected(tasks: Sequence[Task]) -> dict[str, str]:
@@ -143,16 +149,14 @@ def test_dpo_prefers_what_was_chosen(model: Path, tmp_path: Path) -> None:
 
 
 def test_grpo_is_rewarded_by_our_terms(model: Path, tmp_path: Path) -> None:
-    # Of random bytes some are of ASCII, so that some beginnings are legal and others are not.
-    letters = Lark("start: /[ -~]+/")
-    tasks = [Task(str(n), (Message("user", str(n)),), letters, "a", 3) for n in range(4)]
+    tasks = _ascii_tasks()
     settings = replace(_SETTINGS, weights=Weights(2.0, 0.5, 1.0, 0.25, 0.0))
     work = tmp_path / "grpo.part"
     trainer = grpo_trainer(find_model(str(model)), tasks, _JUDGE, settings, work)
     after = _trained(trainer, tmp_path, "grpo")
     logged = json.loads((after / TRAINING_LOG).read_text("utf-8"))
     steps = [entry for entry in logged if "reward" in entry]
-    assert len(steps) == 2
+    assert len(steps) == 4
     for entry in steps:
         means = {term: float(entry[f"rewards/{term}/mean"]) for term in settings.weights.signed()}
         weighted = sum(settings.weights.signed()[term] * mean for term, mean in means.items())
@@ -173,14 +177,23 @@ class _Killed(TrainerCallback):
             raise KeyboardInterrupt
 
 
+@pytest.mark.parametrize("stage", Stage)
 def test_training_that_was_killed_goes_on_as_if_it_had_not_been(
-    model: Path, tmp_path: Path
+    model: Path, tmp_path: Path, stage: Stage
 ) -> None:
     files, tasks = find_model(str(model)), _tasks()
+    said = {task.name: ("no", str(task.expected)) for task in tasks}
 
     def trainer(name: str) -> Any:
         work = tmp_path / f"{name}.part"
-        return sft_trainer(files, tasks, _expected(tasks), _SETTINGS, work)
+        match stage:
+            case Stage.SFT:
+                return sft_trainer(files, tasks, _expected(tasks), _SETTINGS, work)
+            case Stage.DPO:
+                pairs = preferences(tasks, said, _JUDGE, Weights())
+                return dpo_trainer(files, pairs, _SETTINGS, work)
+            case Stage.GRPO:
+                return grpo_trainer(files, _ascii_tasks(), _JUDGE, _SETTINGS, work)
 
     whole = _trained(trainer("whole"), tmp_path, "whole")
     killed = trainer("killed")

@@ -113,6 +113,7 @@ class Judge:
         where it does not accept the answer that is expected.
         """
         machine = self._machine(task.constraint)
+        self._machine(_lenient(task.constraint))
         if task.expected is None:
             return
         legal, state = _legal_prefix(machine, task.expected)
