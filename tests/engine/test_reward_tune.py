@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +36,7 @@ from guided.train.reward_tune.tasks import Task
 from guided.train.reward_tune.trainers import TRAINING_LOG, last_checkpoint, load_policy, train
 from tests.engine.tiny_models import from_config
 from tests.kit.built_tokenizers import BUILT, loaded
+from tests.kit.effort import is_long
 
 pytestmark = [
     # Of transformers 5.23, where it calls itself by an old name, and of TRL about its own trainer.
@@ -284,6 +287,21 @@ def test_a_whole_run_from_own_answers(model: Path, tmp_path: Path) -> None:
         tune(replace(settings, sft_steps=9), tasks, held_out, out)
     with pytest.raises(RequestError, match="holds other tasks"):
         tune(settings, tasks[:3], held_out, out)
+
+
+@pytest.mark.skipif(not is_long(), reason="starts two processes, each of which imports all")
+def test_two_processes_draw_answers_once_and_train_together(model: Path, tmp_path: Path) -> None:
+    command = [
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"),
+        *(str(Path(sys.executable).with_name("guided")), "train", "reward-tune"),
+        *("--model", str(model), "--out", str(tmp_path), "--make", "8", "--make-held-out", "2"),
+        *("--sft-answers", "best", "--sft-steps", "2", "--preference-steps", "2", "--group", "2"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    drawn = (tmp_path / "answers-sft.jsonl").read_text("utf-8").splitlines()
+    assert len(drawn) == 8
+    assert load_policy(find_model(str(tmp_path / "grpo"))).has_chat_template
 
 
 def test_tasks_without_answers_cannot_be_imitated(model: Path, tmp_path: Path) -> None:

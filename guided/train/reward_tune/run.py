@@ -31,7 +31,7 @@ from guided.train.reward_tune.stages import (
     sft_trainer,
 )
 from guided.train.reward_tune.tasks import Task, read_tasks, write_tasks
-from guided.train.reward_tune.trainers import train
+from guided.train.reward_tune.trainers import processes, train
 
 __all__ = ["measure", "tune"]
 
@@ -42,7 +42,7 @@ def tune(settings: Settings, tasks: Sequence[Task], held_out: Sequence[Task], fo
     Tasks of an earlier run in the same folder have to be the same. Under ``accelerate launch`` all
     processes call this.
     """
-    state = PartialState()
+    state = processes()
     if state.is_main_process:
         folder.mkdir(parents=True, exist_ok=True)
         keep_settings(folder, settings)
@@ -66,7 +66,7 @@ def measure(settings: Settings, held_out: Sequence[Task], folder: Path) -> dict[
 
     The run has to be complete; only the first process does anything.
     """
-    if not PartialState().is_main_process:
+    if not processes().is_main_process:
         return {}
     kept = folder / "evaluation"
     kept.mkdir(exist_ok=True)

@@ -11,9 +11,10 @@ import json
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
+from accelerate import PartialState
 from huggingface_hub import constants as hub
 
 from guided.errors import ModelError
@@ -22,10 +23,7 @@ from guided.model.model_files import ModelFiles
 from guided.model.progress import SilentProgress
 from guided.train.reward_tune.settings import Settings, Stage
 
-if TYPE_CHECKING:
-    from accelerate import PartialState
-
-__all__ = ["TRAINING_LOG", "arguments", "last_checkpoint", "load_policy", "train"]
+__all__ = ["TRAINING_LOG", "arguments", "last_checkpoint", "load_policy", "processes", "train"]
 
 TRAINING_LOG = "training_log.json"
 """What a trainer logged, beside the model that it made."""
@@ -60,6 +58,12 @@ def arguments(settings: Settings, stage: Stage, work: Path) -> dict[str, Any]:
         "activation_checkpointing": False,
         "report_to": "none",
     }
+
+
+def processes() -> PartialState:
+    """Which of the processes of a launcher this is, and what lets them wait for each other."""
+    # Without being told, it takes processes on CPUs for strangers.
+    return PartialState(cpu=not torch.cuda.is_available())
 
 
 def load_policy(files: ModelFiles) -> LoadedModel:
