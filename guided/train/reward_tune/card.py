@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from guided.model.default_model import DEFAULT_MODEL
 from guided.train.reward_tune.evaluation import Evaluation, evaluation_rows
 from guided.train.reward_tune.settings import Settings, Stage
 
@@ -21,17 +22,18 @@ def write_card(
     folder: Path, settings: Settings, stage: Stage, tasks: int, found: Mapping[str, Evaluation]
 ) -> None:
     """Write the card (README.md) of the model that a stage has made; ``found`` may be empty."""
+    base = DEFAULT_MODEL if settings.model == "default" else settings.model
     done = settings.stages[: settings.stages.index(stage) + 1]
     weights = ", ".join(f"{name} {weight:+g}" for name, weight in settings.weights.signed().items())
     lines = [
         "---",
-        f"base_model: {settings.model}",
+        f"base_model: {base}",
         "library_name: transformers",
         "pipeline_tag: text-generation",
         f"tags: [{', '.join(['structured-generation', *done])}]",
         "---",
         "",
-        f"# {Path(settings.model).name}, tuned to answer in a given structure",
+        f"# {Path(base).name}, tuned to answer in a given structure",
         "",
         f"Made by `guided train reward-tune` on {tasks} tasks, in this order:",
         "",
