@@ -35,6 +35,7 @@ MODULES: Final[Mapping[str, tuple[str, ...]]] = {
         "zmq",
     ),
     "bench": ("matplotlib",),
+    "tune": ("datasets", "trl"),
 }
 """What each extra brings of its own, by the names that are imported."""
 

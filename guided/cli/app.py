@@ -22,6 +22,7 @@ from guided.cli.grammars import dump_stages, grammars, inspect_grammar
 from guided.cli.inspect_generate import inspect_generate
 from guided.cli.inspect_model import inspect_model
 from guided.cli.inspect_schema import inspect_schema
+from guided.cli.reward_tune import reward_tune
 from guided.cli.train import draft, eagle, medusa
 from guided.errors import GuidedError
 from guided.extras import DISTRIBUTION, missing_extra, needing
@@ -48,6 +49,7 @@ def main() -> None:
     train = typer.Typer(no_args_is_help=True, help="Train what makes a model faster or better.")
     for trained in (medusa, eagle, draft):
         _command(train, trained, trained.__name__)
+    _command(train, reward_tune, "reward-tune")
     app.add_typer(train, name="train")
     for command in entry_points(group="guided.commands"):
         _add(app, command)

@@ -127,6 +127,7 @@ except guided.MissingExtraError as error:
         (("bench", "--address", "localhost:1"), ("compiler",), "client,compiler"),
         (("bench", "--plot", "a.png"), ("bench",), "bench"),
         (("serve",), ("client", "server"), "server"),
+        (("train", "reward-tune", "--out", "tuned"), ("tune",), "tune"),
     ],
 )
 def test_a_command_tells_its_extra_in_one_line(

@@ -41,6 +41,7 @@ def _run(*arguments: str, **environment: str) -> str:
         ("train", "draft"),
         ("train", "eagle"),
         ("train", "medusa"),
+        ("train", "reward-tune"),
     ],
 )
 def test_every_command_shows_how_it_is_used(command: tuple[str, ...]) -> None:

@@ -1,0 +1,169 @@
+"""The command ``guided train reward-tune``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from guided.cli.common import shown_with
+from guided.errors import RequestError
+from guided.extras import needing
+from guided.runtime.environment import prepare_environment
+
+if TYPE_CHECKING:
+    from guided.train.reward_tune.rewards import Weights
+    from guided.train.reward_tune.settings import Stage
+    from guided.train.reward_tune.tasks import Task
+
+__all__ = ["read_stages", "read_tasks_flags", "read_weights", "reward_tune"]
+
+_HELD_OUT_SHARE = 5
+"""Of a file of tasks one in so many is held out, the last ones."""
+
+
+@shown_with(
+    "guided train reward-tune --out tuned --evaluate",
+    "guided train reward-tune --tasks mine.jsonl --stage sft --sft-answers best --out tuned",
+    "accelerate launch --config_file ddp.yaml $(which guided) train reward-tune --out tuned",
+)
+def reward_tune(
+    out: Annotated[Path, typer.Option(help="Folder of the run; one that was ended goes on.")],
+    model: Annotated[str, typer.Option(help="Name or folder of the model.")] = "default",
+    tasks: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of JSON lines with prompt or messages, schema or grammar, expected and"
+            " max_tokens; else small tasks of ours.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    held_out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of tasks to measure with; else the last fifth of --tasks.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
+    make: Annotated[int, typer.Option(min=1, help="Tasks of ours to train on.")] = 400,
+    make_held_out: Annotated[int, typer.Option(min=1, help="Tasks of ours to hold out.")] = 64,
+    stage: Annotated[
+        Literal["sft", "dpo", "grpo", "all"],
+        typer.Option(help="What to do; all is sft, then what --preference names."),
+    ] = "all",
+    preference: Annotated[
+        Literal["grpo", "dpo"], typer.Option(help="What follows sft in --stage all.")
+    ] = "grpo",
+    sft_answers: Annotated[
+        Literal["expected", "best"],
+        typer.Option(help="Imitate the expected answers, or the model's own best ones."),
+    ] = "expected",
+    sft_steps: Annotated[int, typer.Option(min=1, help="Steps of sft.")] = 200,
+    preference_steps: Annotated[int, typer.Option(min=1, help="Steps of dpo or grpo.")] = 30,
+    sft_batch: Annotated[int, typer.Option(min=1, help="Answers of a step of sft.")] = 4,
+    preference_batch: Annotated[
+        int, typer.Option(min=1, help="Answers of a step of grpo, or pairs of one of dpo.")
+    ] = 8,
+    group: Annotated[int, typer.Option(min=2, help="Answers that are drawn for a task.")] = 4,
+    temperature: Annotated[float, typer.Option(help="At which they are drawn.")] = 1.0,
+    sft_rate: Annotated[float, typer.Option(help="Learning rate of sft.")] = 5e-5,
+    preference_rate: Annotated[float, typer.Option(help="Learning rate of dpo or grpo.")] = 1e-5,
+    weight: Annotated[
+        list[str] | None,
+        typer.Option(help="What a term of the reward is worth, e.g. right=2; may be repeated."),
+    ] = None,
+    bf16: Annotated[
+        bool, typer.Option(help="Compute products in bfloat16; weights stay in float32.")
+    ] = False,
+    save_every: Annotated[int, typer.Option(min=1, help="Steps between checkpoints.")] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Of tasks, of data order and of draws.")] = 0,
+    evaluate: Annotated[
+        bool, typer.Option("--evaluate", help="Measure before and after, on tasks held out.")
+    ] = False,
+) -> None:
+    """Teach a model to answer in a given structure by itself.
+
+    It first imitates answers, then learns from rewards for its own: for those that their schema or
+    grammar accepts, and that are right. Each stage leaves a folder that guided serve loads. The
+    same command goes on where an earlier one was ended.
+    """
+    prepare_environment()
+    # Nothing is fetched from the hub but a model that is named by its id there.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    with needing("guided train reward-tune", "tune"):
+        from guided.train.reward_tune.evaluation import evaluation_table
+        from guided.train.reward_tune.run import measure, tune
+        from guided.train.reward_tune.settings import Settings, SftAnswers
+
+    settings = Settings(
+        model=model,
+        stages=read_stages(stage, preference),
+        sft_answers=SftAnswers(sft_answers),
+        sft_steps=sft_steps,
+        preference_steps=preference_steps,
+        sft_batch=sft_batch,
+        preference_batch=preference_batch,
+        group=group,
+        temperature=temperature,
+        sft_rate=sft_rate,
+        preference_rate=preference_rate,
+        bf16=bf16,
+        save_every=save_every,
+        seed=seed,
+        weights=read_weights(weight or []),
+    )
+    training, measuring = read_tasks_flags(tasks, held_out, make, make_held_out, seed)
+    last = tune(settings, training, measuring, out)
+    console = Console(soft_wrap=True)
+    found = measure(settings, measuring, out) if evaluate else {}
+    if found:
+        console.print(evaluation_table(found))
+    console.print(f"guided serve --model {last}", highlight=False, markup=False)
+
+
+def read_stages(stage: str, preference: str) -> tuple[Stage, ...]:
+    """The stages that the flags name, in order."""
+    from guided.train.reward_tune.settings import Stage
+
+    return (Stage.SFT, Stage(preference)) if stage == "all" else (Stage(stage),)
+
+
+def read_weights(given: list[str]) -> Weights:
+    """What the terms are worth, those that are not given as ever."""
+    from guided.train.reward_tune.rewards import TERMS, Weights
+
+    values: dict[str, float] = {}
+    for each in given:
+        name, sign, value = each.partition("=")
+        if name not in TERMS or not sign:
+            raise typer.BadParameter(f"--weight {each!r} is not NAME=NUMBER of {', '.join(TERMS)}")
+        try:
+            values[name] = float(value)
+        except ValueError:
+            raise typer.BadParameter(f"--weight {each!r} has no number") from None
+    return Weights(**values)
+
+
+def read_tasks_flags(
+    file: Path | None, held_out: Path | None, make: int, make_held_out: int, seed: int
+) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+    """Tasks to train on and tasks to measure with, from files or made."""
+    from guided.train.reward_tune.extraction import extraction_tasks
+    from guided.train.reward_tune.tasks import read_tasks
+
+    if file is None:
+        if held_out is not None:
+            raise RequestError("--held-out goes with --tasks only", field="held_out")
+        return extraction_tasks(make, make_held_out, seed)
+    read = read_tasks(file)
+    if held_out is not None:
+        return read, read_tasks(held_out)
+    count = max(1, len(read) // _HELD_OUT_SHARE)
+    if len(read) == count:
+        raise RequestError(f"{file} holds one task, and none is left to measure with")
+    return read[:-count], read[-count:]

@@ -1,0 +1,141 @@
+"""The model's own answers to tasks, free or under their constraints, by guided's engine.
+
+They are written to a file as they come, so that a run that was ended in the middle goes on there.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from guided.engine.engine import Engine
+from guided.engine.load import load_engine
+from guided.spec import GenerationRequest, GenerationResult, Sampling
+from guided.train.reward_tune.tasks import Task
+
+__all__ = ["Asking", "answers", "opened_engine"]
+
+_AT_ONCE = 16
+"""Tasks that are answered together; after so many the file grows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How answers are drawn."""
+
+    is_constrained: bool
+    count: int = 1
+    """Answers to each task."""
+    temperature: float = 0.0
+    """0 takes the likeliest token."""
+    seed: int = 0
+
+    def request(self, task: Task, number: int) -> GenerationRequest:
+        """What is asked for the task of that number; each has a seed of its own."""
+        seed = self.seed * 1_000_003 + number * self.count
+        return GenerationRequest(
+            prompt=task.messages,
+            constraint=task.constraint if self.is_constrained else None,
+            max_tokens=task.max_tokens,
+            n=self.count,
+            sampling=Sampling(self.temperature, seed=seed if self.temperature else None),
+        )
+
+
+@contextmanager
+def opened_engine(model: Path | str) -> Iterator[Callable[[], Engine]]:
+    """Give what opens an engine around a model when it is first asked; it is closed at the end."""
+    opened: list[Engine] = []
+
+    def engine() -> Engine:
+        if not opened:
+            # It does not draft: timing what that costs takes longer than it would save here.
+            threads = torch.get_num_threads()
+            opened.append(
+                load_engine(str(model), threads=threads, max_batch=_AT_ONCE, drafts=False)
+            )
+        return opened[0]
+
+    try:
+        yield engine
+    finally:
+        if opened:
+            opened.clear()
+            # What loading it exempted from garbage collection is free to go.
+            gc.unfreeze()
+            gc.collect()
+
+
+def answers(
+    engine: Callable[[], Engine], tasks: Sequence[Task], asking: Asking, file: Path
+) -> dict[str, tuple[str, ...]]:
+    """The answers to each task by its name, those that the file has already and the others.
+
+    ``engine`` is asked for only where something is missing.
+    """
+    found = _read(file)
+    numbered = [(number, task) for number, task in enumerate(tasks) if task.name not in found]
+    if not numbered:
+        return found
+    title = f"answering {'under the constraint' if asking.is_constrained else 'freely'}"
+    with _counting(title, len(tasks)) as count, file.open("a", encoding="utf-8") as out:
+        for first in range(0, len(numbered), _AT_ONCE):
+            count(len(tasks) - len(numbered) + first)
+            chunk = numbered[first : first + _AT_ONCE]
+            requests = {task.name: asking.request(task, number) for number, task in chunk}
+            for name, texts in _generate(engine(), requests).items():
+                found[name] = texts
+                out.write(json.dumps({"task": name, "texts": texts}, ensure_ascii=False) + "\n")
+            out.flush()
+        count(len(tasks))
+    return found
+
+
+def _generate(
+    engine: Engine, requests: Mapping[str, GenerationRequest]
+) -> dict[str, tuple[str, ...]]:
+    for name, request in requests.items():
+        engine.submit(name, request)
+    found: dict[str, tuple[str, ...]] = {}
+    while engine.has_work:
+        for finished in engine.step():
+            if not isinstance(finished.outcome, GenerationResult):
+                raise finished.outcome
+            outcome = finished.outcome
+            texts = tuple(each.text for each in outcome.candidates) or (outcome.text,)
+            found[finished.request_id] = texts
+    return found
+
+
+def _read(file: Path) -> dict[str, tuple[str, ...]]:
+    """The answers in a file; a last line that was cut off is taken away."""
+    if not file.exists():
+        return {}
+    text = file.read_text(encoding="utf-8", errors="replace")
+    whole = text[: text.rfind("\n") + 1]
+    if whole != text:
+        file.write_text(whole, encoding="utf-8")
+    # Not at what else ends a line for Python: a text may hold it.
+    rows = map(json.loads, whole.split("\n")[:-1])
+    return {row["task"]: tuple(row["texts"]) for row in rows}
+
+
+@contextmanager
+def _counting(title: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error; what it yields takes how many are done."""
+    console = Console(file=sys.stderr)
+    if not console.is_terminal:
+        console.print(f"{title} ({total} tasks) ...", highlight=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bars:
+        task = bars.add_task(title, total=total)
+        yield lambda done: bars.update(task, completed=done)

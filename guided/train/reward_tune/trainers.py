@@ -1,0 +1,114 @@
+"""What the stages share: arguments of TRL's trainers, checkpoints, and the folder that comes out.
+
+OUT/sft.part/checkpoints/checkpoint-N   while it trains, the last one only
+OUT/sft.part/model                      while it is written
+OUT/sft                                 renamed to this when it is whole
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import PartialState
+from huggingface_hub import constants as hub
+
+from guided.errors import ModelError
+from guided.model.load import LoadedModel, load_model
+from guided.model.model_files import ModelFiles
+from guided.model.progress import SilentProgress
+from guided.train.reward_tune.settings import Settings, Stage
+
+__all__ = ["TRAINING_LOG", "arguments", "last_checkpoint", "load_policy", "processes", "train"]
+
+TRAINING_LOG = "training_log.json"
+"""What a trainer logged, beside the model that it made."""
+_STATE = "trainer_state.json"
+"""The last file of a checkpoint that a trainer writes."""
+_WARM_UP_SHARE = 20
+"""The rate rises over one of so many steps."""
+_LOGS = 20
+"""Entries of the log, at most."""
+
+
+def arguments(settings: Settings, stage: Stage, work: Path) -> dict[str, Any]:
+    """The arguments that the configurations of all three trainers take."""
+    # TRL reports which trainer runs where; whoever uses guided has not asked for that.
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    hub.HF_HUB_DISABLE_TELEMETRY = True
+    steps = settings.steps(stage)
+    return {
+        "output_dir": str(work / "checkpoints"),
+        "max_steps": steps,
+        "per_device_train_batch_size": settings.batch(stage),
+        "learning_rate": settings.rate(stage),
+        "lr_scheduler_type": "linear",
+        "warmup_steps": steps // _WARM_UP_SHARE,
+        "logging_steps": max(1, steps // _LOGS),
+        "save_steps": settings.save_every,
+        "save_total_limit": 1,
+        "seed": settings.seed,
+        "bf16": settings.bf16,
+        "use_cpu": not torch.cuda.is_available(),
+        "dataloader_pin_memory": torch.cuda.is_available(),
+        "activation_checkpointing": False,
+        "report_to": "none",
+    }
+
+
+def processes() -> PartialState:
+    """Which of the processes of a launcher this is, and what lets them wait for each other."""
+    # Without being told, it takes processes on CPUs for strangers.
+    return PartialState(cpu=not torch.cuda.is_available())
+
+
+def load_policy(files: ModelFiles) -> LoadedModel:
+    """The model to be trained, in float32; raises ``ModelError`` where it knows no messages."""
+    loaded = load_model(files, dtype=torch.float32, progress=SilentProgress())
+    if not loaded.has_chat_template:
+        raise ModelError(
+            f"{loaded.name} has no chat template, so it cannot be tuned on messages",
+            hint="choose a model that was made to answer",
+        )
+    return loaded
+
+
+def train(trainer: Any, work: Path, finished: Path, state: PartialState) -> None:
+    """Train from the last checkpoint on, and write the model's folder, all or nothing.
+
+    ``trainer`` is one of TRL's. All processes call this; the first of them renames the folder.
+    """
+    trainer.train(resume_from_checkpoint=last_checkpoint(work / "checkpoints"))
+    written = work / "model"
+    trainer.save_model(str(written))
+    state.wait_for_everyone()
+    if state.is_main_process:
+        # It is a pickle, and says nothing that the settings do not.
+        (written / "training_args.bin").unlink(missing_ok=True)
+        log = json.dumps(trainer.state.log_history, indent=1)
+        (written / TRAINING_LOG).write_text(log + "\n", encoding="utf-8")
+        written.replace(finished)
+        shutil.rmtree(work)
+    state.wait_for_everyone()
+
+
+def last_checkpoint(folder: Path) -> str | None:
+    """The newest whole checkpoint; those that were cut off while they were written are left out.
+
+    A trainer writes a checkpoint into its place, its state last.
+    """
+    whole = [each for each in folder.glob("checkpoint-*") if _is_whole(each)]
+    newest = max(whole, key=lambda each: int(each.name.rpartition("-")[2]), default=None)
+    return None if newest is None else str(newest)
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    try:
+        json.loads((checkpoint / _STATE).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
