@@ -64,13 +64,8 @@ def right_medusa(heads: int) -> MedusaHeads:
     return module.eval()
 
 
-@torch.no_grad()
-def right_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
-    """A head whose attention finds the token of its own row, and whose taps say nothing.
-
-    A row adds its token to the feature it goes on from, so that holds all tokens since the taps
-    ended. Only the last of them is not followed by another; so the head takes away what is there.
-    """
+def _empty_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
+    """A head whose matrices are all zero."""
     size = LOGITS_WIDTH
     shape = EagleShape(
         hidden_size=size,
@@ -87,10 +82,20 @@ def right_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
         has_embedding=True,
     )
     ids = None if draft_ids is None else torch.tensor(draft_ids)
-    head = EagleHead(shape, draft_ids=ids)
+    head = EagleHead(shape, draft_ids=ids).requires_grad_(False).eval()
     for weight in head.parameters():
         if weight.dim() == 2:
             weight.zero_()
+    return head
+
+
+def right_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
+    """A head whose attention finds the token of its own row, and whose taps say nothing.
+
+    A row adds its token to the feature it goes on from, so that holds all tokens since the taps
+    ended. Only the last of them is not followed by another; so the head takes away what is there.
+    """
+    head, size = _empty_eagle(draft_ids), LOGITS_WIDTH
     head.embed_tokens.weight.copy_(torch.eye(size))
     token = torch.cat((torch.eye(size), torch.zeros(size, size)), dim=1)
     attention = head.layer.self_attn
@@ -100,4 +105,12 @@ def right_eagle(draft_ids: Sequence[int] | None = None) -> EagleHead:
     attention.v_proj.weight.copy_(token)
     attention.o_proj.weight.copy_(torch.eye(size))
     head.lm_head.weight.copy_((steps_before(1) - torch.eye(size))[head.draft_ids()])
-    return head.eval()
+    return head
+
+
+def tapping_eagle() -> EagleHead:
+    """A head that looks at its taps alone: right for the token after the next, and for no other."""
+    head, size = _empty_eagle(), LOGITS_WIDTH
+    head.fc.weight[:, size : 2 * size] = torch.eye(size)
+    head.lm_head.weight.copy_(steps_before(2))
+    return head

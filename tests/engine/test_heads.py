@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from guided.decoding import CostCurve, Drafter
+from guided.decoding import CostCurve, Drafter, DraftRequest
 from guided.drafters import LookupDrafter
 from guided.drafters.heads import EagleShape, MedusaHeads, MedusaShape
 from guided.drafters.heads.eagle import EagleDrafter
@@ -19,7 +19,13 @@ from guided.model.cpu import WeightFormat
 from guided.spec import Forcing, GenerationRequest, Sampling, TokenId
 from tests.engine.architectures import LOGITS_WIDTH, SHAPE
 from tests.engine.finite_language import TOKEN_BYTES, make_vocabulary
-from tests.engine.right_heads import circle, circling_model, right_eagle, right_medusa
+from tests.engine.right_heads import (
+    circle,
+    circling_model,
+    right_eagle,
+    right_medusa,
+    tapping_eagle,
+)
 from tests.engine.test_trees import calls, requests, tokens
 from tests.engine.tiny_models import answers, drain, make_engine, make_model, render
 from tests.kit.draft_context import draft_context
@@ -144,6 +150,27 @@ def right_drafter(kind: str) -> Drafter:
     return EagleDrafter(right_eagle(), vocabulary_size=size, cache_tokens=500)
 
 
+@pytest.mark.parametrize("weights", [None, WeightFormat.FP32])
+def test_taps_of_the_right_tokens_are_read(weights: WeightFormat | None) -> None:
+    """The first drafted token of each call is right, and no other: a head that sees taps alone.
+
+    Long prompts are read in pieces, some of them more than rows wait.
+    """
+    own = {"step_tokens": 30} | ({} if weights is None else {"weights": weights})
+    asked = {
+        prompt: GenerationRequest(prompt=prompt, max_tokens=41)
+        for prompt in ("ab", "a prompt of some more tokens than are read at once, twice as many")
+    }
+    drafter = EagleDrafter(
+        tapping_eagle(), vocabulary_size=len(TOKEN_BYTES), cache_tokens=500, width=1
+    )
+    drafted = answers(engine_with(circling_model(), (drafter,), **own), asked)
+    for result in drafted.values():
+        assert result.usage.accepted_tokens == 20
+        assert len(result.tokens) == 41
+    assert calls(drafted) == (1 + 20) + (3 + 20)
+
+
 def test_widths_give_a_cartesian_product() -> None:
     """Where one token of each head is drafted, the tree is a chain."""
     model = circling_model()
@@ -171,6 +198,17 @@ def test_a_reduced_vocabulary_says_nothing_of_other_tokens() -> None:
     assert 10 <= result.usage.accepted_tokens <= 20
 
 
+class Counted(EagleDrafter):
+    """Counts the calls that fail, after which the engine asks for one text at a time."""
+
+    failed = 0
+
+    def propose(self, drafts: Sequence[DraftRequest]) -> None:
+        self.failed += 1
+        super().propose(drafts)
+        self.failed -= 1
+
+
 def test_a_head_without_room_drafts_for_some() -> None:
     """Texts that find no room in the head's cache begin anew, and their answers are the same."""
     model = circling_model()
@@ -179,10 +217,11 @@ def test_a_head_without_room_drafts_for_some() -> None:
         for number in range(6)
     }
     plain = answers(make_engine(model), asked)
-    drafter = EagleDrafter(right_eagle(), vocabulary_size=len(TOKEN_BYTES), cache_tokens=64)
+    drafter = Counted(right_eagle(), vocabulary_size=len(TOKEN_BYTES), cache_tokens=64)
     drafted = answers(engine_with(model, (drafter,)), asked)
     assert tokens(drafted) == tokens(plain)
     assert 6 * 7 < calls(drafted) < calls(plain)
+    assert drafter.failed == 0
     check((drafter,))
 
 

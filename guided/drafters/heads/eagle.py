@@ -115,15 +115,18 @@ class EagleMemory:
         self._features, self._tokens = [], []
 
     def waiting(self, tokens: Sequence[TokenId]) -> TextRows | None:
-        """The rows that wait, of a text of these ``tokens``.
-
-        ``None`` where there are none, or no room for them: then the text begins anew.
-        """
+        """The rows that wait, of a text of these ``tokens``; ``None`` where there are none."""
         first = self.next + 1
         return self._waiting_rows(tokens[first : first + len(self._tokens)])
 
-    def note(self, text: TextRows, output: torch.Tensor) -> None:
-        """Rows that waited were computed; ``output`` is that of the last."""
+    def note(self, text: TextRows, output: torch.Tensor | None) -> None:
+        """Rows that waited were computed; ``output`` is that of the last.
+
+        ``None`` where there was no room to keep them: then the text begins anew.
+        """
+        if output is None:
+            self.forget()
+            return
         count = len(text.tokens)
         self.output = output
         self._tokens = self._tokens[count:]
@@ -132,9 +135,6 @@ class EagleMemory:
     def _waiting_rows(self, tokens: Sequence[TokenId]) -> TextRows | None:
         """The first of them, which hold these tokens."""
         if not tokens:
-            return None
-        if not self.blocks.can_reserve(len(tokens)):
-            self.forget()
             return None
         features = torch.cat(self._features)[: len(tokens)]
         return TextRows(self.blocks, tokens, features, self.next)
@@ -154,13 +154,18 @@ class EagleDrafter:
         cache_tokens: int,
         dtype: torch.dtype = torch.float32,
         device: torch.device = CPU,
+        width: int = _WIDTH,
     ) -> None:
-        """See ``EagleRows``; the runner has to tap ``taps``."""
+        """See ``EagleRows``; ``width`` tokens are drafted after one node at most.
+
+        The runner has to tap ``taps``.
+        """
         self.taps: Final = head.shape.taps
         """Layers of the target whose input is read."""
         self._rows = EagleRows(head, cache_tokens=cache_tokens, dtype=dtype, device=device)
         self._rates = ProposalRates(assumed_rates())
         self._vocabulary_size = vocabulary_size
+        self._width = width
         self._ids = self._known = None
         if head.has_reduced_vocabulary:
             self._ids = head.draft_ids().cpu().numpy()
@@ -191,7 +196,7 @@ class EagleDrafter:
             if memory.output is None or len(ahead) > _LONGEST_RUN:
                 continue
             tree: GrowingTree[_Reached] = GrowingTree(
-                draft.builder, partial(_expansion, memory), _width
+                draft.builder, partial(_expansion, memory), self._width_at
             )
             past = self._rows.past(memory.blocks)
             tree.root.kept = _Reached(memory.output, past, memory.next - 1)
@@ -204,6 +209,9 @@ class EagleDrafter:
             rounds=_ROUNDS,
             known=self._known,
         )
+
+    def _width_at(self, depth: int) -> int:  # noqa: ARG002 - the same everywhere
+        return self._width
 
     def _keep_waiting(self, drafts: Sequence[DraftRequest]) -> None:
         """Compute the rows that wait, as their last token is known now, of all texts together."""
@@ -264,10 +272,6 @@ def _kept(place: _Place) -> _Reached:
 
 def _expansion(memory: EagleMemory, depth: int) -> Expansion:  # noqa: ARG001 - the same everywhere
     return memory.expansion
-
-
-def _width(depth: int) -> int:  # noqa: ARG001 - the same everywhere
-    return _WIDTH
 
 
 def _packed(ids: NDArray[np.int64], vocabulary_size: int) -> NDArray[np.int32]:

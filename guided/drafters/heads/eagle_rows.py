@@ -104,10 +104,10 @@ class EagleRows:
         return self._head.fuse(taps.to(self._device, self._dtype))
 
     @torch.inference_mode()
-    def keep(self, texts: Sequence[TextRows]) -> list[torch.Tensor]:
+    def keep(self, texts: Sequence[TextRows]) -> list[torch.Tensor | None]:
         """Compute rows and keep their keys and values; gives the last output of each text.
 
-        That is ``[hidden]``. There has to be room for them (``SequenceBlocks.can_reserve``).
+        That is ``[hidden]``, or ``None`` where there was no room for its rows, and none was kept.
         """
         counts = [len(text.tokens) for text in texts]
         longest = max(counts)
@@ -124,13 +124,12 @@ class EagleRows:
             places[:, None] >= places[None, :],
         )
         # Nothing was taken so far, so a fault up to here leaves all texts as they were.
-        for text, length, of_keys, of_values in zip(texts, counts, keys, values, strict=True):
-            (rows,) = text.blocks.reserve(length)
-            self._storage.copy(rows.copies)
-            slots = self._storage.locate(rows.slots)
-            self._storage.layers[0].write(slots, of_keys[:length], of_values[:length])
-            text.blocks.commit(range(length), text.tokens)
-        return [rows[length - 1] for rows, length in zip(output, counts, strict=True)]
+        return [
+            rows[length - 1] if self._store(text, of_keys[:length], of_values[:length]) else None
+            for text, length, rows, of_keys, of_values in zip(
+                texts, counts, output, keys, values, strict=True
+            )
+        ]
 
     @torch.inference_mode()
     def go_on(
@@ -168,6 +167,16 @@ class EagleRows:
         """The rows that are kept of a text."""
         slots = self._storage.locate(blocks.tables[0].slots().copy())
         return Past(*self._storage.layers[0].read(slots))
+
+    def _store(self, text: TextRows, keys: torch.Tensor, values: torch.Tensor) -> bool:
+        """Keep rows, ``[rows, kv_heads, size]``; whether there was room."""
+        if not text.blocks.can_reserve(len(text.tokens)):
+            return False
+        (rows,) = text.blocks.reserve(len(text.tokens))
+        self._storage.copy(rows.copies)
+        self._storage.layers[0].write(self._storage.locate(rows.slots), keys, values)
+        text.blocks.commit(range(len(text.tokens)), text.tokens)
+        return True
 
     def _compute(
         self,

@@ -119,15 +119,17 @@ def test_cached_rows_say_the_same_as_whole_texts(name: str) -> None:
     features = rows.fuse(taps[0])
     ends = (9, 14)
     texts = [rows.cache.open(), rows.cache.open()]
-    outputs: list[torch.Tensor] = []
+    kept: list[torch.Tensor | None] = []
     for cuts in ((4, 9), (5, 5)):
         pieces = []
         for blocks, count in zip(texts, cuts, strict=True):
             start = blocks.committed
             read = [TokenId(t) for t in tokens[0, start + 1 : start + 1 + count].tolist()]
             pieces.append(TextRows(blocks, read, features[start : start + count], start))
-        outputs = rows.keep(pieces)
+        kept = rows.keep(pieces)
     rows.cache.check()
+    outputs = [output for output in kept if output is not None]
+    assert len(outputs) == 2
     assert tuple(blocks.committed for blocks in texts) == ends
     pasts = [rows.past(blocks) for blocks in texts]
     for step in range(3):
@@ -140,3 +142,16 @@ def test_cached_rows_say_the_same_as_whole_texts(name: str) -> None:
             [end + step for end in ends],
             pasts,
         )
+
+
+def test_where_there_is_room_for_one_text_the_other_keeps_nothing() -> None:
+    head = random_eagle(EAGLE_SHAPES["own embedding"])
+    rows = EagleRows(head, cache_tokens=16, dtype=torch.float32, device=CPU)
+    texts = [rows.cache.open(), rows.cache.open()]
+    features = torch.randn(10, head.shape.hidden_size)
+    read = [TokenId(token) for token in range(10)]
+    first, second = rows.keep([TextRows(blocks, read, features, 0) for blocks in texts])
+    assert first is not None
+    assert second is None
+    assert [blocks.committed for blocks in texts] == [10, 0]
+    rows.cache.check()
