@@ -41,11 +41,11 @@ def main() -> None:
     _command(inspect, inspect_schema, "schema")
     app.add_typer(inspect, name="inspect")
     train = typer.Typer(no_args_is_help=True, help="Train what makes a model faster or better.")
-    for function in (medusa, eagle, draft):
-        _command(train, function, function.__name__)
+    for name, command in {"medusa": medusa, "eagle": eagle, "draft": draft}.items():
+        _command(train, command, name)
     app.add_typer(train, name="train")
-    for command in entry_points(group="guided.commands"):
-        _add(app, command)
+    for point in entry_points(group="guided.commands"):
+        _add(app, point)
     try:
         with needing(" ".join(("guided", *sys.argv[1:2]))):
             app()
