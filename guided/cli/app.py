@@ -41,11 +41,12 @@ def main() -> None:
     _command(inspect, inspect_schema, "schema")
     app.add_typer(inspect, name="inspect")
     train = typer.Typer(no_args_is_help=True, help="Train what makes a model faster or better.")
-    for name, command in {"medusa": medusa, "eagle": eagle, "draft": draft}.items():
-        _command(train, command, name)
+    _command(train, medusa, "medusa")
+    _command(train, eagle, "eagle")
+    _command(train, draft, "draft")
     app.add_typer(train, name="train")
-    for point in entry_points(group="guided.commands"):
-        _add(app, point)
+    for command in entry_points(group="guided.commands"):
+        _add(app, command)
     try:
         with needing(" ".join(("guided", *sys.argv[1:2]))):
             app()

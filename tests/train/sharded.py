@@ -92,8 +92,8 @@ def _train(module: nn.Module, batches: Sequence[Batch]) -> None:
     # Adam would make much of gradients that differ in their rounding alone.
     optimizer = torch.optim.SGD(trained, lr=0.05)
     for _ in range(_STEPS):
-        losses = [module(**batch)["loss"] for batch in batches]
-        torch.stack(losses).mean().backward()
+        loss: Any = torch.stack([module(**batch)["loss"] for batch in batches]).mean()
+        loss.backward()
         optimizer.step()
         optimizer.zero_grad()
 
