@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --progress-bar on -c constraints.txt
 TORCH := torch==2.13.0
 WORKERS ?= 2
 
-.PHONY: demo demo-grammars test test-long fuzz check format proto native interpreted clean
+.PHONY: demo demo-grammars test test-long test-formats fuzz check format proto native interpreted clean
 
 # What is compiled already is kept up to date; nobody waits for a compiler to see a demo.
 demo: $(or $(wildcard $(NATIVE)),$(SERVED))
@@ -31,7 +31,11 @@ test: check $(NATIVE)
 test-long: $(NATIVE)
 	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
 		tests/engine/test_sampling_law.py tests/engine/test_drafting_law.py \
-		tests/engine/test_real_gemma3.py --timeout 3600
+		tests/engine/test_reward_tune.py tests/engine/test_real_gemma3.py tests/train --timeout 3600
+
+# Our heads against those of another library, where speculators is installed.
+test-formats: $(NATIVE)
+	$(BIN)/python -m pytest -W default tests/unit/drafters/test_heads_in_speculators.py
 
 # The fuzzers, each for so many seconds; SUBJECTS="schemas python" for some of them, SEED=... to repeat.
 # What is found is printed with its seed, made small, and written as a test below build/findings.

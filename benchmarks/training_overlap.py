@@ -21,7 +21,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What training prompts share with a workload.")
     parser.add_argument("workload", type=Path)
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--prompts", type=int, default=1600)
+    parser.add_argument("--prompts", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     measured = read_workload(options.workload)

@@ -47,8 +47,9 @@ def main() -> None:
     _command(inspect, inspect_generate, "generate")
     app.add_typer(inspect, name="inspect")
     train = typer.Typer(no_args_is_help=True, help="Train what makes a model faster or better.")
-    for trained in (medusa, eagle, draft):
-        _command(train, trained, trained.__name__)
+    _command(train, medusa, "medusa")
+    _command(train, eagle, "eagle")
+    _command(train, draft, "draft")
     _command(train, reward_tune, "reward-tune")
     app.add_typer(train, name="train")
     for command in entry_points(group="guided.commands"):

@@ -39,7 +39,7 @@ def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
             " max_tokens; else prompts that are made.",
             group=_DATA,
         ),
-        flag("prompts", int, 1600, "How many prompts are made.", group=_DATA),
+        flag("prompts", int, 2000, "How many prompts are made.", group=_DATA),
         flag(
             "answers",
             Path | None,
@@ -69,7 +69,7 @@ def _common(*, steps: int, batch: int, learning_rate: float) -> tuple[Any, ...]:
     "guided train medusa Qwen/Qwen3-0.6B --out heads --data prompts --steps 2000",
     "accelerate launch --config_file ddp.yaml -m guided.cli train medusa --out heads",
 )
-@with_flags(*_common(steps=600, batch=8, learning_rate=1e-3))
+@with_flags(*_common(steps=1500, batch=8, learning_rate=2e-3))
 def medusa(
     out: OutFlag,
     model: ModelArgument = None,
@@ -100,7 +100,7 @@ def medusa(
     "guided train eagle --out head",
     "guided train eagle --out head --answers heads/answers.jsonl --minutes 15",
 )
-@with_flags(*_common(steps=800, batch=8, learning_rate=5e-4))
+@with_flags(*_common(steps=1200, batch=8, learning_rate=5e-4))
 def eagle(
     out: OutFlag,
     model: ModelArgument = None,

@@ -8,6 +8,7 @@
     suffix        earlier answers to the same constraint (suffix_trie, suffix_pools)
     lookahead     what the model itself guesses of places further on, beside each call
     best_first    growing a tree by its likeliest token
+    draft_model   smaller models, with pages of their own
     heads         Medusa and EAGLE-3 heads on the hidden states of the target
 """
 

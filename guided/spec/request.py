@@ -190,7 +190,8 @@ class GenerationRequest:
         Beams | None, Option("Search for the likeliest answers with so many beams.", group=_SEVERAL)
     ] = None
     cache_salt: Annotated[
-        str, Option("Share beginnings of prompts in the cache with requests of this salt alone.")
+        str,
+        Option("Share beginnings of prompts, and what answers said, with this salt alone."),
     ] = ""
     on_incomplete: Annotated[
         OnIncomplete, Option("What becomes of an answer that its budget or deadline would close.")
