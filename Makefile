@@ -26,11 +26,11 @@ test: check $(NATIVE)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 # Many more random schemas and walks, every sampler by itself, and Gemma 3 270M, whose weights are
-# fetched (240 MB, under the Gemma terms of use); about half an hour. With GUIDED_MASKBENCH naming the
+# fetched (240 MB, under the Gemma terms of use), training in two processes; about half an hour. With GUIDED_MASKBENCH naming the
 # file of MaskBench's open part (1.5 MB packed), its 2,000 schemas and their documents too.
 test-long: $(NATIVE)
 	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
-		tests/engine/test_sampling_law.py tests/engine/test_real_gemma3.py --timeout 3600
+		tests/engine/test_sampling_law.py tests/engine/test_real_gemma3.py tests/train --timeout 3600
 
 # The fuzzers, each for so many seconds; SUBJECTS="schemas python" for some of them, SEED=... to repeat.
 # What is found is printed with its seed, made small, and written as a test below build/findings.
