@@ -25,9 +25,10 @@ demo-grammars: $(or $(wildcard $(NATIVE)),$(SERVED))
 test: check $(NATIVE)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-# Many more random schemas and walks, every sampler by itself, and Gemma 3 270M, whose weights are
-# fetched (240 MB, under the Gemma terms of use); about half an hour. With GUIDED_MASKBENCH naming the
-# file of MaskBench's open part (1.5 MB packed), its 2,000 schemas and their documents too.
+# Many more random schemas and walks, every sampler by itself, training in two processes, and Gemma 3
+# 270M, whose weights are fetched (240 MB, under the Gemma terms of use); about half an hour. With
+# GUIDED_MASKBENCH naming the file of MaskBench's open part (1.5 MB packed), its 2,000 schemas and their
+# documents too.
 test-long: $(NATIVE)
 	GUIDED_TESTS=long $(BIN)/python -m pytest tests/property tests/conformance \
 		tests/engine/test_sampling_law.py tests/engine/test_drafting_law.py \
