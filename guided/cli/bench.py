@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from rich.console import Console
@@ -44,6 +44,7 @@ _PICTURES = (".png", ".svg", ".pdf")
 @shown_with(
     "guided bench",
     "guided bench --model Qwen/Qwen3-0.6B --dtype int8 --concurrency 8",
+    "guided bench --drafters --heads medusa --draft-model small --plot drafters.svg",
     "guided bench --address localhost:50051 --workload mine.jsonl --json figures.json",
     "guided bench --drafters --concurrency 1 --rounds 3 --temperature 0 --temperature 0.7",
 )
@@ -77,6 +78,13 @@ def bench(
     dtype: DtypeFlag = None,
     device: DeviceFlag = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="Threads of a model call.")] = None,
+    draft_model: Annotated[
+        list[str] | None, typer.Option(help="Smaller model that drafts; may be given again.")
+    ] = None,
+    heads: Annotated[
+        list[str] | None,
+        typer.Option(help="Folder of heads for the model, which draft; may be given again."),
+    ] = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure and request to this file.")
     ] = None,
@@ -92,9 +100,17 @@ def bench(
     """
     if plot is not None:
         _check_plot(plot)
-    if address is not None and (model, dtype, device, threads) != (None, None, "auto", None):
+    own = {
+        "model": model,
+        "dtype": dtype,
+        "device": device,
+        "threads": threads,
+        "draft_models": tuple(draft_model or ()),
+        "heads": tuple(heads or ()),
+    }
+    if address is not None and any(value not in (None, (), "auto") for value in own.values()):
         raise RequestError(
-            "the server at --address has its model, dtype, device and threads already"
+            "the server at --address has its model, dtype, device, threads and drafters already"
         )
     if temperature and not drafters:
         raise RequestError("--temperature needs --drafters")
@@ -104,7 +120,7 @@ def bench(
     requests = read_workload(workload)
     report: WorkloadReport | DrafterReport
     with (
-        _opened(address, model, dtype, device, threads, concurrency) as target,
+        _opened(address, own, concurrency) as target,
         BenchProgress() as progress,
     ):
         if drafters:
@@ -133,14 +149,7 @@ def bench(
 
 
 @contextmanager
-def _opened(
-    address: str | None,
-    model: str | None,
-    dtype: str | None,
-    device: str,
-    threads: int | None,
-    concurrency: int,
-) -> Iterator[Target]:
+def _opened(address: str | None, own: Mapping[str, Any], concurrency: int) -> Iterator[Target]:
     """Open the server, or an engine that keeps no prefixes: no request may profit from another."""
     from guided.bench import InProcess, Remote
 
@@ -155,10 +164,7 @@ def _opened(
 
     yield InProcess(
         load_engine(
-            model,
-            dtype=dtype,
-            device=device,
-            threads=threads,
+            **own,
             max_batch=concurrency,
             reuse_prefixes=False,
         )

@@ -87,8 +87,9 @@ def test_a_server_without_drafters_is_refused(echo_server: ServerProcess) -> Non
     ("arguments", "complaint"),
     [
         (["--plot", "x.gif"], "--plot 'x.gif' ends in none of .png, .svg, .pdf"),
-        (["--address", "localhost:1", "--dtype", "int8"], "has its model, dtype, device and"),
-        (["--address", "localhost:1", "--device", "cpu"], "has its model, dtype, device and"),
+        (["--address", "localhost:1", "--dtype", "int8"], "has its model, dtype, device,"),
+        (["--address", "localhost:1", "--device", "cpu"], "has its model, dtype, device,"),
+        (["--address", "localhost:1", "--heads", "x"], "has its model, dtype, device,"),
         (["--device", "gpu"], "device 'gpu' is none of 'auto', 'cpu', 'cuda', 'cuda:N'"),
         (["--temperature", "0.7"], "--temperature needs --drafters"),
         (["--concurrency", "0"], "Invalid value for '--concurrency'"),
