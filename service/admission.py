@@ -1,57 +1,56 @@
-"""A limit on requests in flight; further ones wait in a short queue, and beyond it are refused.
+"""A limit on requests in flight; further ones wait in a bounded queue, and beyond it are refused.
 
 ::
 
-    call ──▶ places free? ──yes──▶ in flight
-               │ no
-               ▼
-             queue, first come first served ──full──▶ OverloadedError
+    request ──▶ place free? ──yes──▶ in flight
+                  │ no
+                  ▼
+                queue, by queue key (arrival and priority), each at its own deadline
+                  │ full
+                  ▼
+                OverloadedError
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import heapq
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from itertools import count
 
-from guided.errors import ServiceUnavailableError
+from guided.errors import DeadlineExceededError, ServiceUnavailableError
 
-__all__ = ["Admission", "OverloadedError", "Places"]
+__all__ = ["Admission", "OverloadedError"]
 
 
 class OverloadedError(ServiceUnavailableError):
     """The server has as many requests in flight and waiting as it takes."""
 
 
-class Places:
-    """The places that one call holds; they are given back one by one or all at its end."""
-
-    def __init__(self, admission: Admission, count: int) -> None:
-        self._admission = admission
-        self._held = count
-
-    def give_back_one(self) -> None:
-        """Let another request in."""
-        assert self._held > 0, "more places are given back than are held"
-        self._held -= 1
-        self._admission.release(1)
-
-    def give_back_all(self) -> None:
-        """Give back what is still held."""
-        self._admission.release(self._held)
-        self._held = 0
+@dataclass(order=True, slots=True)
+class _Waiter:
+    queue_key: float
+    number: int
+    """Of equal keys, who came first."""
+    turn: asyncio.Future[None] = field(compare=False)
 
 
 class Admission:
     """Places for requests in flight, and a queue for those that find none."""
 
-    def __init__(self, places: int, queued: int = 0) -> None:
-        """``queued`` requests may wait for a place."""
+    def __init__(self, places: int, queued: int = 0, queued_bytes: int = 2**30) -> None:
+        """``queued`` requests may wait for a place, whose messages have ``queued_bytes`` in all."""
         self._places = places
         self._queued = queued
+        self._queued_bytes = queued_bytes
         self._taken = 0
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._heap: list[_Waiter] = []
+        self._numbers = count()
+        self._num_waiting = 0
+        self._waiting_bytes = 0
+        self._is_closed = False
         self._empty = asyncio.Event()
         self._empty.set()
 
@@ -63,62 +62,88 @@ class Admission:
     @property
     def waiting(self) -> int:
         """Requests in the queue."""
-        return sum(requests for requests, _ in self._waiting)
+        return self._num_waiting
+
+    def check_room(self, requests: int, nbytes: int) -> None:
+        """Raise ``OverloadedError`` unless so many more would find a place or may wait for one."""
+        if self._is_closed:
+            raise _stopping()
+        queued = self._taken + self._num_waiting + requests - self._places
+        is_long = queued > 0 and self._waiting_bytes + nbytes > self._queued_bytes
+        if queued > self._queued or is_long:
+            raise OverloadedError(
+                f"{self._taken} requests are in flight, {self._num_waiting} wait and {requests} "
+                f"more came, above the limits of {self._places} and {self._queued}, or of "
+                f"{self._queued_bytes} bytes",
+                hint="try again shortly",
+            )
 
     @asynccontextmanager
-    async def admitted(self, requests: int) -> AsyncIterator[Places]:
-        """Hold a place for each request, waiting for them; raises ``OverloadedError`` at the limit.
+    async def admitted(
+        self, queue_key: float, nbytes: int = 0, *, seconds: float | None = None
+    ) -> AsyncIterator[None]:
+        """Hold a place, waiting for it at most so many ``seconds``.
 
-        Who waits keeps its turn, so a large batch is not overtaken for ever by single requests.
+        Raises ``OverloadedError`` where the queue is full, and ``DeadlineExceededError``.
         """
-        await self._take(requests)
-        places = Places(self, requests)
         try:
-            yield places
+            async with asyncio.timeout(seconds):
+                await self._take(queue_key, nbytes)
+        except TimeoutError as error:
+            raise DeadlineExceededError(
+                "the deadline came while the request waited for a place",
+                hint="allow more time, or send less at once",
+            ) from error
+        try:
+            yield
         finally:
-            places.give_back_all()
+            self._release()
 
     async def wait_until_empty(self) -> None:
         """Wait until no request is in flight."""
         await self._empty.wait()
 
-    def release(self, requests: int) -> None:
-        """Take places back, and let in who waits for them."""
-        self._change(-requests)
-        while self._waiting and self._taken + self._waiting[0][0] <= self._places:
-            entering, turn = self._waiting.popleft()
-            if not turn.done():
-                # Taken here and not when the waiter wakes up, or another call could come between.
-                self._change(entering)
-                turn.set_result(None)
+    def close(self) -> None:
+        """Let nobody in any more: who waits is told to come again."""
+        self._is_closed = True
+        for waiter in self._heap:
+            if not waiter.turn.done():
+                waiter.turn.set_exception(_stopping())
+        self._heap.clear()
 
-    async def _take(self, requests: int) -> None:
-        if not self._waiting and self._taken + requests <= self._places:
-            self._change(requests)
+    async def _take(self, queue_key: float, nbytes: int) -> None:
+        self.check_room(1, nbytes)
+        if not self._num_waiting and self._taken < self._places:
+            self._taken += 1
+            self._empty.clear()
             return
-        if self.waiting + requests > self._queued:
-            raise OverloadedError(
-                f"{self._taken} requests are in flight, {self.waiting} wait and {requests} more "
-                f"came, above the limits of {self._places} and {self._queued}",
-                hint="try again shortly",
-            )
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        entry = requests, turn
-        self._waiting.append(entry)
+        heapq.heappush(self._heap, _Waiter(queue_key, next(self._numbers), turn))
+        self._num_waiting += 1
+        self._waiting_bytes += nbytes
         try:
             await turn
         except asyncio.CancelledError:
-            # Its deadline passed or its caller left, perhaps in the very moment of its turn.
-            if turn.done() and not turn.cancelled():
-                self.release(requests)
-            else:
-                self._waiting.remove(entry)
-                self.release(0)
+            # Its deadline passed or its caller left, perhaps in the moment when it had its turn.
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._release()
             raise
+        finally:
+            self._num_waiting -= 1
+            self._waiting_bytes -= nbytes
 
-    def _change(self, requests: int) -> None:
-        self._taken += requests
-        if self._taken:
-            self._empty.clear()
-        else:
+    def _release(self) -> None:
+        """Take a place back, and let in who is first."""
+        self._taken -= 1
+        while self._heap and self._taken < self._places:
+            turn = heapq.heappop(self._heap).turn
+            if not turn.done():  # else its caller has left
+                # Taken here and not when the waiter wakes up, or another could come between.
+                self._taken += 1
+                turn.set_result(None)
+        if not self._taken:
             self._empty.set()
+
+
+def _stopping() -> ServiceUnavailableError:
+    return ServiceUnavailableError("the server is stopping", hint="try again once it is back")

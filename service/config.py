@@ -90,6 +90,8 @@ class ServerConfig(BaseSettings):
     """Requests at once, each of a batch counted; 64. More have to wait."""
     max_requests_queued: Annotated[int, _LIMITS] = Field(default=4096, ge=0)
     """Requests that may wait for a place; 4096. More are told to come again."""
+    max_queued_bytes: Annotated[ByteSize, _LIMITS] = Field(default=ByteSize(2**28), ge=0)
+    """Size of their messages together, e.g. 1GiB; 256 MiB."""
     max_batch_size: Annotated[int, _LIMITS] = Field(default=64, ge=1)
     """Requests in one batch; 64."""
     max_message_bytes: Annotated[int, _LIMITS] = Field(default=4 * 2**20, ge=1024)
@@ -98,11 +100,11 @@ class ServerConfig(BaseSettings):
     """What callers who are turned away are asked to wait; 0.5."""
     stall_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
     """How long the reader of a stream or a batch may take nothing before it is cut off; 60."""
-    silence_seconds: Annotated[float, _TIMES] = Field(default=15.0, gt=0)
+    silence_seconds: Annotated[float, _TIMES] = Field(default=15.0, ge=1.5)
     """How long the engine may say nothing before the server is not serving any more; 15."""
-    hang_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)
+    hang_seconds: Annotated[float, _TIMES] = Field(default=60.0, ge=3)
     """How long the engine may say nothing before it is killed and started again; 60."""
-    stuck_seconds: Annotated[float, _TIMES] = Field(default=900.0, gt=0)
+    stuck_seconds: Annotated[float, _TIMES] = Field(default=900.0, ge=3)
     """How long one step of the engine may take before it is killed and started again; 900."""
     idle_seconds: Annotated[float, _TIMES] = Field(default=900.0, gt=0)
     """How long a connection may stay open without a call; 900."""

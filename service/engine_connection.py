@@ -196,17 +196,18 @@ class EngineConnection:
 
         Runs until it is cancelled, or has killed the process.
         """
-        heard = moved = time.monotonic()
-        turns, is_alive = -1, True
+        silent = unmoved = 0.0
+        turns, is_alive, turn = -1, True, limits.silence_seconds / 4
         while True:
-            pulse = await self._next_pulse(limits.silence_seconds / 4)
-            now = time.monotonic()
-            if pulse is not None:
-                heard = now
-                if pulse.turns != turns:
-                    moved, turns = now, pulse.turns
-            silent = now - heard
-            if silent > limits.hang_seconds or now - moved > limits.stuck_seconds:
+            began = time.monotonic()
+            pulse = await self._next_pulse(turn)
+            # Of a pause of this process itself no more counts than a turn: then nobody listened.
+            passed = min(time.monotonic() - began, 2 * turn)
+            silent = 0.0 if pulse is not None else silent + passed
+            has_moved = pulse is not None and pulse.turns != turns
+            unmoved = 0.0 if has_moved else unmoved + passed
+            turns = turns if pulse is None else pulse.turns
+            if silent > limits.hang_seconds or unmoved > limits.stuck_seconds:
                 with suppress(ProcessLookupError):  # it may have ended in this moment
                     self._process.kill()
                 return
@@ -219,19 +220,19 @@ class EngineConnection:
             return None
         return read_pulse(await self._pulses.recv())
 
-    async def generate(self, request: GenerationRequest) -> GenerationResult:
+    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
-        with self._submitted(uuid4().hex, request, stream=False) as answer:
+        with self._submitted(uuid4().hex, request, received, stream=False) as answer:
             return await answer
 
     async def stream(
-        self, request: GenerationRequest
+        self, request: GenerationRequest, received: float
     ) -> AsyncGenerator[str | GenerationResult, None]:
         """Have one answer made: its text as it grows, then the answer; closing cancels it."""
         request_id, outbox = uuid4().hex, Outbox()
         self._outboxes[request_id] = outbox
         try:
-            with self._submitted(request_id, request, stream=True) as answer:
+            with self._submitted(request_id, request, received, stream=True) as answer:
                 answer.add_done_callback(lambda _: outbox.close())
                 while text := await outbox.take():
                     yield text
@@ -241,13 +242,12 @@ class EngineConnection:
 
     @contextmanager
     def _submitted(
-        self, request_id: str, request: GenerationRequest, *, stream: bool
+        self, request_id: str, request: GenerationRequest, received: float, *, stream: bool
     ) -> Iterator[asyncio.Future[GenerationResult]]:
         """The answer of a request, which is cancelled if it is not there at the end."""
         future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         try:
-            received = time.monotonic()
             self._send(Submit.of(request_id, request, received=received, stream=stream))
             yield future
         finally:

@@ -91,9 +91,9 @@ class EngineSupervisor:
         """Raise ``ServiceUnavailableError`` unless requests are taken."""
         self._ready_connection()
 
-    async def generate(self, request: GenerationRequest) -> GenerationResult:
+    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in the engine."""
-        return await self._ready_connection().generate(request)
+        return await self._ready_connection().generate(request, received)
 
     def model(self) -> ModelInfo:
         """The model that is loaded, or ``ServiceUnavailableError``."""
@@ -108,9 +108,11 @@ class EngineSupervisor:
             raise ServiceUnavailableError("the engine has just started", hint="try again shortly")
         return stats
 
-    def stream(self, request: GenerationRequest) -> AsyncGenerator[str | GenerationResult, None]:
+    def stream(
+        self, request: GenerationRequest, received: float
+    ) -> AsyncGenerator[str | GenerationResult, None]:
         """Have one answer made and handed out as it grows; closing cancels it in the engine."""
-        return self._ready_connection().stream(request)
+        return self._ready_connection().stream(request, received)
 
     def cut_off(self, seconds: float) -> None:
         """Fail the requests that still run after the ``seconds`` of a drain."""

@@ -23,6 +23,7 @@ from typing_extensions import override
 from guided.errors import ServiceError, ServiceUnavailableError
 from guided.spec import DrafterUsage
 from guided.stats import EngineStats, Histogram
+from guided_service.admission import Admission
 from guided_service.servicers import ModelSource
 
 __all__ = ["EngineCollector", "start_exposition"]
@@ -31,15 +32,22 @@ __all__ = ["EngineCollector", "start_exposition"]
 class EngineCollector(Collector):
     """Gives a scraper the metrics of the server and, while there is one, of its engine."""
 
-    def __init__(self, source: ModelSource, in_flight: Callable[[], int]) -> None:
+    def __init__(self, source: ModelSource, admission: Admission) -> None:
         self._source = source
-        self._in_flight = in_flight
+        self._admission = admission
 
     @override
     def collect(self) -> Iterator[Metric]:
         """All metrics as they are now."""
         yield _gauge(
-            "guided_requests_in_flight", "Requests that the server has.", self._in_flight()
+            "guided_requests_in_flight",
+            "Requests that hold a place of the server.",
+            self._admission.in_flight,
+        )
+        yield _gauge(
+            "guided_requests_queued",
+            "Requests that wait for a place of the server.",
+            self._admission.waiting,
         )
         try:
             model, stats = self._source.model(), self._source.stats()

@@ -72,7 +72,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     server = _wired(servicer, ModelServicer(supervisor, config), health, config)
     port = _bind(server, config)
     if config.metrics_port is not None:
-        collector = EngineCollector(supervisor, lambda: servicer.admission.in_flight)
+        collector = EngineCollector(supervisor, servicer.admission)
         metrics = start_exposition(config.host, config.metrics_port, collector)
         _log.info("serving metrics", url=f"http://{_in_url(config.host)}:{metrics}/metrics")
     await server.start()
@@ -105,7 +105,9 @@ async def _drain(
     supervisor: EngineSupervisor,
     seconds: float,
 ) -> None:
-    _log.info("draining", requests=servicer.admission.in_flight, seconds=seconds)
+    admission = servicer.admission
+    _log.info("draining", requests=admission.in_flight, queued=admission.waiting, seconds=seconds)
+    admission.close()
     # A little longer than requests have, so that those cut off can still be told so.
     stopped = asyncio.create_task(server.stop(seconds + _FLUSH_SECONDS))
     idle = asyncio.create_task(servicer.admission.wait_until_empty())

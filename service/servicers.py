@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -29,7 +30,7 @@ from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
-from guided_service.admission import Admission, Places
+from guided_service.admission import Admission
 from guided_service.config import ServerConfig
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.status import Context, abort, shown, status_of
@@ -54,10 +55,15 @@ class AnswerMaker(Protocol):
     def check_ready(self) -> None:
         """Raise ``ServiceUnavailableError`` unless requests are taken."""
 
-    async def generate(self, request: GenerationRequest) -> GenerationResult:
-        """Make one answer; cancelling the caller frees what it holds."""
+    async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
+        """Make one answer; cancelling the caller frees what it holds.
 
-    def stream(self, request: GenerationRequest) -> AsyncGenerator[str | GenerationResult, None]:
+        Deadline and priority count from when the request was ``received`` (``time.monotonic``).
+        """
+
+    def stream(
+        self, request: GenerationRequest, received: float
+    ) -> AsyncGenerator[str | GenerationResult, None]:
         """Make one answer: its text as it grows, then the answer; closing frees what it holds."""
 
 
@@ -67,7 +73,9 @@ class GenerationServicer(GenerationServiceServicer):
     def __init__(self, maker: AnswerMaker, config: ServerConfig) -> None:
         self._maker = maker
         self._config = config
-        self.admission = Admission(config.max_requests_in_flight, config.max_requests_queued)
+        self.admission = Admission(
+            config.max_requests_in_flight, config.max_requests_queued, config.max_queued_bytes
+        )
 
     @override
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
@@ -93,18 +101,21 @@ class GenerationServicer(GenerationServiceServicer):
     async def _admit_one(
         self, request: pb.GenerateRequest, context: Context
     ) -> pb.GenerateResponse:
-        self._check_size(request.ByteSize())
-        async with self.admission.admitted(1):
-            return await self._answer(request, context)
+        size = self._check_size(request.ByteSize())
+        self._maker.check_ready()
+        return await self._answer(request, context, size, time.monotonic())
 
     async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
-        self._check_size(message.ByteSize())
-        async with self.admission.admitted(1):
-            refuse_unknown_fields(message)
-            request = _asked(message.request, context)
-            async with aclosing(self._maker.stream(request)) as events:
-                async for event in events:
-                    await self._write(encode_event(event), context)
+        size = self._check_size(message.ByteSize())
+        self._maker.check_ready()
+        refuse_unknown_fields(message)
+        request, received = _asked(message.request, context), time.monotonic()
+        async with (
+            self._admitted(request, size, received),
+            aclosing(self._maker.stream(request, received)) as events,
+        ):
+            async for event in events:
+                await self._write(encode_event(event), context)
 
     async def _write(
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
@@ -121,17 +132,18 @@ class GenerationServicer(GenerationServiceServicer):
             ) from error
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
-        self._check_size(batch.ByteSize())
+        size = self._check_size(batch.ByteSize())
         self._check_batch(len(batch.requests))
         self._maker.check_ready()
-        async with self.admission.admitted(len(batch.requests)) as places:
-            await self._answer_all(batch, context, places)
+        # Whole or not at all. Then each takes a place of its own, until it has its answer.
+        self.admission.check_room(len(batch.requests), size)
+        await self._answer_all(batch, context, time.monotonic())
 
     async def _answer_all(
-        self, batch: pb.GenerateBatchRequest, context: Context, places: Places
+        self, batch: pb.GenerateBatchRequest, context: Context, received: float
     ) -> None:
         running = [
-            asyncio.create_task(self._outcome(index, request, context, places))
+            asyncio.create_task(self._outcome(index, request, context, received))
             for index, request in enumerate(batch.requests)
         ]
         try:
@@ -143,19 +155,28 @@ class GenerationServicer(GenerationServiceServicer):
             await asyncio.gather(*running, return_exceptions=True)
 
     async def _outcome(
-        self, index: int, request: pb.GenerateRequest, context: Context, places: Places
+        self, index: int, request: pb.GenerateRequest, context: Context, received: float
     ) -> pb.GenerateBatchResponse:
         try:
-            response = await self._answer(request, context)
+            response = await self._answer(request, context, request.ByteSize(), received)
         except Exception as error:
             return pb.GenerateBatchResponse(index=index, error=self._status(shown(error)))
-        finally:
-            # An answer that waits to be read keeps nobody else from being served.
-            places.give_back_one()
         return pb.GenerateBatchResponse(index=index, response=response)
 
-    async def _answer(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
-        return encode_result(await self._maker.generate(_asked(request, context)))
+    async def _answer(
+        self, message: pb.GenerateRequest, context: Context, size: int, received: float
+    ) -> pb.GenerateResponse:
+        request = _asked(message, context)
+        async with self._admitted(request, size, received):
+            result = await self._maker.generate(request, received)
+        # Its place is free: an answer that waits to be read keeps nobody else from being served.
+        return encode_result(result)
+
+    def _admitted(
+        self, request: GenerationRequest, size: int, received: float
+    ) -> AbstractAsyncContextManager[None]:
+        """A place for a request, which it waits for in its order and within its deadline."""
+        return self.admission.admitted(request.queue_key(received), size, seconds=request.deadline)
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
         try:
@@ -173,7 +194,7 @@ class GenerationServicer(GenerationServiceServicer):
     def _status(self, error: GuidedError) -> status_pb2.Status:
         return status_of(error, self._config.retry_after_seconds)
 
-    def _check_size(self, size: int) -> None:
+    def _check_size(self, size: int) -> int:
         limit = self._config.max_message_bytes
         if size > limit:
             raise LimitExceededError(
@@ -181,6 +202,7 @@ class GenerationServicer(GenerationServiceServicer):
                 limit=limit,
                 hint="send less in one call",
             )
+        return size
 
     def _check_batch(self, size: int) -> None:
         limit = self._config.max_batch_size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from guided.engine.request_clock import RequestClock
 from guided.errors import DeadlineExceededError
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from guided.decoding.trace import Trace
     from guided.engine.compile_queue import SlicedWork
 
-__all__ = ["PATIENCE_SECONDS", "CacheUse", "ServiceOrder", "Submission"]
-
-PATIENCE_SECONDS: Final = 10.0
-"""Waiting time that a level of priority is worth: a request that came this much earlier goes before
-one of the next better level."""
+__all__ = ["CacheUse", "ServiceOrder", "Submission"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +29,10 @@ class ServiceOrder:
 
     @classmethod
     def of(cls, request: GenerationRequest, received: float) -> ServiceOrder:
-        """The order of a request that was received at this moment.
-
-        A priority counts as an earlier or later arrival. So the key never changes, and nobody
-        waits for ever.
-        """
+        """The order of a request that was received at this moment."""
         # Both count from the same moment, however long the request took to get here.
         return cls(
-            queue_key=received + PATIENCE_SECONDS * request.priority,
+            queue_key=request.queue_key(received),
             deadline=None if request.deadline is None else received + request.deadline,
         )
 

@@ -22,6 +22,7 @@ __all__ = [
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
     "NO_DRAFTER",
+    "PATIENCE_SECONDS",
     "Beams",
     "Forcing",
     "GenerationRequest",
@@ -33,6 +34,10 @@ __all__ = [
 
 LONGEST_DEADLINE = 86_400.0
 """Seconds; a day."""
+
+PATIENCE_SECONDS = 10.0
+"""Waiting time that a level of priority is worth: a request that came this much earlier goes before
+one of the next better level."""
 
 MOST_SALT_BYTES = 256
 
@@ -220,6 +225,14 @@ class GenerationRequest:
     def has_candidates(self) -> bool:
         """Whether more is asked for than one plain answer."""
         return self.n > 1 or self.best_of is not None or self.beams is not None
+
+    def queue_key(self, received: float) -> float:
+        """When it is served, in seconds of the clock by which it was ``received``: smaller first.
+
+        A priority counts as an earlier or later arrival. So the key never changes, and nobody
+        waits for ever.
+        """
+        return received + PATIENCE_SECONDS * self.priority
 
     def __post_init__(self) -> None:
         if not self.prompt:

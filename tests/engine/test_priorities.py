@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guided.engine.submission import PATIENCE_SECONDS, ServiceOrder
+from guided.engine.submission import ServiceOrder
 from guided.errors import RequestError
 from guided.spec import GenerationRequest, GenerationResult
+from guided.spec.request import PATIENCE_SECONDS
 from tests.engine.tiny_models import answers, drain, make_engine, make_model
 
 MODEL = make_model()

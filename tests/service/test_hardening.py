@@ -79,36 +79,110 @@ def test_who_waits_in_the_queue_keeps_its_deadline_and_leaves_no_gap(tmp_path: P
         assert client.generate(RawPrompt("now"), max_tokens=1).text == "now"
 
 
-def test_places_are_given_in_the_order_of_the_queue() -> None:
+def test_places_are_given_in_the_order_of_queue_keys() -> None:
     entered: list[str] = []
 
-    async def call(admission: Admission, name: str, requests: int, left: asyncio.Event) -> None:
-        async with admission.admitted(requests):
+    async def call(admission: Admission, name: str, key: float, leave: asyncio.Event) -> None:
+        async with admission.admitted(key):
             entered.append(name)
-            await left.wait()
+            await leave.wait()
 
     async def use() -> None:
-        admission, leave = Admission(3, 10), asyncio.Event()
-        calls = [
-            asyncio.create_task(call(admission, name, requests, leave))
-            for name, requests in (("a", 2), ("large", 3), ("b", 1), ("c", 1))
-        ]
+        admission, leave = Admission(1, 10), asyncio.Event()
+        calls = {
+            name: asyncio.create_task(call(admission, name, key, leave))
+            for name, key in (("a", 0.0), ("late", 3.0), ("left", 1.0), ("early", 2.0))
+        }
         await asyncio.sleep(0)
-        # A place is free, but who came first needs three.
         assert entered == ["a"]
-        assert (admission.in_flight, admission.waiting) == (2, 5)
-        calls[1].cancel()
-        await asyncio.sleep(0.01)
-        assert entered == ["a", "b"]
+        assert (admission.in_flight, admission.waiting) == (1, 3)
+        # Who leaves in the same turn of the loop in which a place is free takes none with it.
         leave.set()
-        await asyncio.gather(*calls, return_exceptions=True)
-        assert entered == ["a", "b", "c"]
+        calls["left"].cancel()
+        await asyncio.gather(*calls.values(), return_exceptions=True)
+        assert calls["left"].cancelled()
+        assert entered == ["a", "early", "late"]
         assert (admission.in_flight, admission.waiting) == (0, 0)
-        with pytest.raises(OverloadedError):
-            async with admission.admitted(14):
-                pass
 
     asyncio.run(use())
+
+
+def test_who_has_its_turn_in_the_moment_it_leaves_gives_the_place_back() -> None:
+    async def use() -> None:
+        admission = Admission(1, 10)
+        async with admission.admitted(0.0):
+            waiting = asyncio.create_task(_enter(admission))
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert (admission.in_flight, admission.waiting) == (0, 0)
+        await admission.wait_until_empty()
+
+    asyncio.run(use())
+
+
+async def _enter(admission: Admission) -> None:
+    async with admission.admitted(1.0):
+        pass
+
+
+def test_a_queue_has_bounds_and_deadlines() -> None:
+    async def use() -> None:
+        admission = Admission(1, 2, queued_bytes=100)
+        admission.check_room(3, 100)
+        for requests, nbytes in ((4, 0), (3, 101)):
+            with pytest.raises(OverloadedError):
+                admission.check_room(requests, nbytes)
+        async with admission.admitted(0.0):
+            with pytest.raises(DeadlineExceededError, match="waited for a place"):
+                async with admission.admitted(1.0, seconds=0.01):
+                    pass
+            waiting = asyncio.create_task(_enter(admission))
+            await asyncio.sleep(0)
+            admission.close()
+            with pytest.raises(ServiceUnavailableError, match="the server is stopping"):
+                await waiting
+            with pytest.raises(ServiceUnavailableError, match="the server is stopping"):
+                await _enter(admission)
+        await admission.wait_until_empty()
+
+    asyncio.run(use())
+
+
+def test_a_request_waits_no_longer_than_its_own_deadline(tmp_path: Path) -> None:
+    settings = {"max_requests_in_flight": "1", "max_batch_size": "1"}
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+    ):
+        stream = client.stream(RawPrompt("wait"))
+        next(stream)
+        began = time.monotonic()
+        with pytest.raises(DeadlineExceededError, match="waited for a place"):
+            client.generate(RawPrompt("late"), deadline=0.3)
+        assert time.monotonic() - began < 5
+        stream.close()
+
+
+def test_a_drain_does_not_begin_what_waits(tmp_path: Path) -> None:
+    settings = {"max_requests_in_flight": "1", "max_batch_size": "1", "drain_seconds": "20"}
+    with (
+        serving(ECHO_SERVER, tmp_path / "log", settings) as server,
+        Client(server.address) as client,
+        ThreadPoolExecutor(8) as callers,
+    ):
+        running = callers.submit(lambda: client.generate(RawPrompt("slow"), max_tokens=1500).text)
+        eventually(lambda: client.stats().running == 1)
+        stub = GenerationServiceStub(grpc.insecure_channel(server.address))
+        asked = pb.GenerateRequest(text="waits", max_tokens=1)
+        waiting = [stub.Generate.future(asked, timeout=30) for _ in range(4)]
+        time.sleep(0.3)
+        server.ask_to_stop()
+        for call in waiting:
+            assert call.code() is grpc.StatusCode.UNAVAILABLE
+        assert running.result() == "slow"
+        assert server.wait(15) == 0
 
 
 # Callers who do not read
