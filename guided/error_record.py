@@ -27,7 +27,14 @@ from guided.errors import (
 )
 from guided.spec.result import DrafterUsage, FinishReason, Usage
 
-__all__ = ["ErrorRecord", "bare_message", "known_codes", "rebuild_error", "record_error"]
+__all__ = [
+    "BY_DRAFTER",
+    "ErrorRecord",
+    "bare_message",
+    "known_codes",
+    "rebuild_error",
+    "record_error",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,7 @@ def _incomplete(
     )
 
 
-_BY_DRAFTER = "by_drafter"
+BY_DRAFTER = "by_drafter"
 """The only field of a usage that is no number; it travels as JSON."""
 _KINDS: Mapping[str, _Kind] = {
     error.code: _Kind.of(error)
@@ -102,8 +109,8 @@ _KINDS: Mapping[str, _Kind] = {
 } | {
     IncompleteAnswerError.code: _Kind(
         _incomplete,
-        ("text", "finish_reason", "hint", _BY_DRAFTER),
-        tuple(count.name for count in fields(Usage) if count.name != _BY_DRAFTER),
+        ("text", "finish_reason", "hint", BY_DRAFTER),
+        tuple(count.name for count in fields(Usage) if count.name != BY_DRAFTER),
     )
 }
 
@@ -119,8 +126,8 @@ def record_error(error: GuidedError) -> ErrorRecord:
     values = {name: getattr(error, name, None) for name in (*kind.texts, *kind.numbers)}
     if isinstance(error, IncompleteAnswerError):
         values |= {name: count or None for name, count in asdict(error.usage).items()}
-        if values[_BY_DRAFTER] is not None:
-            values[_BY_DRAFTER] = json.dumps(values[_BY_DRAFTER])
+        if values[BY_DRAFTER] is not None:
+            values[BY_DRAFTER] = json.dumps(values[BY_DRAFTER])
     fields = {name: str(value) for name, value in values.items() if value is not None}
     return ErrorRecord(error.code, bare_message(str(error), fields), fields)
 

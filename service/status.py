@@ -15,7 +15,7 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
 from guided.client.status import DETAILS_TRAILER, DOMAIN
-from guided.error_record import ErrorRecord, rebuild_error, record_error
+from guided.error_record import BY_DRAFTER, ErrorRecord, rebuild_error, record_error
 from guided.errors import (
     AnswerValidationError,
     ConstraintError,
@@ -88,6 +88,7 @@ one forbids them (gRPC A6)."""
 
 _LONGEST_MESSAGE = 600
 _LONGEST_FIELD = 300
+_LONGEST_DRAFTERS = 1000
 _LONGEST_ANSWER = 2000
 """Bytes; the transport may drop a call whose trailers exceed 8 KiB, and these stay below it even
 with each text sent twice, once spelled with three characters a byte."""
@@ -145,7 +146,12 @@ def _shortened(record: ErrorRecord) -> ErrorRecord:
     fields = {
         name: _short(value, _LONGEST_ANSWER if name == "text" else _LONGEST_FIELD)
         for name, value in record.fields.items()
+        # It is read as JSON, so it goes whole or not at all.
+        if name != BY_DRAFTER
     }
+    drafters = record.fields.get(BY_DRAFTER, "")
+    if 0 < len(drafters) <= _LONGEST_DRAFTERS:
+        fields[BY_DRAFTER] = drafters
     return replace(record, message=_short(record.message, _LONGEST_MESSAGE), fields=fields)
 
 

@@ -60,7 +60,7 @@ def _print_answer(answer: Answer[Any], *, with_text: bool) -> None:
         for one in usage.by_drafter
         if one.accepted_tokens
     )
-    Console(stderr=True).print(
+    Console(stderr=True, soft_wrap=True).print(
         f"{answer.finish_reason.value}: {usage.output_tokens} tokens"
         f" ({usage.forced_tokens} forced{drafted}), {usage.model_calls} model calls,"
         f" {answer.verification.value} verification, {answer.seconds:.2f} s",

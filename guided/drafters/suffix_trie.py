@@ -24,7 +24,7 @@ __all__ = ["LONGEST_CONTEXT", "Context", "Contexts", "SuffixTrie"]
 LONGEST_CONTEXT: Final = 8
 """Tokens that are compared at most."""
 _DEPTH: Final = LONGEST_CONTEXT + 1
-_NODE_BYTES: Final = 120
+_NODE_BYTES: Final = 136
 """Memory of a node, about, its place in the table of its parent included."""
 _TABLE_BYTES: Final = 230
 """Memory of a table of children."""

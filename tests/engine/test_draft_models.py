@@ -221,7 +221,7 @@ def test_no_level_is_computed_that_does_not_pay() -> None:
     wrong = make_draft(make_model(seed=1), widths=(1,) * 8)
     engine, calls_made = drafting(make_model(), wrong, costs=some), []
     for prompt in ("hello", "name"):
-        request = GenerationRequest(prompt=prompt, max_tokens=60)
+        request = GenerationRequest(prompt=prompt, max_tokens=60, drafters=("draft",))
         checked_answers(engine, [wrong], {"r": request})
         calls_made.append(wrong.num_calls)
     assert calls_made[1] - calls_made[0] < calls_made[0] < 8 * 60 / 2
