@@ -68,7 +68,8 @@ class PushdownMachine:
             target = self.table.step(at.row, byte)
             if target != DEAD:
                 return self._entered(at, target, byte)
-            # The automaton may end here, and the byte may belong to what follows it.
+            # The automaton may end here, and the byte may belong to what follows it. This ends:
+            # each exit action either leads to a row that reads bytes or pops the stack.
             at = self.after_exit(at)
         return None
 
@@ -84,7 +85,7 @@ class PushdownMachine:
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
         table, row = self.table, state.row
-        # With an exit action there is a choice, or the text may end.
+        # The row has an exit action: the text may end here, or a byte of what follows may come.
         if table.label[row] != DEAD:
             return None
         only = int(table.only[row])
@@ -93,7 +94,8 @@ class PushdownMachine:
         high = int(table.high[row])
         if high == UNCOUNTED or state.count < high:
             return None
-        # The string is as long as it may be: of all bytes that lead on few are left.
+        # The row counts and the string is as long as it may be. The row still has edges that
+        # would make it longer, which ``step`` refuses: often the closing quote alone is left.
         live = [byte for byte in table.edges(row) if self.step(state, byte) is not None]
         return live[0] if len(live) == 1 else None
 
