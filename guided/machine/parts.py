@@ -111,8 +111,8 @@ class MachineParts:
     def check_room(self) -> None:
         """Raise LimitExceededError when half of the limits is used up.
 
-        Asked where masks are made. Shortest completions do not ask, so that a text that was begun
-        can always be ended with the other half.
+        Asked where constraints are compiled and masks are made. Shortest completions do not ask:
+        the other half is kept for them, so that a text that was begun can be ended.
         """
         if self.fullness <= _HALF:
             return

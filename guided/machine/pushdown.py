@@ -68,8 +68,7 @@ class PushdownMachine:
             target = self.table.step(at.row, byte)
             if target != DEAD:
                 return self._entered(at, target, byte)
-            # The automaton may end here, and the byte may belong to what follows it. This ends:
-            # each exit action either leads to a row that reads bytes or pops the stack.
+            # The automaton may end here, and the byte may belong to what follows it.
             at = self.after_exit(at)
         return None
 

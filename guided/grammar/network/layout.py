@@ -18,7 +18,7 @@ from guided.errors import LimitExceededError
 from guided.grammar.network.network import CallEdge, HoleText, Network
 from guided.grammar.network.network_kernels import lay_moves, shortest_ways
 from guided.grammar.network.rule_automata import RuleAutomata
-from guided.grammar.network.symbols import Kind, bytes_by_class, edges_over
+from guided.grammar.network.symbols import Kind, class_by_byte, edges_over
 from guided.regular.byte_dfa import byte_classes
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
@@ -89,7 +89,7 @@ def _classes(
     """
     columns = np.full((len(order) + 1, 256), DEAD, dtype=np.int32)
     for place, rule in enumerate(order):
-        columns[place] = bytes_by_class(automata[rule])
+        columns[place] = class_by_byte(automata[rule])
     # Of what is in a hole nothing is known, so no two of its first bytes are alike.
     begun = sorted({byte for hole in holes for byte in hole.first})
     columns[-1, begun] = begun
