@@ -123,6 +123,11 @@ class _Reader:
             self.steps[end] = Step(FORK, len(self.steps), len(self.steps))
 
     def _sequence(self, *, ignores_case: bool) -> None:
+        """Atoms with their repeats up to a bar or a closing bracket.
+
+        Where case is ignored, two letters that fold to one character are refused: the matcher would
+        take that character for both, and steps read one character each.
+        """
         before = ""
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
             begin, at = len(self.steps), self.at
@@ -134,6 +139,7 @@ class _Reader:
             self._repeated(begin)
 
     def _atom(self, *, ignores_case: bool) -> None:
+        """One character, a group, or a look-ahead for one character; its steps are appended."""
         for opening, kind in (("(?!", NOT_FOLLOWED), ("(?=", FOLLOWED)):
             if self._next(opening):
                 self.steps.append(Step(kind, self._class(ignores_case=False)))
@@ -153,7 +159,10 @@ class _Reader:
         self.steps.append(Step(READ, self._class(ignores_case=ignores_case)))
 
     def _class(self, *, ignores_case: bool) -> int:
-        """What matches one character: the number of its class."""
+        """Read what matches one character; returns the number of its class.
+
+        The class is kept as it is written, for the tokenizers' own matcher to judge characters by.
+        """
         begin = self.at
         character = self._taken()
         if character == "[":

@@ -231,7 +231,10 @@ def _trimmed(
     label: NDArray[np.int32],
     between: int,
 ) -> ByteDfa:
-    """Drop states that cannot accept, which leaving out bytes may have made."""
+    """The automaton without states that cannot accept, which leaving out bytes may have made.
+
+    States keep their order, and of the first ``between`` those that are left come first.
+    """
     live = np.nonzero(coaccessible(table, label != DEAD))[0]
     if len(live) == len(label):
         return ByteDfa(byte_class, table, label, between)

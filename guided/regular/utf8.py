@@ -38,6 +38,7 @@ def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
+    """The UTF-8 spellings of code points that all have as many bytes."""
     # Cut at the borders of 64, 4096, ... so that all bytes after the cut run from 80 to BF.
     for shift in (6, 12, 18):
         tail = (1 << shift) - 1

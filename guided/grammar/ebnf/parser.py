@@ -77,6 +77,8 @@ def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
 
 
 class _Parser:
+    """Recursive descent over the tokens; each method begins at the token ``_here``."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = list(tokens_of(text))
@@ -137,6 +139,7 @@ class _Parser:
         return body
 
     def _begins_rule(self) -> bool:
+        """Whether the name here begins the next rule: rules have no sign at their end."""
         following = self._tokens[self._at + 1]
         if following.kind == "class":
             following = self._tokens[self._at + 2]
@@ -164,6 +167,7 @@ class _Parser:
         return item
 
     def _bounds(self, token: Token) -> tuple[int, int | None]:
+        """The bounds that a token such as ``{2,3}`` writes."""
         numbers = re.findall(r"\d+", token.text)
         if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):
             raise self._too_large(
@@ -178,6 +182,7 @@ class _Parser:
         return low, high
 
     def _skip_ahead(self) -> None:
+        """Read a look-ahead at the end of a rule, and leave it out."""
         # A true assertion says what follows anyway, and it is there to speed others up.
         opening = self._here
         self._at += 1

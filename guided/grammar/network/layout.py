@@ -102,6 +102,7 @@ def _classes(
 def _calls_by_state(
     count: int, calls: Sequence[tuple[int, int, int]]
 ) -> tuple[tuple[CallEdge, ...], ...]:
+    """The calls of each state, of calls given as source, rule and target."""
     calling: dict[int, list[CallEdge]] = {}
     for source, rule, target in calls:
         calling.setdefault(source, []).append(CallEdge(rule, target))

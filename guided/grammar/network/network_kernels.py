@@ -117,7 +117,10 @@ def shortest_ways(
 
 @making_kernel
 def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places by key: those of ``k`` from ``first[k]`` on."""
+    """The places of each key among ``keys`` (a counting sort): those of ``k`` from ``first[k]`` on.
+
+    ``count`` is how many keys there are; returns ``first`` and the places.
+    """
     first = np.zeros(count + 1, dtype=np.int64)
     for key in keys:
         first[key + 1] += 1
@@ -139,6 +142,7 @@ def _shortest_ways(
     edges_first, edges_into = _grouped(count, edges[:, _TARGET])
     before_first, calls_before = _grouped(count, calls[:, _TARGET])
     in_first, calls_of = _grouped(len(starts), calls[:, _RULE])
+    # By state the rule that begins there, -1 for none.
     rule_at = np.full(count, -1, dtype=np.int64)
     for rule in range(len(starts)):
         rule_at[starts[rule]] = rule

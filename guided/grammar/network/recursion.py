@@ -61,7 +61,12 @@ def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]
 
 
 def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAutomata) -> Dfa:
-    """The automaton of a rule which begins with no call of the rules of its component."""
+    """The automaton of a rule which begins with no call of the rules of its component.
+
+    Leading calls are turned round: instead of calling ``b`` first, the automaton reads a text of
+    ``b`` that begins with no call, and goes on where the call would have returned to. A *hub* is
+    the place after a whole text of a member; from there it goes on after each leading call of it.
+    """
     nfa = Nfa()
     start = nfa.add_states()
     hubs = {member: nfa.add_states() for member in component}

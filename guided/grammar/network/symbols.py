@@ -114,7 +114,7 @@ def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
 
 
 def class_by_byte(dfa: Dfa) -> NDArray[np.int32]:
-    """The class of an automaton that each byte is in, int32 ``[256]``, DEAD for none."""
+    """By byte the class of an automaton that it is in, int32 ``[256]``, DEAD for none."""
     columns = [DEAD] * _FIRST_CODE[Kind.ASSERTION]
     for column, chars in enumerate(dfa.classes):
         for low, high in chars.ranges:

@@ -52,6 +52,10 @@ class NextNames:
         return found
 
     def _without_names(self, stack: int) -> int:
+        """``after_names`` without its memory; the stack itself where names still make a difference.
+
+        That is so in any order of names, and where the object owes members.
+        """
         frame = self.stacks.frames[stack]
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
             return stack

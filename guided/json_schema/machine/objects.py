@@ -86,6 +86,11 @@ class ObjectRules:
         return found
 
     def _open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
+        """``open`` for formulas that are new.
+
+        Its order has first the names that assertions about members list, then those that must be
+        there or that a list of names allows: members are written in this order.
+        """
         goals = tuple(self.restriction.to(JsonType.OBJECT, ask) for ask in asks)
         names: dict[str, None] = {}
         for leaf in leaves_of(goals):
@@ -123,6 +128,7 @@ class ObjectRules:
         return self._awaited[key]
 
     def _name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
+        """``name_written`` without its memory."""
         place = self.orders[frame.order].index[name]
         if self.is_passed(frame, place):
             return None
