@@ -161,6 +161,7 @@ class _Composer:
         )
 
     def _template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
+        """The fixed texts of a template with what fills its holes between them."""
         filled = {name: self.body(part, (*path, f"hole {name!r}")) for name, part in template.holes}
         parts: list[cf.Body] = []
         for fixed, name in template.pieces():

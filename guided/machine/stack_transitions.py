@@ -75,6 +75,7 @@ class StackTransitions:
         self.used += 1
 
     def _insert(self, key: int, target: int, row: int) -> None:
+        """Write a transition into the first free slot for its key; there must be one."""
         # Keys of successive stacks differ in high bits alone; the multiplication spreads them.
         # ``machine_kernels._find`` looks a key up in the same way: change both or none.
         taken, mask = self._flat, len(self.slots) - 1

@@ -105,6 +105,7 @@ class MaskStore:
         assert {entry.base for entry in entries} == self._bases.keys()
 
     def _enter(self, key: int, entry: _Entry, base_bytes: int) -> None:
+        """Add a holder; the bytes of its base are counted with the first that has it."""
         self._entries[key] = entry
         base = self._bases.get(entry.base)
         if base is None:

@@ -179,6 +179,7 @@ class _Reader:
         return self.classes.setdefault(text, len(self.classes))
 
     def _skip_brackets(self) -> None:
+        """Go to the end of a class in brackets, whose first bracket was read."""
         self._next("^")
         if self._next("]") or self.pattern.startswith("[:", self.at):
             raise UnknownPatternError(self.pattern)
@@ -226,6 +227,7 @@ class _Reader:
             self._append(body, begin)
 
     def _bounds(self) -> tuple[int, int | None]:
+        """The bounds of a repeat after its brace; ``None`` for no upper one."""
         begin = self.at
         while self._taken() != "}":
             pass

@@ -178,6 +178,7 @@ def _template(
     numbers: dict[tuple[int, ...], int] = {}
 
     def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
+        """The row of a node: by byte a class of code points that ends there, or a node number."""
         row = [DEAD] * 256
         groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
         for sequence, target in entries:

@@ -96,6 +96,7 @@ def _reaches_end(
 
 @making_kernel
 def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """``coaccessible``: a search from the accepting states against the moves."""
     into = moves_into(moves_by_state(table))
     live = accepting.copy()
     stack = [state for state in range(len(live)) if live[state]]

@@ -89,6 +89,7 @@ _FIRST_PAIRED: Final = 0x10000
 
 @functools.lru_cache(maxsize=4096)
 def _any_spelling(low: int, high: int) -> tuple[ByteRanges, ...]:
+    """``any_json_string_sequences``, remembered: raw spellings, short escapes, then ``\\u``."""
     sequences: list[ByteRanges] = []
     start = low
     for code_point in (*range(0x20), 0x22, 0x5C):  # these are never raw

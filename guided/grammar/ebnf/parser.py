@@ -146,6 +146,7 @@ class _Parser:
         return following.kind == "defined"
 
     def _group(self) -> Body:
+        """The body between the parenthesis here and the one that closes it."""
         opening = self._here
         self._enter()
         self._at += 1
@@ -157,6 +158,7 @@ class _Parser:
         return body
 
     def _repeated(self, item: Body) -> Body:
+        """The item with all the repeats after it: ``x+?`` repeats what ``x+`` is."""
         stacked = 0
         while (token := self._here).kind in (*_SIGNS, "bounds"):
             stacked += 1

@@ -236,6 +236,7 @@ class CompositeMachine(GrammarMachine):
         return super()._with_calls(rest) | begun
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
+        # Three kinds of states: no parse in a hole, one parse that is in a hole, and several.
         if all(state < self.network.first_hole for state in closed):
             return super()._placed(closed)
         lone = self._lone(closed)

@@ -213,6 +213,7 @@ def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
 
 @functools.lru_cache(maxsize=1024)
 def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
+    """A set of characters as a choice of byte sequences; ``None`` where these are many."""
     if not missing and (not chars or chars.ranges[-1][1] < 128):
         return Chars(chars)
     if len(chars.ranges) > _SMALL:

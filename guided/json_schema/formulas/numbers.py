@@ -226,6 +226,7 @@ def _grid(assertion: Numbers) -> Grid | None:
 
 
 def _on_grid(grid: Grid, value: Decimal) -> bool:
+    """Whether a number is a multiple of ``count * 10 ** power`` of the grid, exactly."""
     digits, last = split(value)
     if not digits:
         return True

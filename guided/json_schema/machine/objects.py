@@ -197,6 +197,10 @@ class ObjectRules:
         written: int,
         keys: int,
     ) -> Pending | None:
+        """The value of a name is awaited; ``None`` where that name must not stand here.
+
+        ``written`` and ``keys`` are those of the object with the name in it.
+        """
         goals, plain = frame.goals, self.plain(frame)
         if plain is not None:
             owed = self.owed(frame, plain)
@@ -277,6 +281,7 @@ class ObjectRules:
 
 
 def _plain(goal: Formula) -> Plain | None:
+    """What a goal asks if it is a plain one, ``None`` for any other."""
     members: list[Leaf] = []
     needed: set[str] = set()
     for part in conjuncts(goal):

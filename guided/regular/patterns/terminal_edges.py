@@ -233,6 +233,7 @@ def _few(pieces: list[Piece]) -> list[Piece]:
 
 
 def _check_few(count: int) -> None:
+    """Raise LimitExceededError for more cases than _MAX_PIECES."""
     if count > _MAX_PIECES:
         raise LimitExceededError(
             f"a terminal whose look-around at its edges has more than {_MAX_PIECES} cases",
