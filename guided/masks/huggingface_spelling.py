@@ -233,7 +233,7 @@ class _JoiningText:
         return [*tokens, *self._spell(text)]
 
     def _agreed(self, tokens: Sequence[int], size: int) -> Sequence[int]:
-        """The tokens of the first bytes, with a mark behind them if there are more."""
+        """The tokens of the first ``size`` bytes, then UNCERTAIN if there are more tokens."""
         for number, token in enumerate(tokens):
             if size <= 0:
                 return [*tokens[:number], UNCERTAIN]

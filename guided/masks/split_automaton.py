@@ -102,7 +102,7 @@ class SplitAutomaton:
         return False
 
     def _read(self, state: int, character: str) -> tuple[int, bool]:
-        """The state behind a character, and whether there is a match in front of it."""
+        """The state after a character, and whether there is a match that ends before it."""
         classes = self._classes_of(character)
         with self._lock:
             reached = self._by_classes.get((state, classes))

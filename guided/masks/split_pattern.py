@@ -108,7 +108,7 @@ class _Reader:
         self.depth = 0
 
     def alternatives(self, *, ignores_case: bool) -> None:
-        """``a|b``: fork to what stands before the bar and what stands behind it."""
+        """``a|b``: fork to what stands before the bar; where that fails, to what comes after it."""
         begin = len(self.steps)
         ends = []
         self._sequence(ignores_case=ignores_case)
@@ -198,7 +198,7 @@ class _Reader:
             raise UnknownPatternError(self.pattern)
 
     def _repeated(self, begin: int) -> None:
-        """Write the steps from ``begin`` on as often as what stands behind them says."""
+        """Write the steps from ``begin`` on as often as the quantifier after them says."""
         if self._next("?"):
             low, high = 0, 1
         elif self._next("*"):
@@ -215,12 +215,14 @@ class _Reader:
         del self.steps[begin:]
         for _ in range(low):
             self._append(body, begin)
+        # x*: try the body, or leave (+2: over the body and the fork that leads back).
         if high is None:
             start = len(self.steps)
             self.steps.append(Step(FORK, start + 1, start + len(body) + 2))
             self._append(body, begin)
             self.steps.append(Step(FORK, start, start))
             return
+        # x{0,2}: each round that may be left out begins with a fork that leads to the very end.
         end = len(self.steps) + (high - low) * (len(body) + 1)
         for _ in range(high - low):
             self.steps.append(Step(FORK, len(self.steps) + 1, end))
@@ -256,7 +258,7 @@ class _Reader:
         return self.pattern[self.at - 1]
 
     def _next(self, text: str) -> bool:
-        """Whether a text stands here; goes behind it."""
+        """Whether a text stands here; if so, it is read."""
         if not self.pattern.startswith(text, self.at):
             return False
         self.at += len(text)

@@ -133,6 +133,7 @@ class StateMasks:
         if self._keys.traits(row).like != DEAD:
             base = self._walked_below(state)
             walk = walker.walk(state, base)
+            # ``is_local`` of a correction says that no word changed and no stack was asked.
             if walk.is_local:
                 # Nothing of the mask below changed, and nothing will in any stack.
                 self._covered.add(row)

@@ -204,6 +204,7 @@ def _lay_down(
             if text[begin + shared] != text[first + shared]:
                 break
             shared += 1
+        # Nodes that are left get no more below them: their END is known now.
         while depth > shared:
             nodes[node, END] = count
             node = parents[node]
@@ -238,6 +239,7 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     longest = int(nodes[:, DEPTH].max())
     below = np.zeros((count, 2), dtype=np.uint64)
     _collect_below(nodes, np.zeros((longest + 2, 2), dtype=np.uint64), below)
+    # Sorted by parent and, as the sort is stable, by number: the children of each side by side.
     children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
     nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(count + 1))
     return TokenTrie(

@@ -93,7 +93,8 @@ def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
     status, node = ALIVE, 0
     while node != top and status == ALIVE:
-        # The last child that does not come after the node is above it, or is it.
+        # By bisection: children are sorted by number, and a node's numbers end where the next
+        # child's begin. So the last child that does not come after the node is above it, or is it.
         low, high = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
         while high - low > 1:
             middle = (low + high) // 2

@@ -110,6 +110,7 @@ def _live(
                     found[target] = True
                     stack[top] = target
                     top += 1
+    # Backwards from labels, and only through states that the start leads to.
     live = np.zeros(count, dtype=np.bool_)
     top = 0
     for state in range(count):
@@ -207,6 +208,7 @@ def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[
     count = len(label)
     partition, blocks = _by_label(label)
     order, begin, end = partition.order, partition.begin, partition.end
+    # At first all blocks are splitters; there are never more blocks than states.
     pending = np.arange(count).astype(np.int32)
     left = blocks
     touched = np.empty(count, dtype=np.int32)

@@ -261,7 +261,7 @@ def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
     if copies == 1:
         nfa.empties.add(exit_, entry)
         return exit_
-    # Every copy begins with an entry of its own.
+    # Every copy begins with an entry of its own, so that copies differ by ``size`` alone.
     size = nfa.count - entry
     _copy(nfa, begun, size, copies - 1)
     end = nfa.add_states()

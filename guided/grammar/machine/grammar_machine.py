@@ -210,6 +210,7 @@ class GrammarMachine(PushdownMachine):
             if not self._accepting[state]:
                 continue
             returned = self._returned([continuation])
+            # A part of the answer is cut off, so that the whole of it is not known.
             if UNKNOWN in returned:
                 return {UNKNOWN: CUT}
             for item in self._with_calls(returned).items():

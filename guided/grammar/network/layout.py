@@ -61,6 +61,7 @@ def network_from_automata(
         for source, hole, target in edges_over(dfa, Kind.HOLE):
             calls.append((first + source, len(order) + hole, first + target))
     # A rule ends here in no bytes; of a hole the shortest text is known.
+    # States of holes come last, see ``Network.holes``.
     known = np.where(accepting, 0, -1)
     known[count - len(holes) :] = [hole.shortest for hole in holes]
     call_table = np.array(calls, dtype=np.int32).reshape(-1, 3)

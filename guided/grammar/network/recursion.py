@@ -77,6 +77,7 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAut
         for chars, target in zip(dfa.classes, dfa.next[0].tolist(), strict=True):
             if target == DEAD:
                 continue
+            # A leading call of a member: after its text, which ends in its hub, the copy goes on.
             for callee in numbers_in(chars, Kind.CALL):
                 if callee in hubs:
                     nfa.empties.add(hubs[callee], first + target)
