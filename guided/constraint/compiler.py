@@ -130,6 +130,10 @@ class ConstraintCompiler:
     def _kept(
         self, constraint: Structure, make: Callable[[Structure], CompiledConstraint]
     ) -> CompiledConstraint:
+        """The constraint compiled before, unless its machine is too full; else what is made now.
+
+        Made without the lock: two threads may make the same one, and the last is kept.
+        """
         key = constraint.digest()
         with self._lock:
             compiled = self._compiled.get(key)

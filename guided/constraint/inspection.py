@@ -91,6 +91,7 @@ _Way: TypeAlias = Callable[[ConstraintMatcher], TokenId | None]
 
 
 def _trace(compiled: CompiledConstraint, machine: GrammarMachine, way: _Way) -> Trace:
+    """Follow ``way``, which gives the next token or ``None``, and measure each mask on it."""
     allowed: list[int] = []
     seconds: list[float] = []
     readings: list[int] = []

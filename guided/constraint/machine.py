@@ -45,6 +45,11 @@ class _Builder:
         self._table = TransitionTable(limits.max_cells)
 
     def grammar_machine(self, constraint: Structure) -> GrammarMachine:
+        """The recogniser of any constraint but a schema alone.
+
+        Schemas that no document satisfies leave the texts out that need them; only if no text is
+        left their error is raised.
+        """
         composition = lower_composition(constraint)
         fillings: list[JsonMachine] = []
         texts: list[HoleText] = []
@@ -70,6 +75,7 @@ class _Builder:
         return CompositeMachine(network, fillings, self._table, self._limits)
 
     def json_machine(self, schema: JsonSchema) -> JsonMachine:
+        """The recogniser of a schema's documents, on the table that all share."""
         grammar, options = lower_json_schema(schema).grammar, schema.options
         try:
             return JsonMachine(grammar, options, self._missing, self._limits, self._table)

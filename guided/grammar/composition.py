@@ -48,6 +48,14 @@ class Composition:
 def lower_composition(constraint: Structure) -> Composition:
     """The grammar of any constraint but a schema alone.
 
+    For a ``JsonSchema`` alone ``constraint.machine`` builds a recogniser without a grammar; here it
+    would become a grammar of one hole. Inside of other constraints schemas are holes.
+
+    There are two ways. A constraint that is one grammar with nothing else in it becomes what its
+    front end makes of it: its rules keep their names, what it ignores stays apart, and look-around
+    at the edges of its terminals sees the whole text. All others are put together by ``_Composer``,
+    where each grammar has to be kept apart from what stands around it.
+
     Raises InvalidConstraintError, UnsupportedFeatureError or LimitExceededError, which name the
     part.
     """
@@ -63,6 +71,7 @@ def lower_composition(constraint: Structure) -> Composition:
 
 
 def _lowered(constraint: Structure) -> cf.ContextFreeGrammar:
+    """The grammar of a constraint that is one text; a ``Lark`` must have no holes."""
     match constraint:
         case Lark(text, start, imports):
             return lower_lark(text, start, dict(imports))
@@ -87,7 +96,10 @@ class _Composer:
         """By the digest of a part that is a grammar."""
 
     def body(self, constraint: Structure, path: tuple[str, ...]) -> cf.Body:
-        """The body of a part."""
+        """The body of a part; ``path`` says in errors where the part stands, from the outside in.
+
+        Grammars are lowered once for all places that have an equal one, and schemas fill one hole.
+        """
         match constraint:
             case Text(text):
                 return cf.Terminal(literal(text))
@@ -125,6 +137,11 @@ class _Composer:
         return self._starts[digest]
 
     def _lark(self, lark: Lark, prefix: str, path: tuple[str, ...]) -> cf.ContextFreeGrammar:
+        """The grammar of a ``Lark`` with holes; what fills them becomes rules of the whole.
+
+        Each filling is a rule of its own, called where the hole stands, so that it is written out
+        once however often the hole is used. The ``%`` in its name is in no name of a grammar.
+        """
         with naming(path):
             text, imports, fillings = _filled(lark)
         holes: dict[str, cf.Body] = {}
@@ -144,6 +161,7 @@ class _Composer:
         )
 
     def _template(self, template: Template, path: tuple[str, ...]) -> cf.Body:
+        """The fixed texts of a template with what fills its holes between them."""
         filled = {name: self.body(part, (*path, f"hole {name!r}")) for name, part in template.holes}
         parts: list[cf.Body] = []
         for fixed, name in template.pieces():
@@ -153,6 +171,10 @@ class _Composer:
         return cf.Concatenation(tuple(parts))
 
     def _tagged(self, tagged: Tagged, path: tuple[str, ...]) -> cf.Body:
+        """Free text with calls in it: ``(text up to a trigger, rest of the call)* free text``.
+
+        ``free`` has no trigger in it, so a text has one parse only: every trigger begins a call.
+        """
         free, among = _terminal(_free(tagged.triggers)), _any(tagged.triggers)
         if tagged.calls is Calls.NONE:
             return free
@@ -171,7 +193,12 @@ class _Composer:
         return cf.Concatenation((cf.Repetition(cf.Alternation(tuple(options)), least, most), free))
 
     def _taken_in(self, grammar: cf.ContextFreeGrammar, prefix: str) -> cf.Body:
-        """Add a grammar's rules under names of their own; the body of its texts."""
+        """Add a grammar's rules under names with a prefix; returns the body of its texts.
+
+        What the grammar ignores is spelled out before each terminal and at the end (``blank``),
+        since the other parts of the constraint do not ignore it. ``Alone`` keeps look-around at its
+        edges from seeing text of other parts.
+        """
         blank = cf.Repetition(cf.Alternation(grammar.ignored), 0, None) if grammar.ignored else None
         for name, body in grammar.rules.items():
             self.rules[prefix + name] = _renamed(body, prefix, grammar.rules.keys(), blank)
@@ -181,14 +208,18 @@ class _Composer:
 
 
 def _free(without: tuple[str, ...]) -> Regular:
-    """The texts in which none of some texts stands."""
+    """The texts that contain none of the texts ``without``."""
     if not without:
         return ANYTHING
     return Both(ANYTHING, Concat((ANYTHING, _any(without), ANYTHING)), negative=True)
 
 
 def _until(end: Regular, among: Regular) -> Regular:
-    """The texts that end with an end, and have before none of those that it is among."""
+    """The texts that end with a match of ``end`` and have no earlier match of ``among``.
+
+    A match is earlier if at least one character follows it. ``end`` is one of those that ``among``
+    is a choice of.
+    """
     before = Concat((ANYTHING, among, Chars(ANY), ANYTHING))
     return Both(Concat((ANYTHING, end)), before, negative=True)
 
@@ -198,7 +229,11 @@ def _any(texts: tuple[str, ...]) -> Regular:
 
 
 def _terminal(regular: Regular) -> cf.Body:
-    """A terminal of its own: what is said about whole texts is not to be joined with others."""
+    """A terminal in a concatenation of its own.
+
+    Terminals side by side in an alternation are joined to one expression. ``Both`` is about whole
+    texts and must not stand inside of another expression, so it is kept from that here.
+    """
     return cf.Concatenation((cf.Terminal(regular),))
 
 
@@ -207,14 +242,19 @@ def _between(begin: str, body: cf.Body, end: str) -> cf.Body:
 
 
 def _filled(lark: Lark) -> tuple[str, dict[str, str], dict[str, tuple[str, Structure]]]:
-    """A grammar and its imports without schemas in their rules, and what fills its holes.
+    """Take the schemas out of a grammar and its imports; also lists all that fills its holes.
 
-    That is by name, with its path.
+    Returns the text without ``%json``, the imports likewise, by dotted name, and by the name of
+    each hole what it is called in errors and the constraint that fills it. Those holes are the
+    ``lark.holes`` that were given, and one for each schema, which is called ``JSON_…``.
     """
     fillings: dict[str, tuple[str, Structure]] = {
         name: (f"hole {name!r}", filling) for name, filling in lark.holes
     }
+    # The grammar itself goes through the same loop as its imports, under the name None.
     texts: dict[str | None, str] = {None: lark.text, **dict(lark.imports)}
+    # Imports share the names of declared terminals with the grammar, so each schema's name must
+    # differ from all names in all texts, and from those given to schemas of the texts before.
     taken = inline_names(texts.values())
     for file, text in texts.items():
         texts[file], schemas = without_inline_json(text, taken)
@@ -243,7 +283,11 @@ def _looks_around(grammar: cf.ContextFreeGrammar) -> bool:
 
 
 def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | None) -> cf.Body:
-    """A body that calls its own rules by their new names, and spells out what is ignored."""
+    """A body with the prefix before its own rules, and ``blank`` before each of its terminals.
+
+    ``own`` are the names of the grammar's rules; calls of others are of what fills its holes.
+    ``blank`` is ``None`` where nothing is ignored.
+    """
 
     def inner(part: cf.Body) -> cf.Body:
         return _renamed(part, prefix, own, blank)
@@ -266,7 +310,10 @@ def _renamed(body: cf.Body, prefix: str, own: Collection[str], blank: cf.Body | 
 
 
 def without_holes(grammar: cf.ContextFreeGrammar, empty: Collection[int]) -> cf.ContextFreeGrammar:
-    """The grammar without the texts that need an ``empty`` hole; the others are numbered anew."""
+    """The grammar without the texts that need an ``empty`` hole.
+
+    The holes that are left are numbered anew from 0, in the same order.
+    """
     if not empty:
         return grammar
 

@@ -132,6 +132,7 @@ def _body(body: Body, *, is_part: bool = False) -> str:
         case Repetition(item, low, high):
             sign = _REPEATS.get((low, high), f" ~ {low}..{'' if high is None else high}")
             return _body(item, is_part=True) + sign
+        # The last two cases go on below, as they may need brackets.
         case Concatenation(parts):
             written = " ".join([_body(part, is_part=True) for part in parts]) or "()"
         case Alternation(options):

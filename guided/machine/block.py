@@ -48,7 +48,8 @@ class Block:
     bounds: tuple[int, int | None] | None = None
     """The least and the greatest count of code points, where the block counts."""
     verdicts: tuple[int, ...] = (1,)
-    """For each label of a value's automaton, the verdict on the value."""
+    """By label of a value's automaton, the verdict on the value, as ``exit_actions.Done`` has it.
+    A block of names has its labels here, which are the classes of the names."""
     key: Hashable = None
     """Equal for blocks that are the same, in whatever recogniser they are laid down."""
 
@@ -61,7 +62,7 @@ class Block:
         return self.dfa.nbytes + 32 * len(self)
 
     def shortest(self) -> bytes:
-        """The shortest text, less what counting asks for."""
+        """The shortest text that the automaton accepts, bounds on the count left aside."""
         text, state = bytearray(), 0
         while self.way[state] != STOP:
             text.append(int(self.way[state]))
@@ -78,7 +79,11 @@ def block_of(
     bounds: tuple[int, int | None] | None = None,
     verdicts: tuple[int, ...] = (1,),
 ) -> Block:
-    """Work out the ways through a non-empty automaton."""
+    """The block of a non-empty automaton, with the shortest ways through it worked out.
+
+    The other arguments are stored as they are. ``beat``, ``need`` and ``bounds`` come together,
+    for automata that count code points.
+    """
     table = np.ascontiguousarray(dfa.next)
     left, way, aim, only, exits = block_ways(table, dfa.label, dfa.byte_class)
     return Block(
@@ -98,6 +103,7 @@ def block_of(
 
 
 def _first_moves(dfa: ByteDfa) -> Iterator[tuple[int, int]]:
+    """The bytes that lead on from the start, ascending, each with its target."""
     for byte, target in enumerate(dfa.next[0, dfa.byte_class].tolist()):
         if target != DEAD:
             yield byte, target

@@ -22,8 +22,13 @@ def block_ways(
     NDArray[np.int16],
     NDArray[np.bool_],
 ]:
-    """Of an automaton over bytes by state what ``Block`` says: left, way, aim, only and exits."""
+    """The arrays ``left``, ``way``, ``aim``, ``only`` and ``exits`` of a ``Block``, by state.
+
+    ``table`` is int32 ``[states, classes]``, ``label`` int32 ``[states]``, both with DEAD for
+    none; ``byte_class`` is uint8 ``[256]``. Every state must lead to a label.
+    """
     count, width = table.shape
+    # How many bytes each class has, and the lowest of them, which stands for the class.
     sizes = np.zeros(width, dtype=np.int32)
     byte_of = np.full(width, DEAD, dtype=np.int16)
     for byte in range(255, -1, -1):
@@ -36,7 +41,8 @@ def block_ways(
     exits = np.zeros(count, dtype=np.bool_)
     queue = np.empty(count, dtype=np.int32)
     tail = 0
-    # Source, class and target of moves, of those side by side to the same state the first.
+    # Source, class and target of moves. Of neighbouring classes that lead to the same state the
+    # first alone is kept: it is enough to find shortest ways, and most moves are such.
     moves = np.empty((table.size, 3), dtype=np.int32)
     into = np.zeros(count + 1, dtype=np.int32)
     top = 0
@@ -59,14 +65,16 @@ def block_ways(
             left[state] = 0
             queue[tail] = state
             tail += 1
-    # By target: from the ends of each down to where they begin.
+    # Moves sorted by target (counting sort). ``into`` first has the end of each target's moves;
+    # every move that is put down moves it on towards their beginning.
     for state in range(count):
         into[state + 1] += into[state]
     by_target = np.empty(top, dtype=np.int32)
     for move in range(top - 1, -1, -1):
         into[moves[move, 2]] -= 1
         by_target[into[moves[move, 2]]] = move
-    # Breadth first from the exit actions.
+    # Breadth first against the moves, from the states with a label: the first time a state is met
+    # is by a shortest way.
     for head in range(count):
         if head == tail:
             break
@@ -92,16 +100,22 @@ def rule_rows(
     calling: NDArray[np.bool_],
     after: NDArray[np.bool_],
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """The automaton of a rule of a network, with what its exit actions are about.
+    """The automaton of one rule of a network as a table over bytes, with its exit actions.
 
-    ``moves`` and ``byte_column`` are the network's, ``own`` has by class of bytes there the rule's
-    own class, ``accepting`` and ``calling`` have by state whether the rule may end there and
-    whether calls begin there, ``after`` by class of bytes whether one may come after the rule.
-    Returns the class of each byte, the table, the exit action of each state, and by action the
-    place that it is about, int32 ``[actions, 2]``, see ``_RuleBlock``.
+    The rule has the states ``begin`` up to ``end``. ``moves`` and ``byte_column`` (the class of
+    each byte) are the network's; ``own`` maps the network's classes to the fewer that the rule
+    itself tells apart. By state of the network, ``accepting`` says whether a rule may end there
+    and ``calling`` whether calls begin there; ``after`` says by class of the network whether a
+    byte of it may follow the rule.
+
+    Returns the class of each byte, uint8 ``[256]``; the table, int32 ``[rows, classes]``; the
+    label of each row; and by label what it is about, int32 ``[labels, 2]``, see
+    ``_RuleBlock.exits``. Label 0 is the end of the rule. The rows of states come first, then one
+    for each state and class that is read in the state as well as after the rule.
     """
     size, width = end - begin, moves.shape[1]
-    # What is read both in a state that may end the rule and after it is told apart.
+    # A class that some accepting state reads, and that may also follow the rule, gets a class of
+    # its own here, even where the rule alone would not tell it apart: it is Both there.
     apart = np.zeros(width, dtype=np.bool_)
     both = called = 0
     for state in range(begin, end):
@@ -139,7 +153,8 @@ def rule_rows(
     for state in range(begin, end):
         label[state - begin] = 0 if accepting[state] else DEAD
         if calling[state]:
-            # Where calls begin, nothing but the exit action leads on.
+            # A call has to begin before a byte is read, so the row reads none: its action enters
+            # the called rules (and the state's own moves) as a set of states.
             label[state - begin] = label_of
             places[label_of, 0] = state
             label_of += 1
@@ -151,7 +166,8 @@ def rule_rows(
     for state in range(begin, end):
         if not accepting[state] or calling[state]:
             continue
-        # After bytes that may belong to either side, one row each.
+        # Where a byte may belong to the rule or to what follows it, it leads to a row of its own,
+        # with an action that Python resolves: the rows of the table cannot take both ways.
         for index in range(classes):
             if apart[column_of[index]] and table[state - begin, index] != DEAD:
                 table[state - begin, index] = row

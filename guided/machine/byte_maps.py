@@ -64,7 +64,7 @@ class ByteMaps:
         return number
 
     def splitting_off(self, under: int, bytes_: tuple[int, ...]) -> int:
-        """The map ``under`` with these bytes in classes of their own, behind its classes."""
+        """The map ``under`` with each of these bytes in a class of its own, after its classes."""
         number = self._split.get((under, bytes_))
         if number is None:
             number = self._split_off(self.array[under].tobytes(), bytes_, self.width(under))
@@ -90,6 +90,10 @@ class ByteMaps:
         return width
 
     def _split_off(self, byte_class: bytes, bytes_: tuple[int, ...], first: int) -> int:
+        """The number of a map in which ``bytes_`` have the classes from ``first`` on, in order.
+
+        Raises LimitExceededError where a class would not fit into a byte.
+        """
         if first + len(bytes_) > _MAX_CLASSES:
             raise LimitExceededError(
                 f"a place where more than {_MAX_CLASSES} classes of bytes have to be told apart",
@@ -105,6 +109,7 @@ class ByteMaps:
         return self._added(key) if number is None else number
 
     def _added(self, key: bytes) -> int:
+        """The number of a map, given as its 256 bytes; adds it if it is not there."""
         with self._lock:
             number = self._numbers.get(key)
             if number is None:
@@ -115,7 +120,8 @@ class ByteMaps:
                     self.array = grown
                 self.array[number] = np.frombuffer(key, dtype=np.uint8)
                 self._count += 1
-                # Not before the map is there: others look without the lock.
+                # Last, as other threads look up numbers without the lock: whoever finds one here
+                # must find its map in the array, too.
                 self._numbers[key] = number
         return number
 
@@ -124,7 +130,10 @@ _shared = ByteMaps()
 
 
 def shared_byte_maps() -> ByteMaps:
-    """The maps that a new table is to use."""
+    """The maps that a new table is to use.
+
+    Tables that are there keep the maps they began with, so a full set of maps is just let go.
+    """
     global _shared
     if len(_shared) >= _ENOUGH:
         _shared = ByteMaps()

@@ -100,7 +100,7 @@ class MachineParts:
 
     @property
     def fullness(self) -> float:
-        """The share of its limits that the machine has grown to."""
+        """How full the fullest of its tables is, from 0 to 1; inner machines count, too."""
         fullest = self.table.num_cells / self.table.max_cells
         for pool in self._pools:
             fullest = max(fullest, len(pool.things) / pool.most)
@@ -109,7 +109,11 @@ class MachineParts:
         return fullest
 
     def check_room(self) -> None:
-        """Raise LimitExceededError when the rest of the limits is needed to end texts."""
+        """Raise LimitExceededError when half of the limits is used up.
+
+        Asked where constraints are compiled and masks are made. Shortest completions do not ask:
+        the other half is kept for them, so that a text that was begun can be ended.
+        """
         if self.fullness <= _HALF:
             return
         sizes = [f"{self.table.num_cells} cells"]
@@ -134,4 +138,5 @@ class MachineParts:
 
 
 def _listed(words: list[str]) -> str:
+    """At least two words as in a sentence: "a, b and c"."""
     return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -84,7 +84,7 @@ class PushdownMachine:
     def only_byte(self, state: State) -> int | None:
         """The one byte that may follow, ``None`` where there is a choice or the text may end."""
         table, row = self.table, state.row
-        # With an exit action there is a choice, or the text may end.
+        # The row has an exit action: the text may end here, or a byte of what follows may come.
         if table.label[row] != DEAD:
             return None
         only = int(table.only[row])
@@ -93,7 +93,8 @@ class PushdownMachine:
         high = int(table.high[row])
         if high == UNCOUNTED or state.count < high:
             return None
-        # The string is as long as it may be: of all bytes that lead on few are left.
+        # The row counts and the string is as long as it may be. The row still has edges that
+        # would make it longer, which ``step`` refuses: often the closing quote alone is left.
         live = [byte for byte in table.edges(row) if self.step(state, byte) is not None]
         return live[0] if len(live) == 1 else None
 

@@ -64,14 +64,20 @@ class StackTransitions:
         return self.used
 
     def put(self, stack: int, action: int, target: int, row: int) -> None:
-        """Add a transition that is not there yet."""
+        """Add a transition that is not there yet; a second one of its key would never be found.
+
+        ``target`` and ``row`` are what ``Recognizer.transition`` returns, EXACT and DEAD included.
+        """
+        # At most half full: kernels probe until they find the key or an empty slot.
         if 2 * (self.used + 1) > len(self.slots):
             self._rehash()
         self._insert(transition_key(stack, action), target, row)
         self.used += 1
 
     def _insert(self, key: int, target: int, row: int) -> None:
-        # The stacks, which follow one another, are spread by the multiplication.
+        """Write a transition into the first free slot for its key; there must be one."""
+        # Keys of successive stacks differ in high bits alone; the multiplication spreads them.
+        # ``machine_kernels._find`` looks a key up in the same way: change both or none.
         taken, mask = self._flat, len(self.slots) - 1
         slot = (key * 0x9E3779B1 >> LABEL_BITS) & mask
         while taken[_COLUMNS * slot] != EMPTY_SLOT:
@@ -84,6 +90,7 @@ class StackTransitions:
         self._flat = self.slots.reshape(-1).data
 
     def _rehash(self) -> None:
+        """Move all transitions to a larger table; kernels that ran before hold the old one."""
         old = self.slots
         self._allocate(4 * len(old))
         for transition in old[old[:, KEY] != EMPTY_SLOT].tolist():

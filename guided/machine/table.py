@@ -100,10 +100,16 @@ class TransitionTable(TableArrays):
         role: NDArray[np.int8] | None = None,
         ends: NDArray[np.int64] | None = None,
     ) -> int:
-        """Lay a block down and return the row of its start.
+        """Lay a block down and return the row of its start; state ``s`` is ``s`` rows after it.
 
-        ``labels`` gives the recogniser's label for each of the block's, as an array with DEAD
-        behind the last one. Raises LimitExceededError past ``max_cells``.
+        ``labels`` maps each label of the block to the recogniser's. As an array it has one entry
+        more, DEAD, at its end: the kernel looks up the label of a state without one as entry -1.
+
+        ``role`` and ``ends`` are given for blocks of free member names alone, with an entry a
+        state: the ROLE column, and how many names the text so far can still become (ENDS). All
+        other blocks leave both out; their rows are PLAIN, and ENDS is NO_BOUND.
+
+        Raises LimitExceededError past ``max_cells``.
         """
         dfa = block.dfa
         states, classes = dfa.next.shape
@@ -127,10 +133,12 @@ class TransitionTable(TableArrays):
         rows = slice(start, self.num_rows)
         if role is not None:
             self.role[rows] = role
-            # Where a name may end depends on those that stand already.
+            # The block knows the nearest end of a name, but the object may already have that very
+            # name. AIM is DEAD there, so that completions search for a name that is still free.
             self.aim[rows] = np.where(role == PLAIN, self.aim[rows], DEAD)
         if ends is not None:
             self.ends[rows] = ends
+        # A block has all three or none: it counts code points, or it does not.
         if block.beat is not None and block.need is not None and block.bounds is not None:
             self.low[rows], self.high[rows] = _gate(*block.bounds)
             self.beat[rows] = block.beat
@@ -138,7 +146,10 @@ class TransitionTable(TableArrays):
         return start
 
     def add_exits(self, labels: Sequence[int]) -> int:
-        """Rows that only take a label each; the first of them."""
+        """Add one row for each label, which reads no byte and has that exit action.
+
+        Returns the first row; the others follow in the order of ``labels``.
+        """
         first, at = self._new_rows(len(labels), len(labels)), self.num_cells - len(labels)
         lay_exits(
             self.rows, self.cells, first, at, self._no_bytes, np.array(labels, dtype=np.int32)
@@ -146,10 +157,13 @@ class TransitionTable(TableArrays):
         return first
 
     def add_chains(self, text: bytes, bounds: Sequence[int], ends: Sequence[int]) -> int:
-        """Rows that spell the texts that end in ``text`` at ``bounds``, one for each byte.
+        """Add rows that spell texts, one row for each byte of each text.
 
-        Each leads to the row among ``ends``. Returns the first row.
+        ``text`` is all texts joined, none of them empty, and ``bounds`` says where each of them
+        ends in it, ascending. ``ends`` has by text the row that its last byte leads to. Returns
+        the first row: the row that reads byte ``i`` of ``text`` is ``i`` rows after it.
         """
+        # Two cells a row: one for the byte that is read, and one, DEAD, for all other bytes.
         size = len(text)
         first = self._new_rows(size, 2 * size)
         lay_chains(
@@ -162,10 +176,13 @@ class TransitionTable(TableArrays):
     def add_branches(
         self, text: bytes, bounds: Sequence[int], leads: Sequence[tuple[int, int]], depth: int
     ) -> int:
-        """Rows that tell apart sorted texts, behind ``depth`` bytes that all have in common.
+        """Add the rows of a trie that tells texts apart up to where each is the only one left.
 
-        The texts end in ``text`` at ``bounds``. ``leads`` are, for each, the first row of its chain
-        and the one that it leads to. Returns the row where nothing is told apart yet.
+        ``text`` and ``bounds`` give the texts as in ``add_chains``. They are sorted, none is the
+        beginning of another, and all share their first ``depth`` bytes, which are taken as read.
+        ``leads`` has by text the first row of its chain (see ``add_chains``), which spells the
+        rest once the text is the only one left, and the row that the whole text leads to. Returns
+        the root, the row after the ``depth`` bytes.
         """
         spelled = np.frombuffer(text, dtype=np.uint8)
         ends = np.array(bounds, dtype=np.int32)
@@ -178,6 +195,8 @@ class TransitionTable(TableArrays):
             *(self.rows, self.cells, first, at, spelled, ends),
             *(np.array(leads, dtype=np.int32), nodes, bytes_),
         )
+        # The kernel has replaced the first column: it says where in ``bytes_`` the edges of each
+        # node begin. It sets KIND of nodes with one edge; a map of several bytes is made here.
         begins = [*nodes[:, 0].tolist(), edges]
         of_edges = bytes_.tolist()
         for node in range(count):
@@ -197,10 +216,12 @@ class TransitionTable(TableArrays):
         bounds: tuple[int, int | None] | None = None,
         itself: Sequence[int] = (),
     ) -> int:
-        """A row that leads to rows already there, and on the bytes ``itself`` to itself.
+        """Add a row that leads to rows already there, and on the bytes ``itself`` to itself.
 
-        The shortest way goes to the nearest label, or by ``way`` where that is given. With
-        ``bounds`` entering the row counts as one more.
+        ``edges`` has the target row by byte; ``label`` is the exit action, DEAD for none. ``way``
+        is the byte of ``edges`` that the shortest way goes by; without it that is the one with
+        the nearest label. With ``bounds``, the least and the greatest count (``None`` for no
+        bound), each time the row is entered counts as one more.
         """
         bytes_ = (*edges, *itself)
         at = self.num_cells
@@ -216,6 +237,7 @@ class TransitionTable(TableArrays):
             cell += 1
         kind = self._maps.telling_apart(bytes_)
         left, ahead_way, aim = 0, STOP, label
+        # A row with a label is at its nearest label already: LEFT is 0 and WAY is STOP.
         if label == DEAD and edges:
             if way is None:
                 way = self._nearest(edges)
@@ -224,6 +246,7 @@ class TransitionTable(TableArrays):
         only = ahead_way if len(bytes_) == 1 else DEAD
         exits = label != DEAD and not bytes_
         beat, (low, high) = (NO_BEAT, (0, UNCOUNTED)) if bounds is None else (TICK, _gate(*bounds))
+        # In the order of the columns, see ``table_layout``; one call instead of 15 assignments.
         _ROW.pack_into(
             self._flat,
             row * _ROW.size,
@@ -243,14 +266,25 @@ class TransitionTable(TableArrays):
         sides: int,
         label: int,
     ) -> int:
-        """Rows of sets of states, and behind them of bytes that may lead to what follows them.
+        """Add a row for each set of states, and after these one for each byte that is Both.
 
-        By set ``byte_classes``, uint8 ``[sets, 256]``, and ``labels``; ``edges``, int32
-        ``[edges, 4]``, have by set and class its number, how its bytes lead on, and where: TO_STATE
-        a state and a place in ``before``, which says how far its row is behind it, TO_SET a set
-        with its row in ``rows_of``, where those of the sets, whose ``numbers`` these are, are
-        entered. All that is TO_EITHER, ``sides`` of them, are rows that only a label leads on from:
-        the first has ``label``.
+        A byte is Both where it may be read in the set as well as after a rule that ends there; it
+        leads to a row with nothing but an exit action. There are ``sides`` of these rows, and
+        their labels ascend from ``label``. Returns the first row.
+
+        By set, in the order of their rows: ``numbers``, by which edges and ``rows_of`` know the
+        set; ``byte_classes``, uint8 ``[sets, 256]``; ``labels``, DEAD for none.
+
+        ``edges``, int32 ``[edges, 4]``, has a line for each class of bytes of each set, sorted by
+        set and then by class: the number of the set, how these bytes lead on, and where to::
+
+            TO_STATE   a state, and a place in ``before``: its row is ``before[place] + state``
+            TO_SET     the number of a set, whose row is in ``rows_of``
+            TO_EITHER  the next of the rows for bytes that are Both
+            NOWHERE    nothing
+
+        ``rows_of`` has by number the row of each set. The rows laid here are entered into it;
+        those of all other sets that edges lead to must stand there before.
         """
         sets, size = len(labels), len(edges) + sides
         row, at = self._new_rows(sets + sides, size), self.num_cells - size
@@ -263,7 +297,10 @@ class TransitionTable(TableArrays):
         return row
 
     def _nearest(self, edges: Mapping[int, int]) -> int:
-        """The byte with the shortest way to a label."""
+        """The byte whose row is nearest to a label, the first of ``edges`` among equals.
+
+        DEAD if there are no edges.
+        """
         flat, best, nearest = self._flat, -1, DEAD
         for byte, target in edges.items():
             left = flat[target * WIDTH + LEFT]
@@ -272,10 +309,11 @@ class TransitionTable(TableArrays):
         return nearest
 
     def add_overlays(self, under: Sequence[int], edges: Sequence[Mapping[int, int]]) -> int:
-        """Rows that lead where ``edges`` says, and on all other bytes where ``under`` leads.
+        """Add rows that each change some bytes of another row, see ``lay_over``.
 
-        All that they lie over are rows of one block. Returns the first of them; the edges may lead
-        to one another, counted from there.
+        Overlay ``i`` leads where ``edges[i]``, target row by byte, says (DEAD closes the byte),
+        and on all other bytes where row ``under[i]`` leads. Returns the first overlay. Edges may
+        lead to other overlays: before the call, ``num_rows`` is the row of overlay 0.
         """
         triples = [
             (node, byte, target)
@@ -286,7 +324,14 @@ class TransitionTable(TableArrays):
         return self.lay_over(np.array(under, dtype=np.int32), moves)
 
     def lay_over(self, under: NDArray[np.int32], edges: NDArray[np.int32]) -> int:
-        """The same, with edges int32 ``[edges, 3]``: which of the rows, sorted, byte and target."""
+        """Add overlays: copies of the rows ``under`` with other targets for some bytes.
+
+        ``under`` are rows of one block. ``edges`` is int32 ``[edges, 3]``: the place in ``under``,
+        the byte and the target, sorted by place. An overlay has no label and no AIM. LEFT and WAY
+        are copied: where an edge closes the way, the caller has to call ``lead_on``. Returns the
+        first overlay.
+        """
+        # Rows of one block share their map of bytes, so their cells can be copied side by side.
         kind = int(self.kind[under[0]])
         width = self._maps.width(kind)
         size = len(under) * width + len(edges)
@@ -296,13 +341,18 @@ class TransitionTable(TableArrays):
             *(self.rows, self.cells, first, self.num_cells - size, under, kind, width),
             *(edges, self._maps.splitting_off_one(kind), without_kind),
         )
+        # The map that splits off one byte is looked up by the kernel; all others are made here.
         for node, start, end in without_kind[:count].tolist():
             bytes_ = tuple(edges[start:end, 1].tolist())
             self.kind[first + node] = self._maps.splitting_off(kind, bytes_)
         return first
 
     def lead_on(self, rows: range) -> None:
-        """Find other ways on for rows whose shortest one an overlay has closed."""
+        """Correct WAY and LEFT of overlays, whose shortest way may have been closed.
+
+        Overlays must lead to later ones only: the last row is corrected first, so that LEFT of
+        what a row leads to is final when the row reads it.
+        """
         for row in reversed(rows):
             way = int(self.way[row])
             if way != STOP and self.step(row, way) == DEAD:
@@ -312,6 +362,7 @@ class TransitionTable(TableArrays):
 
 
 def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:
+    """The map as an array by label, with the entry for DEAD at the end; see ``add_block``."""
     renamed = np.full(max(labels, default=0) + 2, DEAD, dtype=np.int32)
     for old, new in labels.items():
         renamed[old] = new
@@ -319,5 +370,5 @@ def _renamed(labels: Mapping[int, int]) -> NDArray[np.int32]:
 
 
 def _gate(low: int, high: int | None) -> tuple[int, int]:
-    """Bounds as rows hold them."""
+    """LOW and HIGH of a row; NO_BOUND stands for no bound and for any that is greater."""
     return min(low, NO_BOUND), NO_BOUND if high is None else min(high, NO_BOUND)

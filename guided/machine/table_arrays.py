@@ -68,12 +68,17 @@ class TableArrays:
         return self._maps.array
 
     def _hold_cells(self, cells: NDArray[np.int32]) -> None:
+        """Take an array as the cells, with all that is kept of it; also after it was replaced."""
         self.cells = cells
         self._flat_cells = cells.data
         self._room = min(len(cells), self.max_cells)
-        """Cells up to which nothing has to be asked for."""
+        """Cells up to which neither the array nor the limit is exceeded; see ``_new_rows``."""
 
     def _hold(self, rows: NDArray[np.int32]) -> None:
+        """Take an array as the rows, with views of its columns; also after it was replaced.
+
+        Nobody may keep one of the views while rows are added: growth replaces all of them.
+        """
         self.rows = rows
         self._flat = rows.reshape(-1).data
         """What Python reads and writes single numbers in, many times as fast as with numpy."""
@@ -85,7 +90,7 @@ class TableArrays:
         self.aim, self.only = rows[:, AIM], rows[:, ONLY]
 
     def step(self, row: int, byte: int) -> int:
-        """The row behind ``byte`` inside the block, or DEAD."""
+        """The row after ``byte`` inside of the block, or DEAD; exit actions are not followed."""
         at, flat = row * WIDTH, self._flat
         return self._flat_cells[flat[at + BASE] + int(self.byte_maps[flat[at + KIND], byte])]
 
@@ -112,6 +117,7 @@ class TableArrays:
         for row in range(self.num_rows):
             edges = self.edges(row)
             assert all(0 <= target < self.num_rows for target in edges.values()), row
+            # ONLY and AIM may be DEAD where more is known: that costs time and is never wrong.
             only = next(iter(edges)) if len(edges) == 1 else DEAD
             assert self.only[row] in (only, DEAD), (row, self.only[row], only)
             assert self.way[row] == STOP or self.way[row] in edges, row
@@ -124,7 +130,11 @@ class TableArrays:
             assert self.exits[row] == (self.label[row] != DEAD and not edges), row
 
     def _new_rows(self, rows: int, cells: int) -> int:
-        """Room for some rows, which hold nothing yet, and for their cells; the first of them."""
+        """Make room for ``rows`` rows and ``cells`` cells, which the caller has to fill.
+
+        Returns the first row. The new cells are the last ``cells`` up to ``num_cells``. Arrays
+        that were read before the call may have been replaced.
+        """
         first = self.num_rows
         num_rows, num_cells = first + rows, self.num_cells + cells
         if num_cells > self._room or num_rows > len(self.rows):
@@ -133,6 +143,10 @@ class TableArrays:
         return first
 
     def _reserve(self, rows: int, cells: int) -> None:
+        """Let the arrays grow by at least so many; raises LimitExceededError past ``max_cells``.
+
+        Checked before anything changes, so that a table that is full stays usable.
+        """
         if self.num_cells + cells > self.max_cells:
             raise LimitExceededError(
                 f"the recogniser needs more than {self.max_cells} cells",
@@ -150,6 +164,7 @@ _Item = TypeVar("_Item", bound=np.generic)
 
 
 def _grown(array: NDArray[_Item], needed: int) -> NDArray[_Item]:
+    """A copy with room for ``needed`` entries and as many again, so that growth is rare."""
     grown = np.empty((2 * max(needed, len(array)), *array.shape[1:]), dtype=array.dtype)
     grown[: len(array)] = array
     return grown

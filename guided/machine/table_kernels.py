@@ -90,10 +90,14 @@ def lay_block(
     only: NDArray[np.int16],
     exits: NDArray[np.bool_],
 ) -> None:
-    """Write the rows and cells of a block that begins with row ``start`` and cell ``at``.
+    """Write the rows and cells of a block; see ``TransitionTable.add_block``.
 
-    The last of the ``renamed`` labels serves DEAD.
+    ``rows`` and ``cells`` are the new ones alone, which stand in the table from row ``start`` and
+    from cell ``at`` on. ``kind`` is the number of the block's map of bytes; ``moves``, ``label``,
+    ``aim``, ``left``, ``way``, ``only`` and ``exits`` are the block's, by state. ``renamed`` has
+    the recogniser's label for each of the block's, and DEAD at its end.
     """
+    # A label or aim of DEAD is -1, which reads the last entry of ``renamed``: DEAD again.
     states, classes = moves.shape
     for state in range(states):
         row = rows[state]
@@ -102,7 +106,7 @@ def lay_block(
         row[LABEL], row[AIM] = renamed[label[state]], renamed[aim[state]]
         row[LEFT], row[WAY], row[ONLY] = left[state], way[state], only[state]
         row[EXITS] = exits[state]
-    # In one line, which is done many at a time.
+    # One flat loop without other work, which the compiler turns into vector instructions.
     first, targets = np.int32(start), moves.reshape(moves.size)
     for index in range(len(targets)):
         target = targets[index]
@@ -126,10 +130,13 @@ def lay_sets(
 ) -> None:
     """Write rows of sets of states, and their cells; see ``TransitionTable.add_sets``.
 
-    ``named`` has by set its number, the map of its bytes, and its label, int32 ``[3, sets]``.
+    ``rows`` and ``cells`` are those of the whole table; new rows begin with ``row``, new cells
+    with ``at``. ``named`` has by set its number, the map of its bytes, and its label, int32
+    ``[3, sets]``. ``no_bytes`` is the map that tells no bytes apart.
     """
     numbers, kinds, labels = named[0], named[1], named[2]
     side = row + len(kinds)
+    # Before any edge is written, as sets may lead to sets that come later.
     for place in range(len(numbers)):
         rows_of[numbers[place]] = row + place
     for number in range(sides):
@@ -141,6 +148,8 @@ def lay_sets(
         laid = rows[row + number]
         _leads_nowhere(laid, at, kinds[number], labels[number])
         begin, of = at, edges[edge, 0]
+        # The class with the shortest way to a label. Edges to other sets do not count, since LEFT
+        # of these may not be known yet; a set with no other edges keeps WAY as STOP.
         nearest, nearest_left = -1, NO_BOUND
         while edge < len(edges) and edges[edge, 0] == of:
             how, target, left = edges[edge, 1], DEAD, NO_BOUND
@@ -157,6 +166,7 @@ def lay_sets(
                 nearest, nearest_left = at - begin, left
             at += 1
             edge += 1
+        # Downwards, so that ``only`` and ``way`` end as the lowest of their bytes.
         live, only, way = 0, DEAD, DEAD
         for byte in range(255, -1, -1):
             if cells[begin + byte_classes[number, byte]] != DEAD:
@@ -173,7 +183,7 @@ def lay_sets(
 
 @inlined
 def _leads_nowhere(row: _Int32, at: int, kind: int, label: int) -> None:
-    """A row as it is before it is said where bytes lead from it."""
+    """Fill a row that reads no byte; ``lay_sets`` then changes those that do read some."""
     _counts_nothing(row)
     row[BASE], row[KIND], row[LABEL], row[AIM] = at, kind, label, label
     row[LEFT], row[WAY], row[ONLY], row[EXITS] = 0, STOP, DEAD, label != DEAD
@@ -181,7 +191,10 @@ def _leads_nowhere(row: _Int32, at: int, kind: int, label: int) -> None:
 
 @kernel
 def lay_exits(rows: _Int32, cells: _Int32, first: int, at: int, kind: int, labels: _Int32) -> None:
-    """Write rows that only take a label each, which begin with row ``first`` and cell ``at``."""
+    """Write rows that read no byte and have a label each, from row ``first`` and cell ``at`` on.
+
+    ``kind`` is the map that tells no bytes apart: one cell a row, DEAD, serves all bytes.
+    """
     for number in range(len(labels)):
         row = rows[first + number]
         _counts_nothing(row)
@@ -200,7 +213,10 @@ def lay_chains(
     bounds: _Int32,
     ends: _Int32,
 ) -> None:
-    """Write the rows and cells of chains; see ``TransitionTable.add_chains``."""
+    """Write the rows and cells of chains; see ``TransitionTable.add_chains``.
+
+    The rows ``ends`` must be written already: LEFT and AIM are worked out from theirs.
+    """
     place = 0
     for number in range(len(bounds)):
         end, stop = ends[number], bounds[number]
@@ -210,6 +226,7 @@ def lay_chains(
             row[LABEL], row[EXITS] = DEAD, False
             row[BASE], row[AIM] = at + 2 * place, rows[end, AIM]
             row[LEFT] = rows[end, LEFT] + stop - place
+            # Map ``b`` tells byte ``b`` from all others (``ByteMaps``), so the byte is its KIND.
             row[KIND] = row[WAY] = row[ONLY] = text[place]
             cells[at + 2 * place] = DEAD
             cells[at + 2 * place + 1] = end if place + 1 == stop else first + place + 1
@@ -220,9 +237,11 @@ def lay_chains(
 def count_branches(
     text: NDArray[np.uint8], bounds: _Int32, depth: int, nodes: _Int32
 ) -> tuple[int, int]:
-    """Rows and edges of the branches of sorted texts; see ``TransitionTable.add_branches``.
+    """Count the nodes and edges of a trie of sorted texts; see ``TransitionTable.add_branches``.
 
-    Also the rows, breadth first: the texts of each, and how many bytes they share.
+    Writes the nodes into ``nodes``, breadth first: the range of texts below each, and how many
+    bytes they share. A text that is alone after an edge gets no node, as its chain goes on from
+    there. Returns (-1, -1) where ``nodes`` has too few lines; one for each byte is enough.
     """
     nodes[0, FIRST], nodes[0, LAST], nodes[0, SHARED] = 0, len(bounds), depth
     node, count, edges = 0, 1, 0
@@ -254,11 +273,13 @@ def lay_branches(
     nodes: _Int32,
     bytes_: NDArray[np.uint8],
 ) -> None:
-    """Write the rows of branches but for the maps of those with several edges, and their cells.
+    """Write the rows and cells of a trie; see ``TransitionTable.add_branches``.
 
-    ``nodes`` are from ``count_branches``; of each it says where in ``bytes_`` those of its edges
-    begin.
+    ``nodes`` are those of ``count_branches``. Their first column is overwritten: it then says
+    where in ``bytes_``, which gets the bytes of all edges, those of the node begin. KIND is right
+    for nodes with one edge; the caller sets it for all others.
     """
+    # Nodes are numbered as ``count_branches`` met them, so the next inner node is ``child``.
     child, edge = 1, 0
     for node in range(len(nodes)):
         row, cell = rows[first + node], at + node + edge
@@ -281,6 +302,7 @@ def lay_branches(
             cells[cell], bytes_[edge] = target, text[place]
             edge += 1
             start = after
+    # From the last node to the first: LEFT of a node needs that of its children, which come later.
     end = edge
     for node in range(len(nodes) - 1, -1, -1):
         row, edge = rows[first + node], nodes[node, FIRST]
@@ -298,6 +320,7 @@ def lay_branches(
 
 @inlined
 def _begin_of(bounds: _Int32, number: int) -> int:
+    """Where a text begins among all texts joined: at the end of the one before it."""
     begin: int = bounds[number - 1] if number else 0
     return begin
 
@@ -306,7 +329,10 @@ def _begin_of(bounds: _Int32, number: int) -> int:
 def _after_alike(
     text: NDArray[np.uint8], bounds: _Int32, first: int, last: int, shared: int
 ) -> int:
-    """The text after those that have the next byte of the first."""
+    """The end of the run of texts from ``first`` on that have the same byte at ``shared``.
+
+    All texts up to ``last`` share the bytes before, and are longer than these.
+    """
     byte = text[_begin_of(bounds, first) + shared]
     after = first + 1
     while after < last and text[_begin_of(bounds, after) + shared] == byte:
@@ -327,11 +353,12 @@ def lay_overlays(
     singles: _Int32,
     without_kind: _Int32,
 ) -> int:
-    """Write rows and cells that begin with row ``first`` and cell ``at``; see
-    ``TransitionTable.lay_over``.
+    """Write overlays from row ``first`` and cell ``at`` on; see ``TransitionTable.lay_over``.
 
-    Returns the number of rows whose map is still to be found; of each it says its place and where
-    among the edges its own are.
+    ``kind`` and ``width`` are the map of the rows ``under`` and its number of classes. ``singles``
+    has by byte the map ``kind`` with that byte split off, DEAD where it was not made yet. Rows
+    whose map the caller has to set are written to ``without_kind``: their place, and where their
+    edges begin and end. Returns how many they are.
     """
     edge, count = 0, 0
     for node in range(len(under)):
@@ -345,6 +372,7 @@ def lay_overlays(
         at += width
         start = edge
         while edge < len(edges) and edges[edge, 0] == node:
+            # The bytes split off have the classes after those of the map below, in this order.
             cells[at] = edges[edge, 2]
             if edges[edge, 1] != row[ONLY] or edges[edge, 2] == DEAD:
                 row[ONLY] = DEAD

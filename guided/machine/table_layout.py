@@ -63,8 +63,9 @@ PLAIN: Final = 0
 IN_KEY: Final = 1
 KEY_CLOSED: Final = 2
 IN_RARE_KEY: Final = 3
-"""Roles of a row: inside the text of a free key, behind its closing quote, or neither. A rare key
-can go on in a limited number of ways only, all of which may be taken."""
+"""Roles of a row: inside the text of a free key, after its closing quote, or neither (PLAIN). A
+rare key can become a limited number of names only (ENDS), all of which may be taken already."""
 UNCOUNTED: Final = -1
 """In place of the greatest count, in a row that counts nothing."""
 NO_BOUND: Final = 2**31 - 1
+"""In LOW, HIGH and ENDS: no bound, or more than is counted."""

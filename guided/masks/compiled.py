@@ -277,6 +277,7 @@ class ConstraintMatcher:
         return self.constraint.mask(self.position).allows(token)
 
     def advance(self, token: TokenId) -> ConstraintMatcher:
+        """See ``Matcher``. What the token means for spelling is worked out later, for several."""
         constraint, position = self.constraint, self.position
         reached = position.after.get(token) or constraint.after(position, token)
         known, unread = self._answer
@@ -286,6 +287,7 @@ class ConstraintMatcher:
         return ConstraintMatcher(constraint, reached, answer)
 
     def forced_run(self, forcing: Forcing) -> tuple[TokenId, ...]:
+        """See ``Matcher``: the canonical run if there is one, else tokens allowed alone."""
         if forcing is Forcing.OFF or self.position.is_complete:
             return ()
         if forcing is Forcing.CANONICAL:

@@ -88,7 +88,8 @@ class Endings:
         first = self._steps.advance(state, int(tokens[0]))
         assert first is not None, (state, tokens[0])
         if first.texts:
-            # How the text can end depends on what was written, which is another text for each.
+            # How the text can end depends on what was written, which is another text for each
+            # token. Few are tried one by one; of many the first stands for all, with some spare.
             if len(tokens) <= _FEW:
                 fits = [self._fits_after(state, token, budget) for token in tokens.tolist()]
                 fitting: NDArray[np.int64] = tokens[np.array(fits)]

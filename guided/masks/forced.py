@@ -94,9 +94,11 @@ class RunSpeller:
         """What the spellings of all texts have in common that begin with a tail.
 
         One of their tokens ends where the tail does, or reaches beyond it: then what stands before
-        that token is spelled as it is by itself.
+        that token is spelled as it is by itself. So it is enough to look at each place where such a
+        token may begin, and to keep the tokens that all of these spellings begin with.
         """
         certain = _sure(tail.ending())
+        # No token that reaches beyond the tail begins earlier than this.
         first = max(tail.begun, len(tail.text) - self._trie.longest)
         for place, node in self._trie.begun_in(tail.text[first:]):
             if not certain:
@@ -152,6 +154,10 @@ class _Tail:
         self._tokens: dict[int, list[TokenId]] = {}
 
     def _open_pieces(self) -> list[_OpenPiece]:
+        """The piece that the text may end in, for each way to split it that is left.
+
+        Places in the text are in bytes, those that splitting gives in characters.
+        """
         first, start = self._speller.found_in(self.text, self.begun)
         data = self.text[start:]
         text, begun = data.decode(), max(self.begun - start, 0)
@@ -171,6 +177,8 @@ class _Tail:
         ways = splitting.ways(text)
         if len(ways) < 2:
             return ways
+        # Usually one more character tells which way it was. Each ASCII one that may follow is
+        # tried; of others only whether one may follow is asked, which leaves all ways.
         left: dict[Cuts, None] = {}
         for byte in range(0x80):
             if machine.advance(end, bytes((byte,))) is not None:
@@ -211,7 +219,11 @@ class _Tail:
         return piece.head + self._speller.beginning(self.text[piece.part : end])
 
     def is_followed(self, piece: _OpenPiece, begin: int, node: int) -> bool:
-        """Whether a token may begin at a place in an open piece that reaches beyond the text."""
+        """Whether a token may begin at a place in an open piece that reaches beyond the text.
+
+        ``node`` spells the text from ``begin`` on. True may be wrong, False never is: a token must
+        be allowed, stay inside of the piece, and be one that the tokenizer could put there.
+        """
         before = self.before(piece, begin)[-1:] if begin > piece.part else ()
         if before == (UNCERTAIN,):
             before = ()

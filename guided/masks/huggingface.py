@@ -124,6 +124,7 @@ def _letter_for_space(description: _Description) -> str | None:
 
 
 def _token_texts(description: _Description) -> dict[int, str]:
+    """The texts of all tokens by id, as the tokenizer writes them; added tokens included."""
     vocab = description["model"]["vocab"]
     if isinstance(vocab, dict):
         texts = {int(token): str(text) for text, token in vocab.items()}
@@ -140,6 +141,7 @@ def _bytes_with_fallback(text: str, space: str | None) -> bytes:
 
 
 def _special_ids(tokenizer: PreTrainedTokenizerBase, description: _Description) -> frozenset[int]:
+    """The tokens that stand for no text: special ones, and the one for what is unknown."""
     special = {int(entry["id"]) for entry in description["added_tokens"] if entry["special"]}
     special.update(tokenizer.all_special_ids)
     model = description["model"]
@@ -153,6 +155,7 @@ def _special_ids(tokenizer: PreTrainedTokenizerBase, description: _Description) 
 def _end_ids(
     tokenizer: PreTrainedTokenizerBase, more: Iterable[int], logits_width: int | None
 ) -> frozenset[int]:
+    """The tokenizer's own end-of-sequence token and ``more``; raises ModelError beyond logits."""
     ends = frozenset(more)
     if tokenizer.eos_token_id is not None:
         ends |= {int(tokenizer.eos_token_id)}

@@ -70,6 +70,7 @@ def _byte_tokens(description: _Description) -> dict[int, int]:
 
 
 def _tokens_of_bytes(text: str, byte_tokens: Mapping[int, int]) -> list[int]:
+    """The tokens of the bytes of a text; raises ModelError where a byte has none."""
     for byte in text.encode():
         if byte not in byte_tokens:
             raise ModelError(
@@ -147,6 +148,11 @@ def _rules(
     byte_tokens: Mapping[int, int],
     space: str | None,
 ) -> SpellingRules:
+    """The rules of the tokenizer that spells; ``exact`` is its description.
+
+    What is found is not known where it depends on what stands beside it: then splitting is unknown
+    as well, and no runs are forced by spelling.
+    """
     found = found_texts(exact, texts, space)
     letter = b"" if space is None else space.encode()
     if letter and found is not None:
@@ -227,7 +233,7 @@ class _JoiningText:
         return [*tokens, *self._spell(text)]
 
     def _agreed(self, tokens: Sequence[int], size: int) -> Sequence[int]:
-        """The tokens of the first bytes, with a mark behind them if there are more."""
+        """The tokens of the first ``size`` bytes, then UNCERTAIN if there are more tokens."""
         for number, token in enumerate(tokens):
             if size <= 0:
                 return [*tokens[:number], UNCERTAIN]
@@ -259,6 +265,7 @@ def _for_spelling(
     *,
     is_byte_level: bool,
 ) -> _Description:
+    """The description of a tokenizer that spells texts as they are: nothing added, nothing lost."""
     model, hidden = _without_hidden(description["model"], token_bytes, byte_tokens, is_byte_level)
     return {
         **description,
@@ -340,6 +347,7 @@ def _exact(normalizer: _Description | None, space: str | None) -> _Description |
 
 
 def _without_dummy_space(pre_tokenizer: _Description | None) -> _Description | None:
+    """The step without the space that it would put before a text."""
     if pre_tokenizer is None:
         return None
     if pre_tokenizer["type"] == "Sequence":

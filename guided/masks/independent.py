@@ -60,9 +60,9 @@ class IndependentMask:
         return self.mask.nbytes * (1 + self.most) + self.reach.nbytes + self.sites.nbytes
 
     def mask_within(self, left: int) -> tuple[Mask, int]:
-        """The tokens with which a string has at most ``left`` more code points; not to be changed.
+        """The tokens with which a string has at most ``left`` more code points; and a fingerprint.
 
-        ``left`` may be ``most`` or below. With the fingerprint.
+        The mask must not be changed. ``left`` of ``most`` or above excludes no token.
         """
         if left >= self.most:
             return self.mask, self.fingerprint
@@ -99,7 +99,11 @@ class IndependentMasks:
     def get(
         self, arrays: MachineArrays, row: int, outline: Outline, node: int = 0
     ) -> IndependentMask:
-        """The mask of a row; only the tokens below ``node``, where the row stands."""
+        """The mask of a row that stands at ``node``, of the tokens below that alone.
+
+        ``outline`` must be that of the row: rows with equal outlines share their mask, so ``row``
+        and ``arrays`` are read only where it is made.
+        """
         key = outline.digest, node
         with self._lock:
             mask = self._masks.get(key)
@@ -134,6 +138,7 @@ _scratch: Final = _Scratch()
 def _walked(
     trie: TokenTrie, arrays: MachineArrays, row: int, outline: Outline, node: int
 ) -> IndependentMask:
+    """Make the mask of a row; see ``walk_inside``."""
     mask = np.zeros(trie.words, dtype=np.int32)
     sites, reach = _scratch.of(trie)
     path = np.empty((trie.longest + 1, 3), dtype=np.int64)
@@ -152,6 +157,7 @@ def _walked(
         sites,
     )
     found = sorted_by_way(sites[:num_sites], arrays.rows, outline.closings)
+    # If no token counts anything, ``reach`` is still all zero; else it is left so for the next.
     kept = reach[:0].copy()
     if most:
         kept = reach.copy()

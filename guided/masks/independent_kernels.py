@@ -58,12 +58,18 @@ def walk_inside(
     reach: NDArray[np.uint16],
     sites: NDArray[np.int32],
 ) -> tuple[int, int]:
-    """Walk a string from ``row`` on, which stands at the node ``top``, up to a horizon.
+    """Make a context-independent mask: walk the trie inside of one string, whatever is around it.
 
-    Returns the number of sites and the greatest count.
-    Of a site it says the row that is entered, or, as a negative number, the row with an exit action
-    that is left and the byte that is read after it.
-    ``loops``, uint64 ``[rows, 3]``, is all zero; see ``_find_loops``.
+    The walk begins at the node ``top`` with the state ``row``, and ends where a token leaves the
+    string or has ``horizon`` bytes below ``top``; there it notes a site, for a walk that knows the
+    stack. Returns the number of sites and the greatest count of code points.
+
+    ``words`` gets the bits of the tokens that stay inside, and ``reach`` by token the code points
+    that a string with it has at least; both are all zero before. ``sites``, int32 ``[nodes, 4]``,
+    gets of each site the node, the code points so far, those that a string has at least, and the
+    row that is entered; or, as ``-1 - 256 * row - byte``, the row that is left by its exit action
+    and the byte after it. ``below`` is ``TokenTrie.below``. ``path``, int64 ``[depths, 3]``, and
+    ``loops``, uint64 ``[rows, 3]`` and all zero, are memory to work in; see ``_find_loops``.
     """
     # Columns of the path: row, code points so far, code points that a string has at least. A node
     # is numbered before all below it, so one loop over the numbers is a depth-first walk.
@@ -105,6 +111,7 @@ def walk_inside(
         if not _is_free(node - 1, target, machine, below, loops):
             continue
         # All bytes below may follow in any order: the tokens are taken without looking at them.
+        # Where the loop does not count, all of them have the same least number of code points.
         if rows[target, BEAT] != TICK:
             _allow(node, last, least, trie, words, reach)
             node = last
@@ -124,7 +131,11 @@ def _is_free(
     below: NDArray[np.uint64],
     loops: NDArray[np.uint64],
 ) -> bool:
-    """Whether all bytes below a node may follow a row in any order."""
+    """Whether all bytes below a node lead from the row to itself, so that all of them may follow.
+
+    ``below`` has one bit for NUL and all bytes that are not ASCII, and ``_find_loops`` never sets
+    it: with such bytes the answer is no.
+    """
     if loops[row, 2] == 0:
         _find_loops(machine, row, loops)
     return not (below[node, 0] & ~loops[row, 0] or below[node, 1] & ~loops[row, 1])
@@ -144,10 +155,11 @@ def _note(
 def sorted_by_way(
     sites: NDArray[np.int32], rows: NDArray[np.int32], closings: NDArray[np.int32]
 ) -> NDArray[np.int32]:
-    """The sites with numbers among the closing rows in place of what ``walk_inside`` names.
+    """The sites of ``walk_inside`` with the ways of ``walk_sites`` in place of rows, sorted by way.
 
-    A row that is left by its exit action has the number of the first one with that action. Sites of
-    one way come together, as a walk goes each way but once.
+    Rows become their places among ``closings``, which does not depend on where in the table the
+    string lies. A row that is left by its exit action gets the place of the first closing row with
+    that action. Sites of one way come together, as a walk enters each way once.
     """
     ways = np.empty(len(sites), dtype=np.int32)
     by_row, by_action = np.argsort(closings, kind="mergesort"), rows[closings, LABEL]

@@ -47,6 +47,10 @@ class LeftContexts:
         return before
 
     def _extended(self, before: bytes, token: TokenId) -> bytes:
+        """The left context after one more token, made without what was remembered.
+
+        Contexts that mean the same are made equal (``_alike``), so that few have to be told apart.
+        """
         splitting, letter = self._rules.splitting, self._rules.letter
         if splitting is None or before == UNKNOWN_CONTEXT:
             return UNKNOWN_CONTEXT

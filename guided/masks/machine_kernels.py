@@ -73,7 +73,12 @@ ALIVE: Final = 0
 DIES: Final = 1
 UNSURE: Final = 2
 UNRESOLVED: Final = 3
-"""What becomes of a byte; on UNRESOLVED, stack and row hold the stack and the exit action."""
+"""The status of a byte, or of several: they may follow (ALIVE), they may not (DIES), that takes a
+text to tell, which Python has to look at (UNSURE), or a transition is missing (UNRESOLVED).
+
+Where the status is ALIVE, stack, row and count are those after the bytes. On UNRESOLVED stack and
+row hold the stack and the exit action of the missing transition: Python resolves it and calls
+again. On DIES and UNSURE they mean nothing."""
 NOWHERE: Final = -1
 """In place of a stack, or of a place in a text."""
 
@@ -120,7 +125,7 @@ def is_closing(rows: NDArray[np.int32], row: int) -> bool:
 
 @inlined
 def _find(transitions: NDArray[np.int64], stack: int, action: int) -> int:
-    """The slot of a transition, NOWHERE if it is not there."""
+    """The slot of a transition in the hash table, NOWHERE if it is not there."""
     key = (stack << LABEL_BITS) | action
     mask = len(transitions) - 1
     # As ``StackTransitions`` spreads them: linear probing, which ends at an empty slot because the
@@ -135,7 +140,7 @@ def _find(transitions: NDArray[np.int64], stack: int, action: int) -> int:
 
 @inlined
 def resolved(stack: int, action: int, machine: MachineArrays) -> tuple[int, int, int]:
-    """Status, stack and row after an exit action."""
+    """Status, stack and row after an exit action; see ``UNRESOLVED`` for what they mean."""
     transitions = machine.transitions
     slot = _find(transitions, stack, action)
     if slot == NOWHERE:
@@ -151,10 +156,17 @@ def resolved(stack: int, action: int, machine: MachineArrays) -> tuple[int, int,
 def entered(
     stack: int, row: int, count: int, machine: MachineArrays, key_stack: int, walking: bool
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count in a row whose bounds are kept, and whether the stack was
-    asked.
+    """Status, stack, row and count after a byte led to ``row``, with exit actions taken that have
+    to be taken at once; and whether the stack was asked.
 
-    With ``walking`` the closing quote of a key passes where its text matters to no mask.
+    The caller has checked the bounds on the count. If the stack was not asked, the answer is the
+    same in every stack.
+
+    ``walking`` says that a mask is made, not an exact step. The closing quote of a key then passes
+    unless the key could be one that the object already has; and exit actions that are sure to be
+    allowed are put off to the next byte. ``key_stack`` is the stack in which a key was being
+    written when the walk began, else NOWHERE: ``StateMasks`` forbids itself the tokens that close
+    that key as one that is taken, so its closing quote passes, too.
     """
     rows, facts = machine.rows, machine.facts
     role = rows[row, ROLE]
@@ -169,7 +181,8 @@ def entered(
         return UNSURE, stack, row, count, True
     if rows[row, EXITS]:
         if walking and rows[row, LABEL] <= LAST_SURE and facts[stack, TEXTS] == 0:
-            # Something follows for sure, and what it is only matters to the next byte.
+            # The action is allowed in every stack, so the token may end here. The row stays as it
+            # is: ``after_byte`` takes the action if there is another byte.
             return ALIVE, stack, row, 0, True
         status, stack, row = resolved(stack, rows[row, LABEL], machine)
         return status, stack, row, 0, True
@@ -186,7 +199,11 @@ def after_byte(
     key_stack: int,
     walking: bool,
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count after a byte, and whether the stack was asked."""
+    """Status, stack, row and count after a byte, and whether the stack was asked.
+
+    ``count`` is the code points so far of a string that counts them; ``key_stack`` and ``walking``
+    are explained at ``entered``. Does what ``PushdownMachine.step`` does.
+    """
     rows = machine.rows
     asked = False
     target = target_of(machine, row, byte)
@@ -202,6 +219,7 @@ def after_byte(
         target = target_of(machine, row, byte)
     # The count of code points is not part of the automaton: the row says what it means to it.
     high = rows[target, HIGH]
+    # HIGH is UNCOUNTED (-1) in rows that count nothing.
     if high < 0:
         count = 0
     elif rows[target, BEAT] == CLOSE_STRING:
@@ -213,6 +231,7 @@ def after_byte(
             count = 0
         elif rows[target, BEAT] == TICK:
             count += 1
+        # NEED code points have to come before the string can close, so it would get too long.
         if count + rows[target, NEED] > high:
             return DIES, stack, target, count, asked
     status, stack, row, count, also = entered(stack, target, count, machine, key_stack, walking)
@@ -223,7 +242,7 @@ def after_byte(
 def after_action(
     stack: int, action: int, byte: int, machine: MachineArrays, key_stack: int
 ) -> tuple[int, int, int, int]:
-    """Status, stack, row and count after an exit action and then a byte."""
+    """Status, stack, row and count of a walk after an exit action and then a byte."""
     status, stack, row = resolved(stack, action, machine)
     if status != ALIVE:
         return status, stack, row, 0
@@ -242,10 +261,18 @@ def take_token(
     begun: int,
     addresses: Addresses,
 ) -> tuple[int, int, int, int, int]:
-    """Status, stack, row and count after the bytes ``text[first:last]``, and where a key begins.
+    """Move a state by the bytes ``text[first:last]`` of one token; says where a key begins in it.
 
-    ``begun`` is the place of the first byte of the key that is being written, NOWHERE for none.
-    UNSURE where it takes the whole text of a key, or of an item, to go on.
+    Returns status, stack, row, count and ``begun``; see ``UNRESOLVED`` for what the first four
+    mean. After UNRESOLVED the call is repeated from the same state.
+
+    ``begun`` is for free member names, whose text a ``State`` has to remember. It is the place in
+    ``text`` of the first byte of the name that is being written, after its opening quote; NOWHERE
+    if none is. The caller passes any other number for a name that began before this token, and
+    gets it back as long as that name goes on.
+
+    The status is UNSURE where a text decides that Python alone has: at the closing quote of a
+    name, and inside of items that others must differ from.
     """
     machine = machine_at(addresses)
     rows, facts = machine.rows, machine.facts
@@ -259,7 +286,7 @@ def take_token(
             status = UNSURE
         if status != ALIVE:
             break
-        # A key ends with the stack that it was written in.
+        # Another container, or another member of this one: the key before it is over.
         if stack != outer:
             outer, begun = stack, NOWHERE
         if begun == NOWHERE and (rows[row, ROLE] == IN_KEY or rows[row, ROLE] == IN_RARE_KEY):
@@ -271,11 +298,15 @@ def take_token(
 def follow_only(
     addresses: Addresses, size: int, forced: NDArray[np.uint8], reached: NDArray[np.int32]
 ) -> tuple[int, int, int, int]:
-    """Status, how many bytes have to follow one another, and the stack and action of a transition.
+    """Follow the bytes that have to come, as long as each is the only one that may follow.
 
-    The bytes are put into ``forced`` after the ``size`` that are there, the stack, row and count
-    after each into ``reached``, which begins with those before the first. It ends where there is a
-    choice, where the text may end, and where it takes more than that to tell.
+    ``forced`` has ``size`` bytes already, and ``reached[size]`` the stack, row and count after
+    them, so that a call goes on where the last one stopped; ``reached[0]`` is the first state.
+    Further bytes are added to ``forced``, and the stack, row and count after each to ``reached``.
+
+    Returns status, the new size, and on UNRESOLVED the stack and exit action of the missing
+    transition. ALIVE: there is a choice, the text may end, or ``forced`` is full. DIES and UNSURE:
+    compiled code cannot tell what comes next; the bytes up to there are forced all the same.
     """
     machine = machine_at(addresses)
     rows, facts = machine.rows, machine.facts

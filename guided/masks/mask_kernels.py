@@ -35,7 +35,10 @@ _AT_ONCE: Final = 128
 
 @inlined
 def _number_of(token: int) -> np.uint64:
-    """What the bit of a token adds to the fingerprint of a mask."""
+    """What the bit of a token adds to the fingerprint of a mask, which is the XOR of all these.
+
+    So setting and clearing a bit change it alike, and the order of changes does not matter.
+    """
     number = (np.uint64(token) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
     return number ^ (number >> np.uint64(32))
@@ -96,7 +99,10 @@ def copy_allowed(
 def find_changes(
     words: NDArray[np.int32], base: NDArray[np.int32], changes: NDArray[np.int32]
 ) -> int:
-    """Write the words in which a mask differs from another to ``changes``; returns how many."""
+    """Write the words in which a mask differs from ``base`` to ``changes``; returns how many.
+
+    ``changes`` is int32 ``[words, 2]``: places, ascending, and the words of the mask there.
+    """
     count = 0
     for first in range(0, len(words), _AT_ONCE):
         here, there = words[first : first + _AT_ONCE], base[first : first + _AT_ONCE]
@@ -124,7 +130,11 @@ def fill_words(
 
 @kernel
 def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[np.int32]) -> bool:
-    """Whether the base with its changes is a mask."""
+    """Whether the base with its changes is the mask ``words``.
+
+    It is if the mask differs from the base in as many words as there are changes, and has the word
+    of each change.
+    """
     differing = 0
     for place in range(len(words)):  # without an early exit, so that it is vectorised
         differing += words[place] != base[place]
@@ -137,7 +147,7 @@ def is_same(base: NDArray[np.int32], changes: NDArray[np.int32], words: NDArray[
 
 @kernel
 def word_at(base: NDArray[np.int32], changes: NDArray[np.int32], place: int) -> int:
-    """One word of the base with its changes."""
+    """One word of the base with its changes, found among these by bisection."""
     low, high = 0, len(changes)
     while low < high:
         middle = (low + high) >> 1

@@ -84,6 +84,7 @@ class MaskKeys:
         if traits.high == COUNTS_NOTHING:
             return MaskKey(stack, row)
         missing, left = traits.low - count, traits.high - count
+        # Beyond what tokens can count the bounds make no difference: such states share a mask.
         if traits.outline is not None:
             missing, left = min(max(missing, 0), traits.most + 1), min(left, traits.most)
         return MaskKey(stack, row, missing, left)

@@ -65,6 +65,8 @@ class MaskStore:
 
         It is kept by how it differs from ``base``, which must never change.
         """
+        # Different masks may have one fingerprint, so the words decide; the next free number is
+        # then the key of the second.
         key = fingerprint
         with self._lock:
             while (known := self._entries.get(key)) is not None:
@@ -103,6 +105,7 @@ class MaskStore:
         assert {entry.base for entry in entries} == self._bases.keys()
 
     def _enter(self, key: int, entry: _Entry, base_bytes: int) -> None:
+        """Add a holder; the bytes of its base are counted with the first that has it."""
         self._entries[key] = entry
         base = self._bases.get(entry.base)
         if base is None:
@@ -121,6 +124,7 @@ class MaskStore:
                 self._entries.move_to_end(key)
 
     def _evict(self) -> None:
+        """Empty the next holder, or give it another round if it was used since the last one."""
         key = next(iter(self._entries))
         held = self._entries[key].holder()
         if held is not None:
@@ -132,6 +136,7 @@ class MaskStore:
         self._let_go(key)
 
     def _let_go(self, key: int) -> None:
+        """Forget a holder, and its base with the last holder that needs it."""
         entry = self._entries.pop(key)
         self.nbytes -= entry.nbytes
         base = self._bases[entry.base]

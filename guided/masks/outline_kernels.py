@@ -32,7 +32,11 @@ _BYTE_BITS: Final = 8
 
 @inlined
 def _runs_of(byte_maps: NDArray[np.uint8], kind: int, runs: NDArray[np.int32]) -> int:
-    """The place in ``runs`` where the last bytes of a map's runs of one class stand."""
+    """The place in ``runs`` where the last bytes of a map's runs of one class stand.
+
+    A line of ``runs`` has these bytes, ascending; in column 256 the map; in 257 how many they are.
+    A map that falls on the same place takes it over, so the caller reads the line at once.
+    """
     place = kind & (len(runs) - 1)
     if runs[place, 256] != kind:
         runs[place, 256], count = kind, 0
@@ -104,6 +108,7 @@ def search_outline(
             found[size + 2] = closing + 1
         size += 3
         if depth == reach:
+            # No token is long enough to go on from here, or the horizon ends here.
             is_complete = False
             found[size] = (_BEYOND << _BYTE_BITS) | 255
             size += 1
@@ -113,6 +118,7 @@ def search_outline(
         for run in range(runs[place, 257]):
             byte = runs[place, run]
             target = cells[base + byte_maps[kind, byte]]
+            # Two neighbouring classes that lead to the same row are one run: extend the last one.
             if target == before:
                 found[size - 1] = (found[size - 1] & ~255) | byte
                 continue

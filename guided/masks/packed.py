@@ -91,6 +91,7 @@ class PackedMachine:
     def _judge_keys(self) -> None:
         """Say of new stacks whether one token might begin and close a key that they have."""
         stacks = self._stacks
+        # Stacks are only ever added, so those up to ``_judged`` need not be looked at again.
         for stack in stacks.with_keys[self._judged :]:
             if self._quoted.isdisjoint(stacks.free_keys(stack)):
                 stacks.facts[stack, KNOWLEDGE] = HARMLESS

@@ -56,7 +56,10 @@ class PieceSpeller:
     def _found(
         self, text: bytes, begun: int, end: int, number: int = 0
     ) -> Iterator[tuple[int, int, Tokens]]:
-        """What is found in a part of a text from a number on, in order."""
+        """What the rules from ``number`` on find in a part of a text: begin, end, tokens, in order.
+
+        Later rules look only at what the earlier ones leave between their texts.
+        """
         if number == len(self._rules.found):
             return
         for first, last, tokens in self._rules.found[number].within(text, begun, end):
@@ -66,7 +69,7 @@ class PieceSpeller:
         yield from self._found(text, begun, end, number + 1)
 
     def _rest(self, text: bytes, begun: int) -> Tokens:
-        """The tokens of a text in which nothing is to be found."""
+        """The tokens from the place ``begun`` on of a text in which nothing is to be found."""
         if begun >= len(text):
             return ()
         splitting = self._rules.splitting

@@ -102,7 +102,7 @@ class SplitAutomaton:
         return False
 
     def _read(self, state: int, character: str) -> tuple[int, bool]:
-        """The state behind a character, and whether there is a match in front of it."""
+        """The state after a character, and whether there is a match that ends before it."""
         classes = self._classes_of(character)
         with self._lock:
             reached = self._by_classes.get((state, classes))
@@ -132,10 +132,13 @@ class SplitAutomaton:
         return classes
 
     def _settled(self, state: int, classes: int | None) -> tuple[_Threads, bool]:
-        """The steps behind the next character, ``None`` for the end of the text.
+        """The steps after the next character, and whether there is a match before it.
 
-        And whether there is a match in front of it, which those after it in order cannot better.
+        ``classes`` are those of the character, ``None`` for the end of the text. Steps are tried in
+        order, as a backtracking matcher does. A match ends the search: alternatives after it in
+        this order would not be tried, those before it are kept and may still better it.
         """
+        # A stack, so the first step to be tried is put on it last.
         waiting = list(reversed(self._threads[state]))
         seen: set[int] = set()
         behind: dict[int, None] = {}

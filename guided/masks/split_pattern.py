@@ -108,7 +108,7 @@ class _Reader:
         self.depth = 0
 
     def alternatives(self, *, ignores_case: bool) -> None:
-        """``a|b``: fork to what stands before the bar and what stands behind it."""
+        """``a|b``: fork to what stands before the bar; where that fails, to what comes after it."""
         begin = len(self.steps)
         ends = []
         self._sequence(ignores_case=ignores_case)
@@ -123,6 +123,11 @@ class _Reader:
             self.steps[end] = Step(FORK, len(self.steps), len(self.steps))
 
     def _sequence(self, *, ignores_case: bool) -> None:
+        """Atoms with their repeats up to a bar or a closing bracket.
+
+        Where case is ignored, two letters that fold to one character are refused: the matcher would
+        take that character for both, and steps read one character each.
+        """
         before = ""
         while self.at < len(self.pattern) and self.pattern[self.at] not in "|)":
             begin, at = len(self.steps), self.at
@@ -134,6 +139,7 @@ class _Reader:
             self._repeated(begin)
 
     def _atom(self, *, ignores_case: bool) -> None:
+        """One character, a group, or a look-ahead for one character; its steps are appended."""
         for opening, kind in (("(?!", NOT_FOLLOWED), ("(?=", FOLLOWED)):
             if self._next(opening):
                 self.steps.append(Step(kind, self._class(ignores_case=False)))
@@ -153,7 +159,10 @@ class _Reader:
         self.steps.append(Step(READ, self._class(ignores_case=ignores_case)))
 
     def _class(self, *, ignores_case: bool) -> int:
-        """What matches one character: the number of its class."""
+        """Read what matches one character; returns the number of its class.
+
+        The class is kept as it is written, for the tokenizers' own matcher to judge characters by.
+        """
         begin = self.at
         character = self._taken()
         if character == "[":
@@ -170,6 +179,7 @@ class _Reader:
         return self.classes.setdefault(text, len(self.classes))
 
     def _skip_brackets(self) -> None:
+        """Go to the end of a class in brackets, whose first bracket was read."""
         self._next("^")
         if self._next("]") or self.pattern.startswith("[:", self.at):
             raise UnknownPatternError(self.pattern)
@@ -188,7 +198,7 @@ class _Reader:
             raise UnknownPatternError(self.pattern)
 
     def _repeated(self, begin: int) -> None:
-        """Write the steps from ``begin`` on as often as what stands behind them says."""
+        """Write the steps from ``begin`` on as often as the quantifier after them says."""
         if self._next("?"):
             low, high = 0, 1
         elif self._next("*"):
@@ -205,18 +215,21 @@ class _Reader:
         del self.steps[begin:]
         for _ in range(low):
             self._append(body, begin)
+        # x*: try the body, or leave (+2: over the body and the fork that leads back).
         if high is None:
             start = len(self.steps)
             self.steps.append(Step(FORK, start + 1, start + len(body) + 2))
             self._append(body, begin)
             self.steps.append(Step(FORK, start, start))
             return
+        # x{0,2}: each round that may be left out begins with a fork that leads to the very end.
         end = len(self.steps) + (high - low) * (len(body) + 1)
         for _ in range(high - low):
             self.steps.append(Step(FORK, len(self.steps) + 1, end))
             self._append(body, begin)
 
     def _bounds(self) -> tuple[int, int | None]:
+        """The bounds of a repeat after its brace; ``None`` for no upper one."""
         begin = self.at
         while self._taken() != "}":
             pass
@@ -245,7 +258,7 @@ class _Reader:
         return self.pattern[self.at - 1]
 
     def _next(self, text: str) -> bool:
-        """Whether a text stands here; goes behind it."""
+        """Whether a text stands here; if so, it is read."""
         if not self.pattern.startswith(text, self.at):
             return False
         self.at += len(text)

@@ -74,6 +74,10 @@ class Splitting:
         return self._left_context(text, 0)
 
     def _left_context(self, text: str, number: int) -> tuple[object, int]:
+        """``left_context`` by the stages from ``number`` on.
+
+        By way of the first of these: its state, and the same of the later stages in its open piece.
+        """
         if number == len(self._stages):
             return (), len(text)
         ways = self._ways_of(text, number)
@@ -84,6 +88,7 @@ class Splitting:
         return tuple(known), ways[0].begin
 
     def _cuts(self, text: str, number: int) -> Cuts:
+        """Where the stages from ``number`` on cut a text that is all."""
         if number == len(self._stages) or not text:
             return ()
         cuts = _closed_cuts(self._stages[number], text)
@@ -99,6 +104,7 @@ class Splitting:
         return tuple(found)
 
     def _ways(self, text: str, number: int) -> list[Cuts]:
+        """The ways in which the stages from ``number`` on may cut a text that may go on."""
         if number == len(self._stages):
             return [()]
         ways = self._ways_of(text, number)
@@ -124,11 +130,14 @@ class Splitting:
         begin, is_between = 0, False
         while begin < len(text):
             state, last = stage.match(text, begin)
+            # No match begins here, whatever follows: the character stands between matches.
             if last is None and state == DEAD:
                 begin, is_between = _passed(cuts, begin, is_between)
                 continue
             if begin:
                 cuts.append(begin)
+            # The match may go on beyond the text, which makes this piece the open one. Unless it is
+            # sure to end in a match, it may also have ended at ``last``, which is looked at next.
             if state != DEAD:
                 ways.append(_Way(tuple(cuts), state, is_between=False))
                 if stage.is_sure(state):
@@ -141,6 +150,7 @@ class Splitting:
 
 
 def _closed_cuts(stage: SplitAutomaton, text: str) -> Cuts:
+    """Where one stage cuts a text that is all: its matches, and what stands between them."""
     cuts: list[int] = []
     begin, is_between = 0, False
     while begin < len(text):
@@ -157,7 +167,10 @@ def _closed_cuts(stage: SplitAutomaton, text: str) -> Cuts:
 
 
 def _passed(cuts: list[int], begin: int, is_between: bool) -> tuple[int, bool]:
-    """Behind a character at which no match begins, which is of one piece with those before it."""
+    """Pass a character at which no match begins; returns the next place, and True for "between".
+
+    It is of one piece with such characters before it, so a cut is added only before the first.
+    """
     if begin and not is_between:
         cuts.append(begin)
     return begin + 1, True

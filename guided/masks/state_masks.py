@@ -94,7 +94,7 @@ class StateMasks:
         return KeptWalk(held, delta, walk.uncertain)
 
     def _joined(self, state: State, parses: tuple[State, ...]) -> tuple[HeldMask, MaskDelta]:
-        """What may follow any of the parses of a state."""
+        """What may follow any of the parses of a state, and the end if the state accepts."""
         key = self._keys.of(state)
         known = self._known(key)
         if known is None:
@@ -110,7 +110,11 @@ class StateMasks:
         return known.held, known.delta
 
     def _walked(self, state: State) -> KeptWalk:
-        """The walk of a state's key."""
+        """The walk of a state, remembered by its key; texts that the state has are not looked at.
+
+        In order: a walk that is known, of this stack or of all; one made of those of truncated
+        stacks; a correction of the walk of the row that the row was laid over; a walk of its own.
+        """
         walker, row = self._walker, state.row
         if row in self._covered:
             return self._walked_below(state)
@@ -129,6 +133,7 @@ class StateMasks:
         if self._keys.traits(row).like != DEAD:
             base = self._walked_below(state)
             walk = walker.walk(state, base)
+            # ``is_local`` of a correction says that no word changed and no stack was asked.
             if walk.is_local:
                 # Nothing of the mask below changed, and nothing will in any stack.
                 self._covered.add(row)
@@ -176,14 +181,18 @@ class StateMasks:
         return KeptWalk(*self._keep(walk), walk.uncertain)
 
     def _walk_truncated(self, state: State, shorter: KeptWalk | None, is_accepting: bool) -> Walk:
-        """The walk of a truncated stack, out of that of one with fewer callers where there is."""
+        """The walk of a truncated stack, out of ``shorter``, that with fewer callers, if given."""
         if shorter is not None:
             return self._walker.completed(shorter, state, is_truncated=True)
         walk = self._walker.walk(state, is_truncated=True)
         return self._walker.with_ends(walk, self._ends) if is_accepting else walk
 
     def _repeating(self, state: State) -> list[int]:
-        """The tokens that would close the free key being written as one that is taken."""
+        """The tokens that would close the free key being written as one that is taken.
+
+        Walks let its closing quote pass (see ``machine_kernels.entered``), so these are forbidden
+        afterwards, with all longer tokens that begin so.
+        """
         parts, trie = self._machine.parts, self._walker.trie
         if not parts.table.is_key(state.row):
             return []

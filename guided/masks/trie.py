@@ -137,6 +137,7 @@ class TokenTrie:
 
 @kernel
 def _find(arrays: TrieArrays, text: NDArray[np.uint8]) -> int:
+    """The node that spells a text, _NOWHERE for none."""
     nodes, child_bytes, child_nodes = arrays.nodes, arrays.child_bytes, arrays.child_nodes
     node = 0
     for byte in text:
@@ -151,7 +152,10 @@ def _find(arrays: TrieArrays, text: NDArray[np.uint8]) -> int:
 
 @kernel
 def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np.int32]) -> None:
-    """Find for each ending of a text the node that spells it, if there are any below."""
+    """Write to ``found``, by where an ending of a text begins, the node that spells the ending.
+
+    _NOWHERE where there is none, or no longer token begins so.
+    """
     nodes = arrays.nodes
     for begin in range(len(text)):
         node = _find(arrays, text[begin:])
@@ -163,7 +167,9 @@ def _find_endings(arrays: TrieArrays, text: NDArray[np.uint8], found: NDArray[np
 def _collect_below(
     nodes: NDArray[np.int32], sets: NDArray[np.uint64], below: NDArray[np.uint64]
 ) -> None:
-    """Fill ``below``; ``sets`` is all zero, one row for each depth and one more."""
+    """Fill ``TokenTrie.below``; ``sets`` is all zero, one row for each depth and one more."""
+    # Backwards, so that all nodes below a node come before it. ``sets`` collects by depth the bytes
+    # of subtrees that are still to get their parent; a parent takes them and clears the row.
     for node in range(len(below) - 1, -1, -1):
         depth, byte = nodes[node, DEPTH], nodes[node, BYTE]
         bit = byte if byte < 128 else 0
@@ -183,7 +189,8 @@ def _lay_down(
 ) -> int:
     """Fill ``nodes`` and ``parents`` from sorted tokens, which lie side by side in ``text``.
 
-    Returns how many nodes there are; what is behind them is left as it was.
+    Token ``i`` of the sorted ones is ``text[bounds[i]:bounds[i + 1]]``. FIRST_CHILD is left for the
+    caller. Returns how many nodes there are; the lines after them are left as they were.
     """
     nodes[0, DEPTH] = nodes[0, BYTE] = nodes[0, FIRST_TOKEN] = 0
     parents[0] = _NOWHERE
@@ -197,6 +204,7 @@ def _lay_down(
             if text[begin + shared] != text[first + shared]:
                 break
             shared += 1
+        # Nodes that are left get no more below them: their END is known now.
         while depth > shared:
             nodes[node, END] = count
             node = parents[node]
@@ -227,9 +235,11 @@ def trie_from_tokens(token_bytes: Sequence[bytes | None]) -> TokenTrie:
     count = _lay_down(text, bounds, laid, parents)
     nodes, parents = laid[: count + 1].copy(), parents[:count]
     nodes[count, FIRST_TOKEN] = len(spelled)
+    # The closing line's FIRST_TOKEN is set; its other columns are zero and nobody reads them.
     longest = int(nodes[:, DEPTH].max())
     below = np.zeros((count, 2), dtype=np.uint64)
     _collect_below(nodes, np.zeros((longest + 2, 2), dtype=np.uint64), below)
+    # Sorted by parent and, as the sort is stable, by number: the children of each side by side.
     children = np.argsort(parents, kind="stable")[1:]  # without the root, which comes first
     nodes[:, FIRST_CHILD] = np.searchsorted(parents[children], np.arange(count + 1))
     return TokenTrie(
@@ -266,8 +276,9 @@ def _cover(
 ) -> int:
     """Fill ``tokens`` and return how many there are, -1 where none make up the text.
 
-    ``needed`` is how many tokens it takes from each byte to the end, ``steps`` the node of the
-    first of them: of several ways with as few tokens, the one that begins with the longest.
+    ``needed`` and ``steps`` are memory to work in: by byte, how many tokens it takes from there to
+    the end, and the node of the first of them. Of several ways with as few tokens it is the one
+    that begins with the longest.
     """
     nodes, token_ids, child_bytes, child_nodes = arrays
     size = len(text)
@@ -282,6 +293,8 @@ def _cover(
                 break
             node, end = child_nodes[child], end + 1
             is_token = nodes[node, FIRST_TOKEN] < nodes[node + 1, FIRST_TOKEN]
+            # Not "<": a longer token, which is met later, wins where the numbers are equal. No way
+            # at all is ``size + 1``, which one token more never gets below.
             if is_token and needed[end] + 1 <= needed[start]:
                 needed[start], steps[start] = needed[end] + 1, node
     if needed[0] > size:

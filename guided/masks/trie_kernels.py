@@ -48,7 +48,11 @@ __all__ = ["correct_mask", "walk_to_slots"]
 
 @inlined
 def _next_difference(level: int, walk: Walk) -> tuple[int, int]:
-    """The next child to which two rows of a level lead differently, and where the other leads."""
+    """The next child to which two rows of a level lead differently, and where the other leads.
+
+    The child is the LAST of the level if there is none. Where the other row is DEAD, nothing is
+    known of what it allows, and every child counts as different.
+    """
     path, machine, child_bytes = walk.path, walk.machine, walk.trie.child_bytes
     child, last = path[level, CHILD], path[level, LAST]
     row, other = path[level, ROW], path[level, OTHER]
@@ -82,8 +86,10 @@ def correct_mask(
 
     That one is ``base`` with ``changes``, see ``MaskDelta``. Where both rows lead to the same row,
     all below is the same and stays; elsewhere what the other row may have set is forbidden and
-    looked at anew. Returns what ``walk_sites`` does, except that where the stack was not asked the
-    mask is the same as that of the other row.
+    looked at anew. Returns what ``walk_sites`` does, with one difference: a finished walk that did
+    not ask the stack has changed nothing, so the mask is that of the other row.
+
+    ``stack``, ``row`` and ``count`` are the state; ``again`` goes on after an UNRESOLVED.
     """
     walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
     path, rows = walk.path, walk.machine.rows
@@ -121,7 +127,8 @@ def correct_mask(
             there = DEAD
         if status != ALIVE or there == DEAD:
             forbid_below(node, walk)
-            path[PROGRESS, ASKED] = True  # if not of the stack, something has changed
+            # Not asked of the stack, perhaps; but the mask has changed, which callers have to know.
+            path[PROGRESS, ASKED] = True
         if status == UNSURE:
             doubt(node, 0, BY_PATH, walk)
         elif status == ALIVE:
@@ -144,15 +151,20 @@ def walk_to_slots(
     slot_of_token: NDArray[np.int32],
     slots: NDArray[np.int64],
 ) -> tuple[int, int, int]:
-    """Where every token leads: its slot in the hash table ``slots``, int64 ``[slots, 3]``.
+    """Find where every token leads: its slot in the hash table ``slots``, int64 ``[slots, 3]``.
 
-    A slot holds a stack, a row and a count. ``slot_of_token`` keeps what it has for tokens that
-    lead nowhere, or not for sure. Returns FINISHED, UNRESOLVED with stack and exit action of the
-    missing transition, or SLOTS_FULL where half of the slots are taken.
+    A slot holds a stack, a row and a count; all must be NOWHERE before. ``slot_of_token`` gets the
+    slot of each token, and keeps what it has for tokens that lead nowhere, or not for sure.
+
+    Returns FINISHED, UNRESOLVED with stack and exit action of the missing transition, or
+    SLOTS_FULL where half of the slots are taken. After the last two the caller begins anew, with
+    the transition or with more slots.
     """
     walk = walk_at(trie, machine, scratch, stack, row, NOWHERE)
     nodes, token_ids, path = walk.trie.nodes, walk.trie.token_ids, walk.path
     put_state(OUTSIDE + 1, stack, row, count, path)
+    # Nodes are numbered depth first, so a loop over the numbers is the walk; END skips a subtree.
+    # The path has at each depth the state after the last node looked at there.
     used, node = 0, 1
     while node < nodes[0, END]:
         level = nodes[node, DEPTH] + OUTSIDE + 1
@@ -184,7 +196,7 @@ def walk_to_slots(
 
 @inlined
 def _slot_of(stack: int, row: int, count: int, slots: NDArray[np.int64]) -> tuple[int, bool]:
-    """The slot of a state, which is entered where it is not there, and whether that is so."""
+    """The slot of a state, and whether it is new there; the caller keeps half of them free."""
     slot = (((stack * 0x9E3779B1 + row) * 0x85EBCA77 + count) >> 9) % len(slots)
     while slots[slot, 0] != NOWHERE:
         if slots[slot, 0] == stack and slots[slot, 1] == row and slots[slot, 2] == count:

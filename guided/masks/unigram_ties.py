@@ -46,6 +46,8 @@ class UnigramTies:
                 if score is not None:
                     before[end].append((begin, best[begin] + score))
                     best[end] = max(best[end], best[begin] + score)
+        # Backwards from the end, along best ways alone: places that none of them leads through
+        # never get into ``ways``.
         ways: dict[int, list[int]] = {size: []}
         for end in range(size, 0, -1):
             if end not in ways:

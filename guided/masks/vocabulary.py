@@ -75,6 +75,7 @@ class Vocabulary:
         return b"".join([self.token_bytes[token] or b"" for token in tokens])
 
     def _check_tokens(self) -> None:
+        """Raise ModelError for tokens by which a text would not grow, or end and grow at once."""
         for token, text in enumerate(self.token_bytes):
             if text == b"":
                 raise ModelError(
@@ -95,6 +96,10 @@ class Vocabulary:
 
 
 def _single_bytes(token_bytes: Sequence[bytes | None], spell: Speller) -> dict[int, TokenId]:
+    """For each byte that is a token by itself, that token, by byte.
+
+    Of several it is the one that ``spell`` takes, which it can be asked for ASCII bytes alone.
+    """
     found: dict[int, TokenId] = {}
     several: set[int] = set()
     for token, text in enumerate(token_bytes):

@@ -137,7 +137,10 @@ class Walker:
         return walk if traits.high == COUNTS_NOTHING else walk.for_one_stack()
 
     def _shares(self, outline: Outline | None, stack: int) -> bool:
-        """Whether a row has a context-independent mask: names are left wherever it leads."""
+        """Whether a row in this stack has a context-independent mask.
+
+        In rare names it has one only if more names are left than the object may have taken.
+        """
         if outline is None or outline.fewest == NO_BOUND:
             return outline is not None
         return outline.fewest > self.machine.parts.stacks.taken(stack)
@@ -145,7 +148,10 @@ class Walker:
     def _below(
         self, node: int, state: State, home: int, traits: RowTraits, begun: Walk | None = None
     ) -> Walk:
-        """What is allowed below a node, at which the state is, added to what was ``begun``."""
+        """What is allowed below a node, at which the state is, added to what was ``begun``.
+
+        ``home`` is explained at ``walk_sites``, ``traits`` are those of the state's row.
+        """
         outline = traits.outline
         if outline is None or not self._shares(outline, state.stack):
             nothing = self._itself(node) if node else self._all
@@ -173,7 +179,8 @@ class Walker:
     ) -> Walk:
         """What is allowed inside of a block, with the tokens below the sites where it ends.
 
-        Added to what was ``begun``, which lies in the memory that walks work in.
+        Added to what was ``begun``, whose mask is the memory that walks work in: it is written
+        over. ``missing`` and ``left`` are explained at ``walk_sites``.
         """
         base, fingerprint = mask.mask_within(left)
         words = self._scratch.words
@@ -204,9 +211,11 @@ class Walker:
         missing: int,
         left: int,
     ) -> tuple[Walk, int]:
-        """What is allowed below the sites, added to the mask ``first``; see ``walk_sites``.
+        """What is allowed below the sites, added to the mask ``first``; and how many nodes were put
+        off, which the caller has to walk (``_with_put_off``).
 
-        And how many nodes were put off.
+        ``base`` is the mask that the result is kept as changes of; ``fingerprint`` is the number
+        to which the walk adds those of the tokens that it sets.
         """
         stack, row, count, _ = state
         scratch = self._scratch
@@ -234,11 +243,12 @@ class Walker:
                 break
             self.packed.resolve(at, action)
             again = True
+        # In place of a stack a finished walk says whether the stack was asked.
         uncertain = scratch.uncertain[:doubts].copy() if doubts else _NOTHING_UNCERTAIN
         return Walk(scratch.words, base, fingerprint ^ change, uncertain, not at), put_off
 
     def _with_put_off(self, walk: Walk, home: int, put_off: int) -> Walk:
-        """The walk with what it came to and put off."""
+        """The walk with what is allowed below the nodes that it put off."""
         # Walks of put-off nodes may put further nodes off, and then use the same memory: the list
         # is read before the first of them.
         if put_off:
@@ -248,7 +258,7 @@ class Walker:
         return walk
 
     def _corrected(self, base: KeptWalk, state: State, like: int) -> Walk:
-        """The walk of a row out of that of the row which it is all but equal to."""
+        """The walk of a row out of ``base``, that of the row ``like``, which it was laid over."""
         stack, row, count, _ = state
         scratch = self._scratch
         words, addresses = scratch.words, scratch.addresses
@@ -293,7 +303,11 @@ class Walker:
         return np.concatenate([tokens, *below])
 
     def exact(self, walk: KeptWalk, state: State, forbidden: list[int]) -> Walk:
-        """The walk with nothing uncertain any more, and without the ``forbidden`` tokens."""
+        """The walk with nothing uncertain any more, and without the ``forbidden`` tokens.
+
+        Tokens of uncertain sites are tried one by one on the state; see ``_settled``. They may have
+        been set by the walk of another state, so all are cleared before those that fit are set.
+        """
         below = [self.trie.tokens_below(node) for node in walk.uncertain[:, 0].tolist()]
         settled = self._settled(state, walk.uncertain)
         words = self._scratch.words
@@ -341,6 +355,7 @@ class Walker:
         return np.concatenate(found)
 
     def _reached(self, text: bytes, reached: dict[bytes, State | None]) -> State | None:
+        """The state after a text, ``None`` for none; ``reached`` has those known, at least b""."""
         if text not in reached:
             before = self._reached(text[:-1], reached)
             reached[text] = None if before is None else self.machine.advance(before, text[-1:])

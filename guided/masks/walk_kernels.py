@@ -84,13 +84,17 @@ FIRST_ENTRANCE: Final = 2**32
 
 @inlined
 def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
-    """Status, stack, row and count after all bytes of a node, from the state to begin with."""
+    """Status, stack, row and count after all bytes of the node ``top``, from the walk's state.
+
+    Goes down the trie from the root, as nodes do not know their parents.
+    """
     nodes, child_bytes, child_nodes = walk.trie.nodes, walk.trie.child_bytes, walk.trie.child_nodes
     path = walk.path
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
     status, node = ALIVE, 0
     while node != top and status == ALIVE:
-        # The last child that does not come after the node is above it, or is it.
+        # By bisection: children are sorted by number, and a node's numbers end where the next
+        # child's begin. So the last child that does not come after the node is above it, or is it.
         low, high = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
         while high - low > 1:
             middle = (low + high) // 2
@@ -109,8 +113,11 @@ def _after_node(top: int, walk: Walk) -> tuple[int, int, int, int]:
 def _after_way(
     way: int, about: int, byte: int, closings: NDArray[np.int32], walk: Walk
 ) -> tuple[int, int, int, int, bool]:
-    """Status, stack, row and count at the sites that a walk gets to in one way, and whether the
-    stack was asked.
+    """Status, stack, row and count at a site that is got to by ``way``, and whether the stack was
+    asked; see ``walk_sites`` for the ways.
+
+    ``about`` is the row or the action that the site has in place of its code points. ``byte`` is
+    the last one of its node. Not for BY_PATH, BELOW and BELOW_PATH.
     """
     path, machine, key_stack = walk.path, walk.machine, walk.key_stack
     stack, row, count = path[OUTSIDE, STACK], path[OUTSIDE, ROW], path[OUTSIDE, COUNT]
@@ -120,6 +127,7 @@ def _after_way(
         return entered(stack, closings[way], 0, machine, key_stack, True)
     if way == BY_ROW:
         return entered(stack, about, 0, machine, key_stack, True)
+    # AFTER_ACTION has its action in ``about``; in BY_ACTION row and byte are part of the number.
     action = about
     if way <= BY_ACTION:
         action = machine.rows[closings[(BY_ACTION - way) >> 8], LABEL]
@@ -130,7 +138,10 @@ def _after_way(
 
 @inlined
 def _entrance(way: int, about: int, byte: int) -> int:
-    """A number for what is entered at sites of a way: once for all that have the same."""
+    """A number for what is entered at a site: sites with the same one share the state there.
+
+    BY_ROW and AFTER_ACTION are not enough by themselves, as sites differ in row, action and byte.
+    """
     if way == BY_ROW:
         return (int(about) << 9) + FIRST_ENTRANCE
     if way == AFTER_ACTION:
@@ -140,8 +151,10 @@ def _entrance(way: int, about: int, byte: int) -> int:
 
 @inlined
 def _doubt_site(top: int, about: int, way: int, closings: NDArray[np.int32], walk: Walk) -> None:
-    """Note a site of which it is not known whether it is entered."""
+    """Note a site of which it is not known whether it is entered, so that it is walked again."""
     rows = walk.machine.rows
+    # A site that came from an earlier doubt is noted as it was. Otherwise a row or an action may
+    # stand for the bytes of the node only in the stack of a truncated walk, see ``walk_sites``.
     if BY_ACTION < way <= BY_PATH:
         doubt(top, about, way, walk)
     elif walk.home != walk.path[OUTSIDE, STACK]:
@@ -161,10 +174,14 @@ def _enter_site(
     left: int,
     walk: Walk,
 ) -> tuple[int, int, int, int]:
-    """Begin with the children of a site, unless they are passed over.
+    """Enter a site: work out the state there, and begin with its children unless it is passed over.
 
-    Returns UNRESOLVED with the stack and the exit action of a missing transition, else ALIVE, and
-    the level that the walk is at then.
+    Returns a status, a stack, an exit action and a level. On UNRESOLVED stack and action are those
+    of the missing transition, and the call is repeated when it is there. Else the status is ALIVE,
+    and the level is that of the site's children, or OUTSIDE if they are not looked at.
+
+    Sites come sorted by way, and most ways lead to the same state everywhere. So it is worked out
+    for the first site of a way and left in the path for the others (``WAY`` and ``FATE``).
     """
     nodes, path = walk.trie.nodes, walk.path
     top, about, way = site[0], site[1], site[3]
@@ -221,7 +238,12 @@ def _enter_site(
 
 @inlined
 def _next_child(child: int, last: int, row: int, part: int, after: int, walk: Walk) -> int:
-    """The next child that may follow a row, of the part that is looked at."""
+    """The next child, from ``child`` on, whose byte may follow a row; ``last`` for none.
+
+    ``part`` says which children are looked at, see ``INSIDE``. ``after`` is the row after the exit
+    action of ``row``, NOT_ASKED or DEAD where it is not known. A child that is skipped surely may
+    not follow; one that is returned may still turn out not to.
+    """
     machine, child_bytes = walk.machine, walk.trie.child_bytes
     rows, cells, byte_maps = machine.rows, machine.cells, machine.byte_maps
     if part == NOTHING:
@@ -259,6 +281,8 @@ def _look_after_action(level: int, walk: Walk) -> tuple[int, int, int, int]:
     if status >= UNRESOLVED:
         return status, reached, after, level
     path[level, AFTER] = after if status == ALIVE else DEAD
+    # In a truncated stack one doubt stands for all children beyond the action, which are then
+    # passed over here; in a whole stack UNSURE is left for each child to find out by itself.
     is_truncated = walk.home != NOWHERE
     if status == UNSURE and is_truncated:
         if stack == walk.home:
@@ -285,13 +309,14 @@ def _doubt_child(level: int, node: int, target: int, walk: Walk) -> None:
 def _look_at_child(level: int, walk: Walk) -> tuple[int, int, int, int]:
     """Look at the next child of a level, or go back to the level above.
 
-    Returns what ``_enter_site`` does.
+    Sets the tokens of the child if it may follow, and goes down to its children. Returns what
+    ``_enter_site`` does; after UNRESOLVED the same child is looked at again.
     """
     nodes, path, machine = walk.trie.nodes, walk.path, walk.machine
     stack, row, count = path[level, STACK], path[level, ROW], path[level, COUNT]
     child, last = path[level, CHILD], path[level, LAST]
     if machine.rows[row, EXITS] and child < last and path[level, PART] == ALL:
-        # Once for all children.
+        # The row reads no byte, so all children come after its exit action: it is taken once.
         status, reached, target = resolved(stack, machine.rows[row, LABEL], machine)
         if status == ALIVE:
             stack, row, count = reached, target, 0
@@ -347,11 +372,13 @@ def walk_sites(
 ) -> tuple[int, int, int, int, int, int]:
     """Add the tokens below some nodes of the trie, as far as they may follow, to a mask.
 
-    That is ``base`` with ``changes``, see ``MaskDelta``.
+    The mask begins as ``base`` with ``changes``, see ``MaskDelta``, and is made in the ``words`` of
+    the scratch. ``stack``, ``row`` and ``count`` are the state that the walk begins with.
 
-    A site is a node, the code points that its text counts, those that a string with it has at
-    least, and how the walk gets there. Sites with fewer than ``missing`` code points or more than
-    ``left`` are passed over. The ways are
+    A site, a line of int32 ``[sites, 4]``, is a node, the code points that its text counts, those
+    that a string with it has at least, and how the walk gets there. ``missing`` is how many code
+    points a string must still have, ``left`` how many it may: sites that count fewer, or make it
+    longer, are passed over. ``closings`` are the rows that ways name by number. The ways are
 
     - ITSELF: the state is that at the node, whose own tokens are not asked for;
     - BY_PATH: all bytes of the node are read;
@@ -381,7 +408,8 @@ def walk_sites(
     path = walk.path
     if not again:
         begin(stack, row, count, base, changes, walk)
-    # The level stays in a register: every look at a child waits for it.
+    # The level is a local variable and written back only where the walk stops: it then stays in a
+    # register, and every look at a child waits for it.
     level = path[PROGRESS, LEVEL]
     for number in range(path[PROGRESS, SITE], len(sites)):
         status, at, action = ALIVE, NOWHERE, DEAD

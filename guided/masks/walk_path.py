@@ -175,7 +175,7 @@ def walk_at(
 
 @inlined
 def put_state(level: int, stack: int, row: int, count: int, path: NDArray[np.int64]) -> None:
-    """The state after the bytes of a level."""
+    """Write the state after the bytes of a level into the path."""
     path[level, STACK], path[level, ROW], path[level, COUNT] = stack, row, count
 
 
@@ -206,7 +206,9 @@ def begin(
 def result(
     status: int, stack: int, action: int, path: NDArray[np.int64]
 ) -> tuple[int, int, int, int, int, int]:
-    """What walks return, with the progress of the walk."""
+    """What walks return: status, doubts, change of the fingerprint, stack or ASKED, action, and how
+    many nodes were put off; see ``walk_sites``.
+    """
     # What is resolved next may depend on the stack, so the mask holds of this stack alone.
     if status >= UNRESOLVED:
         path[PROGRESS, ASKED] = True
@@ -242,7 +244,7 @@ def forbid_below(node: int, walk: Walk) -> None:
 
 @inlined
 def begin_children(level: int, node: int, walk: Walk) -> None:
-    """Go on with the children of a node, whose state stands in the path."""
+    """Set a level to the first child of a node; the state at the node must stand in the path."""
     nodes, path = walk.trie.nodes, walk.path
     path[level, CHILD], path[level, LAST] = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]
     path[level, NODE], path[level, PART], path[level, AFTER] = node, ALL, NOT_ASKED
@@ -250,7 +252,10 @@ def begin_children(level: int, node: int, walk: Walk) -> None:
 
 @inlined
 def doubt(node: int, about: int, way: int, walk: Walk) -> None:
-    """Note a site to be walked once more is known."""
+    """Note a site to be walked when more is known; see ``walk_sites`` for ``about`` and ``way``.
+
+    There is room for as many sites as the trie has nodes.
+    """
     number = walk.path[PROGRESS, DOUBTS]
     walk.uncertain[number, 0], walk.uncertain[number, 1] = node, about
     walk.uncertain[number, 3] = way
@@ -274,7 +279,8 @@ def is_wide_and_large(node: int, row: int, walk: Walk) -> bool:
     nodes, child_bytes = walk.trie.nodes, walk.trie.child_bytes
     if nodes[node, END] - node <= walk.large:
         return False
-    # Names may run out in a stack, so their masks are not always independent of it.
+    # Names may run out in a stack, so their masks are not always independent of it: a node in a
+    # name is walked here.
     if walk.machine.rows[row, ROLE] != PLAIN:
         return False
     first, last = nodes[node, FIRST_CHILD], nodes[node + 1, FIRST_CHILD]

@@ -178,6 +178,7 @@ def _template(
     numbers: dict[tuple[int, ...], int] = {}
 
     def node(entries: Sequence[tuple[ByteRanges, int]]) -> tuple[int, ...]:
+        """The row of a node: by byte a class of code points that ends there, or a node number."""
         row = [DEAD] * 256
         groups: dict[tuple[int, int], list[tuple[ByteRanges, int]]] = {}
         for sequence, target in entries:
@@ -231,7 +232,10 @@ def _trimmed(
     label: NDArray[np.int32],
     between: int,
 ) -> ByteDfa:
-    """Drop states that cannot accept, which leaving out bytes may have made."""
+    """The automaton without states that cannot accept, which leaving out bytes may have made.
+
+    States keep their order, and of the first ``between`` those that are left come first.
+    """
     live = np.nonzero(coaccessible(table, label != DEAD))[0]
     if len(live) == len(label):
         return ByteDfa(byte_class, table, label, between)

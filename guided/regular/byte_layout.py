@@ -34,12 +34,16 @@ FIRST_CLASS: Final = -2
 def laid_out(
     table: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
 ) -> NDArray[np.int32] | None:
-    """The table over bytes, int32 ``[rows, byte classes]``; None for more than ``most_cells``.
+    """The table over bytes, int32 ``[rows, byte classes]``, or None where it gets too large.
 
     ``table`` is int32 ``[states, classes]`` with -1 for no move. ``template`` spells the classes,
     int32 ``[nodes, byte classes]``: node 0 is where a code point begins, the others are inside of
     one, each after those that it leads to. State ``s`` is row ``s`` of the result; rows inside of
     a code point follow all states.
+
+    ``most_cells`` bounds memory and work, both checked before each state: None where there are more
+    cells than that by then, or where ``32 * most_cells`` cells of the template were looked at. So
+    the result may have some more cells than ``most_cells``: those that the last state adds.
     """
     rows, spelled = _laid_out(
         np.ascontiguousarray(table), np.ascontiguousarray(template), most_cells
@@ -49,6 +53,7 @@ def laid_out(
 
 @making_kernel
 def _hash(row: NDArray[np.int32]) -> np.uint64:
+    """A hash of a row, for the table of rows inside of code points."""
     value = np.uint64(0xCBF29CE484222325)
     for cell in row:
         value = (value ^ np.uint64(cell + 1)) * np.uint64(0x100000001B3)
@@ -68,7 +73,7 @@ def _equal(left: NDArray[np.int32], right: NDArray[np.int32]) -> bool:
 def _laid_out(
     moves: NDArray[np.int32], template: NDArray[np.int32], most_cells: int
 ) -> tuple[int, NDArray[np.int32]]:
-    """The number of rows, -1 for too many, and a table that may have more room."""
+    """``laid_out``: the number of rows, -1 for too many, and a table that may have more room."""
     count = len(moves)
     nodes, width = template.shape
     room = count + 64
@@ -76,16 +81,19 @@ def _laid_out(
     slots = np.full(256, -1, dtype=np.int32)
     numbers = np.empty(nodes, dtype=np.int32)
     row = np.empty(width, dtype=np.int32)
+    # Rows of states have their places from the start; ``slots`` finds all other rows by their hash.
     rows = count
     for state in range(count):
         if rows * width > most_cells or state * nodes * width > 32 * most_cells:
             return -1, table
         for step in range(nodes):
-            # Rows inside come first, since later ones and that of the state lead to them.
+            # Nodes 1, 2, ... and 0 last: a node comes after those that it leads to, whose rows
+            # ``numbers`` must have by then, and node 0 leads to any of them.
             node = (step + 1) % nodes
             leads_on = False
             for index in range(width):
                 cell = template[node, index]
+                # A code point ends with this byte, or it goes on inside of it, or (-1) neither.
                 if cell <= FIRST_CLASS:
                     cell = moves[state, FIRST_CLASS - cell]
                 elif cell > 0:

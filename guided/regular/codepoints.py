@@ -72,6 +72,7 @@ class CodePoints:
         return CodePoints.of((*self.ranges, *other.ranges))
 
     def __and__(self, other: CodePoints) -> CodePoints:
+        # Both are ascending, so one pass over the two lists finds all that overlaps.
         common: list[tuple[int, int]] = []
         at = 0
         for low, high in self.ranges:

@@ -106,6 +106,10 @@ def _classes(
     first: NDArray[np.int32],
     ranges: NDArray[np.int32],
 ) -> tuple[CodePoints, ...]:
+    """The classes as sets; ``origin`` has by class the set that it is, -1 where it is none.
+
+    A set that is there is used again: its hash is known, and so is what was made of it.
+    """
     if -1 not in origin:
         return tuple([sets[number] for number in origin])
     begin: list[int] = first.tolist()

@@ -77,6 +77,7 @@ def minimal_automaton(
     ``[2, ranges]``; and for each column the set that it is, -1 where it is none.
     """
     most_work, most_pieces, most_moves, most_cells = limits
+    # ``numbers`` is cut into its lists here: one array costs a call less than eleven do.
     cut = np.zeros(len(sizes) + 1, dtype=np.int64)
     for part in range(len(sizes)):
         cut[part + 1] = cut[part] + sizes[part]

@@ -104,6 +104,10 @@ class Dfa:
         return found
 
     def _edges_over(self, low: int, high: int) -> list[tuple[int, int, int]]:
+        """``edges`` without its memory.
+
+        ``read`` and ``columns`` are the classes that hold some of the code points, with these.
+        """
         read: list[list[int]] = []
         columns: list[int] = []
         for column, chars in enumerate(self.classes):
@@ -188,6 +192,11 @@ def dfa_from_regular(regular: Regular, *, search: bool = False) -> Dfa:
 
 
 def _dfa_from_regular(regular: Regular, search: bool, depth: int) -> Dfa:
+    """``dfa_from_regular``; ``depth`` is the number of ``Both`` that are open above.
+
+    A look-ahead at the beginning becomes a ``Both``. The two sides of a ``Both`` get automata of
+    their own, each matched or searched for as the whole would be, and are then combined.
+    """
     if depth > MAX_SIDES:
         raise _too_deep()
     regular = without_leading_lookahead(regular, search=search)
@@ -250,15 +259,19 @@ def combine(dfas: Sequence[Dfa], decide: Callable[[tuple[int, ...]], int]) -> Df
     width = len(joint.classes)
     sides: list[_Side] = []
     if len(dfas) < 2:
-        # Beside this one a single automaton is followed too, to where texts lead and no further.
+        # A side with one state, no automata and so no labels. With it even a single automaton, or
+        # none, goes through ``_side_by_side``, which keeps only states that texts lead to.
         table = np.zeros((1, width), dtype=np.int32)
         sides.append(_Side(table, np.zeros(1, dtype=np.int64), [()]))
+    # Places of the first set of each automaton in ``joint``; ANY, at 0, covers all other texts.
     shift = 1
     for dfa in dfas:
         columns = np.array(joint.holders(shift, len(dfa.classes)), dtype=np.int32)
         shift += len(dfa.classes)
+        # ``completed`` adds a last state for texts that leave the automaton; it has no label.
         sides.append(_one_side(completed(dfa.next, columns), np.append(dfa.label, DEAD)))
-    # By twos, so that what many of them add is not carried through all the others.
+    # Pair by pair like a tournament, not one after the other: each automaton then takes part in
+    # few products. The order of the sides is kept, as ``decide`` gets its labels in it.
     while len(sides) > 1:
         odd = sides[len(sides) // 2 * 2 :]
         sides = [_side_by_side(*pair) for pair in zip(sides[::2], sides[1::2], strict=False)] + odd
@@ -277,26 +290,36 @@ class _Side(NamedTuple):
 
 
 def _one_side(table: NDArray[np.int32], label: NDArray[np.int32]) -> _Side:
+    """The side of one automaton, whose table is complete."""
+    # Labels are shifted, as ``_numbered`` takes numbers from 0 on and DEAD is -1.
     labels, kind = _numbered(label.astype(np.int64) - DEAD)
     return _Side(table, kind, [(number + DEAD,) for number in labels])
 
 
 def _numbered(codes: NDArray[np.int64]) -> tuple[list[int], NDArray[np.int64]]:
-    """The numbers among the codes, which are at least 0, ascending, and which of them each is."""
+    """The distinct codes, ascending, and for each code its place among them.
+
+    Codes are at least 0.
+    """
     if codes.max(initial=0) > len(codes) + _FEW_CODES:
         distinct, places = np.unique(codes, return_inverse=True)
         return distinct.tolist(), places.reshape(-1)
-    # Counted rather than sorted.
+    # Few different numbers: counting them is faster than sorting.
     counts = np.bincount(codes)
     place = np.cumsum(counts != 0) - 1
     return np.flatnonzero(counts).tolist(), place[codes]
 
 
 def _side_by_side(left: _Side, right: _Side) -> _Side:
+    """The product of two sides: pairs of states that some text leads to, the start first.
+
+    Raises LimitExceededError where they are too many.
+    """
     pairs = pair_up(left.table, right.table, MAX_CELLS // left.table.shape[1])
     if pairs is None:
         raise too_many_states()
     table, lefts, rights = pairs
+    # A pair of kinds as one number, so that distinct pairs are found by ``_numbered``.
     width = len(right.kinds)
     codes, kind = _numbered(left.kind[lefts] * width + right.kind[rights])
     kinds = [left.kinds[code // width] + right.kinds[code % width] for code in codes]
@@ -315,11 +338,14 @@ def crawl(
 ) -> Dfa:
     """The minimal automaton of all states that ``step`` leads to from ``first``.
 
-    ``label`` gives what a state accepts as, or DEAD. Raises LimitExceededError past MAX_DFA_STATES.
+    ``step`` gets a state and the place of a class in ``classes``, and gives the next state or
+    ``None``. ``label`` gives what a state accepts as, or DEAD. Equal states are one, so states must
+    not change. Raises LimitExceededError past MAX_DFA_STATES.
     """
     numbers = {first: 0}
     queue = [first]
     rows: list[list[int]] = []
+    # The queue grows while it is gone through: breadth first, in the order of the numbers.
     for state in queue:
         spend(len(classes))
         row = []
@@ -352,12 +378,19 @@ def too_many_states() -> LimitExceededError:
 def _finished(
     classes: tuple[CodePoints, ...], table: NDArray[np.int32], label: NDArray[np.int32]
 ) -> Dfa:
-    """The minimal automaton of a table; classes that no state tells apart become one."""
+    """The minimal automaton of a table; classes that no state tells apart become one.
+
+    State 0 of the table must be the start; it may have states that cannot be reached or that lead
+    to no label. ``minimal_columns`` leaves these out, keeps the start as state 0, and gives for
+    each class the column that it is in now, DEAD for a class that leads nowhere.
+    """
     spend(table.size // 8)
     table, label, group = minimal_columns(table, label)
     if len(label) > MAX_DFA_STATES:
         raise too_many_states()
     width = table.shape[1]
+    # Columns are numbered in the order of their first classes: as many columns as classes means
+    # that each class has its own, in the same order.
     if width == len(classes):
         return Dfa(classes, table, label)
     members: list[list[CodePoints]] = [[] for _ in range(width)]

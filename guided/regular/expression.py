@@ -283,6 +283,7 @@ def short_match(regular: Regular) -> str | None:
 
 
 def _match(node: Regular) -> str | None:
+    """A short match of a part; ``None`` where that is not plain to see, or there is none."""
     if isinstance(node, Chars):
         return _member(node.chars)
     if isinstance(node, Concat):

@@ -129,6 +129,7 @@ class LookaroundSubsets:
         self.first = self._first()
 
     def _first(self) -> State:
+        """The state before the text. Inner look-arounds come first, so outer ones find them."""
         here = Position([], at_start=True)
         for look in self.nfa.looks:
             begun = frozenset() if look.ahead else self._closed([(look.start, _FREE)], here)
@@ -180,7 +181,11 @@ class LookaroundSubsets:
         known: dict[Obligation, Obligation | bool],
         final: int | None = None,
     ) -> list[Thread]:
-        """The threads after one more code point; in ``final`` every code point may follow."""
+        """The threads after a code point of class ``index``; those that cannot read it drop out.
+
+        A thread in ``final`` stays there, whatever is read. ``known`` has what is left of each
+        obligation after this code point, and is shared by all calls of one step.
+        """
         moved: list[Thread] = []
         spend(len(threads))
         for at, obligations in threads:
@@ -216,7 +221,10 @@ class LookaroundSubsets:
         return frozenset(left)
 
     def _settled(self, number: int, threads: ThreadSet, here: Position) -> Obligation | bool:
-        """Whether a look-around with these threads holds, or what it still asks for."""
+        """Whether the look-around ``number`` with these threads holds, or what it still asks for.
+
+        It is decided where no thread is left, or one has reached its end without obligations.
+        """
         look = self.nfa.looks[number]
         if not threads:
             return look.negative

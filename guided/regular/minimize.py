@@ -110,6 +110,7 @@ def _live(
                     found[target] = True
                     stack[top] = target
                     top += 1
+    # Backwards from labels, and only through states that the start leads to.
     live = np.zeros(count, dtype=np.bool_)
     top = 0
     for state in range(count):
@@ -207,10 +208,12 @@ def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[
     count = len(label)
     partition, blocks = _by_label(label)
     order, begin, end = partition.order, partition.begin, partition.end
+    # At first all blocks are splitters; there are never more blocks than states.
     pending = np.arange(count).astype(np.int32)
     left = blocks
     touched = np.empty(count, dtype=np.int32)
-    # The moves into the splitter as lists, one for each class that some of them read.
+    # The moves into the splitter as lists, one for each class that some of them read. They are
+    # written down before any block is split, as the splitter may be split by itself.
     head = np.full(width, -1, dtype=np.int32)
     next_ = np.empty(len(into.sources), dtype=np.int32)
     read = np.empty(width, dtype=np.int32)
@@ -226,6 +229,8 @@ def _coarsest(into: MovesInto, label: NDArray[np.int32], width: int) -> NDArray[
                     kinds += 1
                 next_[edge] = head[index]
                 head[index] = edge
+        # For each class: mark the states that lead into the splitter, then split every block of
+        # which only some states are marked.
         for kind in range(kinds):
             hits = 0
             edge = head[read[kind]]

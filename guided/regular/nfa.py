@@ -169,6 +169,7 @@ def nfa_from_regular(regular: Regular) -> Nfa:
 
 
 def _build_looks(nfa: Nfa, node: Regular) -> None:
+    """Add the automata of all look-around in an expression, inner ones first, equal ones once."""
     if isinstance(node, (Concat, Alternate)):
         for part in node.parts if isinstance(node, Concat) else node.options:
             if not isinstance(part, Chars):
@@ -228,6 +229,7 @@ def _build(nfa: Nfa, node: Regular, start: int, end: int | None = None) -> int:
 
 
 def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
+    """``_build`` for a repeat."""
     low, high = repeat.low, repeat.high
     if high is not None and high <= 1:
         end = nfa.add_states() if end is None else end
@@ -244,7 +246,11 @@ def _build_repeat(nfa: Nfa, repeat: Repeat, start: int, end: int | None) -> int:
 
 
 def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
-    """Lay a repeat down after a state that is its own."""
+    """Lay a repeat down from ``entry`` on, a state that is its own; returns its end.
+
+    The item is built once. The other copies are its states and moves with their numbers shifted,
+    which is many times as fast as building the item again.
+    """
     # x{2,4} -> x x (x (x)?)?      x{2,} -> x x+
     low, high = repeat.low, repeat.high
     if high is None and not low:
@@ -255,7 +261,7 @@ def _build_copies(nfa: Nfa, repeat: Repeat, entry: int) -> int:
     if copies == 1:
         nfa.empties.add(exit_, entry)
         return exit_
-    # Every copy begins with an entry of its own.
+    # Every copy begins with an entry of its own, so that copies differ by ``size`` alone.
     size = nfa.count - entry
     _copy(nfa, begun, size, copies - 1)
     end = nfa.add_states()
@@ -304,7 +310,11 @@ def _sizes(nfa: Nfa) -> list[int]:
 
 
 def _copy(nfa: Nfa, begun: list[int], size: int, times: int) -> None:
-    """Copy what was laid down since ``begun``, ``size`` states, ``times`` times after it."""
+    """Copy what was laid down since ``begun``, ``size`` states, ``times`` times after it.
+
+    ``begun`` is what ``_sizes`` gave before. Those states must be the last ones, and moves between
+    them the last moves.
+    """
     nfa.add_states(size * times)
     *begun_edges, begun_bulk = begun
     for edges, begin in zip(_edges(nfa), begun_edges, strict=True):

@@ -57,6 +57,8 @@ def class_intervals(
         place = place_of[number]
         mixed = np.uint64(number + 1) * np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+        # Each set begins and ends to hold in turn. The hash of the sets that hold is the sum of
+        # their own, so it is kept up by adding and subtracting.
         if place == -1:
             place_of[number], holding[size] = size, number
             size += 1

@@ -69,6 +69,7 @@ def _pair_up(
             slot = _slot(slots, lefts, rights, a, b)
             if slots[slot] == -1:
                 if count == room:
+                    # ``room`` is at most ``most + 1``: the last pair says that there are too many.
                     if count > most:
                         return count, table, lefts, rights
                     room = min(2 * room, most + 1)

@@ -78,6 +78,7 @@ def fewer_code_points(table: NDArray[np.int32], between: int, need: NDArray[np.i
 def _reaches_end(
     table: NDArray[np.int32], accepting: NDArray[np.bool_], taken: NDArray[np.bool_]
 ) -> bool:
+    """``reaches_end``: a search from state 0 that stops at the first end."""
     found = np.zeros(len(table), dtype=np.bool_)
     stack = [0]
     found[0] = True
@@ -95,6 +96,7 @@ def _reaches_end(
 
 @making_kernel
 def _coaccessible(table: NDArray[np.int32], accepting: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """``coaccessible``: a search from the accepting states against the moves."""
     into = moves_into(moves_by_state(table))
     live = accepting.copy()
     stack = [state for state in range(len(live)) if live[state]]

@@ -89,10 +89,12 @@ class _Progress(NamedTuple):
 def subsets_of(
     nfa: NfaArrays, width: int, collapses: bool, most: int, most_work: int
 ) -> tuple[int, NDArray[np.int32], Moves, int]:
-    """What came of the construction, labels and moves of the subsets, and the work it took.
+    """Build all subsets of an NFA: what came of it, their labels and moves, and the work it took.
 
-    The moves read classes below ``width``. With ``collapses`` a match makes up for everything that
-    could follow: subsets with ``final`` in it are one. There may be ``most`` subsets.
+    The first is FOLLOWED, TOO_MANY_STATES or TOO_MUCH_WORK; labels and moves are complete only with
+    FOLLOWED. The moves read classes below ``width``. With ``collapses`` everything may follow a
+    match, so all subsets with ``final`` in them become one. There may be ``most`` subsets; work
+    is counted in states and moves of the NFA looked at, up to ``most_work``.
     """
     scratch = _Scratch(
         np.zeros(nfa.states, dtype=np.int32),
@@ -124,6 +126,7 @@ def subsets_of(
                 longer(begin, room + 1),
                 longer(first, room + 1),
             )
+            # Places in the hash table depend on its size, so all subsets are entered anew.
             slots = np.full(4 * room, -1, dtype=np.int32)
             _enter(_Subsets(label, begin, members, slots), progress.known)
         if progress.moves + width > moves_room:
@@ -157,6 +160,7 @@ def _begin(nfa: NfaArrays, collapses: bool, scratch: _Scratch, subsets: _Subsets
     size = _closed(nfa, True, scratch, stamp, 1)
     work = size
     is_final = scratch.mark[nfa.final] == stamp
+    # A match at the very start: everything may follow it, so the final state alone is kept.
     if collapses and is_final:
         scratch.queue[0], kept = nfa.final, 1
     else:
@@ -181,7 +185,12 @@ def _follow(
     moves: Moves,
     progress: _Progress,
 ) -> tuple[int, _Progress]:
-    """Follow subsets from where the last call stopped until all are done, or an array is full."""
+    """Follow subsets from where the last call stopped until all are done, or an array is full.
+
+    Returns what ``subsets_of`` does, or _NO_ROOM, and the progress to go on from. ``moves`` are
+    written up to the progress; the arrays behind ``subsets`` and ``moves`` must be the same as in
+    the last call, or longer copies.
+    """
     head, queue, mark, after_lone = scratch.head, scratch.queue, scratch.mark, scratch.after_lone
     known, done, top, work_before, stamp = progress
     while done < known:
@@ -195,6 +204,8 @@ def _follow(
             index = scratch.read[turn]
             link = head[index]
             head[index] = -1
+            # A class with one move alone: the subset after it depends on its target alone, and is
+            # remembered in ``after_lone``.
             lone = -1
             if scratch.link_next[link] == -1:
                 lone = scratch.link_target[link]
@@ -225,7 +236,8 @@ def _follow(
                 if known == len(subsets.label) or subsets.begin[known] + kept > len(
                     subsets.members
                 ):
-                    # What this subset added to the moves and to the work is added again.
+                    # This subset is followed again from its beginning in the next call: its moves
+                    # and its work so far are taken back, and ``head`` is left empty.
                     for later in range(turn + 1, classes):
                         head[scratch.read[later]] = -1
                     return _NO_ROOM, _Progress(known, done, top_before, work_before, stamp)
@@ -250,7 +262,11 @@ def _follow(
 
 @inlined
 def _chain(moves: Moves, subsets: _Subsets, subset: int, scratch: _Scratch) -> tuple[int, int]:
-    """Link the moves of a subset that read the same class; how many, and of how many classes."""
+    """Link the moves of a subset that read the same class; how many, and of how many classes.
+
+    ``scratch.read`` gets the classes, ``scratch.head`` by class its first link. The caller sets
+    ``head`` back to -1 for all of these classes: it must be -1 everywhere before the next call.
+    """
     links, size = 0, 0
     for place in range(subsets.begin[subset], subsets.begin[subset + 1]):
         state = subsets.members[place]
@@ -294,7 +310,11 @@ def _spread(links: Links, state: int, scratch: _Scratch, stamp: int, size: int) 
 
 @inlined
 def _closed(nfa: NfaArrays, at_start: bool, scratch: _Scratch, stamp: int, size: int) -> int:
-    """Complete the queue by what its states lead to without a symbol; its new size."""
+    """Complete the queue by what its states lead to without a symbol; its new size.
+
+    The first ``size`` states must be marked with ``stamp``, as those that are added are.
+    ``at_start`` says that the text so far is empty, so that links for its start may be taken.
+    """
     place = 0
     while place < size:
         state = scratch.queue[place]
@@ -327,7 +347,10 @@ def _label_at_end(
 ) -> tuple[int, int]:
     """0 if the text may end in the states of the queue, else -1; and how many were looked at.
 
-    Links that are taken at the end alone are taken now.
+    Links that are taken at the end alone are taken now. The queue has the ``size`` states of the
+    subset that ``_kept`` left at its front; it is added to, so the subset has to be written down
+    (``_add``) before. ``stamp`` must be a new one: the marks of the subset's own closure are not
+    those of this one, and ``_slot_of`` needs them before.
     """
     queue = scratch.queue
     for place in range(size):
@@ -347,7 +370,7 @@ def _label_at_end(
 
 @inlined
 def _add(subsets: _Subsets, number: int, queue: NDArray[np.int32], size: int) -> None:
-    """Write down the members of a new subset."""
+    """Write down the members of a new subset, the last one; there must be room for them."""
     begin = subsets.begin[number]
     for place in range(size):
         subsets.members[begin + place] = queue[place]
@@ -368,7 +391,11 @@ def _hash(members: NDArray[np.int32], begin: int, end: int) -> np.uint64:
 def _slot_of(
     subsets: _Subsets, queue: NDArray[np.int32], size: int, mark: NDArray[np.int32], stamp: int
 ) -> int:
-    """The slot of the subset in the queue: where it is, or where it is to be entered."""
+    """The slot of the subset in the queue: where it is, or where it is to be entered.
+
+    All members must be marked with ``stamp``, and besides them only states that ``_kept`` drops:
+    a known subset has none of these.
+    """
     slots, begin, members = subsets.slots, subsets.begin, subsets.members
     mask = np.uint64(len(slots) - 1)
     slot = _hash(queue, 0, size) & mask

@@ -38,6 +38,7 @@ def utf8_sequences(low: int, high: int) -> Iterator[ByteRanges]:
 
 
 def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
+    """The UTF-8 spellings of code points that all have as many bytes."""
     # Cut at the borders of 64, 4096, ... so that all bytes after the cut run from 80 to BF.
     for shift in (6, 12, 18):
         tail = (1 << shift) - 1
@@ -88,6 +89,7 @@ _FIRST_PAIRED: Final = 0x10000
 
 @functools.lru_cache(maxsize=4096)
 def _any_spelling(low: int, high: int) -> tuple[ByteRanges, ...]:
+    """``any_json_string_sequences``, remembered: raw spellings, short escapes, then ``\\u``."""
     sequences: list[ByteRanges] = []
     start = low
     for code_point in (*range(0x20), 0x22, 0x5C):  # these are never raw

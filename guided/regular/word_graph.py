@@ -66,6 +66,7 @@ def word_graph(texts: Collection[str]) -> Regular:
     for text in sorted(set(texts)):
         spend(len(text) + 1)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, text)))  # noqa: B905 - one may be longer
+        # Texts are sorted: no later one shares more of the path than this one does.
         close(shared)
         path += [_Open() for _ in text[shared:]]
         path[-1].is_end = True

@@ -36,6 +36,7 @@ class _Tank:
         """Something is to be done when less than this is left."""
 
     def reach_mark(self) -> None:
+        """Rest, or raise LimitExceededError; called when less than ``mark`` is left."""
         if self.left < 0:
             raise LimitExceededError(
                 f"{self.purpose} takes more than {self.limit} units of work",

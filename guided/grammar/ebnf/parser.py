@@ -77,6 +77,8 @@ def lower_ebnf(text: str, root: str = "root") -> ContextFreeGrammar:
 
 
 class _Parser:
+    """Recursive descent over the tokens; each method begins at the token ``_here``."""
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = list(tokens_of(text))
@@ -137,12 +139,14 @@ class _Parser:
         return body
 
     def _begins_rule(self) -> bool:
+        """Whether the name here begins the next rule: rules have no sign at their end."""
         following = self._tokens[self._at + 1]
         if following.kind == "class":
             following = self._tokens[self._at + 2]
         return following.kind == "defined"
 
     def _group(self) -> Body:
+        """The body between the parenthesis here and the one that closes it."""
         opening = self._here
         self._enter()
         self._at += 1
@@ -154,6 +158,7 @@ class _Parser:
         return body
 
     def _repeated(self, item: Body) -> Body:
+        """The item with all the repeats after it: ``x+?`` repeats what ``x+`` is."""
         stacked = 0
         while (token := self._here).kind in (*_SIGNS, "bounds"):
             stacked += 1
@@ -164,6 +169,7 @@ class _Parser:
         return item
 
     def _bounds(self, token: Token) -> tuple[int, int | None]:
+        """The bounds that a token such as ``{2,3}`` writes."""
         numbers = re.findall(r"\d+", token.text)
         if any(len(number) > len(str(MAX_BOUND)) or int(number) > MAX_BOUND for number in numbers):
             raise self._too_large(
@@ -178,6 +184,7 @@ class _Parser:
         return low, high
 
     def _skip_ahead(self) -> None:
+        """Read a look-ahead at the end of a rule, and leave it out."""
         # A true assertion says what follows anyway, and it is there to speed others up.
         opening = self._here
         self._at += 1

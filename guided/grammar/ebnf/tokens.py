@@ -169,6 +169,7 @@ def _characters(text: str, token: Token) -> list[_Character]:
 
 
 def _character(text: str, found: re.Match[str]) -> _Character:
+    """The character that a match of _CHARACTER writes; surrogates are left to the caller."""
     position, group = found.start(), str(found.lastgroup)
     if group == "plain":
         return _Character(ord(found[0]), position, True)

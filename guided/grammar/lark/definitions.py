@@ -93,7 +93,11 @@ def _import(
     position: int,
     imports: Mapping[str, str],
 ) -> None:
-    """Enter what a grammar is asked for, and the rules that this leads to."""
+    """Enter what a grammar is asked for into ``source``, and the rules that this leads to.
+
+    ``aliases`` are the names asked for, with what they are called in ``source``. The text of the
+    grammar is one of ``imports``, or comes with Lark.
+    """
     name = ".".join(path)
     if name in imports:
         text, statements = imports[name], parse_lark(imports[name])
@@ -125,11 +129,13 @@ def _of_lark() -> Mapping[str, Path]:
 
 @functools.cache
 def _read_of_lark(name: str) -> tuple[str, list[Statement]]:
+    """Text and statements of a grammar that comes with Lark; these never change."""
     text = _of_lark()[name].read_text("utf-8")
     return text, parse_lark(text)
 
 
 def _define(source: Source, statement: Define) -> None:
+    """Enter a definition, in place of the one before (%override) or as one more body (%extend)."""
     parameters = tuple(source.full_name(each.text) for each in statement.parameters)
     definition = Definition(statement.name, parameters, source)
     known = source.definitions.get(definition.name)
@@ -150,6 +156,7 @@ def _define(source: Source, statement: Define) -> None:
 
 
 def _add(source: Source, definition: Definition) -> None:
+    """Enter a definition; raises InvalidConstraintError where its name is defined already."""
     if definition.name in source.definitions:
         what = f"{definition.name!r} is defined more than once"
         raise source.error(definition.position, what)
@@ -163,6 +170,7 @@ def _used(source: Source, names: Mapping[str, str]) -> list[Definition]:
     """
     waiting = [source.full_name(name) for name in names]
     found = dict.fromkeys(waiting)
+    # The list grows while it is gone through; ``found`` has all that were ever in it.
     for name in waiting:
         definition = source.definitions.get(name)
         spend(5)
@@ -215,7 +223,7 @@ def _check_terminals(source: Source, ignored: Iterable[Tree] = ()) -> None:
                 raise definition.source.error(definition.position, what)
             extents.of_definition(definition, definition.source, definition.position)
     for tree in ignored:
-        # What a constraint fills is refused where that is known.
+        # A declared terminal has no text to look at; ``_Rules.ignored`` refuses it if it is a hole.
         if not (isinstance(tree, Name) and _is_declared(tree, source)):
             extents.of(tree, source)
 
@@ -267,13 +275,18 @@ class _Extent(NamedTuple):
 
 
 class _Extents:
+    """Adds up how large terminals are when they are written out, without writing them out.
+
+    Each terminal is looked into once. ``depth`` is, in all methods, how many levels are open above.
+    """
+
     def __init__(self) -> None:
         self._known: dict[Definition, _Extent] = {}
         self._open: set[Definition] = set()
         """Terminals that are looked into, each of them for another one."""
 
     def of(self, tree: Tree, source: Source, depth: int = 0) -> _Extent:
-        """The extent of a part of a terminal, that many levels deep in others."""
+        """The extent of a part of a terminal; ``source`` is the grammar whose names it uses."""
         match tree:
             case Name():
                 return self.of_definition(terminal_of(tree, source), source, tree.position, depth)
@@ -297,13 +310,17 @@ class _Extents:
     def of_definition(
         self, definition: Definition, source: Source, position: int, depth: int = 0
     ) -> _Extent:
-        """The extent of a terminal, and where it is referred to."""
+        """The extent of a terminal; ``source`` and ``position`` say where it is referred to.
+
+        Raises InvalidConstraintError for a terminal that is made of itself, and LimitExceededError.
+        """
         known = self._known.get(definition)
         if known is not None:
             return known
         if definition in self._open:
             raise source.error(position, f"the terminal {definition.name!r} is made of itself")
         spend(5)
+        # Before it is looked into, as that is recursive and has no other limit.
         if depth > _MAX_DEPTH:
             raise _too_large(definition, _MAX_DEPTH, "parts inside of one another")
         self._open.add(definition)
@@ -318,6 +335,7 @@ class _Extents:
 
 
 def _around(extents: list[_Extent]) -> _Extent:
+    """The extent of a part that is made of parts with these."""
     return _Extent(
         1 + sum([each.size for each in extents]),
         1 + max([each.depth for each in extents], default=0),

@@ -57,7 +57,11 @@ def without_inline_json(text: str, taken: Collection[str] = ()) -> tuple[str, di
 
 
 def _blanks(written: str, name: int) -> str:
-    """Blanks after a name of this length, up to the line and column where ``written`` ends."""
+    """Blanks that fill up the place of ``written`` after a name of length ``name``.
+
+    What follows keeps its line and column, so that errors still point to it; only a schema shorter
+    than its name moves the rest of its line.
+    """
     breaks = written.count("\n")
     last = len(written) - written.rfind("\n") - 1 if breaks else 0
     first = max(1, len(written) - name - 2 * breaks - last)
@@ -66,6 +70,7 @@ def _blanks(written: str, name: int) -> str:
 
 
 def _end_of_json(text: str, at: int) -> int:
+    """Where the JSON value that begins at a place ends; raises InvalidConstraintError for none."""
     try:
         _, end = _DECODER.raw_decode(text, at)
     except json.JSONDecodeError as error:

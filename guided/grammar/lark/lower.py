@@ -93,7 +93,10 @@ def _check_holes(holes: Collection[str], texts: Iterable[str]) -> None:
 
 
 def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Body]:
-    """The bodies of what is declared only, by full name."""
+    """The bodies of all terminals that are declared only, by full name.
+
+    Raises UnsupportedFeatureError where one of them has no hole.
+    """
     return {
         each.name: holes[_hole_of(each, holes)]
         for each in definitions.named.values()
@@ -102,7 +105,11 @@ def _filled(definitions: Definitions, holes: Mapping[str, Body]) -> dict[str, Bo
 
 
 def _hole_of(declared: Definition, holes: Collection[str]) -> str:
-    """The hole that a terminal is; in imported grammars more stands before its name."""
+    """The name of the hole that a declared terminal is.
+
+    The full name of an imported terminal has the names of grammars before it, joined by ``__``. So
+    its endings are tried, the longest first.
+    """
     parts = declared.name.split("__")
     for at in range(len(parts)):
         name = "__".join(parts[at:])
@@ -117,13 +124,26 @@ def _hole_of(declared: Definition, holes: Collection[str]) -> str:
 
 
 class _Rules:
+    """Lowers the rules that a start leads to, each when it is first called.
+
+    A template is lowered once for each list of arguments that it is used with, as a rule of its own
+    (``name#3``). Its parameters are replaced: ``given`` is, in all methods, the body of each
+    parameter by its full name. An argument that is itself a template is passed as the ``Call`` of
+    its name; only ``_rule`` looks at such a call, it never becomes part of a body.
+    """
+
     def __init__(self, named: Mapping[str, Definition], holes: Mapping[str, Body]) -> None:
         self._named = named
+        """All definitions by full name."""
         self._holes = holes
+        """The bodies of terminals that are declared only, by full name."""
         self._terminals = Terminals()
         self._bodies: dict[str, Body] = {}
+        """What was lowered, by name of the rule."""
         self._waiting: list[tuple[str, Definition, tuple[Body, ...]]] = []
+        """Rules that were called and are still to be lowered: name, definition, arguments."""
         self._used: dict[tuple[str, tuple[Body, ...]], str] = {}
+        """By definition and arguments the name of the rule."""
 
     def lowered(self, start: Definition) -> Mapping[str, Body]:
         """All rules that the start leads to, templates written out for what they are used with."""
@@ -136,7 +156,7 @@ class _Rules:
         return self._bodies
 
     def ignored(self, definitions: Definitions) -> tuple[Terminal, ...]:
-        """What may stand before each terminal."""
+        """The terminals of the ``%ignore`` statements: what may stand before each terminal."""
         source, found = definitions.source, list[Terminal]()
         for each in definitions.ignored:
             if isinstance(each.body, Name) and each.body.text in self._holes:
@@ -150,6 +170,11 @@ class _Rules:
         return tuple(found)
 
     def _call(self, rule: Definition, arguments: tuple[Body, ...]) -> Call:
+        """The call of a rule, or of a template with its arguments.
+
+        Puts it on the list of rules to be lowered the first time. Raises LimitExceededError past
+        MAX_RULES: a template that uses itself with ever more would never end.
+        """
         key = (rule.name, arguments)
         number = self._used.get(key)
         if number is None:
@@ -167,6 +192,7 @@ class _Rules:
         return Call(number)
 
     def _body(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
+        """The body of a part of a rule; ``source`` is the grammar whose names it uses."""
         spend(5)
         match tree:
             case Alternatives(options):
@@ -184,6 +210,11 @@ class _Rules:
                 return self._call(self._rule(template, source, given, len(bodies)), bodies)
 
     def _named_body(self, name: Name, source: Source, given: Mapping[str, Body]) -> Body:
+        """What a name without arguments stands for: a terminal, a parameter, or a rule.
+
+        A parameter for which a template was given is called without arguments here, which ``_rule``
+        refuses. Names are known to be defined, see ``definitions._check_names``.
+        """
         full = source.full_name(name.text)
         if name.is_terminal:
             hole = self._holes.get(full)
@@ -194,7 +225,7 @@ class _Rules:
         return body
 
     def _argument(self, tree: Tree, source: Source, given: Mapping[str, Body]) -> Body:
-        """What a template is used with, which may be a template."""
+        """The body of an argument; for a template the ``Call`` of its name, see the class."""
         if isinstance(tree, Name) and not tree.is_terminal:
             full = source.full_name(tree.text)
             body = given.get(full, Call(full))
@@ -203,6 +234,10 @@ class _Rules:
         return self._body(tree, source, given)
 
     def _is_template(self, body: Body) -> bool:
+        """Whether a body is what ``_argument`` passes for a template.
+
+        Calls of rules that were lowered from templates have other names, with a ``#``.
+        """
         if not isinstance(body, Call):
             return False
         rule = self._named.get(body.rule)
@@ -211,7 +246,11 @@ class _Rules:
     def _rule(
         self, name: Name, source: Source, given: Mapping[str, Body], count: int
     ) -> Definition:
-        """The rule of a name that is used with ``count`` arguments."""
+        """The rule of a name that is used with ``count`` arguments, 0 for a name alone.
+
+        The name may be a parameter for which a template was given. Raises InvalidConstraintError
+        where the rule takes another number of arguments.
+        """
         full = source.full_name(name.text)
         body = given.get(full)
         rule = self._named.get(body.rule if isinstance(body, Call) else full)
@@ -223,4 +262,5 @@ class _Rules:
 
 
 def _choice(terminals: tuple[Terminal, ...]) -> Body:
+    """One terminal as itself; several, which look-around at its edges makes of it, as a choice."""
     return terminals[0] if len(terminals) == 1 else Alternation(terminals)

@@ -88,6 +88,7 @@ def tokens_of(text: str) -> list[Token]:
     while position < len(ended):
         found = _TOKEN.match(ended, position)
         if found is None:
+            # The error points to the first sign that is no token, after blanks.
             position = len(text) - len(text[position:].lstrip(" \t"))
             sign = text[position]
             what = _UNFINISHED.get(sign, f"{sign!r} means nothing here")
@@ -134,13 +135,21 @@ def parse_lark(text: str) -> list[Statement]:
 
 
 class _Parser:
+    """Recursive descent over the tokens; a method for each rule of the grammar at the top.
+
+    Each method begins at the token ``_here`` and leaves the first one after what it has read.
+    """
+
     def __init__(self, text: str) -> None:
         self._text = text
         self._tokens = tokens_of(text)
         self._at = 0
         self._depth = 0
         self._treeless = ""
-        """What the body is of that is read, where it has no tree that an alias could name."""
+        """What is being read, for errors, if Lark makes no tree of it that an alias could name.
+
+        Empty for rules. Set before each body.
+        """
 
     def statements(self) -> list[Statement]:
         found: list[Statement] = []
@@ -153,6 +162,7 @@ class _Parser:
         return found
 
     def _statement(self) -> Statement:
+        """The statement that begins here, up to its end of line."""
         token = self._here
         if token.kind != "statement":
             return self._definition("")
@@ -177,6 +187,7 @@ class _Parser:
         return Ignore(body, token.position)
 
     def _definition(self, how: str) -> Define:
+        """A definition; ``how`` is %override, %extend or empty, and was read before."""
         marks = self._accept("marks")
         kinds = _NAMES if marks is None else ("rule",)
         token = self._take(kinds, "a rule or a terminal is defined as NAME: …")
@@ -201,6 +212,10 @@ class _Parser:
         return _named(self._take(("rule",), "expected a parameter, in small letters"))
 
     def _import(self, position: int) -> Import:
+        """An import after its ``%import``, which stands at ``position``.
+
+        ``a.b.c`` imports c from the grammar a.b; ``a.b (c, d)`` imports several names from it.
+        """
         self._accept(".")  # Beside the grammar there is nothing but what is given with it.
         path = [self._name("a name to import").text]
         while self._accept("."):
@@ -224,6 +239,10 @@ class _Parser:
         return options[0] if len(options) == 1 else Alternatives(tuple(options))
 
     def _alternative(self) -> Tree:
+        """Items up to a bar, a closing bracket or the end of the line; an alias is read, not kept.
+
+        A single item is returned as itself.
+        """
         parts: list[Tree] = []
         while (item := self._item()) is not None:
             parts.append(self._repeated(item))
@@ -282,6 +301,7 @@ class _Parser:
         return value
 
     def _repeated(self, item: Tree) -> Tree:
+        """The item with the sign after it that says how often it comes, if there is one."""
         token = self._here
         bounds = _SIGNS.get(token.kind)
         if bounds is not None:
@@ -329,6 +349,7 @@ class _Parser:
         return token
 
     def _take(self, kinds: Collection[str], expected: str) -> Token:
+        """Read the token here, which must be of one of the kinds; ``expected`` is for the error."""
         token = self._here
         if token.kind not in kinds:
             found = "the end of the line" if token.kind in ("line", "end") else token.text[:20]

@@ -67,7 +67,12 @@ class Source:
         return self._importer is not None
 
     def full_name(self, name: str) -> str:
-        """What a name of this grammar is called in the whole."""
+        """What a name of this grammar is called in the grammar that was given.
+
+        The name is first renamed to what the importer calls it, by its alias or with the prefix
+        (after the mark ``_``, which means that a rule is inlined), and then by the importer's own
+        importer, and so on.
+        """
         if self._importer is None:
             return name
         alias = self._aliases.get(name)
@@ -83,7 +88,10 @@ class Source:
         kind: type[ConstraintError] = InvalidConstraintError,
         hint: str | None = None,
     ) -> ConstraintError:
-        """An error with line, column and a caret."""
+        """An error with line, column and a caret, which the caller raises.
+
+        Its ``position`` is that in the text that was given; errors in imports have none.
+        """
         message = SourcePosition(self.text, position).message(what)
         if not self.is_imported:
             return kind(message, position=position, hint=hint)

@@ -68,6 +68,7 @@ class Terminals:
         return pieces
 
     def _text_of(self, definition: Definition) -> Regular:
+        """The expression of a terminal with all that it refers to written out."""
         text = self._texts.get(definition)
         if text is None:
             options = tuple([self._of(*body) for body in definition.bodies])
@@ -76,6 +77,7 @@ class Terminals:
         return text
 
     def _of(self, tree: Tree, source: Source) -> Regular:
+        """The expression of a part of a terminal; ``definitions`` has checked that it ends."""
         spend(20)
         match tree:
             case Name():
@@ -99,6 +101,7 @@ def _series(parts: Iterable[Regular]) -> Regular:
 
 
 def _parted(regular: Regular, source: Source, position: int) -> Pieces:
+    """The terminals that an expression is a choice of; errors point to ``position``."""
     try:
         pieces = parted(regular)
     except UnsupportedFeatureError as error:
@@ -133,6 +136,7 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
     Raises InvalidConstraintError or UnsupportedFeatureError, with the position.
     """
     begin, position = written.text[0], written.position
+    # After the closing quote or slash nothing but flags follows, so it is the last one.
     end = written.text.rindex(begin)
     inner, flags = written.text[1:end], written.text[end + 1 :]
     if "\n" in inner and "x" not in flags:
@@ -146,6 +150,7 @@ def regular_of_literal(written: Literal, source: Source) -> Regular:
     if not text:
         raise source.error(position, "an empty literal: what may be left out is written with a ?")
     if begin == '"':
+        # ``_unescaped`` leaves escaped backslashes as they are, for patterns; here they are one.
         made = literal(text.replace("\\\\", "\\"))
         return _any_case(made) if flags else made
     if "l" in flags:
@@ -183,6 +188,7 @@ def _unescaped(text: str) -> str:
 
 
 def _meant(escape: re.Match[str]) -> str:
+    """The text in place of an escape, which is itself where it is for the reader of patterns."""
     kind = str(escape.lastgroup)
     found = escape[kind]
     match kind:

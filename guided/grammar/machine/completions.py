@@ -12,7 +12,11 @@ __all__ = ["Completions"]
 
 
 class Completions:
-    """Finds them for one network: each of its states knows its way to the end of its rule."""
+    """Finds them for one network, each of whose states knows a shortest way to its rule's end.
+
+    A *parse* is a state of the network and the continuation of its rule. ``CompositeMachine`` has
+    a subclass that knows the states inside of holes, too.
+    """
 
     def __init__(self, network: Network, continuations: Continuations) -> None:
         self._network = network
@@ -30,15 +34,23 @@ class Completions:
         return self._completion(*min(parses, key=lambda parse: (self._left(*parse), parse)))
 
     def _left(self, state: int, continuation: int) -> int:
+        """How many bytes end the text at most from one parse."""
         return self._continuations.left_behind(state, continuation)
 
     def _completion(self, state: int, continuation: int) -> bytes:
-        """The fewest bytes from a state to the end of the text."""
+        """The fewest bytes from a state to the end of the text.
+
+        ``returns`` is a stack of our own for the calls that the way itself makes: what follows them
+        is known. Only when it is empty does the way leave the rule that it began in, and the
+        continuation says where to.
+        """
         network, continuations = self._network, self._continuations
         text = bytearray()
         returns: list[int] = []
         while state != END:
             way = network.way(state)
+            # No move leads on from the state of a hole, so its way is None: a branch below leaves
+            # it as it leaves a rule that ends.
             if state >= network.first_hole:
                 text += self._hole_text(state)
             if way is None and returns:

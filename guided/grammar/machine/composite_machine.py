@@ -94,6 +94,11 @@ class CompositeMachine(GrammarMachine):
     def _step_isomorphic(
         self, isomorphic: IsomorphicParses, state: State, byte: int
     ) -> State | None:
+        """The state after a byte, from one whose parses are all in isomorphic rows.
+
+        Inside of the automata the row of the first parse moves for all. Where it ends, or would
+        have to leave it, the parses may part: they are written out and moved one by one.
+        """
         target = self.table.step(state.row, byte)
         if target != DEAD and not self.table.exits[target]:
             first = isomorphic.parses[0]
@@ -110,14 +115,18 @@ class CompositeMachine(GrammarMachine):
         return self.hole_stacks.several.get(state.stack)
 
     def placed_inside(self, inside: Inside, state: State) -> State:
-        """The state of one parse that is in a state of a hole."""
+        """The state of this machine where one parse alone is left and it is inside of a hole.
+
+        ``state`` is that of the machine in the hole. ``inside`` says which hole it is and what
+        follows it; its own stack is not read.
+        """
         if state.row == END_ROW:
             return self._after(inside.continuation)
         stack = self.hole_stacks.of_inside(inside._replace(stack=state.stack))
         return state._replace(stack=stack)
 
     def _after(self, continuation: int) -> State:
-        """The state after a hole."""
+        """The state after a hole, at the beginning of what follows it."""
         found = self._after_hole.get(continuation)
         if found is None:
             started = self._started(self._returned([continuation]))
@@ -227,6 +236,7 @@ class CompositeMachine(GrammarMachine):
         return super()._with_calls(rest) | begun
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
+        # Three kinds of states: no parse in a hole, one parse that is in a hole, and several.
         if all(state < self.network.first_hole for state in closed):
             return super()._placed(closed)
         lone = self._lone(closed)
@@ -247,18 +257,24 @@ class CompositeMachine(GrammarMachine):
         return state >= self.network.first_hole or state == END or self._is_kept[state]
 
     def _lone(self, closed: Mapping[int, int]) -> int | None:
-        """The only state that there is, if it is in a hole and no fork."""
+        """The only state of a configuration if it is in a hole and no fork, else ``None``.
+
+        ``closed`` has a parse at least. A fork (see ``Holes.is_fork``) is handled as several
+        parses, since the row of its hole alone cannot tell what follows the hole.
+        """
         kept = [state for state in closed if self._is_parse(state)]
         if len(kept) > 1 or kept[0] < self.network.first_hole:
             return None
         return None if self.holes.is_fork(self.holes.at(kept[0]), self.rows) else kept[0]
 
     def _closed(self, configuration: dict[int, int]) -> dict[int, int]:
-        """A configuration with all its calls, and where the text may end, with its returns."""
+        """A configuration with all its calls; where the text may end, with its returns, too."""
         closed = self._with_calls(configuration)
         if END not in closed:
             return closed
-        # A row of states that only end is left at once, and that the text may end with it.
+        # States that only end read no byte. Their row would be left at once (``_settled``), and
+        # with the row it would be forgotten that the text may end here. So what they return to is
+        # added now, and they themselves are dropped.
         returned, first = self._with_returns(closed), self.network.first_hole
         ending = [at for at in returned if 0 <= at < first and self._only_ends[at]]
         return {at: after for at, after in returned.items() if at not in ending}
@@ -273,7 +289,12 @@ class CompositeMachine(GrammarMachine):
         return self.holes.may_end(state)
 
     def _with_returns(self, closed: dict[int, int]) -> dict[int, int]:
-        """A configuration with all that may follow what ends in it."""
+        """A configuration with all that may follow what ends in it, and the calls of that.
+
+        Repeated until nothing new ends: a rule that ends may return to a state that ends, too.
+        ``done`` has pairs of state and continuation, as the continuation of a state may be joined
+        with others later, and what it returns to has to be added again then.
+        """
         done: set[tuple[int, int]] = set()
         while True:
             ended = {item for item in closed.items() if self._may_end(item[0])} - done
@@ -286,6 +307,7 @@ class CompositeMachine(GrammarMachine):
             closed = self._with_calls(closed)
 
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
+        # What follows an item may be a hole, whose states the method of the base does not know.
         closed: dict[int, int] = {}
         for item in items:
             self.continuations.add(closed, *item)
@@ -366,7 +388,12 @@ class _Parses(StateSharing):
         self._machine = machine
 
     def parses(self, state: State) -> tuple[State, ...]:
-        """Of several parses each in a hole by itself, and all others together."""
+        """Each parse that is in a hole as a state of its own, and all others as one state or two.
+
+        Empty where the state is not one of several parses, or none of them is in a hole. Together
+        the states allow what ``state`` does, but for the end of the text, which the caller asks
+        ``is_accepting`` about.
+        """
         machine, stacks = self._machine, self._machine.hole_stacks
         several = stacks.several.get(state.stack)
         if several is None:
@@ -383,15 +410,20 @@ class _Parses(StateSharing):
                 else:
                     stack = stacks.of_inside(Inside(at.hole, at.state.stack, after))
                     alone.append(at.state._replace(stack=stack))
-            # What only ends is there for what may follow it, which is there by itself.
+            # ``several`` has all calls and returns of its states. So a state that reads no byte is
+            # dropped: what follows it stands in ``several`` by itself.
             elif number != END and (machine.network.moves[number] != DEAD).any():
-                # The row of a state with calls makes them, which was done.
+                # A state with calls gets no row of the grammar: the exit action of that row would
+                # begin the calls once more.
                 (others if machine.network.calls[number] else rules)[number] = after
         if not alone:
             return ()
         if rules:
             alone.append(machine._settled(*machine._placed(rules)))
         if others:
+            # All states of several parses share one row (``Holes.any_byte_row``), in which each
+            # byte leads to an exit action; the stack alone says which parses there are. So the row
+            # of all of them also serves a part of them.
             alone.append(State(stacks.of_several(others), state.row))
         return tuple(alone)
 

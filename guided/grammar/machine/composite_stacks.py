@@ -63,6 +63,7 @@ class CompositeStacks(GrammarStacks):
         number = self.of((_INSIDE, *inside))
         if number not in self.inside:
             self.inside[number] = inside
+            # Compiled code judges keys and texts in the hole as the hole's own machine would.
             facts = self._fillings[inside.hole].parts.stacks.facts[inside.stack]
             self.facts[number] = facts
             if facts[KNOWLEDGE] == KNOWN:

@@ -84,7 +84,10 @@ class Continuations:
         return min(frames, key=lambda frame: (self.left_behind(*frame), frame))
 
     def add(self, frames: dict[int, int], state: int, continuation: int) -> None:
-        """Add a frame; what returns to the same state is joined."""
+        """Add to ``frames`` that ``state`` is returned to, with a continuation.
+
+        If the state is there already, its continuation becomes the union of both.
+        """
         known = frames.get(state)
         if known is None:
             frames[state] = continuation
@@ -92,7 +95,7 @@ class Continuations:
             frames[state] = self.union(known, continuation)
 
     def union(self, left: int, right: int) -> int:
-        """What may follow by either of two continuations."""
+        """The continuation by which may follow what follows by either of two."""
         if left == right:
             return left
         key = _pair(left, right)
@@ -124,13 +127,20 @@ class Continuations:
         ]
 
     def _joined(self, left: int, right: int) -> int:
+        """The union of two continuations, when ``_pairs_after`` has none that are not joined.
+
+        ``add`` calls ``union`` again, which then finds all that it needs: no deep recursion.
+        """
         frames = dict(self.frames[left])
         for state, continuation in self.frames[right].items():
             self.add(frames, state, continuation)
         return self.of(frames)
 
     def cut(self, continuation: int, depth: int) -> int:
-        """The same down to a depth of callers, beyond which nothing is known."""
+        """The continuation down to ``depth`` callers; beyond them it is CUT, of unknown frames.
+
+        Recursive, but ``depth`` is small (``state_masks`` asks for two callers at most).
+        """
         if not depth:
             return CUT
         if continuation <= CUT:
@@ -163,10 +173,11 @@ class GrammarStacks:
         return len(self.frames)
 
     def of(self, continuations: tuple[int, ...]) -> int:
-        """The stack with these continuations; raises LimitExceededError when full."""
+        """The stack with these continuations, by slot; raises LimitExceededError when full."""
         number = self._numbers.setdefault(continuations, len(self.frames))
         if number == len(self.frames):
             if number >= self.most:
+                # ``setdefault`` has entered it; a number without frames must not stay.
                 del self._numbers[continuations]
                 raise LimitExceededError(
                     f"the recogniser needs more than {self.most} stacks",

@@ -149,7 +149,11 @@ class GrammarMachine(PushdownMachine):
         return self._settled(before.stack, row)
 
     def _settled(self, stack: int, row: int) -> State:
-        """The state in a row, after all exit actions that have to be taken at once."""
+        """The state in a row, after all exit actions that have to be taken at once.
+
+        Those are the actions of rows that read no byte. ``step`` and ``transition`` lead to rows
+        after them; ``after_exit`` does not.
+        """
         while self.table.exits[row]:
             stack, row = self.resolve(stack, int(self.table.label[row]))
         return state_of(stack, row)
@@ -162,6 +166,10 @@ class GrammarMachine(PushdownMachine):
         return found
 
     def _resolved_anew(self, stack: int, action: int) -> tuple[int, int]:
+        """``resolve`` without its memory.
+
+        The meaning of an action names slots; the stack says which continuation each slot holds.
+        """
         meaning = self.rows.meaning(action)
         continuations = self.stacks.frames[stack]
         match meaning:
@@ -186,7 +194,11 @@ class GrammarMachine(PushdownMachine):
         return reached
 
     def _after_byte(self, items: list[tuple[int, int]], byte: int) -> dict[int, int]:
-        """Where a byte leads from the items, and from what may follow those that end."""
+        """Where a byte leads from the items, and from what may follow those that end.
+
+        ``items`` are states with their continuations; the list is used up. If a continuation was
+        cut off, all that is known of the answer is that it is unknown.
+        """
         reached: dict[int, int] = {}
         column = self.network.byte_class.item(byte)
         seen = set(items)
@@ -198,6 +210,7 @@ class GrammarMachine(PushdownMachine):
             if not self._accepting[state]:
                 continue
             returned = self._returned([continuation])
+            # A part of the answer is cut off, so that the whole of it is not known.
             if UNKNOWN in returned:
                 return {UNKNOWN: CUT}
             for item in self._with_calls(returned).items():
@@ -216,7 +229,12 @@ class GrammarMachine(PushdownMachine):
         return self._placed(self._with_calls(configuration))
 
     def _placed(self, closed: dict[int, int]) -> tuple[int, int]:
-        """Stack and row of a configuration in which no call is still to begin."""
+        """Stack and row of a configuration in which no call is still to begin.
+
+        The row has the states, sorted, and for each the slot of its continuation. Slots are
+        numbered as they first come up in that order, and the stack is the continuations by slot:
+        so configurations that differ in their continuations alone share a row.
+        """
         key = tuple(closed)
         kept = self._kept.get(key)
         if kept is None:
@@ -233,7 +251,9 @@ class GrammarMachine(PushdownMachine):
     def _with_calls(self, configuration: dict[int, int]) -> dict[int, int]:
         """A configuration with the rules that are called in it before another byte is read.
 
-        All who call a rule share its continuation.
+        All who call a rule share its continuation: it has a frame for each state that one of the
+        calls returns to. ``_calls_begun`` gives the rules in an order in which the continuations of
+        all callers are known before they are looked up in ``closed``.
         """
         spend(5 + len(configuration))
         key = tuple(configuration)
@@ -255,7 +275,11 @@ class GrammarMachine(PushdownMachine):
         return closed
 
     def _calls_begun(self, states: tuple[int, ...]) -> list[_BegunCall]:
-        """The calls that begin in a set of states, each rule's behind all who may call it."""
+        """The calls that begin in a set of states, each rule after all rules that call it.
+
+        The heap gives the first states of rules in the order of ``call_order``. States that are no
+        first states of rules are not called by anyone, so they come before all of them.
+        """
         ranks = self._ranks
         begun: list[_BegunCall] = []
         callers: dict[int, list[tuple[int, int]]] = {}
@@ -269,6 +293,7 @@ class GrammarMachine(PushdownMachine):
             _, start = heapq.heappop(starts)
             if start not in done:
                 done.add(start)
+                # A first state that stands in ``states`` itself may have no callers here.
                 if start in callers:
                     begun.append((start, callers[start]))
                 self._call(start, callers, starts)

@@ -213,7 +213,12 @@ class GrammarRows:
         return found
 
     def row(self, items: Items, *, may_end: bool = False) -> int:
-        """The row of items in which no call is still to begin, sorted, slots as they come first."""
+        """The row of a set of items, laid down when it is first asked for.
+
+        No call must be still to begin in them. They are sorted by state, and slots are numbered in
+        the order in which they first come up, so that equal sets are equal tuples. ``may_end`` says
+        that the whole text may end here: such a row is never shared with one where it may not.
+        """
         if len(items) == 1 and not may_end:
             return self._state(*items[0])
         row = self._sets.get((items, may_end))
@@ -225,6 +230,7 @@ class GrammarRows:
         return row
 
     def _label(self, meaning: Return | Enter | Both) -> int:
+        """The label of a meaning; equal meanings have one label. Labels begin at FIRST_UNSURE."""
         label = self._labels.setdefault(meaning, FIRST_UNSURE + len(self._meanings))
         if label == FIRST_UNSURE + len(self._meanings):
             self._meanings.append(meaning)
@@ -242,6 +248,7 @@ class GrammarRows:
     # --- single states --------------------------------------------------------------------
 
     def _state(self, state: int, slot: int) -> int:
+        """The row of a single state with its continuation in a slot, in the block of its rule."""
         rule = self.network.rule_of(state)
         first = self._blocks.get((rule, slot))
         if first is None:
@@ -249,7 +256,11 @@ class GrammarRows:
         return first + state - self.network.starts[rule]
 
     def _block(self, rule: int, slot: int) -> int:
-        """Lay a rule down with its continuation in a slot."""
+        """Lay a rule down with its continuation in a slot; the row of its first state.
+
+        All exit actions but the end of the rule get labels of their own, side by side, without a
+        meaning yet: ``meaning`` works it out from ``_laid`` when somebody asks.
+        """
         block = self._rule_blocks.get(rule)
         if block is None:
             block = self._rule_blocks[rule] = self._rule_block(rule)
@@ -263,7 +274,7 @@ class GrammarRows:
         return first
 
     def _rule_block(self, rule: int) -> _RuleBlock:
-        """What the blocks of a rule have in common."""
+        """What the blocks of a rule have in common, whatever slot its continuation is in."""
         network = self.network
         begin = network.starts[rule]
         end = network.starts[rule + 1] if rule + 1 < len(network.starts) else len(network)
@@ -280,7 +291,11 @@ class GrammarRows:
     # --- sets of states -------------------------------------------------------------------
 
     def _sets_from(self, items: Items, may_end: bool) -> int:
-        """Lay a set of states down, and those that bytes lead to inside of the same rules."""
+        """Lay a set of states down, and those that bytes lead to inside of the same rules.
+
+        Returns the row of the set. All that can be reached is laid down in bulk, as most of it is
+        needed soon; ``StateSets`` limits how much that is at once.
+        """
         sets = self.sets
         begun = len(sets)
         try:
@@ -291,9 +306,15 @@ class GrammarRows:
             raise
 
     def _lay_down(self, found: FoundSets, may_end: bool) -> int:
-        """The first of the rows."""
+        """Lay down the sets that were found; returns the row of the first of them.
+
+        Sets that cannot be a row as they are (calls begin there, or a state came with two slots)
+        get a row with nothing but an exit action, Enter.
+        """
         spend(10 * len(found.rows) + len(found.edges))
         sets = self.sets
+        # Blocks of rules first: laying one down makes labels, and those of the sides, from
+        # ``label`` on, have to be side by side.
         before: list[int] = []
         for rule, slot in found.pairs:
             begin = self.network.starts[rule]
@@ -324,13 +345,19 @@ class GrammarRows:
         for number in waiting:
             sets.rows[number] = DEAD
         if may_end:
+            # Bytes may lead to the same items where the text may not end: not to this row. And
+            # where it may end, no byte has to follow.
             sets.rows[found.begin] = DEAD
             self.may_end.add(row)
             self.table.only[row] = DEAD
         return row
 
     def _labels_of_ends(self, numbers: list[int], alike: list[int]) -> list[int]:
-        """By set the label of what ends in it, DEAD for nothing."""
+        """By set the label of what ends in it, DEAD for nothing.
+
+        ``alike`` has by set the place of one in which the rules of the same slots end, so that few
+        sets have to be looked at.
+        """
         labels = {DEAD: DEAD}
         for place in alike:
             if place not in labels:

@@ -81,7 +81,7 @@ class Holes:
         for number in states:
             if number >= self._first:
                 row = self.at(number).state.row
-                # What follows an exit action takes more to find out.
+                # What follows an exit action takes more to find out: any byte might.
                 is_open = table.label[row] != DEAD
                 found.update(range(256) if is_open else table.edges(row))
             elif number != END:
@@ -90,8 +90,11 @@ class Holes:
         return found
 
     def is_fork(self, at: HoleState, rows: GrammarRows) -> bool:
-        """Whether a text that begins here may come to a byte that goes on in the hole as well as
-        after it: then it is one of several parses from the start.
+        """Whether a text in a hole may come to a byte that goes on in the hole as well as after it.
+
+        Such a text, the number ``1`` before ``2`` say, is one of several parses from the start.
+        Only states with the stack of the start can be forks: inside of a container the text of
+        the hole cannot end.
         """
         at_start = at.state.stack == self.fillings[at.hole].start.stack
         return at_start and at.state.row in self._forks_of(at.hole, rows)
@@ -101,7 +104,9 @@ class Holes:
     ) -> IsomorphicParses | None:
         """The parses of states with a continuation each, where their rows are all isomorphic.
 
-        ``None`` where some are no states in holes, count differently, or are forks.
+        ``states`` are sorted, so those of the network come first, and one look tells whether there
+        are any. ``None`` where some are no states in holes, differ in their counts, remember
+        texts, or are forks, and where some row is not isomorphic to the first.
         """
         if states[0] < self._first:
             return None
@@ -149,7 +154,11 @@ class Holes:
         return taken
 
     def any_byte_row(self) -> int:
-        """The row of several parses: each byte leads to an exit action of its own."""
+        """The one row of all states of several parses: each byte leads to an exit action.
+
+        The action of byte ``b`` is ``FIRST_UNSURE + b``; ``CompositeMachine.transition`` reads the
+        byte from it. In stacks of several parses actions mean this, whatever they mean in others.
+        """
         if self._any_byte is None:
             add = self._table.add_row
             self._any_byte = add(
@@ -158,6 +167,7 @@ class Holes:
         return self._any_byte
 
     def _forks_of(self, hole: int, rows: GrammarRows) -> frozenset[int]:
+        """The rows of a hole's first value from which a text may come to a fork."""
         found = self._forks.get(hole)
         if found is None:
             rule = self._network.rule_of(self._first + hole)
@@ -167,7 +177,11 @@ class Holes:
         return found
 
     def _leading_to_forks(self, hole: int, after: set[int]) -> frozenset[int]:
-        """The rows that lead to one with an exit action and one of the bytes that come after."""
+        """The rows that lead to one with an exit action that reads a byte of ``after``, too.
+
+        ``after`` are the bytes that may follow the hole. Searches forward from the start of the
+        hole for such rows, then backward from these for all that lead there.
+        """
         table, before, waiting = self._table, dict[int, list[int]](), list[int]()
         if after:
             waiting.append(self.fillings[hole].start.row)

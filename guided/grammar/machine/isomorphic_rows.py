@@ -65,6 +65,11 @@ class IsomorphicRows:
         return self._known[row, other]
 
     def _compared(self, row: int, other: int) -> Isomorphism | None:
+        """Follow both rows side by side; ``None`` as soon as they differ.
+
+        Every row and every action met on the left must always meet the same one on the right. The
+        converse is not checked: several on the left may share one on the right.
+        """
         rows, columns = {row: other}, self.table.rows
         actions: dict[int, int] = {}
         waiting = [row]
@@ -95,7 +100,10 @@ class IsomorphicRows:
         return Isomorphism(len(self._known), rows, actions)
 
     def _pairs(self, row: int, other: int) -> list[tuple[int, int]] | None:
-        """Where bytes lead from the two rows, ``None`` where one of them reads a byte alone."""
+        """The pairs of rows that bytes lead to from both, each pair once.
+
+        ``None`` where some byte may follow one of the rows and not the other.
+        """
         here, there = self._targets(row), self._targets(other)
         live = here != DEAD
         if (live != (there != DEAD)).any():

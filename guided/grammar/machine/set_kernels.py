@@ -70,6 +70,7 @@ class SetTables(NamedTuple):
 
 @making_kernel
 def _hash(items: Ints, begin: int, end: int) -> np.uint64:
+    """A hash of the items from ``begin`` to ``end``, in this order."""
     value = np.uint64(end - begin)
     for at in range(begin, end):
         mixed = np.uint64(items[at, 0]) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(items[at, 1])
@@ -141,13 +142,20 @@ def explore_sets(
 ) -> Explored:
     """Find where bytes lead from a set, and from all sets inside of the same rules on the way.
 
-    Begins at the last of the ``count`` sets; with ``is_lone`` no byte leads to it. Sets that are
-    found are added after it: to be rows as they are, as long as there is room for their
-    ``byte_classes``, if no calls begin in them and each state came with one slot.
+    Begins at the last of the ``count`` sets; with ``is_lone`` it is not entered into the hash
+    table, so no byte leads to it. Sets that are found are added after it. Such a set is to be a
+    row as it is if no calls begin in it, each state came with one slot, and there is room for its
+    line of ``byte_classes``; others are numbered, but not explored further.
 
-    Writes of those that are to be rows the class of each byte, uint8 ``[sets, 256]``, and by set
-    and class ``edges``, int32 ``[edges, 4]``: the set, how bytes lead on and where: TO_STATE a
-    state and a pair of rule and slot, TO_SET a set, TO_EITHER a byte.
+    Writes for each set that is to be a row the class of each byte, uint8 ``[sets, 256]``, and by
+    set and class a line of ``edges``, int32 ``[edges, 4]``: the set, how bytes lead on, and where::
+
+        TO_STATE   a state, and the place in ``pairs`` of its rule and slot
+        TO_SET     a set
+        TO_EITHER  a byte of the class
+
+    ``num_sets`` of the result is -1 where the arrays of ``sets`` are full. Nothing that was found
+    may be kept then; the caller makes them longer and calls again.
     """
     items, first = sets.items, sets.first
     begun = count - 1
@@ -179,6 +187,8 @@ def explore_sets(
             num_edges += 1
             edge[0], edge[1] = number, NOWHERE
             state, slot = DEAD, 0
+            # The last column is not DEAD for classes marked ``apart``: they may also follow a rule
+            # that ends in this set, so Python has to take both ways.
             if columns[group, end - begin] != DEAD:
                 edge[1], edge[2] = TO_EITHER, byte_of[group]
             elif alone[group] >= 0:
@@ -217,7 +227,11 @@ def _set_written(
     is_row: NDArray[np.bool_],
     has_room: bool,
 ) -> int:
-    """The set whose items stand after all others, up to ``top``: a known one, or set ``count``."""
+    """The number of the set whose items stand after all others, up to ``top``.
+
+    A known set, or ``count``: the caller then counts one set more. ``has_room`` says whether there
+    may be one more row; only sets that are to be rows are entered into the hash table.
+    """
     bucket = _bucket(sets, sets.first[count], top)
     if sets.buckets[bucket] != -1:
         return int(sets.buckets[bucket])
@@ -256,10 +270,11 @@ def _mark_follow(
 def _like(
     sets: SetTables, number: int, row: int, network: NetworkTables, kinds: Ints, num_kinds: int
 ) -> tuple[int, int]:
-    """The row in whose set the same rules end as in a set, or its own; and the number of kinds.
+    """The row of a set in which the same rules end as in set ``number``, and the number of kinds.
 
-    ``kinds`` has a set and its row for each kind of end, int32 ``[kinds, 2]``. A set of a new kind
-    is added while there is room.
+    ``row`` is that of the set itself, returned where no other is known. ``kinds`` has a set and its
+    row for each kind of end, int32 ``[kinds, 2]``. A set of a new kind is added while there is
+    room. So rows that end alike may still be told apart: that costs labels and is not wrong.
     """
     for kind in range(num_kinds - 1, -1, -1):
         if _end_alike(sets.items, sets.first, number, kinds[kind, 0], network.accepting):
@@ -274,7 +289,10 @@ def _like(
 def _end_alike(
     items: Ints, first: Ints, number: int, other: int, accepting: NDArray[np.bool_]
 ) -> bool:
-    """Whether the rules of the same slots end in two sets, as far as their order tells."""
+    """Whether the slots of the states that end rules are the same in two sets, in their order.
+
+    False where they are the same in another order: see ``_like`` for why that does no harm.
+    """
     at, place = first[number], first[other]
     while True:
         while at < first[number + 1] and not accepting[items[at, _STATE]]:
@@ -291,7 +309,11 @@ def _end_alike(
 
 @making_kernel
 def _write_reached(column: Ints, items: Ints, begin: int, end: int, to: int) -> int:
-    """Write the items after a byte, sorted, each once, from ``to`` on; where they end."""
+    """Write the items that a byte leads to from ``to`` on, sorted, each once; where they end.
+
+    ``column`` has the target of each item from ``begin`` to ``end``, DEAD for none. Insertion sort:
+    sets are small, and their targets are nearly sorted.
+    """
     top = to
     for at in range(begin, end):
         state, slot = column[at - begin], items[at, _SLOT]

@@ -104,7 +104,8 @@ class StateSets:
     def explored(self, items: Items, *, is_lone: bool) -> FoundSets:
         """Number a new set, and those that bytes lead to from it inside of the same rules.
 
-        With ``is_lone`` no byte leads to it.
+        With ``is_lone`` the set is never found again: its row is for a place where the text may
+        end, and bytes must not lead to that.
         """
         begun = self._count
         while True:
@@ -128,13 +129,17 @@ class StateSets:
         )
 
     def forget(self, count: int) -> None:
-        """Let all sets but the first ones go."""
+        """Let all sets but the first ``count`` go."""
         self.rows[count:] = DEAD
         self._count = count
         enter_sets(self._tables, self.rows, count)
 
     def _written(self, items: Items) -> tuple[int, int]:
-        """Where these items stand for now: after those of all sets, with room for one set more."""
+        """Write items after those of all sets; returns where they begin and end.
+
+        They stand there until the next call or the next set. ``explored`` makes a set of them,
+        ``row`` only compares them with others.
+        """
         begin = int(self._tables.first[self._count])
         end = begin + len(items)
         while self._count + 2 > len(self._tables.first) or end > len(self._tables.items):
@@ -153,6 +158,7 @@ class StateSets:
         """What Python writes single numbers in, many times as fast as with numpy."""
 
     def _grow(self) -> None:
+        """Double all arrays; places in the hash table depend on its size, so it is filled anew."""
         items, first, buckets = self._tables
         self._hold(
             np.concatenate([items, np.empty_like(items)]),

@@ -8,10 +8,11 @@ __all__ = ["components"]
 
 
 def components(edges: Mapping[int, Iterable[int]]) -> list[list[int]]:
-    """The components of a graph given by the targets of each node.
+    """The strongly connected components of a graph given by the targets of each node (Tarjan).
 
-    A component comes after all those that it leads to.
+    A component comes after all those that it leads to. Every target must be a node of ``edges``.
     """
+    # A stack of our own instead of recursion: grammars may call far deeper than Python does.
     order: dict[int, int] = {}
     low: dict[int, int] = {}
     open_: list[int] = []

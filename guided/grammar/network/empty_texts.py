@@ -100,6 +100,7 @@ def _least_fixed_point(automata: RuleAutomata, *, reads_bytes: bool) -> set[int]
 
 
 def _reaches_end(dfa: Dfa, rules: Set[int], reads_bytes: bool) -> bool:
+    """Whether a rule has a text by calls of ``rules`` alone, with ``reads_bytes`` bytes, too."""
     if not len(dfa):
         return False
     spend(1 + dfa.next.size // 16)

@@ -20,7 +20,11 @@ __all__ = ["call_order", "follow_sets"]
 
 
 def call_order(network: Network) -> list[int]:
-    """The rules, each before those that it calls before it reads a byte."""
+    """The rules, each before those that it calls before it reads a byte.
+
+    There is such an order, as networks have no left recursion. ``GrammarMachine`` begins calls in
+    it.
+    """
     leading = {
         rule: {edge.rule for edge in network.calls[start]}
         for rule, start in enumerate(network.starts)
@@ -57,6 +61,7 @@ def follow_sets(network: Network) -> NDArray[np.bool_]:
                 follow[callee] |= first[edge.rule]
             if network.accepting[target]:
                 last_calls[network.rule_of(source)].add(callee)
+    # A rule is looked at again whenever its set has grown, until nothing grows any more.
     waiting = list(range(len(network.starts)))
     while waiting:
         caller = waiting.pop()

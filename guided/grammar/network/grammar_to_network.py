@@ -124,7 +124,10 @@ def _automata(
     replaced: Mapping[str, Body],
     made: Callable[[Nfa], Dfa | None],
 ) -> dict[int, Dfa] | None:
-    """The automata of the rules that are not ``replaced``, ``None`` if one is not made."""
+    """The automata of all rules but the ``replaced`` ones, which are written out in their callers.
+
+    ``made`` turns an expression's automaton into a deterministic one; ``None`` if it refuses one.
+    """
     bodies: dict[int, Body] = {START: Call(grammar.start)}
     bodies |= {
         number: grammar.rules[name] for name, number in numbers.items() if name not in replaced

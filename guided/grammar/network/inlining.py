@@ -82,7 +82,10 @@ class _CallSites:
         """Of each site whether something must stand before the call, and after it."""
 
     def through(self, inner: _CallSites, known: _CallSites | None) -> _CallSites:
-        """The sites of a rule that is called at ``inner`` ones of the callee, and known ones."""
+        """The sites of a rule that the callee here calls at ``inner``, added to those ``known``.
+
+        These sites are of a rule that is to be written out: what it calls is then called here.
+        """
         # Something stands before the inner call if it does before either of the two calls.
         kinds = {(a or b, c or d) for a, c in self.kinds for b, d in inner.kinds}
         if known is None:
@@ -91,6 +94,12 @@ class _CallSites:
 
 
 class _Inlining:
+    """Decides which rules are taken in by their callers, and writes them out.
+
+    Deciding works on counts of call sites and on upper bounds of sizes alone; automata are built
+    only where a bound is too large to tell (``_may_be_taken_in``), and at the end (``reached``).
+    """
+
     def __init__(self, automata: RuleAutomata, terminals: AbstractSet[int], growth: Growth) -> None:
         self.growth = growth
         self.terminals = terminals
@@ -171,6 +180,7 @@ class _Inlining:
         return True
 
     def _is_small(self, rule: int) -> bool:
+        """Whether copies of a rule at all its call sites stay within the growth allowed."""
         size, copies = self.sizes[rule], self.num_sites.get(rule, 0) - 1
         return size <= self.growth.states and copies * size <= self.growth.copies
 
@@ -194,6 +204,7 @@ class _Inlining:
         self.written.add(rule)
 
     def _replace(self, rule: int, dfa: Dfa) -> None:
+        """Give a rule another automaton, in which nothing is left to be written out."""
         self.automata[rule] = dfa
         self.calls[rule], self.sizes[rule], self.takes[rule] = _call_sites(dfa), len(dfa), set()
 
@@ -251,7 +262,10 @@ class _Inlining:
 
 
 def _call_sites(dfa: Dfa) -> dict[int, _CallSites]:
-    """By rule the sites where an automaton calls it."""
+    """By rule the sites where an automaton calls it.
+
+    Calls that lead to the same state count as one: one copy of the rule serves them all.
+    """
     targets: dict[int, set[int]] = {}
     kinds: dict[int, set[tuple[bool, bool]]] = {}
     accepting: list[bool] = dfa.accepting.tolist()

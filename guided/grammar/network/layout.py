@@ -18,7 +18,7 @@ from guided.errors import LimitExceededError
 from guided.grammar.network.network import CallEdge, HoleText, Network
 from guided.grammar.network.network_kernels import lay_moves, shortest_ways
 from guided.grammar.network.rule_automata import RuleAutomata
-from guided.grammar.network.symbols import Kind, bytes_by_class, edges_over
+from guided.grammar.network.symbols import Kind, class_by_byte, edges_over
 from guided.regular.byte_dfa import byte_classes
 from guided.regular.dfa import DEAD
 from guided.runtime.fuel import spend
@@ -61,6 +61,7 @@ def network_from_automata(
         for source, hole, target in edges_over(dfa, Kind.HOLE):
             calls.append((first + source, len(order) + hole, first + target))
     # A rule ends here in no bytes; of a hole the shortest text is known.
+    # States of holes come last, see ``Network.holes``.
     known = np.where(accepting, 0, -1)
     known[count - len(holes) :] = [hole.shortest for hole in holes]
     call_table = np.array(calls, dtype=np.int32).reshape(-1, 3)
@@ -89,7 +90,7 @@ def _classes(
     """
     columns = np.full((len(order) + 1, 256), DEAD, dtype=np.int32)
     for place, rule in enumerate(order):
-        columns[place] = bytes_by_class(automata[rule])
+        columns[place] = class_by_byte(automata[rule])
     # Of what is in a hole nothing is known, so no two of its first bytes are alike.
     begun = sorted({byte for hole in holes for byte in hole.first})
     columns[-1, begun] = begun
@@ -102,6 +103,7 @@ def _classes(
 def _calls_by_state(
     count: int, calls: Sequence[tuple[int, int, int]]
 ) -> tuple[tuple[CallEdge, ...], ...]:
+    """The calls of each state, of calls given as source, rule and target."""
     calling: dict[int, list[CallEdge]] = {}
     for source, rule, target in calls:
         calling.setdefault(source, []).append(CallEdge(rule, target))

@@ -124,6 +124,7 @@ class AssertionAutomaton:
         return self._known[state, byte]
 
     def _level_after_byte(self, level: _Level, byte: int) -> _Level | None:
+        """One level after a byte, ``None`` where a look-ahead is broken by it."""
         behind = tuple(
             frozenset(table.step(at, byte) for at in states) - {DEAD}
             for table, states in zip(self._behind.values(), level.behind, strict=True)
@@ -257,6 +258,13 @@ def without_assertions(
 
 
 class _Product:
+    """The product of rules and assertions: each rule once for each state that it is entered in.
+
+    A rule may be left in several states of the assertions, which is known only when it was followed
+    to its ends. So all nodes are found first (``_expand``); then each way through a rule, a state
+    to enter in and one to leave in, becomes a rule of its own (``_automaton``).
+    """
+
     def __init__(
         self, automata: RuleAutomata, assertions: AssertionAutomaton, holes: Sequence[HoleText]
     ) -> None:
@@ -292,6 +300,7 @@ class _Product:
         return found
 
     def _reach(self, entry: _Entry, node: _Node) -> None:
+        """Note that a node of an entered rule is reached, to be expanded the first time."""
         if entry not in self._nodes:
             self._nodes[entry], self._edges[entry], self._calls[entry] = {}, [], []
             self._callers.setdefault(entry, [])
@@ -333,6 +342,10 @@ class _Product:
             self._reach(entry, _Node(target, state))
 
     def _call(self, entry: _Entry, node: _Node, callee: _Entry, target: int) -> None:
+        """Note a call, and go on after it in all states that the callee is known to be left in.
+
+        States that become known later are passed on by ``_exit``.
+        """
         self._calls[entry].append((node, callee, target))
         self._reach(callee, _Node(0, callee.state))
         self._callers[callee].append((entry, target))
@@ -376,6 +389,7 @@ class _Product:
         return determined(nfa)
 
     def _number(self, passage: _Passage) -> int:
+        """The number of a rule of the product, from 1 on; ``automata`` builds those given out."""
         number = self._numbers.setdefault(passage, 1 + len(self._numbers))
         if number >= MAX_RULES:
             raise LimitExceededError(

@@ -65,6 +65,7 @@ def _lay_moves(
     moves: Ints,
     order: NDArray[np.int64],
 ) -> Ints:
+    """``lay_moves``; ``order`` has all bytes, the most readable first."""
     count, width = table.shape
     # The most readable byte of each class that the rule's own automaton tells apart.
     known = np.zeros(width, dtype=np.bool_)
@@ -117,7 +118,10 @@ def shortest_ways(
 
 @making_kernel
 def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places by key: those of ``k`` from ``first[k]`` on."""
+    """The places of each key among ``keys`` (a counting sort): those of ``k`` from ``first[k]`` on.
+
+    ``count`` is how many keys there are; returns ``first`` and the places.
+    """
     first = np.zeros(count + 1, dtype=np.int64)
     for key in keys:
         first[key + 1] += 1
@@ -135,10 +139,17 @@ def _grouped(count: int, keys: Ints) -> tuple[NDArray[np.int64], NDArray[np.int6
 def _shortest_ways(
     starts: NDArray[np.int64], edges: Ints, calls: Ints, known: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Ints]:
+    """``shortest_ways``: states are settled in the order of their costs, from the ends backwards.
+
+    A call costs what its rule costs plus what the state after it costs. It is put into the heap
+    when the second of these two is settled, whichever that is.
+    """
     count = len(known)
+    # Edges and calls by what they lead to, as the search goes backwards; calls by rule, too.
     edges_first, edges_into = _grouped(count, edges[:, _TARGET])
     before_first, calls_before = _grouped(count, calls[:, _TARGET])
     in_first, calls_of = _grouped(len(starts), calls[:, _RULE])
+    # By state the rule that begins there, -1 for none.
     rule_at = np.full(count, -1, dtype=np.int64)
     for rule in range(len(starts)):
         rule_at[starts[rule]] = rule

@@ -61,7 +61,12 @@ def without_left_recursion(automata: RuleAutomata, start: int) -> dict[int, Dfa]
 
 
 def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAutomata) -> Dfa:
-    """The automaton of a rule which begins with no call of the rules of its component."""
+    """The automaton of a rule which begins with no call of the rules of its component.
+
+    Leading calls are turned round: instead of calling ``b`` first, the automaton reads a text of
+    ``b`` that begins with no call, and goes on where the call would have returned to. A *hub* is
+    the place after a whole text of a member; from there it goes on after each leading call of it.
+    """
     nfa = Nfa()
     start = nfa.add_states()
     hubs = {member: nfa.add_states() for member in component}
@@ -72,6 +77,7 @@ def without_leading_calls(rule: int, component: Iterable[int], automata: RuleAut
         for chars, target in zip(dfa.classes, dfa.next[0].tolist(), strict=True):
             if target == DEAD:
                 continue
+            # A leading call of a member: after its text, which ends in its hub, the copy goes on.
             for callee in numbers_in(chars, Kind.CALL):
                 if callee in hubs:
                     nfa.empties.add(hubs[callee], first + target)

@@ -117,6 +117,7 @@ def substituted(
     nfa, start = paste_without(dfa, replaced)
     copies: dict[tuple[int, int], int] = {}
     kept: dict[int, list[CodePoints]] = {}
+    # Copies whose calls are still to be looked at; the list grows while it is gone through.
     pasted = [(start, dfa, replaced)]
     for first, caller, inner in pasted:
         for source, rule, target in edges_over(caller, Kind.CALL):

@@ -97,6 +97,7 @@ class RuleExpressions:
         return Several(item, self.of(part.between, written_out))
 
     def _choice(self, options: tuple[Body, ...], written_out: Mapping[str, Body]) -> Regular:
+        """The expression of an alternation; its terminals come last, as one option."""
         # Terminals side by side are one, so that what is ignored stands before all of them once.
         terminals = tuple(option for option in options if isinstance(option, Terminal))
         others = [
@@ -139,6 +140,10 @@ class RuleExpressions:
         return spelled
 
     def _spelling(self, regular: Regular) -> Regular:
+        """A terminal's expression over bytes: spelled out, as a graph, or as the call of a rule.
+
+        The larger it is, the more its own automaton saves. Only large ones are rules to be called.
+        """
         # Small ones are made deterministic once, together with the rule that they stand in.
         spelled = _as_bytes(regular, self._missing)
         if spelled is not None:
@@ -168,7 +173,7 @@ class Separated:
 
 
 def with_lists(parts: tuple[Body, ...]) -> Sequence[Body | Separated]:
-    """The parts of a sequence, with lists told from other repeats."""
+    """The parts of a sequence, with ``x (s x)*`` replaced by one ``Separated``."""
     found: list[Body | Separated] = []
     for part in parts:
         if found and isinstance(part, Repetition) and part.low == 0 and part.high is None:
@@ -208,6 +213,7 @@ def _as_bytes(regular: Regular, missing: frozenset[int]) -> Regular | None:
 
 @functools.lru_cache(maxsize=1024)
 def _spelled_out(chars: CodePoints, missing: frozenset[int]) -> Regular | None:
+    """A set of characters as a choice of byte sequences; ``None`` where these are many."""
     if not missing and (not chars or chars.ranges[-1][1] < 128):
         return Chars(chars)
     if len(chars.ranges) > _SMALL:

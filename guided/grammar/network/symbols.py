@@ -29,7 +29,7 @@ __all__ = [
     "MAX_RULES",
     "Kind",
     "Symbol",
-    "bytes_by_class",
+    "class_by_byte",
     "edges_over",
     "has_bytes",
     "numbers_in",
@@ -113,8 +113,8 @@ def edges_over(dfa: Dfa, kind: Kind) -> list[tuple[int, int, int]]:
     return [(source, code - first, target) for source, code, target in dfa.edges(first, end - 1)]
 
 
-def bytes_by_class(dfa: Dfa) -> NDArray[np.int32]:
-    """The class of an automaton that each byte is in, int32 ``[256]``, DEAD for none."""
+def class_by_byte(dfa: Dfa) -> NDArray[np.int32]:
+    """By byte the class of an automaton that it is in, int32 ``[256]``, DEAD for none."""
     columns = [DEAD] * _FIRST_CODE[Kind.ASSERTION]
     for column, chars in enumerate(dfa.classes):
         for low, high in chars.ranges:

@@ -91,6 +91,7 @@ def written_out(grammar: ContextFreeGrammar, reached: Mapping[str, RuleParts]) -
 
 
 def _parts_of(body: Body) -> RuleParts:
+    """What a body is made of; ``waiting`` has its parts, each with the number of its copies."""
     calls: list[str] = []
     waiting = [(body, 1)]
     for part, copies in waiting:

@@ -201,6 +201,8 @@ class Formulas:
         if isinstance(formula, Leaf | SchemaNode):
             spend(3)
             return leaf(formula)
+        # Parts before what they are part of, on a stack of our own: formulas nest deeper than calls
+        # may. ``known`` makes a part that is shared be replaced once.
         known: dict[Formula, Formula] = {TRUE: TRUE, FALSE: FALSE}
         stack: list[Formula] = [formula]
         while stack:
@@ -240,6 +242,12 @@ class Formulas:
         neutral: Constant,
         absorbing: Constant,
     ) -> Formula:
+        """``all_of`` and ``any_of``, simplified and interned.
+
+        ``neutral`` parts are left out, an ``absorbing`` one is the result, and so are a part and
+        its opposite together. Parts of the same kind are taken in. The order of parts is kept, so
+        the same parts in another order are another formula.
+        """
         parts: dict[Formula, None] = {}
         for formula in formulas:
             for part in formula.parts if isinstance(formula, kind) else (formula,):
@@ -260,6 +268,7 @@ class Formulas:
         return found
 
     def _new(self, formula: Formula, parts: tuple[Formula, ...]) -> Formula:
+        """Note the depth of a new formula; raises LimitExceededError past MAX_DEPTH."""
         depth = 0
         for part in parts:
             depth = max(depth, self._depths.get(part, 0))
@@ -313,6 +322,7 @@ def evaluate(formula: Formula, leaf: Callable[[Leaf], bool]) -> bool:
             known[node] = leaf(node)
             continue
         assert isinstance(node, Not | AllOf | AnyOf), node
+        # One part that is true decides AnyOf, one that is false AllOf: later parts are not asked.
         parts, decisive = parts_of(node), isinstance(node, AnyOf)
         while at < len(parts) and known.get(parts[at]) is (not decisive):
             at += 1

@@ -112,7 +112,7 @@ def digit_limit(assertions: Iterable[NumberAssertion], max_digits: int | None) -
 def _digit_limits(
     assertions: Iterable[NumberAssertion], max_digits: int | None
 ) -> tuple[int, int] | None:
-    """Before and after the point."""
+    """``digit_limit`` before and after the point; checks the numbers in the assertions, too."""
     landmarks = [value for assertion in assertions for value in _landmarks(assertion)]
     for value in landmarks:
         _check_digits(value)
@@ -129,6 +129,7 @@ def _digit_limits(
 
 
 def _check_digits(value: Decimal) -> None:
+    """Raise LimitExceededError for a number whose automaton would have too many states."""
     if max(abs(value.adjusted()), len(value.as_tuple().digits)) > MAX_DIGITS:
         raise LimitExceededError(
             f"a number of the schema has more than {MAX_DIGITS} digits",
@@ -157,6 +158,10 @@ def number_verdicts(assertion: NumberAssertion, spelling: Spelling, max_digits: 
 def _dfa(
     assertion: NumberAssertion, spelling: Spelling, max_digits: int | None, *, fails: bool
 ) -> Dfa:
+    """The syntax of numbers joined with a table for each condition of the assertion.
+
+    With ``fails`` numbers that break a condition are kept, labelled FAILS.
+    """
     canonical = spelling is Spelling.CANONICAL
     most_whole, most_fraction = _digit_limits((assertion,), max_digits) or (None, None)
     if isinstance(assertion, NumberChoices):
@@ -221,6 +226,7 @@ def _grid(assertion: Numbers) -> Grid | None:
 
 
 def _on_grid(grid: Grid, value: Decimal) -> bool:
+    """Whether a number is a multiple of ``count * 10 ** power`` of the grid, exactly."""
     digits, last = split(value)
     if not digits:
         return True
@@ -243,6 +249,10 @@ def _states(assertion: Numbers) -> int:
 
 @functools.lru_cache(maxsize=512)
 def _is_listed(assertion: Numbers) -> bool:
+    """Whether multiples are listed one by one, as following remainders takes too many states.
+
+    Also with fewer states where bounds on both sides leave few multiples, which are then all.
+    """
     states = _states(assertion)
     if states > _MAX_STATES:
         return True
@@ -265,6 +275,8 @@ def _multiples(assertion: Numbers) -> tuple[tuple[Decimal, ...], bool]:
         high = math.floor(steps) - (assertion.high.strict and steps.denominator == 1)
     start = max(low, 0) if low is not None else 0
     start = min(start, high) if high is not None else start
+    # A window of MAX_LISTED_MULTIPLES around ``start``, the multiple nearest to zero; where it
+    # reaches beyond a bound it is moved back.
     half = MAX_LISTED_MULTIPLES // 2
     first = start - half if low is None else max(low, start - half)
     last = first + MAX_LISTED_MULTIPLES - 1

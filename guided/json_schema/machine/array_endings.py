@@ -162,6 +162,7 @@ class ArrayEnding:
         return texts
 
     def _is_met(self, steps: list[_Step]) -> bool:
+        """Whether the array may close after these steps: nothing is due any more."""
         last = steps[-1]
         return len(steps) > self.low and not (last.broken or last.repeated or self._lacks(last.met))
 
@@ -203,7 +204,12 @@ class ArrayEnding:
     def _breaking(
         self, formula: Formula, steps: list[_Step], number: int, left: tuple[Items, ...]
     ) -> Iterator[_Step]:
-        """Make assertions about items fail that have to, from one of them on, or leave it."""
+        """Decide which assertions about items the item makes fail, of those that have to fail.
+
+        From the one at ``number`` on; ``left`` are those before it that it does not make fail, and
+        ``formula`` is what the item fits so far. Yields steps, first those that make more of them
+        fail.
+        """
         if self.values.text(formula) is None:
             return
         last, place = steps[-1], len(steps) - 1
@@ -221,7 +227,11 @@ class ArrayEnding:
     def _counting(
         self, formula: Formula, steps: list[_Step], broken: tuple[Items, ...], met: _Met
     ) -> Iterator[_Step]:
-        """Decide which counts the item adds to, from one of them on."""
+        """Decide which counts the item adds to, from the one at ``len(met)`` on.
+
+        ``met`` has the counts after the item, as far as they are decided. Where a count has no
+        upper bound and is not due, it does not matter whether the item adds to it.
+        """
         if self.values.text(formula) is None:
             return
         last, number = steps[-1], len(met)
@@ -247,7 +257,11 @@ class ArrayEnding:
     def _repeating(
         self, formula: Formula, steps: list[_Step], broken: tuple[Items, ...], met: _Met
     ) -> Iterator[_Step]:
-        """Repeat an earlier item, where that is due."""
+        """The finished steps: first those that repeat an earlier item, where that is due.
+
+        An item before the array's current place may be repeated (``equals_earlier``), or one of
+        the steps of this search (``same_as``); last the item without any repetition.
+        """
         last = steps[-1]
         for about in last.repeated:
             more = self.formulas.all_of([formula, equals_earlier(about, self.formulas)])

@@ -57,6 +57,11 @@ class ArrayRules:
         return self._begun[frame]
 
     def _item_begun(self, frame: ArrayFrame) -> Pending | None:
+        """``item_begun`` without its memory: what is asked of the item, and of the array after it.
+
+        ``every`` has for each assertion about all items what it asks of this one, ``some`` likewise
+        for those that count items.
+        """
         goals = frame.goals
         # The common array, whose items all fit one formula: nothing is left to decide about it.
         if frame.must and isinstance(goals[0], Leaf) and _says_one_thing(goals[0].assertion):
@@ -156,6 +161,7 @@ class ArrayRules:
         return differs(about, self.formulas)
 
     def _without_first(self, leaf: Leaf, about: Items) -> Formula:
+        """What an assertion about items says of those after the first."""
         if not about.prefix:
             return leaf
         if leaf not in self._shifted:

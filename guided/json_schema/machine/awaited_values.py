@@ -142,6 +142,7 @@ class AwaitedValues:
         return found
 
     def _find_completion(self, stack: int, pending: Pending) -> bool:
+        """Whether some value leaves a completion and can be written, by truth vector."""
         for truth in self.possible(stack, pending):
             if self.leaves_completion(stack, truth):
                 wish = self.truths.as_formula(pending.asks, (truth,))

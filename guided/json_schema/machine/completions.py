@@ -124,7 +124,14 @@ class Completions:
         return self._remembered_end(state, passed, bytes(text))
 
     def _rest(self, stack: int, action: int, state: State) -> int:
-        """Bytes from an exit action to the end of the document, or from a state between values."""
+        """How many bytes end the document after an exit action, or from a state between values.
+
+        Remembered by stack and action. ``state`` is read only for _FROM_HERE, when it is a state
+        between two values with this stack and no texts. All such states of a stack have ends of
+        the same length, so the first that comes is as good as any. For other actions the state
+        after the action is worked out from the stack; it exists, as AIM of a row names only actions
+        that may be taken whatever was written (see ``TransitionTable.add_block``).
+        """
         rest = self._rests.get((stack, action))
         if rest is None:
             if stack == ROOT and action == DONE:
@@ -149,12 +156,16 @@ class Completions:
         return self._machine.after_exit(state) if ends else None
 
     def _remembered_end(self, start: State, passed: list[tuple[int, State]], text: bytes) -> bytes:
-        """The shorter of a completion and the one known before; remembers it and its parts."""
+        """The shorter of a completion and the one known before; remembers it and its parts.
+
+        ``passed`` are states along the completion, each with how many bytes of it come before.
+        """
         known = self._ends.get(start)
         if known is not None and len(known) <= len(text):
             return known.rest()
         if len(self._ends) > _REMEMBERED_ENDS:
-            # Bounds rest on what is remembered, so they go together.
+            # ``_rests`` has lengths of ends in ``_ends``. Without them a later search might find a
+            # longer end than the bound that was given, so both are forgotten together.
             self._ends.clear()
             self._rests.clear()
         for place, before in passed[:_REMEMBERED_ENDS]:

@@ -80,7 +80,7 @@ class ContainerEnds:
         return text
 
     def can_end(self, frame: Frame, parent: int) -> bool:
-        """Whether something completes a container inside ``parent``."""
+        """Whether something completes a container inside ``parent``, as far as searches tell."""
         assert not isinstance(frame, Pending)
         key = (frame, self.want(frame, parent))
         found = self._exists.get(key)
@@ -99,6 +99,8 @@ class ContainerEnds:
         if found is None and self._exists.get(key) is not False:
             incomplete = self.searches.incomplete
             found = self._search_end(frame, want)
+            # The search gave up, on all accepted truth vectors together. One alone is a smaller
+            # formula, so each is tried by itself.
             if found is None and not frame.must and self.searches.incomplete > incomplete:
                 found = self._end_by_truth(frame, parent)
             if found is not None and len(found) < MAX_KEPT_BYTES // 16:
@@ -121,6 +123,12 @@ class ContainerEnds:
         return self.truths.as_formula(frame.goals, self.accepted(parent))
 
     def _search_end(self, frame: ObjectFrame | ArrayFrame, want: Formula) -> bytes | None:
+        """What makes a container fit ``want``, its closing bracket included; ``None`` for nothing.
+
+        If it fits as it is, it closes. Otherwise ``satisfy`` chooses which assertions are to hold,
+        and the search for members or items tries to bring that about.
+        """
+
         def realise(literals: Literals) -> bytes | None:
             if isinstance(frame, ObjectFrame):
                 return ObjectEnding(self.objects, frame, literals).text()

@@ -53,6 +53,7 @@ class DistinctTexts:
             candidates = self._known[formula] = _Candidates(formula, self._formulas, self._text)
         self._places.append(candidates)
         self._key_at.append(None)
+        # First a value that no place has; only if there is none do other places change theirs.
         before = self._taken
         other = self._text(self._formulas.all_of([formula, differs(before, self._formulas)]))
         if other is not None:
@@ -88,7 +89,11 @@ class DistinctTexts:
         self._last_given = key
 
     def _augment(self, start: int) -> bool:
-        """Find a value for a place by giving other places others, breadth first."""
+        """Find a value for a place by giving other places other values, breadth first.
+
+        This is an augmenting path of bipartite matching, between places and values.
+        ``reached_from`` has by value the place that could take it, to follow the path back.
+        """
         reached_from: dict[Key, int] = {}
         queue = [start]
         for_all = len(self._places)

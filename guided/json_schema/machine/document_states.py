@@ -90,6 +90,7 @@ class DocumentStates:
         return found
 
     def _value_key(self, stack: int, spaced: bool) -> object:
+        """All that the state where a value begins depends on, so that stacks can share it."""
         pending = self.evaluation.stacks.frames[stack]
         assert isinstance(pending, Pending), pending
         return (pending.asks, self.evaluation.awaited.accepted(stack), spaced)
@@ -109,6 +110,11 @@ class DocumentStates:
     def _new_value_edges(
         self, stack: int, asks: tuple[Formula, ...], truths: frozenset[int]
     ) -> dict[int, int]:
+        """The states after the first byte of a value, by that byte.
+
+        ``asks`` are the formulas asked of the value, ``truths`` the truth vectors that are
+        accepted in the stack. A byte leads on if some value that begins with it has one of these.
+        """
         to = self.evaluation.restriction
         # Of a type that fits none of the formulas, a value has the truth vector 0.
         types = _ALL_TYPES if 0 in truths else frozenset().union(*map(to.types, asks))
@@ -139,11 +145,17 @@ class DocumentStates:
         return edges
 
     def _opens(self, stack: int, kind: JsonType, asks: tuple[Formula, ...]) -> bool:
+        """Whether a container of a kind may open; one that fits nothing has the truth vector 0."""
         if len(asks) == 1 and self.evaluation.restriction.to(kind, asks[0]) is FALSE:
             return self.evaluation.awaited.accepts(stack, 0)
         return self.evaluation.awaited.open(stack, kind) is not None
 
     def _string_edges(self, asks: tuple[Formula, ...], truths: frozenset[int]) -> dict[int, int]:
+        """The state after an opening quote, by the quote; empty where no string may stand here.
+
+        Three ways: strings that are all listed are chains; listed ones among others are laid over
+        the states of those; and what is left is an automaton of its own.
+        """
         listed = self.scalars.strings.listed(asks, truths)
         if listed is not None:
             texts = [(json_key(text), self._done(truth)) for text, truth in listed]
@@ -176,6 +188,7 @@ class DocumentStates:
     def _block_edges(
         self, asks: tuple[Formula, ...], truths: frozenset[int], lay: _Lay
     ) -> dict[int, int]:
+        """The states after the first byte of a block that ``lay`` makes; empty for no block."""
         block = lay(asks, truths)
         if block is None:
             return {}
@@ -190,6 +203,7 @@ class DocumentStates:
         return self._blocks[block]
 
     def _done(self, truth: int) -> int:
+        """The exit action of a complete value with this truth vector."""
         return DONE if truth == 1 else self.labels.number(Done(truth))
 
     def _literal(self, rest: bytes, label: int) -> int:
@@ -211,6 +225,7 @@ class DocumentStates:
         return found
 
     def _new_members(self, stack: int, frame: ObjectFrame, closable: bool) -> int:
+        """``members`` for a place that is new; states with the same edges are still one."""
         names, classes = self.evaluation.names.candidates(stack)
         after_quote = self._name(frame, names, classes) if names or classes else None
         key = (frame.begun, closable, after_quote)
@@ -294,7 +309,12 @@ class DocumentStates:
         way: int | None = None,
         between: bool = False,
     ) -> int:
-        """A state between two tokens of JSON, where white space may stand."""
+        """A state between two tokens of JSON, where white space may stand.
+
+        ``edges`` and ``way`` are as for ``TransitionTable.add_row``. ``spaced`` allows white space
+        as the options do. ``between`` notes the states as such where nothing of the next member or
+        item was written, which completions have to know.
+        """
         bound, spaces = self._whitespace if spaced else 0, self._spaces
         if bound == 0 or not spaces:
             states = [self.table.add_row(edges, way=way)]

@@ -149,6 +149,10 @@ class Exits:
         return self._after_values[key]
 
     def _after_value(self, stack: int, truth: int, item: bytes | None) -> tuple[int, int] | None:
+        """Stack and row after a value with a truth vector; ``None`` where it must not end so.
+
+        ``item`` is its text, where later items depend on it and it is known.
+        """
         if not self._evaluation.awaited.accepts(stack, truth):
             return None
         if stack == ROOT:

@@ -56,6 +56,7 @@ class FreeNames:
         raise AssertionError(f"no name is left in stack {stack} after {begun!r}")
 
     def _may_stand(self, stack: int, key: bytes) -> bool:
+        """Whether a name may be given here; ``key`` is how it is written between its quotes."""
         frame = self._stacks.frames[stack]
         assert isinstance(frame, ObjectFrame), frame
         order = self._evaluation.objects.orders[frame.order]

@@ -35,6 +35,7 @@ def look_ahead(machine: JsonMachine) -> None:
 
 
 def _follow(machine: JsonMachine) -> None:
+    """Resolve the transitions of each stack along one way, the first that each label leads to."""
     stack, row, seen = machine.start.stack, machine.start.row, set[int]()
     while len(machine.parts.transitions) < _TRANSITIONS and row != DEAD and stack not in seen:
         seen.add(stack)

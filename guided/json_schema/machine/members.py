@@ -54,6 +54,10 @@ class MemberRules:
         return self._of_one[key]
 
     def _said_by(self, leaf: Leaf, name: str | NameClass) -> list[Formula]:
+        """What an assertion about members asks of the value of a name: all of it has to hold.
+
+        The rest is asked only where neither the name nor a pattern is listed for it.
+        """
         about = leaf.assertion
         assert isinstance(about, Members), leaf
         if isinstance(name, NameClass):

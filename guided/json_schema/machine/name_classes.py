@@ -50,6 +50,7 @@ class NameSpace:
         numbers: dict[NameClass, int] = {}
 
         def decide(labels: tuple[int, ...]) -> int:
+            # Labels of the patterns first, then those of the formulas, as ``dfas`` below has them.
             found = NameClass(
                 frozenset(p for p, label in zip(patterns, labels, strict=False) if label != DEAD),
                 frozenset(

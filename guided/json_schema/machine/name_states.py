@@ -164,6 +164,7 @@ class _Tree(NamedTuple):
 
 
 def _depth(nodes: NDArray[np.int32], node: int) -> int:
+    """How many bytes lead from the root of the trie to a node."""
     depth = 0
     while node:
         node = int(nodes[node, PARENT])
@@ -177,8 +178,10 @@ def _with_closing_quotes(
 ) -> tuple[Block, NDArray[np.int8], NDArray[np.int64]]:
     """A quote after every text of the block, and one more state for each label after it.
 
-    Also the role of each state, and how many names it can still become.
+    Returns the block, and by state the role and how many names it can still become, NO_BOUND for
+    names without end; both as ``TransitionTable.add_block`` takes them.
     """
+    # A quote that the names themselves read (after a backslash) shares the new class of the quote.
     dfa = content.dfa
     count, width = dfa.next.shape
     numbers = np.unique(dfa.label[dfa.label != DEAD])

@@ -36,6 +36,7 @@ class NextItems:
         return self._begun[stack]
 
     def _find_begun(self, stack: int) -> int | None:
+        """The stack of the next item of an array, ``None`` where no item leaves a completion."""
         frame = self.stacks.frames[stack]
         assert isinstance(frame, ArrayFrame), frame
         pending = self.arrays.item_begun(frame)

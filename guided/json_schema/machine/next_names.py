@@ -52,6 +52,10 @@ class NextNames:
         return found
 
     def _without_names(self, stack: int) -> int:
+        """``after_names`` without its memory; the stack itself where names still make a difference.
+
+        That is so in any order of names, and where the object owes members.
+        """
         frame = self.stacks.frames[stack]
         if not isinstance(frame, ObjectFrame) or self.objects.any_order:
             return stack
@@ -75,6 +79,7 @@ class NextNames:
         return self._candidates_of_plain(frame, plain)
 
     def _candidates(self, stack: int, frame: ObjectFrame) -> tuple[tuple[str, ...], frozenset[int]]:
+        """``candidates`` of an object that is not plain: each name and class is tried."""
         names = tuple(
             name
             for name in self._spellable_ahead(frame)
@@ -111,6 +116,10 @@ class NextNames:
     def _candidates_of_plain(
         self, frame: ObjectFrame, plain: Plain
     ) -> tuple[tuple[str, ...], frozenset[int]]:
+        """``candidates`` of a plain object: all names whose value can fit, nothing is searched.
+
+        In the order of the schema no name after the first that is owed may come before it.
+        """
         possible = self._possible_names(plain.members, frame.order)
         owed = None if self.objects.any_order else self.objects.owed(frame, plain)
         ahead: Iterable[int] = self.objects.ahead(frame)
@@ -171,6 +180,7 @@ class _PossibleNames(dict[int, str | None]):
         self.names = objects.orders[order].names
 
     def __missing__(self, place: int) -> str | None:
+        """The name at a place if it can be spelled and some value fits; else ``None``."""
         objects, name = self.objects, self.names[place]
         is_possible = (
             objects.scalars.missing.isdisjoint(json_key(name))

@@ -150,7 +150,10 @@ def _about_numbers(leaf: Leaf) -> Numbers | NumberChoices:
 
 
 def _merged_numbers(ask: Formula, formulas: Formulas) -> Formula:
-    """The ranges that hold in any case as one, where they join simply."""
+    """The formula with the ranges that must all hold joined to one, where they join simply.
+
+    Two divisors are not joined. One assertion is one automaton, several are a product of them.
+    """
     if not isinstance(ask, AllOf):
         return ask
     merged = Numbers()

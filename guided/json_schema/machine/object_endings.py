@@ -80,6 +80,7 @@ class ObjectEnding:
             self.tries -= 1
 
     def _filled(self) -> bytes | None:
+        """The members with as many more as counts ask for, and the bracket; ``None`` for none."""
         # Filling may add members and fail all the same; the next way begins without them.
         before = (dict(self.named), dict(self.free))
         text = None
@@ -92,6 +93,7 @@ class ObjectEnding:
         return text
 
     def _spelled(self) -> bytes | None:
+        """The members found and the closing bracket; ``None`` where one of them has no value."""
         parts: list[bytes] = []
         spend(len(self.named) + len(self.free))
         # Names are searched for in any order, and written in that of the schema.
@@ -219,6 +221,7 @@ class ObjectEnding:
             self.named[name] = formula
 
     def _fill(self, low: int) -> bool:
+        """Add members until there are ``low``; whether that many were found."""
         # Names that the schema spells out first: they are known, and one cannot run out of fuel.
         for name in self._unused():
             if len(self.named) + len(self.free) >= low:

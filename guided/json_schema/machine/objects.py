@@ -86,6 +86,11 @@ class ObjectRules:
         return found
 
     def _open(self, asks: tuple[Formula, ...], *, must: bool) -> ObjectFrame:
+        """``open`` for formulas that are new.
+
+        Its order has first the names that assertions about members list, then those that must be
+        there or that a list of names allows: members are written in this order.
+        """
         goals = tuple(self.restriction.to(JsonType.OBJECT, ask) for ask in asks)
         names: dict[str, None] = {}
         for leaf in leaves_of(goals):
@@ -123,6 +128,7 @@ class ObjectRules:
         return self._awaited[key]
 
     def _name_written(self, frame: ObjectFrame, name: str) -> Pending | None:
+        """``name_written`` without its memory."""
         place = self.orders[frame.order].index[name]
         if self.is_passed(frame, place):
             return None
@@ -191,6 +197,10 @@ class ObjectRules:
         written: int,
         keys: int,
     ) -> Pending | None:
+        """The value of a name is awaited; ``None`` where that name must not stand here.
+
+        ``written`` and ``keys`` are those of the object with the name in it.
+        """
         goals, plain = frame.goals, self.plain(frame)
         if plain is not None:
             owed = self.owed(frame, plain)
@@ -271,6 +281,7 @@ class ObjectRules:
 
 
 def _plain(goal: Formula) -> Plain | None:
+    """What a goal asks if it is a plain one, ``None`` for any other."""
     members: list[Leaf] = []
     needed: set[str] = set()
     for part in conjuncts(goal):

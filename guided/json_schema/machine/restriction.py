@@ -60,6 +60,10 @@ class Sharing:
         return found
 
     def _written_out(self, node: SchemaNode) -> Formula:
+        """The formula of a node with small nodes inside written out, the node itself if too large.
+
+        ``left`` is how many nodes may still be written out: a list, which inner functions share.
+        """
         left = [MAX_NODES]
 
         def inline(node: Leaf | SchemaNode, level: int) -> Formula:
@@ -170,6 +174,7 @@ class Restriction:
         return parts_of(formula)
 
     def _types_of(self, formula: Formula) -> frozenset[JsonType]:
+        """``types`` for a formula whose parts are known; a negation may have any."""
         spend(1)
         match formula:
             case Leaf(Types(types)):
@@ -188,6 +193,10 @@ class Restriction:
                 return _ALL_TYPES
 
     def _restricted(self, kind: JsonType, formula: Formula) -> Formula:
+        """``to`` for a formula whose parts are known.
+
+        Assertions about other types hold of every value of this type, so they become TRUE.
+        """
         spend(1 + 2 * len(formula.parts) if isinstance(formula, AllOf | AnyOf) else 1)
         formulas = self.formulas
         match formula:

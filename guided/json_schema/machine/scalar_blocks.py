@@ -109,6 +109,10 @@ class TruthLabels:
         self._numbers: dict[int, int] = {}
 
     def __call__(self, fits: list[bool]) -> int:
+        """The label for values of which ``fits`` says which leaves hold; DEAD if not wanted.
+
+        Labels are numbered as truth vectors come up; ``found`` has the vector of each.
+        """
         # Called for each state of a product of automata.
         spend(len(self.leaves) // 4 + len(self.asks))
         held = dict(zip(self.leaves, fits, strict=False))
@@ -135,6 +139,7 @@ class Signature:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
+        """Compares without recursion; equal ones share their parts from then on."""
         if not isinstance(other, Signature):
             return False
         # Parts are shared, so that their number grows with the paths to them: compare each once.

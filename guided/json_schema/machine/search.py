@@ -98,7 +98,12 @@ class _Search(Generic[_Found]):
     def branch(
         self, agenda: list[Formula], choices: list[AnyOf], literals: Literals
     ) -> _Found | None:
-        """What comes of the formulas in ``agenda``, then of ``choices``, beside the literals."""
+        """What ``realise`` makes of the formulas in ``agenda`` and of ``choices`` taken together.
+
+        ``literals`` are those chosen so far, and are added to; ``agenda`` is used up. ``None``
+        where they contradict one another, where ``realise`` refuses, or where tries ran out
+        (``gave_up``).
+        """
         while agenda:
             formula = agenda.pop()
             if isinstance(formula, Constant):
@@ -109,6 +114,7 @@ class _Search(Generic[_Found]):
             elif isinstance(formula, AnyOf):
                 choices = [*choices, formula]
             elif isinstance(formula, Leaf):
+                # Known to be False: the leaf is to hold and to fail.
                 if not literals.setdefault(formula, True):
                     return None
             else:
@@ -122,6 +128,8 @@ class _Search(Generic[_Found]):
         spend(1 + 3 * len(choices))
         # Literals that were chosen may settle other choices on the way.
         choices = [choice for choice in choices if not _is_settled(choice, literals)]
+        # With choices left ``realise`` is asked too early: if it refuses, more literals will not
+        # help, so the branch is cut off; if it accepts, that is no answer yet.
         if self.asks_early or not choices:
             self.tries -= 1
             spend(1 + len(literals))
@@ -165,6 +173,7 @@ class _Search(Generic[_Found]):
 
 
 def _is_settled(choice: AnyOf, literals: Literals) -> bool:
+    """Whether a literal that was chosen already makes one part of a choice hold."""
     for part in choice.parts:  # a plain loop: this is asked of every choice at every branch
         if isinstance(part, Leaf):
             settled = literals.get(part) is True
@@ -177,7 +186,10 @@ def _is_settled(choice: AnyOf, literals: Literals) -> bool:
 
 
 def _negated(formula: Formula, formulas: Formulas) -> Formula | None:
-    """The opposite of a formula as one without a negation outside; ``None`` stays a literal."""
+    """The opposite of a formula as one without a negation outside.
+
+    ``None`` for an assertion that has no such opposite: that it fails is then a literal.
+    """
     if isinstance(formula, AllOf):
         return formulas.any_of(formulas.negate(part) for part in formula.parts)
     if isinstance(formula, AnyOf):

@@ -72,6 +72,7 @@ class ShortestValues:
         return text
 
     def _search(self, formula: Formula) -> bytes | None:
+        """The shortest value that fits: a scalar, or a container where that may be shorter."""
         best = self.scalar(formula)
         # No container is shorter than the shortest scalars, and searching one costs most.
         if best is None or len(best) > len(b'{"":0}'):

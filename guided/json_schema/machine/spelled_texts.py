@@ -76,6 +76,7 @@ class Chains:
         return [self._chains[each] for each in texts]
 
     def _lay(self, texts: Sequence[tuple[bytes, int]]) -> None:
+        """Lay down chains that are not there yet, all in one call of the table."""
         spelled = [text for text, _ in texts]
         ends = self.exit_states([label for _, label in texts])
         state = self.table.add_chains(b"".join(spelled), list(accumulate(map(len, spelled))), ends)
@@ -106,6 +107,10 @@ class Chains:
         return [at for at in inner if at not in self._branches]
 
     def _branch(self, chains: _Group, depth: int) -> int:
+        """A state that parts chains by the byte at ``depth``.
+
+        ``branch`` has laid down the large groups after it, ``_all`` lays down small ones at once.
+        """
         edges: dict[int, int] = {}
         for byte, group in _parted(chains, depth):
             first = group[0]
@@ -156,6 +161,9 @@ def lay_texts(
     keep their shortest spelling, or one of them could be written so that it is not recognised.
     """
     table = chains.table
+    # The overlay is a trie: node ``n`` lies over state ``under[n]``, ``children[n]`` are by byte.
+    # ``ends`` has the label of the text that ends in a node, ``leaving`` the texts that leave the
+    # states below after so many bytes.
     under = [table.step(start, _QUOTE)]
     children: list[dict[int, int]] = [{}]
     ends: dict[int, int] = {}

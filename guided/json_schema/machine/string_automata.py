@@ -179,6 +179,7 @@ class StringAutomata:
         return evaluate(ask, lambda leaf: self._string_holds(leaf, text))
 
     def _string_holds(self, leaf: Leaf, text: str) -> bool:
+        """Whether an assertion about strings holds of one; lengths are in code points."""
         about = leaf.assertion
         if isinstance(about, StringChoices):
             return text in about.values

@@ -160,6 +160,7 @@ class StringRules(StringAutomata):
         return found
 
     def _find_endless(self, ask: Formula) -> bool:
+        """``are_endless`` by an automaton, over bytes if some are missing."""
         if self.listing(ask) is not None:
             return False
         dfa = self.formula_dfa(ask)
@@ -185,6 +186,11 @@ class StringRules(StringAutomata):
     def _new_block(
         self, asks: tuple[Formula, ...], truths: frozenset[int], key: Hashable
     ) -> Block | None:
+        """``block`` for a key that is new.
+
+        Lengths are taken out of the formula where they can be: a row counts code points beside the
+        automaton (``low``, ``high``), which saves a state for each length.
+        """
         longest = self._longest_listed(asks)
         if len(asks) == 1 and truths == ALL_MUST:
             whole, (asks, (low, high)) = asks, without_length(asks[0], self.formulas)
@@ -225,7 +231,10 @@ class StringRules(StringAutomata):
         longest: int,
         key: Hashable,
     ) -> Block | None:
-        """Strings of some truth vectors whose code points are counted beside the automaton."""
+        """Strings of some truth vectors whose code points are counted beside the automaton.
+
+        ``longest`` is the length of the longest string that assertions list, -1 for none.
+        """
         low, high = bounds
         dfa, found = self._judged(asks, truths)
         plain = all(isinstance(leaf.assertion, Length) for leaf in leaves_of(asks))
@@ -292,7 +301,7 @@ class StringRules(StringAutomata):
         return bytes((next(b for b in b"a0 " + bytes(range(0x23, 0x5B)) if b not in self.missing),))
 
     def _guessed_string(self, ask: Formula) -> bytes | None:
-        """What needs no automaton."""
+        """The shortest string where it is plain without an automaton, else ``None``."""
         if ord('"') in self.missing:
             return None
         if ask is TRUE:

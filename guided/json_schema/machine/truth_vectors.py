@@ -61,6 +61,7 @@ class TruthVectors:
         return found
 
     def _new_formula(self, goals: tuple[Formula, ...], truths: tuple[int, ...]) -> Formula:
+        """``as_formula`` without its memory."""
         known = set(truths)
         # What stays acceptable when more holds need not be said to fail: then the least truth
         # vectors are enough, and nothing is negated, which would make the formula expensive.

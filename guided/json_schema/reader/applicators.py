@@ -56,6 +56,7 @@ def _not(visit: Visit) -> Formula:
 
 
 def _if(visit: Visit) -> Formula:
+    """``if`` with ``then`` and ``else``, which mean nothing without it."""
     formulas, keywords = visit.formulas, visit.keywords
     condition = visit.apply(keywords["if"])
     then = visit.apply(keywords.get("then", True))
@@ -129,6 +130,7 @@ def _exclude(left: _Outline, right: _Outline) -> bool:
 
 
 def _outline(branch: Visit | bool) -> _Outline:
+    """What is plain to see of the values that may fit a branch, without making its formula."""
     branch = _resolved(branch)
     if isinstance(branch, bool):
         return _Outline(_ALL if branch else frozenset())

@@ -25,6 +25,7 @@ __all__ = ["ARRAY_FORMULAS", "OBJECT_FORMULAS", "item_schemas"]
 
 
 def _members(visit: Visit) -> Formula:
+    """``properties``, ``patternProperties`` and ``additionalProperties`` as one assertion."""
     keywords = visit.keywords
     named = tuple(
         (name, visit.apply(schema)) for name, schema in keywords.get("properties", {}).items()
@@ -52,6 +53,8 @@ def _required(visit: Visit) -> Formula:
 
 
 def _dependencies(keyword: str) -> Callable[[Visit], Formula]:
+    """What makes the formula of ``dependencies``, or of a keyword that it was split into."""
+
     def dependencies(visit: Visit) -> Formula:
         formulas = visit.formulas
         parts = []
@@ -111,6 +114,7 @@ def _items(visit: Visit) -> Formula:
 
 
 def _contains(visit: Visit) -> Formula:
+    """``contains`` with its bounds, which mean nothing without it."""
     if "contains" not in visit.keywords:
         return TRUE
     item = visit.apply(visit.keywords["contains"])

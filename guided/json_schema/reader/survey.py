@@ -124,6 +124,7 @@ class Survey:
         return self._documents.get(uri)
 
     def _add_document(self, uri: str, root: Json, *, is_standard: bool = False) -> Resource:
+        """Enter a document by ``uri``, and by the identifier that it gives itself."""
         pointer = f"{uri}#" if uri else ""
         dialect = self._dialect(root, pointer, self._default)
         resource = Resource(uri, root, pointer, dialect, is_standard)

@@ -89,6 +89,7 @@ class _FaultError(Exception):
 
 
 def _check_depth(schema: Json) -> None:
+    """Raise _FaultError for values that nest deeper than MAX_DEPTH, level by level."""
     level = [schema] if isinstance(schema, dict | list) else []
     for _ in range(MAX_DEPTH):
         level = [
@@ -236,6 +237,7 @@ class _Scan:
             self.stack[-1].index += 1
 
     def _string(self, string: str, start: int) -> Iterator[GuidedError]:
+        """Take in a string at ``start``, a value or a name; yields what is wrong with it."""
         inner = self.stack[-1] if self.stack else None
         if _HALF_PAIR.search(string):
             yield InvalidConstraintError(
@@ -259,6 +261,7 @@ class _Scan:
         inner.key = string
 
     def _word(self, word: str, start: int) -> Iterator[GuidedError]:
+        """Yield what is wrong with a number or a name such as ``NaN`` at ``start``."""
         if word in ("NaN", "Infinity", "-Infinity"):
             yield InvalidConstraintError(
                 f"{word} is no JSON number{self.place(start)}",

@@ -41,6 +41,12 @@ MAX_CONDITIONS: Final = 10_000
 
 
 def _properties(visit: Visit) -> Formula:
+    """The formula of ``unevaluatedProperties``.
+
+    ``rest`` is what unevaluated members have to fit. ``names``, ``patterns`` and ``everything``
+    have the conditions under which a member of that name, members that a pattern is found in, or
+    all members are evaluated by some schema.
+    """
     rest = visit.apply(visit.keywords["unevaluatedProperties"])
     names: dict[str, list[Formula]] = {}
     patterns: dict[Regular, list[Formula]] = {}
@@ -63,7 +69,13 @@ def _properties(visit: Visit) -> Formula:
     found = {pattern: _found_in(pattern, names) for pattern in patterns}
 
     def with_patterns(evaluated: Sequence[Regular]) -> Iterator[Formula]:
-        """No pattern but these evaluates anything."""
+        """What has to hold, all of it, if the ``evaluated`` patterns evaluate and no others do.
+
+        First for members that no schema names: they fit ``rest``, unless one of the patterns is
+        found in their names. Then, for each name that is not evaluated in any case: the member
+        fits ``rest``, or one of the conditions holds under which it is evaluated by name.
+        ``_cases`` joins these formulas by "and", and the cases by "or".
+        """
         yield formulas.leaf(
             Members(
                 tuple((name, TRUE) for name in names),
@@ -81,6 +93,11 @@ def _properties(visit: Visit) -> Formula:
 
 
 def _items(visit: Visit) -> Formula:
+    """The formula of ``unevaluatedItems``.
+
+    ``lengths`` has by a number of first items the conditions under which these are evaluated;
+    ``contained`` those under which items that fit a formula are, by ``contains``.
+    """
     rest = visit.apply(visit.keywords["unevaluatedItems"])
     lengths: dict[int, list[Formula]] = {0: [TRUE]}
     contained: dict[Formula, list[Formula]] = {}
@@ -101,7 +118,12 @@ def _items(visit: Visit) -> Formula:
     spend(sum(ends))
 
     def with_contained(evaluated: Sequence[Formula]) -> Iterator[Formula]:
-        """No ``contains`` but these evaluates anything."""
+        """What has to hold, all of it, if the ``evaluated`` formulas evaluate items and no others.
+
+        ``other`` is what an item fits that is not evaluated by its place. First for the items after
+        all that some schema evaluates by place; then for each run of items that are evaluated under
+        the same conditions: they fit ``other``, or one of these conditions holds.
+        """
         other = formulas.any_of([rest, *evaluated])
         yield formulas.leaf(Items((TRUE,) * ends[-1], other))
         for start, end in pairwise(ends):
@@ -126,7 +148,11 @@ def _contains_evaluates(visit: Visit) -> bool:
 
 
 def _evaluators(visit: Visit, keyword: str) -> Iterator[tuple[Formula, Visit]]:
-    """Every schema that evaluates members or items of the same value, and under which condition."""
+    """Every schema that evaluates members or items of the same value, and under which condition.
+
+    The schema of ``visit`` comes first, under the condition TRUE. A schema may come several times,
+    under different conditions.
+    """
     formulas = visit.formulas
     seen: set[tuple[Formula, Formula]] = set()
     stack: list[tuple[Formula, Visit]] = [(TRUE, visit)]
@@ -155,7 +181,13 @@ def _cases(
     visit: Visit,
     keyword: str,
 ) -> Iterator[Formula]:
-    """A case for each set of things found under a condition; the others are always there."""
+    """A case for each set of things that are found only under a condition.
+
+    ``found`` has the conditions of each thing; one with TRUE among them is part of every case. A
+    case says that the chosen things are found (one of the conditions of each holds), and all that
+    ``formula`` says about them. It does not say that the others are not found: they would evaluate
+    more, so a case that leaves them out is only stricter. The whole is any of the cases.
+    """
     always = [thing for thing, conditions in found.items() if TRUE in conditions]
     sometimes = [thing for thing, conditions in found.items() if TRUE not in conditions]
     if 2 ** len(sometimes) > MAX_CASES:

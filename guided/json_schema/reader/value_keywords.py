@@ -19,6 +19,7 @@ __all__ = ["LISTED_FORMULAS", "SCALAR_FORMULAS"]
 
 
 def _types(visit: Visit) -> Formula:
+    """``type``; that numbers are whole is left to ``_numbers`` where other keywords call it."""
     value = visit.keywords["type"]
     names = [value] if isinstance(value, str) else value
     found = _TYPES.get(tuple(names))
@@ -32,6 +33,7 @@ def _types(visit: Visit) -> Formula:
 
 
 def _numbers(visit: Visit) -> Formula:
+    """All keywords about numbers as one assertion, which is one automaton."""
     whole = _only_integers(visit)
     return visit.formulas.leaf(
         Numbers(

@@ -132,6 +132,7 @@ class Visit:
                 yield condition, visit
 
     def _applied(self) -> Iterator[tuple[Formula, Visit | bool]]:
+        """The schemas applied to the same value, each with the condition under which it holds."""
         for keyword, value in self.keywords.items():
             if keyword in REFERENCES:
                 yield TRUE, self.target(keyword)

@@ -116,6 +116,7 @@ class _Parser(CharacterReader):
         return self.quantified(self.atom(character, start))
 
     def atom(self, character: str, start: int) -> Regular:
+        """What a quantifier may follow; ``character`` stands at ``start`` and has been read."""
         match character:
             case ".":
                 return _ANY if "s" in self.flags else _DOT
@@ -141,6 +142,7 @@ class _Parser(CharacterReader):
         return Chars(self.alike(single.chars)) if "i" in self.flags else single
 
     def look_around(self, sign: str, *, ahead: bool, negative: bool) -> Regular:
+        """Look-around from its '(' on, after which ``sign`` stands; no quantifier may follow it."""
         start = self.position
         self.position += 1 + len(sign)
         item = self.inside(start)
@@ -149,6 +151,7 @@ class _Parser(CharacterReader):
         return Look(item, ahead, negative)
 
     def group(self, start: int) -> Regular:
+        """A group whose '(' stands at ``start`` and has been read; names mean nothing here."""
         if self.take("?"):
             if self.take("P<") or self.take("<"):
                 end = self.text.find(">", self.position)
@@ -197,6 +200,7 @@ class _Parser(CharacterReader):
         return inner
 
     def quantified(self, item: Regular) -> Regular:
+        """The item with the quantifier that follows it, if one does."""
         start = self.position
         sign = self.text[start : start + 1]
         if sign not in _QUANTIFIERS:
@@ -212,7 +216,10 @@ class _Parser(CharacterReader):
         return Repeat(item, low, high)
 
     def looks_like_bounds(self) -> bool:
-        """Whether the text after a brace is ``n}``, ``n,}`` or ``n,m}``."""
+        """Whether the text after a brace is ``n}``, ``n,}`` or ``n,m}``; reads nothing.
+
+        Raises InvalidConstraintError for ``,}`` and ``,m}``, which other dialects have bounds in.
+        """
         end = self.text.find("}", self.position)
         low, comma, high = self.text[self.position : max(end, self.position)].partition(",")
         if comma and not low and (not high or _is_number(high)):
@@ -220,9 +227,11 @@ class _Parser(CharacterReader):
         return _is_number(low) and (not high or _is_number(high)) and (bool(comma) or not high)
 
     def bounds(self, start: int) -> tuple[int, int | None]:
+        """The bounds after a brace at ``start``, which ``looks_like_bounds`` has looked at."""
         end = self.text.index("}", self.position)
         first, comma, last = self.text[self.position : end].partition(",")
         self.position = end + 1
+        # By length first: Python takes long to read numbers of very many digits, or refuses to.
         if max(len(first), len(last)) > len(str(MAX_REPEAT)):
             raise self.repeats_too_often(max(first, last, key=len)[:20], start)
         low = int(first)
@@ -251,6 +260,7 @@ def _is_number(text: str) -> bool:
 
 
 def _mentions_end(node: Regular) -> bool:
+    """Whether ``$`` stands anywhere in an expression; this parser makes no other nodes."""
     match node:
         case End():
             return True

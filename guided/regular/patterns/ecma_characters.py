@@ -94,7 +94,7 @@ class CharacterReader(PatternText):
         return folded_alike(chars) if "i" in self.flags else chars
 
     def bracket(self, start: int) -> CodePoints:
-        """The class whose '[' stands at ``start`` and has been read."""
+        """The set of a class in brackets, whose '[' stands at ``start`` and has been read."""
         negated = self.take("^")
         ranges: list[tuple[int, int]] = []
         while not self.take("]"):
@@ -126,6 +126,7 @@ class CharacterReader(PatternText):
         return ~chars if negated else chars
 
     def class_atom(self) -> int | CodePoints:
+        """One part of a class: a code point, or the set of an escape such as ``\\w``."""
         start = self.position
         character = self.next()
         if character == "[":
@@ -133,12 +134,20 @@ class CharacterReader(PatternText):
         return self.escape(start, in_class=True) if character == "\\" else ord(character)
 
     def unmatched_bracket(self, start: int) -> None:
-        """A ']' that no class ends at, which is itself unless it may be meant to end another."""
+        """Refuse a ']' that ends no class, if a class before it holds a '[' as a character.
+
+        The pattern may then have been meant as classes inside of one another. Otherwise the ']'
+        stands for itself, and nothing is done.
+        """
         if self.holds_bracket:
             self.invalid("unmatched ']'", start, _NO_SETS)
 
     def escape(self, start: int, *, in_class: bool) -> int | CodePoints:
-        """What is escaped: one code point, surrogates included, or a class of them."""
+        """What is escaped: one code point, surrogates included, or a set of them.
+
+        The backslash stands at ``start``, which errors point to, and has been read. ``in_class``
+        says that the escape stands in brackets: ``\\b`` is the backspace there.
+        """
         character = self.next()
         if character.lower() in _CLASSES:
             chars = self.alike(_CLASSES[character.lower()])
@@ -169,6 +178,10 @@ class CharacterReader(PatternText):
         return ord(character)
 
     def unicode_escape(self, start: int) -> int:
+        """The code point of ``\\u{1F600}``, ``\\u00e9`` or a pair of surrogates, after its ``u``.
+
+        May be a lone surrogate, which ``scalar`` refuses where it stands by itself.
+        """
         if self.take("{"):
             end = self.text.find("}", self.position)
             digits = self.text[self.position : max(end, self.position)]
@@ -187,6 +200,7 @@ class CharacterReader(PatternText):
         return first
 
     def property_escape(self, start: int, *, negated: bool) -> CodePoints:
+        """The set of ``\\p{…}``, or with ``negated`` of ``\\P{…}``, after its ``p``."""
         if not self.take("{"):
             self.invalid("'{' has to follow '\\p'", start)
         end = self.text.find("}", self.position)
@@ -202,6 +216,7 @@ class CharacterReader(PatternText):
         return ~chars if negated else chars
 
     def scalar(self, code_point: int, start: int) -> int:
+        """The code point, refused if it is a surrogate."""
         if 0xD800 <= code_point < 0xE000:
             self.invalid(f"{code_point:#x} is a surrogate, which no text holds alone", start)
         return code_point

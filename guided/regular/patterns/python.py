@@ -98,6 +98,7 @@ class _Translation:
         return parts[0] if len(parts) == 1 else Concat(tuple(parts))
 
     def term(self, operation: Any, argument: Any, flags: int) -> Regular:
+        """One node of Python's parse tree; ``flags`` are those that are on where it stands."""
         if operation in _UNSUPPORTED:
             self.refuse(*_UNSUPPORTED[operation])
         match operation:
@@ -130,6 +131,7 @@ class _Translation:
         self.refuse(f"the operation {operation}", "")
 
     def anchor(self, code: Any, flags: int) -> Regular:
+        """A boundary of words, or an anchor, which is refused where patterns are not anchored."""
         if code in (op.AT_BOUNDARY, op.AT_NON_BOUNDARY):
             negative = code is op.AT_NON_BOUNDARY
             boundary = word_boundary(_category(op.CATEGORY_WORD, flags), negative=negative)
@@ -151,6 +153,10 @@ class _Translation:
         return Alternate((End(), Look(Concat((Chars(_NEWLINE), End())))))
 
     def refuse(self, what: str, looks_like: str) -> NoReturn:
+        """Raise UnsupportedFeatureError; the parse tree has no positions, so the text is searched.
+
+        ``looks_like`` is a pattern of how it is written. Its first match may be another place.
+        """
         found = re.search(looks_like, self.text) if looks_like else None
         position = found.start() if found else 0
         raise UnsupportedFeatureError(
@@ -179,6 +185,7 @@ def _folded(chars: CodePoints, flags: int) -> CodePoints:
 
 
 def _members(items: Any, flags: int) -> CodePoints:
+    """The set of a class in brackets; categories such as ``\\w`` are not folded."""
     negated = False
     spelled: list[tuple[int, int]] = []
     classes = EMPTY

@@ -83,7 +83,13 @@ def _pieces(node: Regular, *, first: bool, last: bool) -> list[Piece]:
 def _concatenated(
     parts: tuple[Regular, ...], *, first: bool, last: bool, left_out: int = 0
 ) -> list[Piece]:
-    """The pieces of parts one after another, from which some were left out already."""
+    """The pieces of parts one after another, from which ``left_out`` optional ones were left out.
+
+    An optional part at an edge that hides look-around is a choice of two cases, without it and with
+    a text of it that is not empty; both are parted again. Then the first and the last part with a
+    text are at the edges, and all between them is one part that looks nowhere else.
+    """
+    # Each part that is left out may double the cases, so this limits the recursion, too.
     _check_few(left_out)
     for at, part in enumerate(parts):
         before, after = parts[:at], parts[at + 1 :]
@@ -113,13 +119,18 @@ def _concatenated(
 def _all_look_away(
     outside: tuple[Regular, ...], inside: tuple[Regular, ...], *, first: bool
 ) -> bool:
-    """Whether what stands inside looks away if nothing stands outside of it, which may be."""
+    """Whether ``inside`` looks away at the edge, and all of ``outside`` may be empty.
+
+    ``outside`` are the parts between the edge and an optional part, ``inside`` those beyond it.
+    ``first`` says that the edge is the beginning.
+    """
     looks_away = _looks_away(Concat(inside), first=first, last=not first)
     return looks_away and all(map(is_nullable, outside))
 
 
 def _unrolled(item: Regular, low: int, high: int | None) -> Regular:
-    # x{2,5} -> x x{0,3} x, with fewer of them where it may have fewer
+    """A repeat with its first and its last round written out, as these two alone are at an edge."""
+    # x{2,5} -> x x{0,3} x; for a lower bound below 2, fewer rounds are cases of their own
     cases: list[Regular] = [_NOTHING] if low == 0 else []
     if (low <= 1 or _is_empty(item)) and high != 0:
         cases.append(item)
@@ -177,7 +188,14 @@ def _is_empty(node: Regular) -> bool:
 
 
 def is_nullable(node: Regular) -> bool:
-    """Whether a part may have the empty text."""
+    """Whether a part may have the empty text; look-around has no other text.
+
+    For expressions that ``parse_python_regex`` makes of unanchored patterns, and literals: these
+    are made of Chars, Concat, Alternate, Repeat and Look alone. Of all others it would say that
+    they are not nullable, which is wrong for Start and End and may be for Several, Graph and Both.
+    None of them can occur: anchors are refused in terminals, and front ends build the others only
+    from here on.
+    """
     match node:
         case Concat(parts):
             return all(map(is_nullable, parts))
@@ -189,7 +207,11 @@ def is_nullable(node: Regular) -> bool:
 
 
 def _without_empty(node: Regular) -> Regular:
-    """The texts of a part but for the empty one."""
+    """The texts of a nullable part but for the empty one.
+
+    Raises UnsupportedFeatureError where that takes more than dropping empty options and raising
+    lower bounds, as for a concatenation of several optional parts.
+    """
     match node:
         case Repeat(item, low, high, lazy) if not is_nullable(item):
             return Repeat(item, max(low, 1), high, lazy)
@@ -211,6 +233,7 @@ def _few(pieces: list[Piece]) -> list[Piece]:
 
 
 def _check_few(count: int) -> None:
+    """Raise LimitExceededError for more cases than _MAX_PIECES."""
     if count > _MAX_PIECES:
         raise LimitExceededError(
             f"a terminal whose look-around at its edges has more than {_MAX_PIECES} cases",
@@ -228,7 +251,11 @@ def _refuse(what: str) -> NoReturn:
 
 
 def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
-    """An expression whose lazy repeats end as soon as ``rest``, which follows it, matches."""
+    """An expression whose lazy repeats end as soon as ``rest``, which follows it, matches.
+
+    Has no lazy repeats any more. Each further round of a lazy repeat is put after a negative
+    look-ahead for ``rest``, as a backtracking matcher tries what follows before another round.
+    """
     if not has_lazy(node):
         return node
     match node:
@@ -243,7 +270,7 @@ def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
             return Alternate(tuple(settled(option, rest) for option in options))
         case Repeat(item, low, high, lazy) if lazy:
             loop = Repeat(item, 0, None if high is None else max(high - 1, 0))
-            # x{2,4}? -> x x ((?!rest)x){0,2}
+            # x{2,4}? -> x x ((?!rest)x){0,2}; ``loop`` is what may follow one round of x.
             again = Concat((Look(rest, negative=True), settled(item, Concat((loop, rest)))))
             more = Repeat(again, 0, None if high is None else high - low)
             first = _rounds(item, low, low, Concat((loop, rest))) if low else _NOTHING
@@ -255,7 +282,12 @@ def settled(node: Regular, rest: Regular = _NOTHING) -> Regular:
 
 
 def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular:
-    """A repeat whose item may hold lazy ones: every round is followed by others, then the rest."""
+    """A repeat whose item may hold lazy repeats, settled.
+
+    Every round is followed by the rounds that are left, then by ``rest``, so a bounded repeat is
+    written out round by round. For more than _MAX_COPIES rounds each is taken to be followed by
+    any number of them.
+    """
     if not has_lazy(item):
         return Repeat(item, low, high)
     copies = low if high is None else high
@@ -264,6 +296,8 @@ def _rounds(item: Regular, low: int, high: int | None, rest: Regular) -> Regular
     made: Regular = _NOTHING
     if high is None:
         made = Repeat(settled(item, Concat((Repeat(item, 0, None), rest))), 0, None)
+    # From the last round to the first, each around those after it; rounds past ``low`` may be
+    # left out together with all that follow them.
     for round_ in range(copies, 0, -1):
         others = Repeat(item, max(low - round_, 0), None if high is None else high - round_)
         made = Concat((settled(item, Concat((others, rest))), made))

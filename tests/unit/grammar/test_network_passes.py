@@ -34,7 +34,7 @@ from guided.grammar.network.symbols import (
     MAX_RULES,
     Kind,
     Symbol,
-    bytes_by_class,
+    class_by_byte,
     edges_over,
     has_bytes,
     numbers_in,
@@ -106,7 +106,7 @@ def test_moves_are_told_by_what_they_are_over() -> None:
     assert edges_over(dfa, Kind.CALL) == [(1, 1, 3)]
     assert [hole for _, hole, _ in edges_over(dfa, Kind.HOLE)] == [0]
     assert edges_over(dfa, Kind.ASSERTION) == []
-    read = {byte for byte, column in enumerate(bytes_by_class(dfa).tolist()) if column >= 0}
+    read = {byte for byte, column in enumerate(class_by_byte(dfa).tolist()) if column >= 0}
     assert read == set(b"ab")
 
 
