@@ -19,6 +19,7 @@ import zmq
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from guided.client import Client, RawPrompt, wait_until_serving
+from guided.client.channel import CHANNEL_OPTIONS
 from guided.errors import DeadlineExceededError, GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest
 from guided.v1 import generation_pb2 as pb
@@ -190,30 +191,25 @@ def test_a_drain_does_not_begin_what_waits(tmp_path: Path) -> None:
 # Callers who do not read
 
 
-_SMALL_WINDOW = (("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 2**16))
-"""So that a caller who reads nothing is soon sent nothing."""
-
-
 def test_a_batch_that_nobody_reads_holds_nobody_up(tmp_path: Path) -> None:
     """Its answers are there, so its places are free; and in the end it is cut off."""
     settings = {
         "stall_seconds": "1",
+        "max_message_bytes": str(2**26),
         "max_requests_in_flight": "4",
-        "max_requests_queued": "0",
         "max_batch_size": "4",
     }
     with (
         serving(ECHO_SERVER, tmp_path / "log", settings) as server,
-        grpc.insecure_channel(server.address, options=_SMALL_WINDOW) as channel,
+        grpc.insecure_channel(server.address, options=CHANNEL_OPTIONS) as channel,
         Client(server.address) as other,
     ):
-        long = pb.GenerateRequest(text="x" * 2**19, max_tokens=1500)
+        long = pb.GenerateRequest(text="x" * 2**22, max_tokens=3)
         unread = GenerationServiceStub(channel).GenerateBatch(
             pb.GenerateBatchRequest(requests=[long] * 4)
         )
-        eventually(lambda: not _answered(other), 15)
         eventually(lambda: len(_answered(other)) == 4, 30)
-        time.sleep(2)
+        time.sleep(4)
         with pytest.raises(grpc.RpcError) as caught:
             list(unread)
         assert isinstance(caught.value, grpc.Call)
