@@ -126,8 +126,9 @@ class Drafter(Protocol):
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Add proposals to the builder of each request.
 
-        Where this raises, the engine asks again with new builders, for one sequence at a time, so
-        that only the request at fault fails. So a call must not depend on what a failed one left.
+        Where this raises, the engine asks again with new builders, for one sequence at a time;
+        where that raises too, it goes on without a draft. So a call must not depend on what a
+        failed one left.
         """
         ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Final
 
 from guided.decoding.draft_policy import Account, DrafterPolicy, RecentGains
@@ -50,8 +51,10 @@ class UnionMemory:
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Let every drafter give back what it holds."""
-        for memory in self.memories.values():
-            memory.end(tokens)
+        # The stack calls all of them, also where one raises.
+        with ExitStack() as ends:
+            for memory in reversed([*self.memories.values()]):
+                ends.callback(memory.end, tokens)
 
     def _settle(self, bills: Mapping[str, float], accepted: Mapping[str, int]) -> None:
         for name, bill in bills.items():
@@ -104,11 +107,15 @@ class DrafterUnion:
         if context.forcing is Forcing.OFF and not context.drafters:
             return None
         memories = {}
-        for drafter in self._drafters:
-            if not context.drafters or drafter.name in context.drafters:
-                memory = drafter.open(context)
-                if memory is not None:
-                    memories[drafter.name] = memory
+        # Where one raises, those that were opened before it hold nothing that anybody could end.
+        with ExitStack() as opened:
+            for drafter in self._drafters:
+                if not context.drafters or drafter.name in context.drafters:
+                    memory = drafter.open(context)
+                    if memory is not None:
+                        opened.callback(memory.end, context.prompt)
+                        memories[drafter.name] = memory
+            opened.pop_all()
         if not memories:
             return None
         return UnionMemory(memories, self.policies, is_named=bool(context.drafters))

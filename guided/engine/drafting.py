@@ -9,6 +9,7 @@ from guided.decoding.draft_budget import CostCurve, DraftBudget
 from guided.drafters.union import DrafterUnion
 from guided.engine.isolation import Isolation, is_of_request
 from guided.engine.runnable import Runnable, Step
+from guided.errors import incident_of
 
 __all__ = ["Drafting", "Plan"]
 
@@ -32,12 +33,14 @@ class Drafting:
         self.slowness = 1.0
         """What calls take lately, as a multiple of what the curve says: other processes run, and
         long texts take longer than those that it was measured with."""
+        self._known_to_fail: set[str] = set()
+        """The drafters of which a fault was logged; that may come again in every step."""
 
     def draft(self, plan: Plan, isolated: Callable[[str], Isolation]) -> list[Step]:
         """One step for each of the plan, but for those whose request fails here.
 
-        A drafter is asked once for all. Where that fails, each drafts alone, from the start, which
-        shows whose fault it is.
+        A drafter is asked once for all. Where that fails, each drafts alone, from the start, so
+        only those go without drafts for which it fails again.
         """
         steps = []
         for (runnable, count), budget in zip(plan, self._budgets(plan), strict=True):
@@ -65,10 +68,31 @@ class Drafting:
         for (runnable, count), budget in zip(plan, self._budgets(plan), strict=True):
             if runnable.is_running:
                 with isolated(runnable.request_id):
-                    step = runnable.begin_step(count, budget)
-                    self._propose([step])
-                    steps.append(step)
+                    steps.append(self._begin_alone(runnable, count, budget))
         return steps
+
+    def _begin_alone(self, runnable: Runnable, count: int, budget: DraftBudget) -> Step:
+        """A step with drafts, or without where a drafter fails: the answer does not need them."""
+        step = runnable.begin_step(count, budget)
+        try:
+            self._propose([step])
+        except BaseException as fault:
+            if not is_of_request(fault):
+                raise
+            self._log_once(step, fault)
+            return runnable.begin_step(count, DraftBudget(0))
+        return step
+
+    def _log_once(self, step: Step, fault: BaseException) -> None:
+        # The builder knows who was about to add to it.
+        name = "" if step.draft is None else step.draft.builder.source
+        if name not in self._known_to_fail:
+            self._known_to_fail.add(name)
+            incident_of(
+                fault,
+                f"drafter {name!r} failed on request {step.runnable.request_id!r}, which goes on "
+                "without its drafts, as will others without a word",
+            )
 
     def _budgets(self, plan: Plan) -> list[DraftBudget]:
         certain = sum([count for _, count in plan])

@@ -252,12 +252,17 @@ class Engine:
                 self._admit(submission)
 
     def _admit(self, submission: Submission) -> None:
-        group = self._admission.admit(submission, submission.matcher.result())
-        group.clock.queue()
-        # Where every token is certain there is nothing to ask the model.
-        if group.is_finished:
-            self._emit(group)
-        else:
+        try:
+            group = self._admission.admit(submission, submission.matcher.result())
+            group.clock.queue()
+            # Where every token is certain there is nothing to ask the model.
+            if group.is_finished:
+                self._emit(group)
+        except BaseException:
+            # No group of it is known, so nobody else could give back what it opened.
+            submission.end()
+            raise
+        if not group.is_finished:
             self._groups[group.request_id] = group
             self._scheduler.wait(group.first)
 
@@ -364,15 +369,16 @@ class Engine:
         result = self._results.finish(group)
         # After the result: where that raises, the group still has to tell what the request used.
         self._groups.pop(group.request_id, None)
-        group.submission.at_end.close()
+        group.submission.end()
         self._meter.answered(group.clock, result)
 
     def _drop(self, request_id: str) -> Usage | None:
         """Remove a request wherever it is; return what it used, or ``None`` for an unknown one."""
         self._scheduler.drop(request_id)
         if group := self._groups.pop(request_id, None):
-            group.submission.at_end.close()
-            return group.usage()
+            used = group.usage()
+            group.submission.end()
+            return used
         return Usage() if self._compiling.leave(request_id) else None
 
     def _isolated(self, request_id: str) -> Isolation:

@@ -6,8 +6,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from guided.engine.isolation import is_of_request
 from guided.engine.request_clock import RequestClock
-from guided.errors import DeadlineExceededError
+from guided.errors import DeadlineExceededError, incident_of
 from guided.spec import GenerationRequest, TokenId
 
 if TYPE_CHECKING:
@@ -78,3 +79,13 @@ class Submission:
     """What is to be given back when the request ends, however it ends."""
     trace: Trace | None = None
     """Notes the steps, where somebody wants to look at them."""
+
+    def end(self) -> None:
+        """Give back what the request held; a fault in that is logged and goes no further."""
+        # Its outcome is settled by now, and the caller may be ending it for another fault.
+        try:
+            self.at_end.close()
+        except BaseException as fault:
+            if not is_of_request(fault):
+                raise
+            incident_of(fault, f"the engine failed to end request {self.request_id!r}")

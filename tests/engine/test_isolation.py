@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guided.decoding import DraftBuilder, DraftRequest, Verified
+from guided.decoding import DraftRequest, Verified
 from guided.errors import GuidedError, InternalServiceError, TokenRejectedError
 from guided.spec import Constraint, Forcing, GenerationRequest, GenerationResult, Sampling
 from tests.engine.drafters import OneByOne, Prophet
@@ -86,12 +86,14 @@ def test_the_room_of_a_failed_request_is_free_again() -> None:
 
 def test_a_failure_of_one_of_several_answers_is_told_once() -> None:
     class Broken(OneByOne):
-        def draft(self, tokens: Any, builder: DraftBuilder) -> None:  # noqa: ARG002
-            raise RuntimeError("a bug")
+        def learn(self, verified: Verified) -> None:
+            if verified.first > 0:  # all of them are there by then
+                raise RuntimeError("a bug")
 
     engine = make_engine(MODEL, drafters=(Broken(),), widest_draft=4)
     engine.submit("several", GenerationRequest("x", max_tokens=9, n=4, sampling=Sampling(1.0)))
     engine.submit("good", GenerationRequest("hello name", max_tokens=9, forcing=Forcing.OFF))
+    # With forcing off no drafter is asked, so its neighbour has none that could fail.
     ended = []
     while engine.has_work:
         ended += engine.step()
@@ -106,20 +108,33 @@ class FailsForOne(Prophet):
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         super().propose(drafts)
         if any(tuple(draft.tokens[:1]) == spell_bytes(b"x") for draft in drafts):
-            raise RuntimeError("a bug")
+            raise MemoryError("no room for its rows")
 
 
-def test_a_drafter_that_fails_for_one_sequence_fails_no_other() -> None:
-    known = (*spell_bytes(b"hello name"), *ALONE.tokens)
-    engine = make_engine(MODEL, drafters=(FailsForOne([known], errors=0.0),), widest_draft=8)
-    engine.submit("bad", GenerationRequest(prompt="x", max_tokens=9))
-    engine.submit("good", GenerationRequest(prompt="hello name", max_tokens=9))
-    ended = drain(engine)
-    assert isinstance(ended["bad"].outcome, InternalServiceError)
-    good = ended["good"].outcome
-    assert isinstance(good, GenerationResult)
-    assert good.tokens == ALONE.tokens
-    assert good.usage.accepted_tokens > 0
+def test_where_a_drafter_fails_for_a_sequence_it_goes_on_without_drafts_and_others_with_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A model needs no drafts to answer, so what a drafter cannot do is no error of a request."""
+    asked = {
+        "bad": GenerationRequest(prompt="x", max_tokens=9),
+        "good": GenerationRequest(prompt="hello name", max_tokens=9),
+    }
+    plain = answers(make_engine(MODEL), asked)
+    known = [
+        (*spell_bytes(request.prompt.encode()), *plain[name].tokens)
+        for name, request in asked.items()
+        if isinstance(request.prompt, str)
+    ]
+    engine = make_engine(MODEL, drafters=(FailsForOne(known, errors=0.0),), widest_draft=8)
+    found = answers(engine, asked)
+    assert {name: one.tokens for name, one in found.items()} == {
+        name: one.tokens for name, one in plain.items()
+    }
+    assert found["bad"].usage.drafted_tokens == 0
+    assert found["bad"].usage.model_calls > 2, "it fails several times"
+    assert found["good"].usage.accepted_tokens > 0
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"drafter {FailsForOne.name!r} failed on request 'bad'")
 
 
 class FailsAfterAGap(Prophet):
