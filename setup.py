@@ -32,6 +32,7 @@ NATIVE = (
     "guided/decoding/draft_tree.py",
     "guided/decoding/drafter.py",
     "guided/decoding/expansion.py",
+    "guided/decoding/judged_proposals.py",
     "guided/decoding/rejection.py",
     "guided/decoding/token_law.py",
     "guided/decoding/trace.py",

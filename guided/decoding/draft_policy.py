@@ -139,8 +139,7 @@ class DrafterPolicy:
         if self._account.balance < 0.0:
             self._account.book(self._share)
 
-    def book(self, account: Account | None, steps: float) -> None:
-        """Note what it won or lost in a step of an answer; one that names it has no account."""
-        if account is not None:
-            account.book(steps)
+    def book(self, account: Account, steps: float) -> None:
+        """Note what it won or lost in a step of an answer."""
+        account.book(steps)
         self._account.book(steps)

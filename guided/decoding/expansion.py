@@ -26,6 +26,7 @@ from guided.decoding.allowed_tokens import allowed_tokens
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.drafter import DraftBuilder, DraftContext, Verified
 from guided.decoding.filters import least
+from guided.decoding.judged_proposals import JudgedProposals
 from guided.decoding.penalties import NO_HISTORY
 from guided.decoding.sampling import (
     adjusted_tokens,
@@ -80,7 +81,7 @@ class Expansion:
     def __init__(self, context: DraftContext, rates: ProposalRates) -> None:
         self._chooser = context.chooser
         self._rates = rates
-        self._proposed: dict[tuple[int, TokenId], ProposalKind] = {}
+        self._proposed = JudgedProposals[ProposalKind](rates)
 
     def begin(self) -> None:
         """Begin a new tree."""
@@ -124,20 +125,17 @@ class Expansion:
             if tip is None:
                 tip = builder.find(node, token)  # another drafter may have been first
             if tip is not None:
-                self._proposed[node, token] = kind
+                self._proposed.note(node, token, kind)
                 found.append((tip, likely))
         return found
 
     def learn(self, verified: Verified) -> None:
         """Note which proposals of the latest tree the model agreed with."""
         tree = verified.tree
-        if tree.trunk == len(tree) and not tree.draws:
-            return
-        self._rates.pass_step()
-        judged, taken = verified.judged, verified.taken
-        for (node, token), kind in self._proposed.items():
-            if node in judged:
-                self._rates.add(kind, 1.0, is_hit=(node, token) in taken)
+        # The rates are those of all sequences, so steps without drafts do not age them.
+        if tree.trunk < len(tree) or tree.draws:
+            self._rates.pass_step()
+        self._proposed.learn(verified)
 
     @property
     def _is_greedy(self) -> bool:
@@ -191,7 +189,7 @@ class Expansion:
             kind = (_WIDEST + rank, _bin(law.share(token)))
             likely = chance * self._rates.rate(kind)
             tip = builder.draw(node, token, law, likely)
-            self._proposed[node, token] = kind
+            self._proposed.note(node, token, kind)
             if tip is not None:
                 found.append((tip, likely))
             law = law.without([token])
@@ -212,7 +210,7 @@ class Expansion:
             tip, share = builder.find(node, token), law.share(token)
             if tip is not None and share * BINS >= 1 and len(found) < min(width, _WIDEST):
                 kind = (len(found), _bin(share))
-                self._proposed[node, token] = kind
+                self._proposed.note(node, token, kind)
                 found.append((tip, chance * self._rates.rate(kind)))
         return found
 

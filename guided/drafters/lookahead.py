@@ -26,6 +26,7 @@ from typing import Final, TypeAlias
 
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, Verified
+from guided.decoding.judged_proposals import JudgedProposals
 from guided.drafters.best_first import draft_best_first
 from guided.spec import TokenId
 
@@ -77,8 +78,8 @@ class LookaheadMemory:
             dict.fromkeys(range(_MOST_NGRAMS), _ASSUMED) | {_WINDOW: _ASSUMED_OF_WINDOW}
         )
         """How often an n-gram's token was right, by how many later n-grams there were."""
-        self.drafted: dict[tuple[int, TokenId], int] = {}
-        """The tokens of the latest tree, by the node that they follow, with their rank."""
+        self.drafted = JudgedProposals[int](self.rates)
+        """The tokens of the latest tree; their kind is their rank."""
         self._columns = columns
         self._num_levels = ngram - 1
         self._levels: list[list[TokenId]] = []
@@ -130,17 +131,10 @@ class LookaheadMemory:
 
     def _judge(self, verified: Verified) -> None:
         self.rates.pass_step()
-        if verified.tree.trunk == len(verified.tree):
-            return  # what was drafted was given up for want of room
-        judged, taken = verified.judged, verified.taken
-        was_right = False
-        for (node, token), rank in self.drafted.items():
-            if node in judged:
-                is_hit = (node, token) in taken
-                was_right = was_right or is_hit
-                self.rates.add(rank, 1.0, is_hit=is_hit)
+        was_right = self.drafted.learn(verified)
+        was_given_up = verified.tree.trunk == len(verified.tree)  # for want of room
         # A step pays for its window with what earlier windows brought it.
-        if self._asking and len(self.pool):
+        if self._asking and len(self.pool) and not was_given_up:
             self.rates.add(_WINDOW, 1.0, is_hit=was_right)
 
     def _advance(self, said: list[TokenId]) -> None:
@@ -198,7 +192,7 @@ def _next_tokens(memory: LookaheadMemory, node: int, rests: _Rests) -> list[tupl
     for rank, rest in rests:
         if rest[0] not in found:
             found[rest[0]] = memory.rates.rate(rank)
-            memory.drafted[node, rest[0]] = rank
+            memory.drafted.note(node, rest[0], rank)
     return list(found.items())
 
 

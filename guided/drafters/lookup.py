@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from guided.decoding.allowed_tokens import few_tokens
 from guided.decoding.draft_budget import AcceptanceRates
 from guided.decoding.drafter import DraftBuilder, DraftContext, DraftRequest, Verified
+from guided.decoding.judged_proposals import JudgedProposals
 from guided.drafters.text_index import MATCH_LENGTHS, TextIndex, TokenTable
 from guided.errors import LimitExceededError
 from guided.masks.mask import Mask
@@ -99,21 +100,13 @@ class LookupMemory:
         self.index = TextIndex(table)
         self.rates = AcceptanceRates[DraftKind](ASSUMED_RATES)
         """How often its drafted tokens were right, by kind."""
-        self.drafted: dict[tuple[int, TokenId], DraftToken] = {}
-        """The tokens of the latest tree, by the node that they follow."""
+        self.drafted = JudgedProposals[DraftKind](self.rates)
+        """The tokens of the latest tree."""
 
     def learn(self, verified: Verified) -> None:
-        """Note which tokens of the latest tree the model agreed with.
-
-        A tree that ends with its trunk holds none of them: they were given up for want of room.
-        """
+        """Note which tokens of the latest tree the model agreed with."""
         self.rates.pass_step()
-        if verified.tree.trunk == len(verified.tree):
-            return
-        judged, taken = verified.judged, verified.taken
-        for (node, token), drafted in self.drafted.items():
-            if node in judged:
-                self.rates.add(drafted.kind, drafted.share, is_hit=(node, token) in taken)
+        self.drafted.learn(verified)
 
     def end(self, tokens: Sequence[TokenId]) -> None:
         """Nothing is held."""
@@ -157,7 +150,7 @@ class LookupDrafter:
                 tip = builder.find(node, drafted.token)
             if tip is None or tip in tails:
                 continue
-            memory.drafted[node, drafted.token] = drafted
+            memory.drafted.note(node, drafted.token, drafted.kind, drafted.share)
             # A node is added with the run that it forces, so the text may grow by several tokens.
             tails[tip] = (tails[node] + self._text(builder.path(node, tip)))[-_TAIL:]
             for entry in self._entries(memory, builder, tip, tails[tip], 1.0 - loss, made):

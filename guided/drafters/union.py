@@ -23,10 +23,13 @@ class UnionMemory:
         policies: Mapping[str, DrafterPolicy],
         *,
         is_named: bool,
+        wants_states: bool,
     ) -> None:
         self.memories: Final = memories
         self.is_named: Final = is_named
         """Whether the request names its drafters, so that they are asked whatever they cost."""
+        self.wants_states: Final = wants_states
+        """Whether one of the drafters that were opened does."""
         self.accounts: Final[dict[str, Account]] = {}
         self._policies = policies
         self._gains = RecentGains()
@@ -59,7 +62,11 @@ class UnionMemory:
     def _settle(self, bills: Mapping[str, float], accepted: Mapping[str, int]) -> None:
         for name, bill in bills.items():
             won = accepted.get(name, 0) / self._gains.without(name)
-            self._policies[name].book(self.accounts.get(name), won - bill)
+            # Without an account it was asked for its name, whatever it costs: that must not count
+            # against it, nor for it, in answers of other requests.
+            account = self.accounts.get(name)
+            if account is not None:
+                self._policies[name].book(account, won - bill)
         self._gains.add(accepted)
 
 
@@ -118,7 +125,14 @@ class DrafterUnion:
             opened.pop_all()
         if not memories:
             return None
-        return UnionMemory(memories, self.policies, is_named=bool(context.drafters))
+        return UnionMemory(
+            memories,
+            self.policies,
+            is_named=bool(context.drafters),
+            wants_states=any(
+                drafter.wants_states for drafter in self._drafters if drafter.name in memories
+            ),
+        )
 
     def propose(self, drafts: Sequence[DraftRequest]) -> None:
         """Let each drafter add to the trees of the sequences for which it pays."""

@@ -121,7 +121,7 @@ def load_engine(
     if drafts:
         models = load_drafters(plans, parts.texts, widths, progress, reuse_prefixes=reuse_prefixes)
         vocabulary = parts.texts.vocabulary
-        with_heads = head_set.drafters(parts.runner, len(vocabulary))
+        with_heads = head_set.drafters(parts.runner, len(vocabulary), reuse_prefixes=reuse_prefixes)
         drafting = (*make_drafters(drafters, vocabulary), *models, *with_heads)
         progress.note(f"drafters: {describe_drafters(drafters)}")
     engine = _build_engine(parts, asked, drafting, judge, reuse_prefixes=reuse_prefixes)

@@ -13,13 +13,12 @@ from guided.decoding.draft_tree import DraftTree
 from guided.decoding.drafter import (
     DraftBuilder,
     DraftContext,
-    DraftMemory,
     DraftRequest,
     Verified,
 )
 from guided.decoding.trace import TracedBuilder
 from guided.decoding.verify import Acceptance, verify
-from guided.drafters.union import DrafterUnion
+from guided.drafters.union import DrafterUnion, UnionMemory
 from guided.engine.answer_state import AnswerState
 from guided.engine.runnable import AnswerRunnable, Piece, Settled, Step
 from guided.engine.submission import Submission
@@ -54,9 +53,8 @@ class SampledRunnable(AnswerRunnable):
 
     @property
     def wants_states(self) -> bool:
-        """Whether its drafter learns the hidden states."""
-        drafter = self._drafter
-        return self._memory is not None and drafter is not None and drafter.wants_states
+        """Whether one of its drafters learns the hidden states."""
+        return self._memory is not None and self._memory.wants_states
 
     @property
     def num_places(self) -> int:
@@ -126,7 +124,7 @@ class SampledRunnable(AnswerRunnable):
         return Settled(copies, forks)
 
 
-def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) -> DraftMemory | None:
+def _open(drafter: DrafterUnion, submission: Submission, answer: AnswerState) -> UnionMemory | None:
     """What the drafter keeps of an answer, until the request ends."""
     request = submission.request
     memory = drafter.open(

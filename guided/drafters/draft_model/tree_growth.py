@@ -72,8 +72,10 @@ class TreeGrowth:
 
     def first_segment(self) -> Segment:
         """The unread tokens, and what is in the tree already."""
-        root, tip = self._builder.root, self._builder.tip
-        staged = range(root + 1, min(tip, root + MOST_STAGED) + 1)
+        root, tip, scouts = self._builder.root, self._builder.tip, self._builder.tree().scouts
+        # Scouts stand for places further on, so nothing is drafted from what follows them.
+        drafted = [node for node in range(root + 1, tip + 1) if node not in scouts]
+        staged = drafted[:MOST_STAGED]
         segment = self._read(in_a_row(self._unread), staged)
         assert segment is not None, "what follows the root is not asked"
         return segment

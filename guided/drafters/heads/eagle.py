@@ -155,6 +155,7 @@ class EagleDrafter:
         dtype: torch.dtype = torch.float32,
         device: torch.device = CPU,
         width: int = _WIDTH,
+        reuse_prefixes: bool = True,
     ) -> None:
         """See ``EagleRows``; ``width`` tokens are drafted after one node at most.
 
@@ -162,7 +163,13 @@ class EagleDrafter:
         """
         self.taps: Final = head.shape.taps
         """Layers of the target whose input is read."""
-        self._rows = EagleRows(head, cache_tokens=cache_tokens, dtype=dtype, device=device)
+        self._rows = EagleRows(
+            head,
+            cache_tokens=cache_tokens,
+            dtype=dtype,
+            device=device,
+            reuse_prefixes=reuse_prefixes,
+        )
         self._rates = ProposalRates(assumed_rates())
         self._vocabulary_size = vocabulary_size
         self._width = width

@@ -66,17 +66,24 @@ class EagleRows:
     """One head, with the cache of all its texts; every method works on several texts at once."""
 
     def __init__(
-        self, head: EagleHead, *, cache_tokens: int, dtype: torch.dtype, device: torch.device
+        self,
+        head: EagleHead,
+        *,
+        cache_tokens: int,
+        dtype: torch.dtype,
+        device: torch.device,
+        reuse_prefixes: bool = True,
     ) -> None:
         """``head`` has its embedding; it is taken to a type and a device for good.
 
-        ``cache_tokens`` rows are kept of all texts together.
+        ``cache_tokens`` rows are kept of all texts together; ``reuse_prefixes`` lets a text begin
+        with those that others left.
         """
         pack_linears(head, dtype, device)
         self._head = head
         self._dtype, self._device = rows_dtype(dtype, device), device
         group = LayerGroup(max(1, -(-cache_tokens // _BLOCK_SIZE)))
-        self.cache: Final = BlockCache([group], _BLOCK_SIZE)
+        self.cache: Final = BlockCache([group], _BLOCK_SIZE, reuse_prefixes=reuse_prefixes)
         self._apart = count()
         self._storage = PagedStorage(
             {0: head_layer(head)},

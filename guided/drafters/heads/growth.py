@@ -101,7 +101,7 @@ class GrowingTree(Generic[Kept]):
                 mask = self._builder.matcher(place.node).mask()
             except LimitExceededError:
                 return  # it is for the choice at this node to close the answer
-            width = min(width, int(np.bitwise_count(mask & known).sum()))
+            width = min(width, _count(mask & known))
         if width < 1:
             return
         expansion = self._expansion_at(place.depth)
@@ -114,6 +114,12 @@ class GrowingTree(Generic[Kept]):
 
     def _is_open(self, place: Place[Kept]) -> bool:
         return not self._builder.matcher(place.node).is_complete
+
+
+def _count(mask: NDArray[np.int32]) -> int:
+    """Tokens of a packed mask."""
+    # Of a negative number ``bitwise_count`` would count the bits of its absolute value.
+    return int(np.bitwise_count(mask.view(np.uint32)).sum())
 
 
 def grow(

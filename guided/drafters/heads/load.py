@@ -58,8 +58,13 @@ class HeadSet:
             kept = self.cache_tokens * bytes_per_slot([head_layer(self.eagle)], kept_in)
         return numbers * dtype.itemsize + kept
 
-    def drafters(self, runner: ModelRunner, vocabulary_size: int) -> tuple[Drafter, ...]:
-        """What drafts with them beside this runner, which is told what layers to tap."""
+    def drafters(
+        self, runner: ModelRunner, vocabulary_size: int, *, reuse_prefixes: bool = True
+    ) -> tuple[Drafter, ...]:
+        """What drafts with them beside this runner, which is told what layers to tap.
+
+        ``reuse_prefixes`` lets texts share what a head keeps of their beginnings.
+        """
         dtype, device = runner.shape.dtype, runner.shape.device
         found: list[Drafter] = []
         if self.eagle is not None:
@@ -71,6 +76,7 @@ class HeadSet:
                 cache_tokens=self.cache_tokens,
                 dtype=dtype,
                 device=device,
+                reuse_prefixes=reuse_prefixes,
             )
             runner.tap(eagle.taps)
             found.append(eagle)

@@ -1,0 +1,52 @@
+"""The proposals of one drafter in the latest tree, and how often such were right."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final, Generic, TypeVar
+
+from guided.decoding.draft_budget import AcceptanceRates
+from guided.decoding.drafter import Verified
+from guided.spec import TokenId
+
+__all__ = ["JudgedProposals"]
+
+Kind = TypeVar("Kind", bound=Hashable)
+
+
+class JudgedProposals(Generic[Kind]):
+    """Notes proposals, and judges each once: by the step that it was made for.
+
+    A drafter may be left out of the next tree, whose nodes have the same numbers.
+    """
+
+    def __init__(self, rates: AcceptanceRates[Kind]) -> None:
+        self.rates: Final = rates
+        """How often proposals of each kind were right."""
+        self._noted: dict[tuple[int, TokenId], tuple[Kind, float]] = {}
+
+    def clear(self) -> None:
+        """Begin a new tree."""
+        self._noted.clear()
+
+    def note(self, node: int, token: TokenId, kind: Kind, share: float = 1.0) -> None:
+        """Note a token proposed after a node; ``share`` is how much of a token it counts for."""
+        self._noted[node, token] = (kind, share)
+
+    def learn(self, verified: Verified) -> bool:
+        """Judge what was noted and forget it; tells whether any of it was right.
+
+        A tree that ends with its trunk holds none of it: it was given up for want of room.
+        """
+        noted, self._noted = self._noted, {}
+        tree = verified.tree
+        if tree.trunk == len(tree) and not tree.draws:
+            return False
+        judged, taken = verified.judged, verified.taken
+        was_right = False
+        for (node, token), (kind, share) in noted.items():
+            if node in judged:
+                is_hit = (node, token) in taken
+                was_right = was_right or is_hit
+                self.rates.add(kind, share, is_hit=is_hit)
+        return was_right
