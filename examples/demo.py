@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from pydantic import BaseModel
 from rich.console import Console
@@ -63,9 +64,8 @@ def _one_at_a_time(client: Client, forcing: Forcing, name: str) -> list[Answer[B
 
 
 def _with_forcing(request: Request[BaseModel], forcing: Forcing) -> Request[BaseModel]:
-    return Request(
-        request.prompt, request.response_model, max_tokens=request.max_tokens, forcing=forcing
-    )
+    model: Any = request.response_model
+    return Request(request.prompt, model, max_tokens=request.max_tokens, forcing=forcing)
 
 
 def _print_answers(answers: Sequence[Answer[BaseModel]], seconds: float) -> None:

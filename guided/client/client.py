@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from types import TracebackType
-from typing import Any, Self, Unpack, overload
+from typing import Any, Self, Unpack
 
 import grpc
-from pydantic import TypeAdapter
 from typing_extensions import TypeForm, TypeVar
 
 from guided.client.answer import Answer, Completed
 from guided.client.channel import CHANNEL_OPTIONS, ClientBase, checked_address
 from guided.client.decode import decode_answer, decode_model, decode_stats
 from guided.client.incoming import Batch, Stream, checked_requests, in_order
-from guided.client.options import CallOptions, Options, Schema
+from guided.client.options import Options, Schema
 from guided.client.prompt import Prompt
-from guided.client.request import Request
+from guided.client.request import NO_MODEL, Request
 from guided.client.status import raising_guided_errors
 from guided.errors import GuidedError
 from guided.stats import EngineStats, ModelInfo
@@ -27,9 +26,7 @@ from guided.wire_request import encode_request
 
 __all__ = ["Client"]
 
-T = TypeVar("T")
-Value = TypeVar("Value", default=str)
-"""Of an answer without a response model it is the text."""
+T = TypeVar("T", default=Any)
 
 
 class Client(ClientBase):
@@ -50,33 +47,15 @@ class Client(ClientBase):
         self._service = GenerationServiceStub(self._channel)
         self._model_service = ModelServiceStub(self._channel)
 
-    @overload
-    def generate(
-        self, prompt: Prompt, response_model: TypeForm[T], **options: Unpack[CallOptions]
-    ) -> Answer[T]: ...
-
-    @overload
-    def generate(
-        self, prompt: Prompt, *, schema: Schema, **options: Unpack[CallOptions]
-    ) -> Answer[Any]: ...
-
-    @overload
     def generate(
         self,
         prompt: Prompt,
-        response_model: TypeAdapter[Value] | None = ...,
-        **options: Unpack[CallOptions],
-    ) -> Answer[Value]: ...
-
-    def generate(
-        self,
-        prompt: Prompt,
-        response_model: Any = None,
+        response_model: TypeForm[T] = NO_MODEL,
         *,
         schema: Schema | None = None,
         timeout: float | None = None,
         **options: Unpack[Options],
-    ) -> Answer[Any]:
+    ) -> Answer[T]:
         """Make one answer; its value is as ``Request`` says.
 
         ``timeout`` is in seconds; ``None`` takes the client's.
@@ -88,33 +67,15 @@ class Client(ClientBase):
             response = self._service.Generate(message, timeout=self._seconds(timeout))
         return request.read(decode_answer(response))
 
-    @overload
-    def stream(
-        self, prompt: Prompt, response_model: TypeForm[T], **options: Unpack[CallOptions]
-    ) -> Stream[T]: ...
-
-    @overload
-    def stream(
-        self, prompt: Prompt, *, schema: Schema, **options: Unpack[CallOptions]
-    ) -> Stream[Any]: ...
-
-    @overload
     def stream(
         self,
         prompt: Prompt,
-        response_model: TypeAdapter[Value] | None = ...,
-        **options: Unpack[CallOptions],
-    ) -> Stream[Value]: ...
-
-    def stream(
-        self,
-        prompt: Prompt,
-        response_model: Any = None,
+        response_model: TypeForm[T] = NO_MODEL,
         *,
         schema: Schema | None = None,
         timeout: float | None = None,
         **options: Unpack[Options],
-    ) -> Stream[Any]:
+    ) -> Stream[T]:
         """Make one answer and read its text as it grows; for use in ``with``.
 
         >>> with client.stream("Tell a story.", max_tokens=200) as story:

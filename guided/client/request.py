@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Unpack, cast
 
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypeForm, TypeVar
@@ -22,9 +22,12 @@ from guided.response_types.schema_text import (
 )
 from guided.spec import Constraint, GenerationRequest, JsonOptions, JsonSchema, Regex, Usage
 
-__all__ = ["Request"]
+__all__ = ["NO_MODEL", "Request"]
 
 T = TypeVar("T", default=Any, covariant=True)
+
+NO_MODEL: Final[Any] = None
+"""The response model of a request that has none."""
 
 
 @dataclass(frozen=True)
@@ -49,26 +52,15 @@ class Request(Generic[T]):
     _adapter: TypeAdapter[T] | None = field(init=False, repr=False, compare=False)
 
     if TYPE_CHECKING:
-        # Checkers learn the type of the value from a parameter that is a form of a type alone.
-        @overload
+        # One signature, so that a mistyped option is told by its name. Checkers learn the type of
+        # the value from a parameter that is a form of a type alone; adapters they do not know.
         def __init__(
             self,
             prompt: Prompt,
-            response_model: TypeForm[T],
-            schema: None = ...,
-            **options: Unpack[Options],
-        ) -> None: ...
-
-        @overload
-        def __init__(
-            self,
-            prompt: Prompt,
-            response_model: TypeAdapter[T] | None = ...,
+            response_model: TypeForm[T] = ...,
             schema: Schema | None = ...,
             **options: Unpack[Options],
         ) -> None: ...
-
-        def __init__(self, *arguments: Any, **options: Any) -> None: ...
 
         # Options are fields that checkers do not see.
         def __getattr__(self, option: str) -> Any: ...
