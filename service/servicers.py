@@ -67,6 +67,17 @@ class AnswerMaker(Protocol):
         """Make one answer: its text as it grows, then the answer; closing frees what it holds."""
 
 
+class _UnreadError(RequestCancelledError):
+    """The caller took no message for too long; one is still on its way."""
+
+    def __init__(self, seconds: float, sending: asyncio.Future[None]) -> None:
+        super().__init__(
+            f"the caller took nothing of the answer for {seconds:g} s",
+            hint="read faster, or ask for less at once",
+        )
+        self.sending = sending
+
+
 class GenerationServicer(GenerationServiceServicer):
     """Checks calls, has their answers made, and gives each failure its status."""
 
@@ -121,15 +132,10 @@ class GenerationServicer(GenerationServiceServicer):
         self, message: pb.GenerateStreamResponse | pb.GenerateBatchResponse, context: Context
     ) -> None:
         """Send a message, once the caller has read enough of those before it."""
-        seconds = self._config.stall_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                await context.write(message)
-        except TimeoutError as error:
-            raise RequestCancelledError(
-                f"the caller took nothing of the stream for {seconds:g} s",
-                hint="read faster, or ask for less at once",
-            ) from error
+        sending = asyncio.ensure_future(context.write(message))
+        if not (await asyncio.wait({sending}, timeout=self._config.stall_seconds))[0]:
+            raise _UnreadError(self._config.stall_seconds, sending)
+        sending.result()
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
         size = self._check_size(batch.ByteSize())
@@ -187,6 +193,12 @@ class GenerationServicer(GenerationServiceServicer):
                 "the call's deadline passed before its answer was complete",
                 hint="allow more time, or fewer tokens",
             )
+        except _UnreadError as error:
+            failure = error
+            # The transport takes no status before the message under way is read. All that the call
+            # held is given back by now, so it can wait until the caller reads or leaves.
+            await asyncio.wait({error.sending})
+            error.sending.exception()
         except Exception as error:
             failure = error
         return await abort(context, failure, self._config.retry_after_seconds)
