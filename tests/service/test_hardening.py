@@ -213,7 +213,7 @@ def test_a_batch_that_nobody_reads_holds_nobody_up_and_is_told(tmp_path: Path) -
         )
         eventually(lambda: len(_answered(other)) == 4, 40)
         time.sleep(1)  # beyond the time for reading
-        read = []
+        read: list[pb.GenerateBatchResponse] = []
         with pytest.raises(grpc.RpcError) as caught:
             read.extend(unread)
         assert unread.code() is grpc.StatusCode.CANCELLED, caught.value

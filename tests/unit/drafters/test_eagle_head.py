@@ -154,20 +154,20 @@ def test_places_of_trees_are_the_same_side_by_side_as_alone() -> None:
         read = [TokenId(token) for token in range(length)]
         rows.keep([TextRows(blocks, read, torch.randn(length, head.shape.hidden_size), 0)])
     pasts = [rows.past(blocks) for blocks in texts]
-    # Deeper places first, so that drafted rows of different lengths stand side by side.
     feature = torch.randn(head.shape.hidden_size)
     (_,), (deeper,) = rows.go_on([TokenId(3)], [feature], [9], [pasts[0]])
     (_,), (deepest,) = rows.go_on([TokenId(4)], [feature], [10], [deeper])
-    places = [pasts[1], deepest, pasts[0], deeper, pasts[1]]
+    (_,), (other,) = rows.go_on([TokenId(8)], [feature], [9], [pasts[0]])
+    places = [pasts[1], deepest, pasts[0], other, pasts[1]]
     tokens = [TokenId(token) for token in (7, 6, 5, 4, 3)]
     features = list(torch.randn(5, head.shape.hidden_size))
     positions = [5, 11, 9, 10, 5]
     together, after = rows.go_on(tokens, features, positions, places)
-    for row, asked in enumerate(zip(tokens, features, positions, places, strict=True)):
-        (alone,), (past,) = rows.go_on(*([value] for value in asked))
+    for row, place in enumerate(places):
+        (alone,), (past,) = rows.go_on([tokens[row]], [features[row]], [positions[row]], [place])
         torch.testing.assert_close(together[row], alone, rtol=1e-5, atol=1e-5)
         torch.testing.assert_close(after[row].drafted, past.drafted, rtol=1e-5, atol=1e-5)
-        assert after[row].kept.keys is places[row].kept.keys
+        assert after[row].kept.keys is place.kept.keys
 
 
 def test_where_there_is_room_for_one_text_the_other_keeps_nothing() -> None:
