@@ -96,6 +96,8 @@ class ServerConfig(BaseSettings):
     """Requests in one batch; 64."""
     max_message_bytes: Annotated[int, _LIMITS] = Field(default=4 * 2**20, ge=1024)
     """Size of one call's message in bytes; 4 MiB."""
+    max_message_fields: Annotated[int, _LIMITS] = Field(default=50_000, ge=1000)
+    """Fields of one call's message, each part of a list counted; 50,000."""
     retry_after_seconds: Annotated[float, _TIMES] = Field(default=0.5, gt=0)
     """What callers who are turned away are asked to wait; 0.5."""
     stall_seconds: Annotated[float, _TIMES] = Field(default=60.0, gt=0)

@@ -43,6 +43,9 @@ from guided_service.messages import (
 
 __all__ = ["CutOffError", "EngineConnection", "Outbox", "Patience"]
 
+_MANY_PARTS = 200
+"""Messages and constraints that a request is made of; to write so many takes a few milliseconds."""
+
 _LAST_WORDS_SECONDS = 0.1
 """How long messages of an ended process may take through the socket."""
 
@@ -222,7 +225,9 @@ class EngineConnection:
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; giving up waiting cancels it."""
-        with self._submitted(uuid4().hex, request, received, stream=False) as answer:
+        request_id = uuid4().hex
+        message = await _written(request_id, request, received, stream=False)
+        with self._submitted(request_id, message) as answer:
             return await answer
 
     async def stream(
@@ -230,9 +235,10 @@ class EngineConnection:
     ) -> AsyncGenerator[str | GenerationResult, None]:
         """Have one answer made: its text as it grows, then the answer; closing cancels it."""
         request_id, outbox = uuid4().hex, Outbox()
+        message = await _written(request_id, request, received, stream=True)
         self._outboxes[request_id] = outbox
         try:
-            with self._submitted(request_id, request, received, stream=True) as answer:
+            with self._submitted(request_id, message) as answer:
                 answer.add_done_callback(lambda _: outbox.close())
                 while text := await outbox.take():
                     yield text
@@ -242,13 +248,16 @@ class EngineConnection:
 
     @contextmanager
     def _submitted(
-        self, request_id: str, request: GenerationRequest, received: float, *, stream: bool
+        self, request_id: str, message: bytes
     ) -> Iterator[asyncio.Future[GenerationResult]]:
         """The answer of a request, which is cancelled if it is not there at the end."""
+        # While a long message was written, the process may have ended.
+        if self._process.returncode is not None:
+            raise ServiceUnavailableError("the engine is gone", hint="try again shortly")
         future: asyncio.Future[GenerationResult] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         try:
-            self._send(Submit.of(request_id, request, received=received, stream=stream))
+            self._send_bytes(message)
             yield future
         finally:
             del self._waiting[request_id]
@@ -307,8 +316,11 @@ class EngineConnection:
             future.set_result(outcome)
 
     def _send(self, message: ToEngine) -> None:
+        self._send_bytes(write(message))
+
+    def _send_bytes(self, message: bytes) -> None:
         # Without waiting, the future is settled when it comes.
-        sent = asyncio.ensure_future(self._socket.send(write(message), zmq.DONTWAIT))
+        sent = asyncio.ensure_future(self._socket.send(message, zmq.DONTWAIT))
         error = sent.exception()
         if isinstance(error, zmq.Again):
             raise ServiceUnavailableError(
@@ -321,3 +333,23 @@ class EngineConnection:
         code = self._process.returncode
         assert code is not None, "the process has not ended"
         return f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
+
+
+async def _written(
+    request_id: str, request: GenerationRequest, received: float, *, stream: bool
+) -> bytes:
+    """The message that submits a request; one of many parts is written beside the event loop."""
+
+    def submit() -> bytes:
+        return write(Submit.of(request_id, request, received=received, stream=stream))
+
+    return await asyncio.to_thread(submit) if _has_many_parts(request) else submit()
+
+
+def _has_many_parts(request: GenerationRequest) -> bool:
+    count = 0 if isinstance(request.prompt, str) else len(request.prompt)
+    level = [] if request.constraint is None else [request.constraint]
+    while level and count <= _MANY_PARTS:
+        count += len(level)
+        level = [inner for part in level for inner in part.inner()]
+    return count > _MANY_PARTS

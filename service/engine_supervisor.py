@@ -11,6 +11,7 @@ import structlog
 
 from guided.errors import GuidedError, ServiceUnavailableError
 from guided.spec import GenerationRequest, GenerationResult
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided_service.config import ServerConfig
 from guided_service.descriptors import DescriptorReserve
@@ -52,6 +53,7 @@ class EngineSupervisor:
         self._absence: str | None = _STARTING
         """What keeps requests from being taken, ``None`` where nothing does."""
         self._model: ModelInfo | None = None
+        self._prompt_bound: PromptBound | None = None
         self._reserve = DescriptorReserve()
 
     async def run(self) -> None:
@@ -90,6 +92,11 @@ class EngineSupervisor:
     def check_ready(self) -> None:
         """Raise ``ServiceUnavailableError`` unless requests are taken."""
         self._ready_connection()
+
+    def check_prompt(self, request: GenerationRequest) -> None:
+        """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
+        if self._prompt_bound is not None:
+            self._prompt_bound.check(request.prompt)
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Have one answer made; cancelling the caller cancels it in the engine."""
@@ -137,7 +144,8 @@ class EngineSupervisor:
         begun = time.monotonic()
         with self._reserve.lent():
             self._connection = await EngineConnection.start(self._command, choice_of(self._config))
-        self._model = (await self._connection.ready()).model
+        ready = await self._connection.ready()
+        self._model, self._prompt_bound = ready.model, ready.prompt_bound
         self._absence = None
         await self._set_serving(True)
         _log.info(

@@ -21,6 +21,7 @@ import msgspec
 
 from guided.error_record import ErrorRecord
 from guided.spec import GenerationRequest, GenerationResult
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.wire_request import decode_request, encode_request
@@ -119,6 +120,8 @@ class Ready(msgspec.Struct, frozen=True, tag=True):
     """The model is loaded."""
 
     model: ModelInfo
+    prompt_bound: PromptBound | None = None
+    """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
 
 
 class Report(msgspec.Struct, frozen=True, tag=True):

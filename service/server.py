@@ -28,15 +28,18 @@ from guided_service.config import ServerConfig
 from guided_service.descriptors import raise_descriptor_limit
 from guided_service.engine_supervisor import EngineSupervisor
 from guided_service.exposition import EngineCollector, start_exposition
+from guided_service.intake import Intake, Readers
 from guided_service.logs import configure_logs
-from guided_service.servicers import GenerationServicer, ModelServicer, RefusesUnreadable
+from guided_service.servicers import GenerationServicer, ModelServicer
 
 __all__ = ["ENGINE_COMMAND", "SERVICE_NAME", "run_server", "serve"]
 
 ENGINE_COMMAND = (sys.executable, "-P", "-m", "guided_service.engine_process")
 """How the engine process is started; its settings follow as one more argument."""
 
-SERVICE_NAME = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"].full_name
+_SERVICE = generation_pb2.DESCRIPTOR.services_by_name["GenerationService"]
+
+SERVICE_NAME = _SERVICE.full_name
 
 _MODEL_SERVICE_NAME = model_pb2.DESCRIPTOR.services_by_name["ModelService"].full_name
 
@@ -68,8 +71,10 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
     health = HealthServicer()
     await _set_health(health, False)
     supervisor = EngineSupervisor(engine_command, config, partial(_set_health, health))
-    servicer = GenerationServicer(supervisor, config)
-    server = _wired(servicer, ModelServicer(supervisor, config), health, config)
+    readers = Readers(config.max_queued_bytes)
+    servicer = GenerationServicer(supervisor, config, readers)
+    intake = Intake(_SERVICE, config, readers)
+    server = _wired(servicer, ModelServicer(supervisor, config), health, config, intake)
     port = _bind(server, config)
     if config.metrics_port is not None:
         collector = EngineCollector(supervisor, servicer.admission)
@@ -95,6 +100,7 @@ async def run_server(config: ServerConfig, engine_command: Sequence[str]) -> Non
         await server.stop(0)
         await supervisor.stop()
         await asyncio.wait({engine})
+        readers.close()
     if not engine.cancelled():
         engine.result()
 
@@ -125,9 +131,10 @@ def _wired(
     model_servicer: ModelServicer,
     health: HealthServicer,
     config: ServerConfig,
+    *interceptors: grpc.aio.ServerInterceptor,
 ) -> grpc.aio.Server:
     server = grpc.aio.server(
-        interceptors=(RefusesUnreadable(SERVICE_NAME, config.retry_after_seconds),),
+        interceptors=interceptors,
         options=(
             # Two servers on one port would share its calls by chance; let the second one fail.
             ("grpc.so_reuseport", 0),

@@ -1,17 +1,14 @@
-"""The calls of both services, and the refusal of messages that cannot be read."""
+"""The calls of both services."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-import grpc
-import grpc.aio
-from google.protobuf.message import DecodeError
+from google.protobuf.message import Message
 from google.rpc import status_pb2
 from typing_extensions import override
 
@@ -20,9 +17,8 @@ from guided.errors import (
     GuidedError,
     LimitExceededError,
     RequestCancelledError,
-    RequestError,
 )
-from guided.spec import LONGEST_DEADLINE, MAX_NESTING, GenerationRequest, GenerationResult
+from guided.spec import LONGEST_DEADLINE, GenerationRequest, GenerationResult
 from guided.stats import EngineStats, ModelInfo
 from guided.v1 import generation_pb2 as pb
 from guided.v1 import model_pb2
@@ -33,6 +29,7 @@ from guided.wire_request import decode_request
 from guided_service.admission import Admission
 from guided_service.config import ServerConfig
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
+from guided_service.intake import Readers
 from guided_service.status import Context, abort, shown, status_of
 
 __all__ = [
@@ -40,7 +37,6 @@ __all__ = [
     "GenerationServicer",
     "ModelServicer",
     "ModelSource",
-    "RefusesUnreadable",
 ]
 
 T = TypeVar("T")
@@ -54,6 +50,9 @@ class AnswerMaker(Protocol):
 
     def check_ready(self) -> None:
         """Raise ``ServiceUnavailableError`` unless requests are taken."""
+
+    def check_prompt(self, request: GenerationRequest) -> None:
+        """Raise ``LimitExceededError`` for a prompt that is too long whatever its tokens are."""
 
     async def generate(self, request: GenerationRequest, received: float) -> GenerationResult:
         """Make one answer; cancelling the caller frees what it holds.
@@ -81,9 +80,10 @@ class _UnreadError(RequestCancelledError):
 class GenerationServicer(GenerationServiceServicer):
     """Checks calls, has their answers made, and gives each failure its status."""
 
-    def __init__(self, maker: AnswerMaker, config: ServerConfig) -> None:
+    def __init__(self, maker: AnswerMaker, config: ServerConfig, readers: Readers) -> None:
         self._maker = maker
         self._config = config
+        self._readers = readers
         self.admission = Admission(
             config.max_requests_in_flight, config.max_requests_queued, config.max_queued_bytes
         )
@@ -112,15 +112,13 @@ class GenerationServicer(GenerationServiceServicer):
     async def _admit_one(
         self, request: pb.GenerateRequest, context: Context
     ) -> pb.GenerateResponse:
-        size = self._check_size(request.ByteSize())
         self._maker.check_ready()
-        return await self._answer(request, context, size, time.monotonic())
+        return await self._answer(request, context, request.ByteSize(), time.monotonic())
 
     async def _admit_stream(self, message: pb.GenerateStreamRequest, context: Context) -> None:
-        size = self._check_size(message.ByteSize())
         self._maker.check_ready()
-        refuse_unknown_fields(message)
-        request, received = _asked(message.request, context), time.monotonic()
+        size, received = message.ByteSize(), time.monotonic()
+        request = await self._asked(message.request, context, size, within=message)
         async with (
             self._admitted(request, size, received),
             aclosing(self._maker.stream(request, received)) as events,
@@ -138,11 +136,10 @@ class GenerationServicer(GenerationServiceServicer):
         sending.result()
 
     async def _admit_all(self, batch: pb.GenerateBatchRequest, context: Context) -> None:
-        size = self._check_size(batch.ByteSize())
         self._check_batch(len(batch.requests))
         self._maker.check_ready()
         # Whole or not at all. Then each takes a place of its own, until it has its answer.
-        self.admission.check_room(len(batch.requests), size)
+        self.admission.check_room(len(batch.requests), batch.ByteSize())
         await self._answer_all(batch, context, time.monotonic())
 
     async def _answer_all(
@@ -172,11 +169,36 @@ class GenerationServicer(GenerationServiceServicer):
     async def _answer(
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
-        request = _asked(message, context)
+        request = await self._asked(message, context, size)
         async with self._admitted(request, size, received):
             result = await self._maker.generate(request, received)
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
         return encode_result(result)
+
+    async def _asked(
+        self,
+        message: pb.GenerateRequest,
+        context: Context,
+        size: int,
+        within: Message | None = None,
+    ) -> GenerationRequest:
+        """The request that a message says; its deadline is a little before that of the call.
+
+        ``within`` is the message that it is a part of, where that is another.
+        """
+        remaining, seconds = context.time_remaining(), None
+        if remaining is not None:
+            # A deadline that has almost passed is for the engine to refuse.
+            seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
+
+        def read() -> GenerationRequest:
+            if within is not None:
+                refuse_unknown_fields(within)
+            return decode_request(message, latest_seconds=seconds)
+
+        request = await self._readers.do(read, size)
+        self._maker.check_prompt(request)
+        return request
 
     def _admitted(
         self, request: GenerationRequest, size: int, received: float
@@ -206,16 +228,6 @@ class GenerationServicer(GenerationServiceServicer):
     def _status(self, error: GuidedError) -> status_pb2.Status:
         return status_of(error, self._config.retry_after_seconds)
 
-    def _check_size(self, size: int) -> int:
-        limit = self._config.max_message_bytes
-        if size > limit:
-            raise LimitExceededError(
-                f"the call's message has {size} bytes, above the limit of {limit}",
-                limit=limit,
-                hint="send less in one call",
-            )
-        return size
-
     def _check_batch(self, size: int) -> None:
         limit = self._config.max_batch_size
         if size > limit:
@@ -225,16 +237,6 @@ class GenerationServicer(GenerationServiceServicer):
                 field="requests",
                 hint="split the batch",
             )
-
-
-def _asked(message: pb.GenerateRequest, context: Context) -> GenerationRequest:
-    """Decode the request; its deadline is a little before that of the call."""
-    remaining = context.time_remaining()
-    if remaining is None:
-        return decode_request(message)
-    # A deadline that has almost passed is for the engine to refuse.
-    seconds = min(max(remaining - _DELIVERY_SECONDS, 1e-3), LONGEST_DEADLINE)
-    return decode_request(message, latest_seconds=seconds)
 
 
 # ModelService
@@ -276,57 +278,3 @@ class ModelServicer(ModelServiceServicer):
             return model_pb2.GetStatsResponse(stats=encode_stats(self._source.stats()))
         except Exception as error:
             await abort(context, error, self._config.retry_after_seconds)
-
-
-# Messages that protobuf cannot read, which gRPC by itself calls a fault of the server
-
-
-@dataclass(frozen=True, slots=True)
-class _Unreadable:
-    """Stands for a message that protobuf cannot read."""
-
-
-class RefusesUnreadable(grpc.aio.ServerInterceptor):
-    """Refuses messages of one service that cannot be read, as mistakes of their senders."""
-
-    def __init__(self, service: str, retry_after_seconds: float) -> None:
-        self._methods = f"/{service}/"
-        self._retry_after_seconds = retry_after_seconds
-
-    @override
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        handler = await continuation(handler_call_details)
-        if handler is None or not handler_call_details.method.startswith(self._methods):
-            return handler
-        assert not handler.request_streaming, "one message asks for all there is"
-        read = handler.request_deserializer
-
-        def tried(message: bytes) -> object:
-            try:
-                return read(message)
-            except DecodeError:
-                return _Unreadable()
-
-        make = (
-            grpc.unary_stream_rpc_method_handler
-            if handler.response_streaming
-            else grpc.unary_unary_rpc_method_handler
-        )
-        answered = handler.unary_stream if handler.response_streaming else handler.unary_unary
-        return make(self._checked(answered), tried, handler.response_serializer)
-
-    def _checked(self, answer: Callable[[Any, Context], Awaitable[Any]]) -> Any:
-        async def answer_readable(message: object, context: Context) -> Any:
-            if isinstance(message, _Unreadable):
-                error = RequestError(
-                    "the message of the call cannot be read as protobuf",
-                    hint=f"nest its messages less deeply; constraints may stand {MAX_NESTING} deep",
-                )
-                await abort(context, error, self._retry_after_seconds)
-            return await answer(message, context)
-
-        return answer_readable

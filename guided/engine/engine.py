@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
 
 from guided.decoding.draft_budget import CostCurve
 from guided.decoding.drafter import Drafter
@@ -31,7 +30,7 @@ from guided.engine.group import Group
 from guided.engine.isolation import Isolation, error_for, is_of_request
 from guided.engine.meter import Meter
 from guided.engine.model_call import ModelCall
-from guided.engine.request_clock import RequestClock
+from guided.engine.prompts import PreparedPrompt, Prompts, Render
 from guided.engine.results import Delta, Finished, Results
 from guided.engine.runnable import Step
 from guided.engine.scheduler import Scheduler
@@ -41,17 +40,18 @@ from guided.errors import GuidedError, RequestError
 from guided.masks.vocabulary import Vocabulary
 from guided.model.batch import Segment, SegmentOutput
 from guided.model.runner import ModelRunner
-from guided.spec import GenerationRequest, JsonSchema, Message, TokenId, Usage
+from guided.spec import GenerationRequest, Usage
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import EngineStats, Phase
 
-__all__ = ["Engine", "Render"]
-
-Render: TypeAlias = Callable[[str | tuple[Message, ...], str | None], tuple[TokenId, ...]]
-"""Turns a prompt, and the schema to show if any, into tokens."""
+__all__ = ["Engine"]
 
 
 class Engine:
-    """Takes requests, and makes their answers step by step; for use from one thread."""
+    """Takes requests, and makes their answers step by step; for use from one thread.
+
+    ``prepare`` alone is for all.
+    """
 
     def __init__(
         self,
@@ -71,9 +71,12 @@ class Engine:
         widest_draft: int = 0,
         costs: CostCurve | None = None,
         judge: Judge | None = None,
+        prompt_bound: PromptBound | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``drafters`` propose tokens in their order, for one sequence in one step at most
+        """``prompt_bound`` tells without ``render`` which prompts are too long.
+
+        ``drafters`` propose tokens in their order, for one sequence in one step at most
         ``widest_draft``.
 
         ``costs`` says which of them pay; without it, all do. ``judge`` scores answers where a
@@ -86,7 +89,7 @@ class Engine:
         """Most tokens of prompt and answer together."""
         self._cache = open_cache(runner, cache_tokens, limits, reuse_prefixes=reuse_prefixes)
         self._vocabulary = vocabulary
-        self._render = render
+        self._prompts = Prompts(render, prompt_bound, clock)
         self._now = clock
         self._model = ModelCall(runner)
         self._meter = Meter()
@@ -114,6 +117,11 @@ class Engine:
         return self._vocabulary
 
     @property
+    def prompt_bound(self) -> PromptBound | None:
+        """How long a prompt may be in bytes; ``None`` where only its tokens tell."""
+        return self._prompts.bound
+
+    @property
     def vocabulary_size(self) -> int:
         """Tokens the model knows."""
         return len(self._vocabulary)
@@ -131,6 +139,7 @@ class Engine:
         received: float | None = None,
         stream: bool = False,
         trace: Trace | None = None,
+        prompt: PreparedPrompt | None = None,
     ) -> None:
         """Take a request, or refuse it with the error that says why.
 
@@ -139,16 +148,30 @@ class Engine:
 
         Its deadline and its queue key count from the moment it was ``received``; ``None`` is now.
         ``stream`` asks for its text as it grows, from ``take_deltas``. ``trace`` notes how its
-        answer comes to be; only one that is drawn by itself can be traced.
+        answer comes to be; only one that is drawn by itself can be traced. ``prompt`` is what
+        ``prepare`` made of the same request, where that was done beforehand.
         """
         with self._meter.phase(Phase.TAKE):
             try:
-                self._submit(request_id, request, received, stream, trace)
+                self._submit(request_id, request, received, stream, trace, prompt)
             except BaseException as fault:
                 self._meter.refused()
                 if isinstance(fault, GuidedError) or not is_of_request(fault):
                     raise
                 raise error_for(request_id, fault) from fault
+
+    def prepare(
+        self, request: GenerationRequest, *, received: float | None = None
+    ) -> PreparedPrompt:
+        """Make the tokens of a request's prompt for ``submit``; may be called from any thread.
+
+        Raises what is wrong with the prompt, and DeadlineExceededError.
+        """
+        return self._prompts.prepare(request, received)
+
+    def refuse(self) -> None:
+        """Count a request that was refused before it was submitted."""
+        self._meter.refused()
 
     def cancel(self, request_id: str) -> None:
         """Forget a request and free its memory; it gets no ``Finished``. Unknown ids are fine."""
@@ -215,10 +238,10 @@ class Engine:
         received: float | None,
         stream: bool,
         trace: Trace | None,
+        prompt: PreparedPrompt | None,
     ) -> None:
         """Check a request and begin to compile its constraint; admit it if that is done at once."""
         now = self._now()
-        # A request that is late already must not cost the rendering of its prompt.
         order = ServiceOrder.of(request, now if received is None else received)
         order.check(now)
         if any(request_id in known for known in (self._groups, self._compiling, self._results)):
@@ -233,11 +256,11 @@ class Engine:
                 field="n",
                 hint="leave out n, best_of, beams and the penalty of contrastive search",
             )
-        clock = RequestClock()
-        prompt = self._render(request.prompt, _shown_schema(request))
+        if prompt is None:
+            prompt = self._prompts.prepare(request, received)
         matcher = self._compiling.work_for(request.constraint)
         submission = Submission(
-            request_id, request, prompt, order, stream, clock, matcher, trace=trace
+            *(request_id, request, prompt.tokens, order, stream, prompt.clock, matcher), trace=trace
         )
         # Most constraints are compiled in one slice, so most errors are told at once.
         if matcher.run_slice():
@@ -392,8 +415,3 @@ class Engine:
         else:
             self._meter.failed(used)
         self._results.fail(request_id, error)
-
-
-def _shown_schema(request: GenerationRequest) -> str | None:
-    constraint = request.constraint
-    return constraint.text if request.show_schema and isinstance(constraint, JsonSchema) else None

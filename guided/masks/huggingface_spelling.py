@@ -8,7 +8,7 @@ which no text is a token that stands for no text, or a byte.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -22,7 +22,7 @@ from guided.spec import TokenId
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-__all__ = ["bytes_of_letters", "letters_of_bytes", "make_speller"]
+__all__ = ["bytes_of_letters", "hide_tokens", "letters_of_bytes", "make_speller"]
 
 _Description: TypeAlias = dict[str, Any]
 """A part of what ``tokenizer.json`` holds."""
@@ -297,34 +297,42 @@ def _without_hidden(
     hidden = {token for token, text in enumerate(token_bytes) if text is None}
     hidden.update(byte_tokens.values())
     size = len(token_bytes)
-    names: set[str] = set()
-
-    def hides(token: int, name: str) -> bool:
-        if token in hidden or token >= size:
-            names.add(name)
-        return name in names
-
+    changed, names = hide_tokens(model, lambda token, _: token in hidden or token >= size)
     if model["type"] == "Unigram":
-        pieces = [
-            [f"{_NEVER}{token}" if hides(token, name) else name, score]
-            for token, (name, score) in enumerate(model["vocab"])
-        ]
-        changed = {**model, "vocab": pieces}
         if not is_byte_level:
             changed |= {"unk_id": byte_tokens[0], "byte_fallback": False}
         return changed, names
-    vocab = {
-        f"{_NEVER}{token}" if hides(token, name) else name: token
-        for name, token in model["vocab"].items()
-    }
-    merges = [merge for merge in model["merges"] if names.isdisjoint(_merged(merge))]
-    changed = {**model, "vocab": vocab, "merges": merges, "dropout": None}
+    changed["dropout"] = None
     if not is_byte_level:
         unknown = f"{_NEVER}{byte_tokens[0]}"
         changed |= {"unk_token": unknown, "byte_fallback": False}
     elif model["unk_token"] in names:
         changed["unk_token"] = None
     return changed, names
+
+
+def hide_tokens(
+    model: _Description, hides: Callable[[int, str], bool], never: str = _NEVER
+) -> tuple[_Description, set[str]]:
+    """The model without some tokens, so that it makes them of no text, and how they were called.
+
+    ``hides`` is asked with the id and the name of each. ``never`` is what no text has.
+    """
+    names: set[str] = set()
+
+    def called(token: int, name: str) -> str:
+        if hides(token, name):
+            names.add(name)
+        return f"{never}{token}" if name in names else name
+
+    if model["type"] == "Unigram":
+        pieces = [
+            [called(token, name), score] for token, (name, score) in enumerate(model["vocab"])
+        ]
+        return {**model, "vocab": pieces}, names
+    vocab = {called(token, name): token for name, token in model["vocab"].items()}
+    merges = [merge for merge in model["merges"] if names.isdisjoint(_merged(merge))]
+    return {**model, "vocab": vocab, "merges": merges}, names
 
 
 def _merged(merge: str | Sequence[str]) -> tuple[str, str, str]:

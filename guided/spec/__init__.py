@@ -6,6 +6,7 @@ from guided.spec.option import named_pairs, word_of
 from guided.spec.request import (
     HIGHEST_PRIORITY,
     LONGEST_DEADLINE,
+    MOST_MESSAGES,
     MOST_SALT_BYTES,
     MOST_STOPS,
     MOST_TOP_LOGPROBS,
@@ -45,6 +46,7 @@ __all__ = [
     "LONGEST_DEADLINE",
     "MAX_NESTING",
     "MAX_PARTS",
+    "MOST_MESSAGES",
     "MOST_SALT_BYTES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",

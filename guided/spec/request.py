@@ -18,6 +18,7 @@ __all__ = [
     "HIGHEST_PRIORITY",
     "LONGEST_DEADLINE",
     "MOST_DRAFTERS",
+    "MOST_MESSAGES",
     "MOST_SALT_BYTES",
     "MOST_STOPS",
     "MOST_TOP_LOGPROBS",
@@ -38,6 +39,9 @@ LONGEST_DEADLINE = 86_400.0
 PATIENCE_SECONDS = 10.0
 """Waiting time that a level of priority is worth: a request that came this much earlier goes before
 one of the next better level."""
+
+MOST_MESSAGES = 4096
+"""Turns of one conversation."""
 
 MOST_SALT_BYTES = 256
 
@@ -215,6 +219,15 @@ class GenerationRequest:
             "What decides whether a guessed token stays; 'typical' is not exact.", group=_DRAFTS
         ),
     ] = Verification.COUPLED
+    allow_special_tokens: Annotated[
+        bool | None,
+        Option(
+            "Whether text that spells a special token, such as <|im_end|>, is that token; else in"
+            " plain texts alone, and never in messages."
+        ),
+    ] = None
+    """``None``: a plain text is written by the program, which takes the place of the template; what
+    messages say is mostly written by others. See docs/intake.md."""
 
     @property
     def drawn(self) -> int:
@@ -237,6 +250,14 @@ class GenerationRequest:
     def __post_init__(self) -> None:
         if not self.prompt:
             raise RequestError("the prompt is empty", field="prompt")
+        if not isinstance(self.prompt, str) and len(self.prompt) > MOST_MESSAGES:
+            raise LimitExceededError(
+                f"the conversation has {len(self.prompt)} messages, above the limit of "
+                f"{MOST_MESSAGES}",
+                limit=MOST_MESSAGES,
+                field="messages",
+                hint="leave out the oldest, or tell in one message what they said",
+            )
         check_rules(self)
         if self.show_schema:
             self._check_shown()
@@ -379,3 +400,4 @@ class RequestOptions(SamplingOptions, total=False):
     on_incomplete: OnIncomplete | Literal["close", "error"]
     drafters: str | Iterable[str]
     verification: Verification | Literal["coupled", "rejection", "typical"]
+    allow_special_tokens: bool | None

@@ -28,6 +28,7 @@ from guided.spec import (
     TokenId,
     Usage,
 )
+from guided.spec.prompt_bound import PromptBound
 from guided.stats import CacheStats, EngineStats, Histogram, Phase
 from guided_service.engine_process import main
 from guided_service.messages import ModelChoice
@@ -56,6 +57,8 @@ class EchoEngine:
     context_window: int = 1000
     vocabulary_size: int = 256
     drafters: tuple[str, ...] = ()
+    prompt_bound: PromptBound | None = None
+    refused: int = 0
     running: dict[str, tuple[GenerationRequest, int]] = field(default_factory=dict)
     cancelled: int = 0
     answered: int = 0
@@ -66,10 +69,20 @@ class EchoEngine:
     def has_work(self) -> bool:
         return bool(self.running)
 
+    def prepare(self, request: GenerationRequest, *, received: float) -> str:
+        return f"prepared {len(str(request.prompt))} at {received}"
+
     def submit(
-        self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
+        self,
+        request_id: str,
+        request: GenerationRequest,
+        *,
+        received: float,
+        stream: bool,
+        prompt: str | None = None,
     ) -> None:
         assert 0 <= time.monotonic() - received < 60
+        assert prompt in (None, f"prepared {len(str(request.prompt))} at {received}")
         match request.prompt:
             case "refuse":
                 raise InvalidConstraintError(
@@ -84,6 +97,9 @@ class EchoEngine:
         self.running[request_id] = (request, 0)
         if stream:
             self.streamed.add(request_id)
+
+    def refuse(self) -> None:
+        self.refused += 1
 
     def cancel(self, request_id: str) -> None:
         if self.running.pop(request_id, None) is not None:

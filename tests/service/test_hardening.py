@@ -233,12 +233,10 @@ def _answered(client: Client) -> list[str]:
 class CountingEngine(EchoEngine):
     submitted: list[str]
 
-    def submit(
-        self, request_id: str, request: GenerationRequest, *, received: float, stream: bool
-    ) -> None:
+    def submit(self, request_id: str, request: GenerationRequest, **options: Any) -> None:
         self.submitted = [*getattr(self, "submitted", []), request_id]
         time.sleep(0.03)  # as a long prompt takes
-        super().submit(request_id, request, received=received, stream=stream)
+        super().submit(request_id, request, **options)
 
 
 def test_what_was_cancelled_meanwhile_costs_no_work(tmp_path: Path) -> None:
