@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -30,8 +30,8 @@ from guided.v1.generation_pb2_grpc import GenerationServiceServicer
 from guided.v1.model_pb2_grpc import ModelServiceServicer
 from guided.wire import refuse_unknown_fields
 from guided.wire_request import decode_request
-from guided_service.admission import Admission
 from guided_service.config import ServerConfig
+from guided_service.door import Door
 from guided_service.encode import encode_event, encode_model, encode_result, encode_stats
 from guided_service.status import Context, abort, shown, status_of
 
@@ -73,9 +73,8 @@ class GenerationServicer(GenerationServiceServicer):
     def __init__(self, maker: AnswerMaker, config: ServerConfig) -> None:
         self._maker = maker
         self._config = config
-        self.admission = Admission(
-            config.max_requests_in_flight, config.max_requests_queued, config.max_queued_bytes
-        )
+        self._door = Door(config)
+        self.admission = self._door.admission
 
     @override
     async def Generate(self, request: pb.GenerateRequest, context: Context) -> pb.GenerateResponse:
@@ -109,12 +108,15 @@ class GenerationServicer(GenerationServiceServicer):
         size = self._check_size(message.ByteSize())
         self._maker.check_ready()
         refuse_unknown_fields(message)
-        request, received = _asked(message.request, context), time.monotonic()
+        caller, received = self._door.caller(context), time.monotonic()
+        request = self._door.capped(_asked(message.request, context), caller)
         async with (
-            self._admitted(request, size, received),
+            self._door.admitted(caller, request, size, received) as charge,
             aclosing(self._maker.stream(request, received)) as events,
         ):
             async for event in events:
+                if isinstance(event, GenerationResult):
+                    charge.answered(event)
                 await self._write(encode_event(event), context)
 
     async def _write(
@@ -136,7 +138,8 @@ class GenerationServicer(GenerationServiceServicer):
         self._check_batch(len(batch.requests))
         self._maker.check_ready()
         # Whole or not at all. Then each takes a place of its own, until it has its answer.
-        self.admission.check_room(len(batch.requests), size)
+        client = self._door.caller(context).client
+        self.admission.check_room(len(batch.requests), size, client)
         await self._answer_all(batch, context, time.monotonic())
 
     async def _answer_all(
@@ -166,17 +169,13 @@ class GenerationServicer(GenerationServiceServicer):
     async def _answer(
         self, message: pb.GenerateRequest, context: Context, size: int, received: float
     ) -> pb.GenerateResponse:
-        request = _asked(message, context)
-        async with self._admitted(request, size, received):
+        caller = self._door.caller(context)
+        request = self._door.capped(_asked(message, context), caller)
+        async with self._door.admitted(caller, request, size, received) as charge:
             result = await self._maker.generate(request, received)
+            charge.answered(result)
         # Its place is free: an answer that waits to be read keeps nobody else from being served.
         return encode_result(result)
-
-    def _admitted(
-        self, request: GenerationRequest, size: int, received: float
-    ) -> AbstractAsyncContextManager[None]:
-        """A place for a request, which it waits for in its order and within its deadline."""
-        return self.admission.admitted(request.queue_key(received), size, seconds=request.deadline)
 
     async def _or_abort(self, context: Context, work: Awaitable[T]) -> T:
         try:
